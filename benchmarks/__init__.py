@@ -1,0 +1,1 @@
+"""Measurements of minwise: how fast (`speed`) and how good (`quality`) it is."""

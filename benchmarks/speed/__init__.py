@@ -1,0 +1,1 @@
+"""Speed: text in, signatures out, against other tools and against the disk format."""

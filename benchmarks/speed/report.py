@@ -1,0 +1,128 @@
+"""Report: measurements in, one table out, with the targets they meet or miss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.speed.jobs import PEERS, Job
+from benchmarks.speed.languages import LANGUAGES
+from benchmarks.speed.sketching import Measurement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a row should reach.
+
+    Attributes:
+        figure: Which of the row's figures, a key of `figures`.
+        wanted: The bound.
+        at_most: Whether the figure should stay below the bound, not above it.
+    """
+
+    figure: str
+    wanted: float
+    at_most: bool = False
+
+    def verdict(self, value: float) -> str:
+        """Return the bound and whether ``value`` keeps it."""
+        met = value <= self.wanted if self.at_most else value >= self.wanted
+        sign = "<=" if self.at_most else ">="
+        return f"{self.figure} {sign} {self.wanted:g} {'met' if met else 'MISSED'}"
+
+
+COLUMNS = ("corpus", "engine", "scheme", "shingles", "slots", "cores", "MB/s", "MB/s/core", "spread")
+FIGURES = ("rensa x", "datasketch x", "parquet x", "scaling")
+
+
+def targets(job: Job) -> list[Target]:
+    """Return what a job should reach; most are for information and have no target."""
+    if (job.engine, job.scheme, job.shingles, job.slots) != ("minwise", "fast", "word:5", 256):
+        return []
+    if job.sample:
+        return [Target(figure="rensa x", wanted=20), Target(figure="datasketch x", wanted=200)]
+    if job.corpus in LANGUAGES:
+        return [Target(figure="MB/s/core", wanted=150)]
+    if job.threads == 1:
+        rates = (500, 800) if job.corpus == "source" else ()
+        return [Target(figure="MB/s/core", wanted=rate) for rate in rates]
+    bound = 1.2 if job.corpus == "source" else 2.5
+    scaling = [Target(figure="scaling", wanted=1.8)] if job.corpus == "source" else []
+    return [*scaling, Target(figure="parquet x", wanted=bound, at_most=True)]
+
+
+def figures(one: Measurement, every: Sequence[Measurement]) -> dict[str, float]:
+    """Return the figures of a measurement, the ratios only where there is something to compare with.
+
+    ``rensa x`` and ``datasketch x``: how many times the rate of the peer's fastest sketch with as many slots, same
+    texts. ``parquet x``: seconds by the seconds the file takes to read. ``scaling``: rate by the rate on one core.
+    """
+    job = one.job
+    found = {"MB/s/core": one.megabytes_per_second / job.threads}
+    if job.engine != "minwise" or job.scheme != "fast" or job.shingles != "word:5":
+        return found
+    if job.sample:
+        for engine in PEERS:
+            rates = [peer.megabytes_per_second for peer in same_texts(one, every) if peer.job.engine == engine]
+            found |= {f"{engine} x": one.megabytes_per_second / max(rates)} if rates else {}
+    for other in every:
+        if other.job.corpus == job.corpus and not job.sample and other.job.engine == "parquet":
+            found["parquet x"] = one.seconds / other.seconds
+        if job.threads > 1 and other.job == one_core(job):
+            found["scaling"] = one.megabytes_per_second / other.megabytes_per_second
+    return found
+
+
+def same_texts(one: Measurement, every: Iterable[Measurement]) -> list[Measurement]:
+    """Return the measurements on the same sample with as many slots."""
+    key = (one.job.corpus, one.job.slots, one.job.sample)
+    return [other for other in every if (other.job.corpus, other.job.slots, other.job.sample) == key]
+
+
+def one_core(job: Job) -> Job:
+    """Return the job with one core."""
+    return Job(engine=job.engine, scheme=job.scheme, corpus=job.corpus, shingles=job.shingles, slots=job.slots)
+
+
+def verdicts(one: Measurement, every: Sequence[Measurement]) -> list[str]:
+    """Return the verdict on each target of a measurement."""
+    found = figures(one, every)
+    return [target.verdict(found[target.figure]) for target in targets(one.job) if target.figure in found]
+
+
+def row(one: Measurement, every: Sequence[Measurement]) -> list[str]:
+    """Return the cells of a measurement."""
+    job, found = one.job, figures(one, every)
+    corpus = f"{job.corpus} (sample)" if job.sample else job.corpus
+    reading = job.engine == "parquet"
+    settings = ["", ""] if reading else [job.shingles, str(job.slots)]
+    rates = [f"{one.megabytes_per_second:.1f}", f"{found['MB/s/core']:.1f}", f"{one.spread:.0%}"]
+    ratios = [f"{found[name]:.2f}" if name in found else "" for name in FIGURES]
+    return [
+        corpus,
+        job.engine,
+        job.scheme,
+        *settings,
+        str(job.threads),
+        *rates,
+        *ratios,
+        "; ".join(verdicts(one, every)),
+    ]
+
+
+def table(measurements: Sequence[Measurement]) -> str:
+    """Return all measurements as aligned plain text, grouped by texts."""
+    order = sorted(
+        measurements, key=lambda one: (one.job.corpus, one.job.sample, one.job.slots, -one.megabytes_per_second)
+    )
+    rows = [[*COLUMNS, *FIGURES, "targets"], *(row(one, measurements) for one in order)]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return "\n".join(align(cells, widths) for cells in rows)
+
+
+def align(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Return a line: words to the left, numbers to the right."""
+    words = len(("corpus", "engine", "scheme", "shingles"))
+    columns = zip(cells, widths, strict=True)
+    padded = [cell.ljust(width) if place < words else cell.rjust(width) for place, (cell, width) in enumerate(columns)]
+    return "  ".join([*padded[:-1], cells[-1]]).rstrip()

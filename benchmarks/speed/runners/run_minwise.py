@@ -1,0 +1,25 @@
+"""Ours: an Arrow column in, signatures out, in one call."""
+
+from __future__ import annotations
+
+import minwise as mw
+from benchmarks.speed.runners.timing import parse_job, time_sketching
+
+
+def make_scheme(name: str, slots: int) -> mw.FastSketch | mw.MinHash | mw.OnePermutation:
+    """The scheme of that name."""
+    if name == "oph":
+        return mw.OnePermutation(bins=slots)
+    return mw.MinHash(slots=slots) if name == "minhash" else mw.FastSketch(slots=slots)
+
+
+if __name__ == "__main__":
+    job = parse_job()
+    scheme = make_scheme(job.scheme, job.slots)
+    shingler = mw.Shingler(job.shingles)
+    time_sketching(
+        job,
+        lambda column: column,
+        lambda texts: scheme.sketch_texts(texts, shingler, threads=job.threads).slots,
+        packages=("minwise", "numpy", "pyarrow"),
+    )

@@ -1,0 +1,101 @@
+//! The Python face of the kernel: convert, release the GIL, map errors. Nothing is computed here.
+//!
+//! Arrays cross without a copy: Arrow buffers come as `NumPy` views, results leave as `NumPy` arrays that own their memory.
+//! Settings are checked in Python, where the message can name the user's setting; what is checked again here only keeps
+//! a wrong call from becoming a panic.
+
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
+
+mod arrays;
+mod pool;
+mod shingle;
+mod sketch;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use pyo3::create_exception;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use minwise_kernel::hash::{BytesHasher, Domain, mix};
+use minwise_kernel::unicode::{Properties, lowercase};
+
+create_exception!(
+    _kernel,
+    DocumentError,
+    PyValueError,
+    "A document cannot be read: (its number or None, what is wrong)."
+);
+
+/// A byte of properties for every code point, as `minwise.reference` reads them.
+#[pyfunction]
+fn character_properties(py: Python<'_>) -> Bound<'_, PyBytes> {
+    let bytes: Vec<u8> = (0..0x11_0000).map(|code| char::from_u32(code).map_or(0, |c| Properties::of(c).0)).collect();
+    PyBytes::new(py, &bytes)
+}
+
+/// The lower case of every code point that has another.
+#[pyfunction]
+fn lowercase_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let table = PyDict::new(py);
+    for c in (0..0x11_0000).filter_map(char::from_u32) {
+        let lower: String = lowercase(c).collect();
+        if !lower.chars().eq([c]) {
+            table.set_item(u32::from(c), lower)?;
+        }
+    }
+    Ok(table)
+}
+
+/// The elements of 64-bit integers given as members of sets.
+#[pyfunction]
+fn hash_integers<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, i64>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let hasher = BytesHasher::new(seed, Domain::Integer);
+    let hashes: Vec<u64> = values.as_slice()?.iter().map(|value| mix(hasher.hash(&value.to_le_bytes()))).collect();
+    Ok(hashes.into_pyarray(py))
+}
+
+/// The element of one member of a set, given as the bytes that stand for it: `kind` is `i`, `s` or `b`.
+#[pyfunction]
+fn hash_item(kind: char, data: &[u8], seed: u64) -> PyResult<u64> {
+    let domain = match kind {
+        'i' => Domain::Integer,
+        's' => Domain::String,
+        'b' => Domain::Bytes,
+        _ => return Err(PyValueError::new_err("kind must be i, s or b")),
+    };
+    Ok(mix(BytesHasher::new(seed, domain).hash(data)))
+}
+
+/// CRC-32C of `data`, continued from `crc`.
+#[pyfunction]
+fn crc32c(py: Python<'_>, data: PyReadonlyArray1<'_, u8>, crc: u32) -> PyResult<u32> {
+    let bytes = data.as_slice()?;
+    Ok(py.detach(|| minwise_kernel::crc32c_append(crc, bytes)))
+}
+
+/// The compiled kernel of minwise. Not part of the public surface.
+#[pymodule]
+mod _kernel {
+    #[pymodule_export]
+    use super::{DocumentError, character_properties, crc32c, hash_integers, hash_item, lowercase_table};
+    #[pymodule_export]
+    use crate::shingle::{ShingleStream, Shingler};
+    #[pymodule_export]
+    use crate::sketch::{Sketcher, count_matches, count_packed_matches, intersection_sizes, pack_bits};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        module.add("UNICODE_VERSION", minwise_kernel::unicode::UNICODE_VERSION)?;
+        module.add("MAX_SLOTS", minwise_kernel::sketch::MAX_SLOTS)?;
+        module.add("MAX_DOCUMENT_BYTES", minwise_kernel::error::MAX_DOCUMENT_BYTES)?;
+        module.add("HAS_SIMD", minwise_kernel::simd::available())
+    }
+}

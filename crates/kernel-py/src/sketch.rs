@@ -1,0 +1,314 @@
+//! Sketching and comparing for Python.
+
+use numpy::{
+    Element, IntoPyArray as _, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1,
+    PyReadwriteArray2, PyUntypedArrayMethods as _,
+};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+
+use minwise_kernel::batch::{self, Rows};
+use minwise_kernel::error::TextError;
+use minwise_kernel::sketch::{
+    self, Densify, FastSketch, MAX_SLOTS, MinHash, OnePermutation, Scheme, Slot, packed_row_bytes,
+};
+use minwise_kernel::verify::intersection_size;
+
+use crate::arrays::{Offsets, document_error, lists, matrix, sets};
+use crate::pool;
+use crate::shingle::Shingler;
+
+enum AnyScheme {
+    MinHash(MinHash),
+    OnePermutation(OnePermutation),
+    Fast(FastSketch),
+}
+
+/// Rows of 32-bit or 64-bit slots.
+#[derive(FromPyObject)]
+pub enum Slots<'py> {
+    /// The minhash scheme.
+    Narrow(PyReadonlyArray2<'py, u32>),
+    /// The schemes with bins.
+    Wide(PyReadonlyArray2<'py, u64>),
+}
+
+/// Rows of slots to be written.
+#[derive(FromPyObject)]
+pub enum SlotsOut<'py> {
+    /// The minhash scheme.
+    Narrow(PyReadwriteArray2<'py, u32>),
+    /// The schemes with bins.
+    Wide(PyReadwriteArray2<'py, u64>),
+}
+
+type SizesOut<'py> = Option<PyReadwriteArray1<'py, u64>>;
+type Counts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
+type Pairs<'py> = PyReadonlyArray2<'py, i64>;
+
+/// Turns sets or texts into signatures.
+#[pyclass(frozen, module = "minwise._kernel")]
+pub struct Sketcher {
+    scheme: AnyScheme,
+}
+
+#[pymethods]
+impl Sketcher {
+    #[new]
+    #[pyo3(signature = (*, scheme, slots, seed, densify=None, simd=true))]
+    fn new(scheme: &str, slots: usize, seed: u64, densify: Option<&str>, simd: bool) -> PyResult<Self> {
+        if !(1..=MAX_SLOTS).contains(&slots) {
+            return Err(PyValueError::new_err(format!("slots must be between 1 and {MAX_SLOTS}")));
+        }
+        let densify = match densify {
+            None => None,
+            Some("rotation") => Some(Densify::Rotation),
+            Some("optimal") => Some(Densify::Optimal),
+            Some(_) => return Err(PyValueError::new_err("densify must be rotation or optimal")),
+        };
+        let scheme = match scheme {
+            "minhash" => AnyScheme::MinHash(MinHash::new(slots, seed, simd)),
+            "oph" => AnyScheme::OnePermutation(OnePermutation::new(slots, seed, densify)),
+            "fast" => AnyScheme::Fast(FastSketch::new(slots, seed)),
+            _ => return Err(PyValueError::new_err("scheme must be minhash, oph or fast")),
+        };
+        Ok(Self { scheme })
+    }
+
+    /// Writes the slots of every set, and its size if a place for sizes is given.
+    #[pyo3(signature = (offsets, elements, slots, sizes, threads))]
+    fn sketch_sets<'py>(
+        &self,
+        py: Python<'py>,
+        offsets: PyReadonlyArray1<'py, i64>,
+        elements: PyReadonlyArray1<'py, u64>,
+        slots: SlotsOut<'py>,
+        sizes: SizesOut<'py>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let sets = sets(offsets.as_slice()?, elements.as_slice()?)?;
+        self.run(py, SketchSets(sets), sets.len(), slots, sizes, threads)
+    }
+
+    /// Writes the slots of every text, and the size of its set if a place for sizes is given.
+    #[pyo3(signature = (shingler, offsets, data, slots, sizes, threads))]
+    #[allow(clippy::too_many_arguments, reason = "buffers in and buffers out")]
+    fn sketch_texts<'py>(
+        &self,
+        py: Python<'py>,
+        shingler: &Shingler,
+        offsets: Offsets<'py>,
+        data: PyReadonlyArray1<'py, u8>,
+        slots: SlotsOut<'py>,
+        sizes: SizesOut<'py>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let (data, shingler) = (data.as_slice()?, &shingler.inner);
+        match &offsets {
+            Offsets::Narrow(offsets) => {
+                let texts = lists(offsets.as_slice()?, data)?;
+                self.run(py, SketchTexts { shingler, texts }, texts.len(), slots, sizes, threads)
+            }
+            Offsets::Wide(offsets) => {
+                let texts = lists(offsets.as_slice()?, data)?;
+                self.run(py, SketchTexts { shingler, texts }, texts.len(), slots, sizes, threads)
+            }
+        }
+    }
+}
+
+/// One way to feed a scheme, whatever the scheme's slots are.
+trait Feed: Send {
+    fn run<C: Scheme>(self, scheme: &C, rows: Rows<'_, C::Slot>, threads: usize) -> Result<(), TextError>;
+}
+
+struct SketchSets<'l>(batch::Sets<'l>);
+
+impl Feed for SketchSets<'_> {
+    fn run<C: Scheme>(self, scheme: &C, rows: Rows<'_, C::Slot>, threads: usize) -> Result<(), TextError> {
+        batch::sketch_sets(scheme, self.0, rows, threads)
+    }
+}
+
+struct SketchTexts<'l, O> {
+    shingler: &'l minwise_kernel::shingle::Shingler,
+    texts: batch::Texts<'l, O>,
+}
+
+impl<O: Copy + TryInto<usize> + Send + Sync> Feed for SketchTexts<'_, O> {
+    fn run<C: Scheme>(self, scheme: &C, rows: Rows<'_, C::Slot>, threads: usize) -> Result<(), TextError> {
+        batch::sketch_texts(scheme, self.shingler, self.texts, rows, threads)
+    }
+}
+
+impl Sketcher {
+    fn run(
+        &self,
+        py: Python<'_>,
+        feed: impl Feed,
+        documents: usize,
+        slots: SlotsOut<'_>,
+        sizes: SizesOut<'_>,
+        threads: usize,
+    ) -> PyResult<()> {
+        match (&self.scheme, slots) {
+            (AnyScheme::MinHash(scheme), SlotsOut::Narrow(slots)) => {
+                write(py, scheme, feed, documents, slots, sizes, threads)
+            }
+            (AnyScheme::OnePermutation(scheme), SlotsOut::Wide(slots)) => {
+                write(py, scheme, feed, documents, slots, sizes, threads)
+            }
+            (AnyScheme::Fast(scheme), SlotsOut::Wide(slots)) => {
+                write(py, scheme, feed, documents, slots, sizes, threads)
+            }
+            _ => Err(PyValueError::new_err("slots must be as wide as the scheme's")),
+        }
+    }
+}
+
+fn write<C: Scheme>(
+    py: Python<'_>,
+    scheme: &C,
+    feed: impl Feed,
+    documents: usize,
+    mut slots: PyReadwriteArray2<'_, C::Slot>,
+    mut sizes: SizesOut<'_>,
+    threads: usize,
+) -> PyResult<()>
+where
+    C::Slot: Element,
+{
+    if slots.shape() != [documents, scheme.slots()] || sizes.as_ref().is_some_and(|sizes| sizes.len() != documents) {
+        return Err(PyValueError::new_err("slots and sizes must have a row for every document"));
+    }
+    let slots = slots.as_slice_mut()?;
+    let sizes = sizes.as_mut().map(|sizes| sizes.as_slice_mut()).transpose()?;
+    py.detach(|| pool::install(threads, |threads| feed.run(scheme, Rows { slots, sizes }, threads)))?
+        .map_err(|TextError { document, fault }| document_error(Some(document), fault))
+}
+
+/// Row numbers of a pair, if both rows exist.
+fn rows_of(pair: &[i64], left: usize, right: usize) -> PyResult<(usize, usize)> {
+    let row = |number: i64, count: usize| {
+        usize::try_from(number)
+            .ok()
+            .filter(|&row| row < count)
+            .ok_or_else(|| PyIndexError::new_err(format!("no document {number} among {count}")))
+    };
+    Ok((row(pair[0], left)?, row(pair[1], right)?))
+}
+
+/// Calls `compare` with the two rows of every pair.
+fn for_pairs<T: Element, R>(
+    left: &PyReadonlyArray2<'_, T>,
+    right: &PyReadonlyArray2<'_, T>,
+    pairs: &Pairs<'_>,
+    compare: impl Fn(&[T], &[T]) -> R,
+) -> PyResult<Vec<R>> {
+    let width = left.shape()[1];
+    if right.shape()[1] != width || pairs.shape()[1] != 2 {
+        return Err(PyValueError::new_err("rows must be equally long and pairs have two columns"));
+    }
+    let (heights, left, right) = ((left.shape()[0], right.shape()[0]), left.as_slice()?, right.as_slice()?);
+    pairs
+        .as_slice()?
+        .chunks_exact(2)
+        .map(|pair| {
+            let (i, j) = rows_of(pair, heights.0, heights.1)?;
+            Ok(compare(&left[i * width..(i + 1) * width], &right[j * width..(j + 1) * width]))
+        })
+        .collect()
+}
+
+fn count_in<'py, S: Slot + Element>(
+    py: Python<'py>,
+    left: &PyReadonlyArray2<'py, S>,
+    right: &PyReadonlyArray2<'py, S>,
+    pairs: &Pairs<'py>,
+) -> PyResult<Counts<'py>> {
+    let matches = for_pairs(left, right, pairs, sketch::count_matches)?;
+    let (equal, empty): (Vec<u32>, Vec<u32>) = matches.into_iter().map(|m| (m.equal, m.both_empty)).unzip();
+    Ok((equal.into_pyarray(py), empty.into_pyarray(py)))
+}
+
+/// Equal slots and slots empty in both, for every pair of a row of `left` and a row of `right`.
+#[pyfunction]
+pub fn count_matches<'py>(
+    py: Python<'py>,
+    left: Slots<'py>,
+    right: Slots<'py>,
+    pairs: Pairs<'py>,
+) -> PyResult<Counts<'py>> {
+    match (&left, &right) {
+        (Slots::Narrow(left), Slots::Narrow(right)) => count_in(py, left, right, &pairs),
+        (Slots::Wide(left), Slots::Wide(right)) => count_in(py, left, right, &pairs),
+        _ => Err(PyValueError::new_err("slots must be equally wide")),
+    }
+}
+
+/// Equal fields of every pair of packed rows.
+#[pyfunction]
+pub fn count_packed_matches<'py>(
+    py: Python<'py>,
+    left: PyReadonlyArray2<'py, u8>,
+    right: PyReadonlyArray2<'py, u8>,
+    pairs: Pairs<'py>,
+    slots: usize,
+    bits: usize,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    check_bits(bits, 32)?;
+    if left.shape()[1] != packed_row_bytes(slots, bits) {
+        return Err(PyValueError::new_err("rows must hold slots times bits"));
+    }
+    let equal = for_pairs(&left, &right, &pairs, |l, r| sketch::count_packed_matches(l, r, slots, bits))?;
+    Ok(equal.into_pyarray(py))
+}
+
+/// The low `bits` of every slot, packed.
+#[pyfunction]
+pub fn pack_bits<'py>(py: Python<'py>, slots: Slots<'py>, bits: usize) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    match &slots {
+        Slots::Narrow(slots) => pack(py, slots, bits),
+        Slots::Wide(slots) => pack(py, slots, bits),
+    }
+}
+
+fn pack<'py, S: Slot + Element>(
+    py: Python<'py>,
+    slots: &PyReadonlyArray2<'py, S>,
+    bits: usize,
+) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    check_bits(bits, 8 * size_of::<S>())?;
+    let (height, row) = (slots.shape()[0], slots.shape()[1]);
+    let width = packed_row_bytes(row, bits);
+    let mut packed = vec![0; height * width];
+    sketch::pack_rows(slots.as_slice()?, row, bits, &mut packed);
+    matrix(py, packed, width)
+}
+
+fn check_bits(bits: usize, most: usize) -> PyResult<()> {
+    if bits.is_power_of_two() && bits <= most {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!("bits must be a power of two up to {most}")))
+}
+
+/// The number of elements that the two sets of every pair share.
+#[pyfunction]
+pub fn intersection_sizes<'py>(
+    py: Python<'py>,
+    offsets: PyReadonlyArray1<'py, i64>,
+    elements: PyReadonlyArray1<'py, u64>,
+    pairs: Pairs<'py>,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let sets = sets(offsets.as_slice()?, elements.as_slice()?)?;
+    let sizes: PyResult<Vec<u64>> = pairs
+        .as_slice()?
+        .chunks_exact(2)
+        .map(|pair| {
+            let (i, j) = rows_of(pair, sets.len(), sets.len())?;
+            Ok(intersection_size(sets.get(i), sets.get(j)) as u64)
+        })
+        .collect();
+    Ok(sizes?.into_pyarray(py))
+}

@@ -1,0 +1,18 @@
+//! The hot loops of minwise: normalise, shingle, sketch, verify.
+//!
+//! Plain Rust that does not know Python exists. What is computed is defined in DESIGN §3; `minwise.reference` is the
+//! same in readable Python, and property tests hold the two equal bit for bit.
+
+pub use crc32c::crc32c_append;
+
+pub mod batch;
+pub mod error;
+pub mod hash;
+pub mod normalise;
+pub mod shingle;
+pub mod simd;
+pub mod sketch;
+pub mod tokens;
+pub mod unicode;
+pub mod verify;
+pub mod words;

@@ -1,0 +1,190 @@
+//! Normalise: text in, normalised characters out, each with the place in the original that it came from.
+//!
+//! This is the general path: every option, and positions for explaining a match. [`crate::words`] is the fast path of
+//! the defaults.
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::unicode::{Properties, lowercase};
+
+/// What to change in a text before it is cut into tokens, in the order of the fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "six independent switches are what a user chooses from")]
+pub struct Normalisation {
+    /// Unicode normalisation form KC.
+    pub nfkc: bool,
+    /// Drop U+0300–U+036F from the canonical decomposition and recompose.
+    pub strip_accents: bool,
+    /// Lower-case each character by itself.
+    pub lowercase: bool,
+    /// Drop punctuation and symbols.
+    pub strip_punctuation: bool,
+    /// Write each decimal digit as `0`.
+    pub mask_digits: bool,
+    /// Write each run of white space as one space, and none at the ends.
+    pub collapse_whitespace: bool,
+}
+
+impl Default for Normalisation {
+    fn default() -> Self {
+        Self {
+            nfkc: true,
+            strip_accents: false,
+            lowercase: true,
+            strip_punctuation: false,
+            mask_digits: false,
+            collapse_whitespace: true,
+        }
+    }
+}
+
+impl Normalisation {
+    /// Whether words come out as under the default; white space never reaches a word.
+    #[must_use]
+    pub fn is_default_for_words(self) -> bool {
+        self == Self { collapse_whitespace: self.collapse_whitespace, ..Self::default() }
+    }
+
+    const fn changes_segments(self) -> bool {
+        self.nfkc || self.strip_accents
+    }
+}
+
+/// A half-open range of code points of the original text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// First code point.
+    pub start: usize,
+    /// One past the last code point.
+    pub end: usize,
+}
+
+/// Normalises a text that may arrive in pieces; a piece but the first must start where a segment starts.
+#[derive(Clone, Debug)]
+pub struct Normaliser {
+    options: Normalisation,
+    position: usize,
+    started: bool,
+    pending_space: Option<Span>,
+}
+
+impl Normaliser {
+    /// A normaliser at the start of a text.
+    #[must_use]
+    pub const fn new(options: Normalisation) -> Self {
+        Self { options, position: 0, started: false, pending_space: None }
+    }
+
+    /// Calls `take` with each normalised character of `piece` and its span in the whole text.
+    pub fn push(&mut self, piece: &str, mut take: impl FnMut(char, Span)) {
+        let mut rest = piece;
+        while let Some(first) = rest.chars().next() {
+            let (length, code_points) = self.segment(rest, first);
+            let span = Span { start: self.position, end: self.position + code_points };
+            self.position = span.end;
+            let (segment, behind) = rest.split_at(length);
+            rest = behind;
+            if first.is_ascii() && code_points == 1 {
+                self.lower(first, span, &mut take);
+            } else {
+                self.normalise_segment(segment, span, &mut take);
+            }
+        }
+    }
+
+    /// Bytes and code points of the segment at the start of `text`.
+    fn segment(&self, text: &str, first: char) -> (usize, usize) {
+        let behind = first.len_utf8();
+        if !self.options.changes_segments() || text.as_bytes().get(behind).is_none_or(u8::is_ascii) {
+            return (behind, 1);
+        }
+        let mut code_points = 0;
+        for (offset, c) in text.char_indices() {
+            if offset > 0 && Properties::of(c).starts_segment() {
+                return (offset, code_points);
+            }
+            code_points += 1;
+        }
+        (text.len(), code_points)
+    }
+
+    fn normalise_segment(&mut self, segment: &str, span: Span, take: &mut impl FnMut(char, Span)) {
+        match (self.options.nfkc, self.options.strip_accents) {
+            (true, true) => strip_accents(segment.nfkc()).for_each(|c| self.lower(c, span, take)),
+            (true, false) => segment.nfkc().for_each(|c| self.lower(c, span, take)),
+            (false, true) => strip_accents(segment.chars()).for_each(|c| self.lower(c, span, take)),
+            (false, false) => segment.chars().for_each(|c| self.lower(c, span, take)),
+        }
+    }
+
+    #[inline]
+    fn lower(&mut self, c: char, span: Span, take: &mut impl FnMut(char, Span)) {
+        if !self.options.lowercase {
+            self.filter(c, span, take);
+        } else if c.is_ascii() {
+            self.filter(c.to_ascii_lowercase(), span, take);
+        } else {
+            lowercase(c).for_each(|c| self.filter(c, span, take));
+        }
+    }
+
+    #[inline]
+    fn filter(&mut self, c: char, span: Span, take: &mut impl FnMut(char, Span)) {
+        let properties = Properties::of(c);
+        if self.options.strip_punctuation && properties.is_punctuation() {
+            return;
+        }
+        let c = if self.options.mask_digits && properties.is_digit() { '0' } else { c };
+        if self.options.collapse_whitespace {
+            if properties.is_whitespace() {
+                let start = self.pending_space.map_or(span.start, |space| space.start);
+                self.pending_space = Some(Span { start, end: span.end });
+                return;
+            }
+            if let Some(space) = self.pending_space.take().filter(|_| self.started) {
+                take(' ', space);
+            }
+            self.started = true;
+        }
+        take(c, span);
+    }
+}
+
+fn strip_accents(characters: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
+    characters.nfd().filter(|c| !('\u{300}'..='\u{36F}').contains(c)).nfc()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalised(text: &str, options: Normalisation) -> String {
+        let mut out = String::new();
+        Normaliser::new(options).push(text, |c, _| out.push(c));
+        out
+    }
+
+    #[test]
+    fn each_option_does_what_it_says() {
+        let plain = Normalisation {
+            nfkc: false,
+            strip_accents: false,
+            lowercase: false,
+            strip_punctuation: false,
+            mask_digits: false,
+            collapse_whitespace: false,
+        };
+        let cases = [
+            (plain, "Ａ ﬁ  É1!", "Ａ ﬁ  É1!"),
+            (Normalisation { nfkc: true, ..plain }, "Ａ ﬁ e\u{301}", "A fi é"),
+            (Normalisation { strip_accents: true, ..plain }, "É e\u{301} й ø", "E e и ø"),
+            (Normalisation { lowercase: true, ..plain }, "ÀΣİ", "àσi\u{307}"),
+            (Normalisation { strip_punctuation: true, ..plain }, "don't $5 – x", "dont 5  x"),
+            (Normalisation { mask_digits: true, ..plain }, "19 ٣ ½", "00 0 ½"),
+            (Normalisation { collapse_whitespace: true, ..plain }, " a \t\n\u{3000} b ", "a b"),
+        ];
+        for (options, text, expected) in cases {
+            assert_eq!(normalised(text, options), expected, "{options:?}");
+        }
+    }
+}

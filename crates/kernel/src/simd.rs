@@ -1,0 +1,19 @@
+//! Which instructions this processor has.
+
+/// Whether the AVX2 paths can run here. Asked once; the answer is cached by the standard library.
+#[inline]
+#[must_use]
+pub fn available() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}

@@ -1,0 +1,88 @@
+"""Compare: two texts in, how alike they are out, exactly and by their signatures."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minwise.estimate import Estimate
+from minwise.stages.shingle import Shingler
+from minwise.stages.sketch import FastSketch, Scheme
+from minwise.stages.verify import containment, jaccard
+
+__all__ = ["Comparison", "compare"]
+
+Spans = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How alike two texts are.
+
+    Attributes:
+        similarity: The exact Jaccard similarity of their shingle sets.
+        estimate: What their signatures say, with its interval.
+        shared: Shingles in both.
+        only_left: Shingles in the left text only.
+        only_right: Shingles in the right text only.
+        containment_left: The share of the left text's shingles that the right one has too.
+        containment_right: The other way round.
+        spans_left: Passages of the left text made of shared shingles, as (start, end) code points.
+        spans_right: The same for the right text.
+    """
+
+    similarity: float
+    estimate: Estimate
+    shared: int
+    only_left: int
+    only_right: int
+    containment_left: float
+    containment_right: float
+    spans_left: Spans
+    spans_right: Spans
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and dictionaries, ready for JSON."""
+        return asdict(self)
+
+
+def compare(
+    left: str | bytes, right: str | bytes, *, shingler: Shingler | None = None, scheme: Scheme | None = None
+) -> Comparison:
+    """Compares two texts.
+
+    >>> import minwise as mw
+    >>> result = mw.compare("the cat sat on the mat", "the cat sat on a mat", shingler=mw.Shingler("word:2"))
+    >>> result.shared, result.only_left, result.only_right
+    (3, 2, 2)
+    """
+    shingler, scheme = shingler or Shingler(), scheme or FastSketch()
+    sets = shingler.shingle([left]), shingler.shingle([right])
+    x, y = (one[0] for one in sets)
+    common = np.intersect1d(x, y, assume_unique=True)
+    signatures = [scheme.sketch(one) for one in sets]
+    return Comparison(
+        similarity=jaccard(x, y),
+        estimate=signatures[0].estimate(0, 0, other=signatures[1]),
+        shared=len(common),
+        only_left=len(x) - len(common),
+        only_right=len(y) - len(common),
+        containment_left=containment(x, y),
+        containment_right=containment(y, x),
+        spans_left=_shared_passages(shingler, left, common),
+        spans_right=_shared_passages(shingler, right, common),
+    )
+
+
+def _shared_passages(shingler: Shingler, text: str | bytes, common: NDArray[np.uint64]) -> Spans:
+    """The maximal runs of overlapping or touching shared shingles."""
+    spans = shingler.spans(text)
+    shared = np.isin(spans.hashes, common)
+    passages: Spans = []
+    for start, end in zip(spans.starts[shared].tolist(), spans.ends[shared].tolist(), strict=True):
+        if passages and start <= passages[-1][1]:
+            passages[-1] = (passages[-1][0], max(end, passages[-1][1]))
+        else:
+            passages.append((start, end))
+    return passages

@@ -1,0 +1,49 @@
+"""Model: the records that travel between the rooms."""
+
+from dataclasses import dataclass
+
+from minwise.errors import MismatchError
+
+__all__ = ["BITS", "SignatureSettings", "refuse_differences"]
+
+# Bits per slot that a packed signature may keep.
+BITS = (1, 2, 4, 8, 16, 32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignatureSettings:
+    """What a signature was made with; two signatures are comparable only if all of it is equal.
+
+    Attributes:
+        scheme: ``minhash``, ``oph`` or ``fast``.
+        slots: Slots per signature.
+        seed: Seed of the scheme.
+        bits: Bits kept of each slot, or None for all.
+        densify: How empty bins were filled, or None.
+    """
+
+    scheme: str
+    slots: int
+    seed: int
+    bits: int | None = None
+    densify: str | None = None
+
+    @property
+    def has_empty_bins(self) -> bool:
+        """Whether a signature of a set with elements may still have empty slots."""
+        return self.scheme == "oph" and self.densify is None
+
+    @property
+    def merges(self) -> bool:
+        """Whether the slotwise minimum of two signatures is the signature of the union."""
+        return self.bits is None and self.densify is None
+
+
+def refuse_differences(what: str, left: dict[str, object], right: dict[str, object]) -> None:
+    """Raises if two groups of settings differ, with both values of the first setting that does."""
+    for name in [*left, *(name for name in right if name not in left)]:
+        mine, other = left.get(name), right.get(name)
+        if mine != other:
+            raise MismatchError(
+                f"{what} must have equal settings: {name} is {mine!r} on one side, {other!r} on the other"
+            )

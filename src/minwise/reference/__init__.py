@@ -1,0 +1,155 @@
+"""Reference: the readable twin of the whole pipeline, in plain Python and NumPy.
+
+It is written from DESIGN, section 3, and from nothing else, so that it can serve as an oracle: the kernel must equal
+it bit for bit. It is also where to read how something is done, and to try it on examples small enough to follow by
+hand.
+
+=============  ===============================================================================
+hashing        bytes and items → 64-bit words
+normalise      text → normalised text, with the place each character came from
+text           text → tokens → shingles → elements
+sketch         elements → slots, packed slots
+matrix         sets as columns of a boolean matrix; minhash and bins by explicit permutations
+universal      the one-pass row algorithm with universal hash functions, and its trace
+bbit           b-bit minwise hashing in a small universe, counted exactly
+sizing         how many bytes, pairs and days
+=============  ===============================================================================
+"""
+
+from minwise.reference.bbit import (
+    approximation_error,
+    collision_probabilities,
+    low_bits_of_minimum,
+    worst_approximation_error,
+)
+from minwise.reference.hashing import (
+    Domain,
+    fold,
+    fold_words,
+    hash_bytes,
+    hash_item,
+    hash_items,
+    key,
+    mix,
+    mix_words,
+    multiply_words,
+)
+from minwise.reference.matrix import (
+    BooleanMatrix,
+    RowCounts,
+    agreement,
+    boolean_matrix,
+    column_similarity,
+    count_row_types,
+    minhash_by_order,
+    minhash_by_position,
+    one_permutation_bins,
+    one_permutation_estimate,
+    permutation_signature,
+)
+from minwise.reference.normalise import (
+    Normalisation,
+    Placed,
+    character_properties,
+    normalise,
+    place,
+)
+from minwise.reference.sizing import (
+    comparison_days,
+    false_candidates,
+    pair_count,
+    permutation_bytes,
+    signature_bytes,
+)
+from minwise.reference.sketch import (
+    EMPTY,
+    EMPTY_32,
+    count_jointly_empty,
+    count_matches,
+    densify_optimal,
+    densify_rotation,
+    fast_sketch,
+    merge,
+    minhash_sketch,
+    one_permutation_sketch,
+    pack_bits,
+    unpack_bits,
+)
+from minwise.reference.text import (
+    Span,
+    parse_shingle,
+    shingle_hashes,
+    shingle_strings,
+    spans,
+    tokens,
+)
+from minwise.reference.universal import (
+    UniversalHash,
+    draw_universal_hashes,
+    is_prime,
+    one_pass_signature,
+    rows_from_columns,
+    trace_one_pass,
+)
+
+__all__ = [
+    "EMPTY",
+    "EMPTY_32",
+    "BooleanMatrix",
+    "Domain",
+    "Normalisation",
+    "Placed",
+    "RowCounts",
+    "Span",
+    "UniversalHash",
+    "agreement",
+    "approximation_error",
+    "boolean_matrix",
+    "character_properties",
+    "collision_probabilities",
+    "column_similarity",
+    "comparison_days",
+    "count_jointly_empty",
+    "count_matches",
+    "count_row_types",
+    "densify_optimal",
+    "densify_rotation",
+    "draw_universal_hashes",
+    "false_candidates",
+    "fast_sketch",
+    "fold",
+    "fold_words",
+    "hash_bytes",
+    "hash_item",
+    "hash_items",
+    "is_prime",
+    "key",
+    "low_bits_of_minimum",
+    "merge",
+    "minhash_by_order",
+    "minhash_by_position",
+    "minhash_sketch",
+    "mix",
+    "mix_words",
+    "multiply_words",
+    "normalise",
+    "one_pass_signature",
+    "one_permutation_bins",
+    "one_permutation_estimate",
+    "one_permutation_sketch",
+    "pack_bits",
+    "pair_count",
+    "parse_shingle",
+    "permutation_bytes",
+    "permutation_signature",
+    "place",
+    "rows_from_columns",
+    "shingle_hashes",
+    "shingle_strings",
+    "signature_bytes",
+    "spans",
+    "tokens",
+    "trace_one_pass",
+    "unpack_bits",
+    "worst_approximation_error",
+]

@@ -1,0 +1,223 @@
+"""Signatures: the table of slots of many documents, what it was made with, and what can be read from it."""
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from operator import index
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from minwise import _kernel, estimate
+from minwise.config import check_choice
+from minwise.errors import ConfigError, FormatError, InputError, MismatchError
+from minwise.estimate import Estimate, Estimates
+from minwise.formats.signature_file import read_signature_file, write_signature_file
+from minwise.model import BITS, SignatureSettings, refuse_differences
+from minwise.stages.verify import pair_array
+
+if TYPE_CHECKING:
+    from minwise.stages.shingle import Shingler
+    from minwise.stages.sketch import Scheme
+
+__all__ = ["Signatures"]
+
+
+class Signatures:
+    """The signatures of many documents, a row each.
+
+    Attributes:
+        slots: Rows of slots: uint32 for ``minhash``, uint64 for the others, packed uint8 with ``bits``.
+        settings: The scheme's settings.
+        shingle_settings: The settings of the shingles, or None if they are unknown.
+        sizes: The number of distinct elements of each document, or None if they were not counted.
+        empty: Which documents have no elements at all; their similarity to anything is 0.
+    """
+
+    def __init__(
+        self,
+        slots: NDArray[Any],
+        *,
+        settings: SignatureSettings,
+        shingle_settings: dict[str, Any] | None = None,
+        sizes: NDArray[np.uint64] | None = None,
+        empty: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.slots = slots
+        self.settings = settings
+        self.shingle_settings = shingle_settings
+        self.sizes = sizes
+        self._empty = empty
+
+    @property
+    def empty(self) -> NDArray[np.bool_]:
+        """Which documents have no elements."""
+        if self._empty is None:
+            # A bin of a set with elements may be empty too, but not all of them.
+            self._empty = (self.slots == np.iinfo(self.slots.dtype).max).all(axis=1)
+        return self._empty
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+    def __getitem__(self, document: int) -> NDArray[Any]:
+        number = index(document)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"no document {number} among {len(self)}")
+        row: NDArray[Any] = self.slots[number]
+        return row
+
+    def __repr__(self) -> str:
+        known = ", ".join(f"{name}={value!r}" for name, value in asdict(self.settings).items() if value is not None)
+        return f"Signatures({len(self)} documents, {known})"
+
+    def __or__(self, other: "Signatures") -> "Signatures":
+        """The signatures of the unions, row by row: the slotwise minimum. Of bags it is the union with maxima."""
+        if not isinstance(other, Signatures):
+            return NotImplemented
+        self._refuse_unlike(other)
+        if not self.settings.merges:
+            name = "densify" if self.settings.densify else "bits"
+            value = getattr(self.settings, name)
+            raise ConfigError(f"{name} must be None for signatures that are merged, got {value!r}; merge before it")
+        if len(self) != len(other):
+            raise MismatchError(f"merged signatures must have as many rows, got {len(self)} and {len(other)}")
+        return replace_slots(self, np.minimum(self.slots, other.slots))
+
+    def bbit(self, bits: int) -> "Signatures":
+        """The signatures with only the low ``bits`` of each slot: 1, 2, 4, 8, 16 or 32."""
+        check_choice("bits", bits, BITS)
+        if self.settings.bits is not None:
+            raise ConfigError(f"bits must be chosen once, got {bits} for signatures of {self.settings.bits} bits")
+        if self.settings.has_empty_bins:
+            raise ConfigError("bbit needs densify='rotation' or 'optimal': an empty bin has no bits, got densify=None")
+        packed = _kernel.pack_bits(np.ascontiguousarray(self.slots), bits)
+        settings = replace(self.settings, bits=bits)
+        return Signatures(
+            packed, settings=settings, shingle_settings=self.shingle_settings, sizes=self.sizes, empty=self.empty
+        )
+
+    def estimate(
+        self, left: int, right: int, *, other: "Signatures | None" = None, confidence: float = 0.95
+    ) -> Estimate:
+        """The similarity of documents ``left`` and ``right`` with its interval; see :meth:`estimate_many`."""
+        return self.estimate_many([(index(left), index(right))], other=other, confidence=confidence)[0]
+
+    def estimate_many(
+        self, pairs: ArrayLike, *, other: "Signatures | None" = None, confidence: float = 0.95
+    ) -> Estimates:
+        """The similarity of every pair of documents, with its interval.
+
+        The value is the share of agreeing slots: of all slots, or for one permutation hashing of those that are not
+        empty in both; with b bits it is corrected for bits that agree by chance. The interval is Wilson's score
+        interval of a binomial share; for one permutation hashing with the number of trials that gives its own, smaller
+        variance. For FastSketch it is a little too wide on sets smaller than the slots; for densified signatures of
+        such sets it is too narrow, since borrowed slots repeat what others say. An empty document is 0 to everything.
+
+        Args:
+            pairs: Two columns of document numbers.
+            other: The signatures that the right column counts in; these, if not given.
+            confidence: The share of intervals that hold the true similarity.
+        """
+        right = self if other is None else other
+        self._refuse_unlike(right)
+        numbers = pair_array(pairs)
+        try:
+            value, low, high = self._estimate(numbers, right, confidence)
+        except IndexError as error:
+            raise InputError(f"pairs: {error}") from None
+        blank = self.empty[numbers[:, 0]] | right.empty[numbers[:, 1]]
+        for column in (value, low, high):
+            column[blank] = 0.0
+        return Estimates(value=value, low=low, high=high, confidence=confidence)
+
+    def _estimate(
+        self, pairs: NDArray[np.int64], right: "Signatures", confidence: float
+    ) -> tuple[NDArray[np.float64], ...]:
+        slots, bits = self.settings.slots, self.settings.bits
+        if bits is not None:
+            equal = _kernel.count_packed_matches(self.slots, right.slots, pairs, slots, bits)
+            share = equal / slots
+            c1, c2 = estimate.bbit_constants(1, 1, None, bits)
+            ends = (share, *estimate.wilson_interval(share, slots, confidence))
+            return tuple(np.clip(estimate.bbit_estimate(end, c1, c2), 0.0, 1.0) for end in ends)
+        equal, both_empty = _kernel.count_matches(self.slots, right.slots, pairs)
+        filled = slots - both_empty
+        share = np.divide(equal, filled, out=np.zeros(len(pairs)), where=filled > 0)
+        trials = estimate.one_permutation_trials(slots, both_empty) if self.settings.has_empty_bins else float(slots)
+        low, high = estimate.wilson_interval(share, trials, confidence)
+        return share, low, high
+
+    def intersection(self, left: int, right: int, *, confidence: float = 0.95) -> Estimate:
+        """How many elements two documents share, from their similarity and sizes: J/(1+J)·(|X|+|Y|)."""
+        return self._from_sizes(left, right, confidence, estimate.intersection_size)
+
+    def containment(self, left: int, right: int, *, confidence: float = 0.95) -> Estimate:
+        """The share of ``left`` that is also in ``right``, from their similarity and sizes."""
+        return self._from_sizes(left, right, confidence, estimate.containment)
+
+    def hamming(self, left: int, right: int, *, confidence: float = 0.95) -> Estimate:
+        """How many elements only one of the documents has, from similarity and sizes: (1−J)/(1+J)·(|X|+|Y|)."""
+        return self._from_sizes(left, right, confidence, estimate.hamming_distance)
+
+    def _from_sizes(
+        self, left: int, right: int, confidence: float, measure: Callable[[float, float, float], float]
+    ) -> Estimate:
+        if self.sizes is None:
+            raise ConfigError("sizes must be counted for this estimate: sketch with sizes=True, got sizes=False")
+        jaccard = self.estimate(left, right, confidence=confidence)
+        sizes = float(self.sizes[left]), float(self.sizes[right])
+        value, *ends = (float(measure(end, *sizes)) for end in (jaccard.value, jaccard.low, jaccard.high))
+        return Estimate(value=value, low=min(ends), high=max(ends), confidence=confidence)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes one self-describing file with a checksum for every part; it appears whole or not at all."""
+        arrays = {"slots": self.slots, "sizes": self.sizes, "empty": self.empty if self.settings.bits else None}
+        header = {"settings": asdict(self.settings), "shingle_settings": self.shingle_settings}
+        write_signature_file(path, header, {name: array for name, array in arrays.items() if array is not None})
+
+    @classmethod
+    def load(
+        cls, path: str | PathLike[str], *, scheme: "Scheme | None" = None, shingler: "Shingler | None" = None
+    ) -> "Signatures":
+        """Reads what :meth:`save` wrote.
+
+        Args:
+            path: The file.
+            scheme: If given, the scheme that the file must be of.
+            shingler: If given, the shingler that the file must be of.
+
+        Raises:
+            FormatError: If the file is not ours, of another format version, cut short or damaged anywhere.
+            MismatchError: If it was made with other settings than those given; the message has both values.
+        """
+        header, arrays = read_signature_file(path)
+        try:
+            settings = SignatureSettings(**header["settings"])
+            signatures = cls(
+                arrays["slots"],
+                settings=settings,
+                shingle_settings=header["shingle_settings"],
+                sizes=arrays.get("sizes"),
+                empty=arrays.get("empty"),
+            )
+        except (KeyError, TypeError) as error:
+            raise FormatError(f"{path}: the header must describe signatures; missing or unknown: {error}") from None
+        if scheme is not None:
+            refuse_differences(str(path), asdict(settings), asdict(scheme.settings))
+        if shingler is not None:
+            refuse_differences(str(path), signatures.shingle_settings or {}, shingler.settings)
+        return signatures
+
+    def _refuse_unlike(self, other: "Signatures") -> None:
+        if self is other:
+            return
+        refuse_differences("signatures", asdict(self.settings), asdict(other.settings))
+        if self.shingle_settings is not None and other.shingle_settings is not None:
+            refuse_differences("signatures", self.shingle_settings, other.shingle_settings)
+
+
+def replace_slots(signatures: Signatures, slots: NDArray[Any]) -> Signatures:
+    """Signatures of the same settings with other slots; sizes are no longer known."""
+    return Signatures(slots, settings=signatures.settings, shingle_settings=signatures.shingle_settings)

@@ -1,0 +1,240 @@
+"""Shingle: texts in, sets of 64-bit shingle hashes out."""
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, asdict, dataclass
+from functools import lru_cache
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise import _kernel
+from minwise.config import check_choice, check_seed, check_threads
+from minwise.errors import ConfigError, InputError
+from minwise.stages.read import Texts, naming_documents, read_texts, to_bytes
+
+__all__ = ["ShingleSets", "ShingleSpans", "Shingler", "kernel_shingler"]
+
+KINDS = ("word", "char", "byte")
+NORMALISATION = ("nfkc", "strip_accents", "lowercase", "strip_punctuation", "mask_digits", "collapse_whitespace")
+# Longer shingles than this compare nothing but whole documents.
+MAX_SIZE = 10_000
+
+
+class ShingleSpans(NamedTuple):
+    """Where each shingle of a text stands, in text order.
+
+    Attributes:
+        hashes: The element that each shingle is, as in :class:`ShingleSets`.
+        starts: Its first code point in the original text (its first byte, for ``byte`` shingles).
+        ends: One past its last.
+    """
+
+    hashes: NDArray[np.uint64]
+    starts: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Shingler:
+    """Cuts texts into shingles: overlapping runs of tokens, each hashed to 64 bits.
+
+    Normalisation happens before cutting, in the order of the attributes. ``byte`` shingles are cut from the bytes as
+    they are, so no normalisation option may be given with them.
+
+    Attributes:
+        spec: ``"word:5"``, ``"char:9"`` or ``"byte:8"``: what a token is, and how many make a shingle. Five words
+            suit web pages, nine characters short or noisy texts; shorter shingles find more and mistake more.
+        bag: Whether repeated shingles count, so that similarity is that of multisets.
+        hash_bits: 64, or 32 for the four-byte tokens of the literature. At 32 bits two different shingles of a
+            collection collide as soon as it has some 100,000.
+        seed: Seed of the hash. Texts are only comparable under the same seed.
+        nfkc: Unicode normalisation form KC: full-width letters, ligatures, composed accents become ordinary ones.
+        strip_accents: Drop the combining diacritical marks U+0300–U+036F.
+        lowercase: Lower-case each character.
+        strip_punctuation: Drop punctuation and symbols.
+        mask_digits: Write each decimal digit as ``0``.
+        collapse_whitespace: Write each run of white space as one space, and none at the ends.
+
+    >>> import minwise as mw
+    >>> sets = mw.Shingler("word:2").shingle(["to be or not to be", "to be"])
+    >>> len(sets[0]), len(sets[1])
+    (4, 1)
+    """
+
+    spec: str = "word:5"
+    _: KW_ONLY
+    bag: bool = False
+    hash_bits: int = 64
+    seed: int = 1
+    nfkc: bool = True
+    strip_accents: bool = False
+    lowercase: bool = True
+    strip_punctuation: bool = False
+    mask_digits: bool = False
+    collapse_whitespace: bool = True
+
+    def __post_init__(self) -> None:
+        kind, _ = self._parse()
+        check_choice("hash_bits", self.hash_bits, (64, 32))
+        check_seed("seed", self.seed)
+        for name in ("bag", *NORMALISATION):
+            check_choice(name, getattr(self, name), (True, False))
+            if name != "bag" and kind == "byte" and getattr(self, name) != getattr(Shingler, name):
+                raise ConfigError(f"{name} must be left out with {self.spec!r}: byte shingles are never normalised")
+
+    def _parse(self) -> tuple[str, int]:
+        kind, _, size = str(self.spec).partition(":")
+        if kind not in KINDS or not (size.isascii() and size.isdigit() and 1 <= int(size) <= MAX_SIZE):
+            rule = f"shingle must be word:N, char:N or byte:N with N from 1 to {MAX_SIZE}"
+            raise ConfigError(f"{rule}, got {self.spec!r}")
+        return kind, int(size)
+
+    @property
+    def kind(self) -> str:
+        """What a token is: ``word``, ``char`` or ``byte``."""
+        return self._parse()[0]
+
+    @property
+    def size(self) -> int:
+        """How many tokens make a shingle."""
+        return self._parse()[1]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting under its public name, as signature files carry them."""
+        settings = asdict(self)
+        return {"shingle": settings.pop("spec"), **settings}
+
+    def shingle(self, texts: Texts, *, threads: int | None = None) -> "ShingleSets":
+        """The shingle set of every text.
+
+        Args:
+            texts: A list of ``str`` or ``bytes``, a pyarrow string array or chunked array, a pandas or polars column.
+            threads: How many threads work on it; all cores if not given. The result does not depend on it.
+
+        Raises:
+            InputError: If a text is null, not a string or not UTF-8; the message names its number.
+        """
+        kernel = kernel_shingler(self)
+        offsets, hashes = [np.zeros(1, dtype=np.int64)], [np.empty(0, dtype=np.uint64)]
+        for chunk in read_texts(texts):
+            with naming_documents(chunk.first):
+                starts, elements = kernel.shingle(chunk.offsets, chunk.data, check_threads(threads))
+            offsets.append(starts[1:] + offsets[-1][-1])
+            hashes.append(elements)
+        if len(hashes) == 2:  # one chunk: hand its arrays over as they are
+            return ShingleSets(starts, elements, settings=self.settings)
+        return ShingleSets(np.concatenate(offsets), np.concatenate(hashes), settings=self.settings)
+
+    def spans(self, text: str | bytes) -> ShingleSpans:
+        """Where each shingle of ``text`` stands in it.
+
+        >>> import minwise as mw
+        >>> text = "To be, or not to be"
+        >>> spans = mw.Shingler("word:2").spans(text)
+        >>> [text[start:end] for start, end in zip(spans.starts, spans.ends)]
+        ['To be', 'be, or', 'or not', 'not to', 'to be']
+        """
+        with naming_documents():
+            return ShingleSpans(*kernel_shingler(self).spans(to_bytes(text)))
+
+
+@lru_cache(maxsize=64)
+def kernel_shingler(shingler: Shingler) -> "_kernel.Shingler":
+    """The kernel's side of a shingler, made once for equal settings."""
+    settings = shingler.settings
+    del settings["shingle"]
+    return _kernel.Shingler(kind=shingler.kind, size=shingler.size, **settings)
+
+
+class ShingleSets:
+    """The shingle sets of many documents, back to back in two arrays.
+
+    ``sets[i]`` is the ascending array of the distinct elements of document ``i``, a view of ``hashes``.
+
+    Attributes:
+        offsets: Where each set starts in ``hashes``, and one past the end of the last: int64.
+        hashes: The elements of all sets: uint64.
+        settings: What the sets were made with; sets with unequal settings cannot be compared.
+    """
+
+    def __init__(
+        self, offsets: NDArray[np.int64], hashes: NDArray[np.uint64], *, settings: dict[str, Any] | None = None
+    ) -> None:
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
+        self.hashes = np.ascontiguousarray(hashes, dtype=np.uint64)
+        self.settings = settings
+        if not len(self.offsets) or self.offsets[0] < 0 or self.offsets[-1] > len(self.hashes):
+            raise InputError(f"offsets must start at 0 and end within the {len(self.hashes)} hashes")
+
+    @classmethod
+    def from_sets(cls, sets: Iterable[Iterable[object]], *, seed: int = 1) -> "ShingleSets":
+        """Sets given directly, as collections of integers, strings or bytes. ``3`` and ``"3"`` differ.
+
+        >>> import minwise as mw
+        >>> sets = mw.ShingleSets.from_sets([[3, 5, "x"], [5, "x", "3"]])
+        >>> mw.jaccard(sets[0], sets[1])
+        0.5
+        """
+        check_seed("seed", seed)
+        hashed = [_hash_members(members, number, seed) for number, members in enumerate(sets)]
+        offsets = np.cumsum([0, *(len(elements) for elements in hashed)], dtype=np.int64)
+        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *hashed])
+        return cls(offsets, hashes, settings={"shingle": "set", "seed": seed})
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, document: int) -> NDArray[np.uint64]:
+        number = index(document)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"no document {number} among {len(self)}")
+        number %= len(self)
+        return self.hashes[self.offsets[number] : self.offsets[number + 1]]
+
+    def __repr__(self) -> str:
+        shingle = (self.settings or {}).get("shingle", "unknown")
+        return f"ShingleSets({len(self)} documents, {len(self.hashes)} elements, shingle={shingle!r})"
+
+    @property
+    def sizes(self) -> NDArray[np.uint64]:
+        """How many elements each set has."""
+        return np.diff(self.offsets).astype(np.uint64)
+
+    def to_arrow(self) -> pa.LargeListArray:
+        """The sets as an Arrow list column, without a copy."""
+        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(self.hashes))
+
+
+def _hash_members(members: Iterable[object], number: int, seed: int) -> NDArray[np.uint64]:
+    if isinstance(members, (str, bytes)) or not isinstance(members, Iterable):
+        raise InputError(f"set {number} must be a collection of elements, got {type(members).__name__}")
+    listed = members if isinstance(members, np.ndarray) else list(members)
+    try:
+        integers = all(type(member) is int for member in listed) or getattr(listed, "dtype", None) == np.int64
+        array = np.ascontiguousarray(listed, dtype=np.int64) if integers else None
+    except OverflowError:
+        array = None
+    if array is not None:
+        return np.unique(_kernel.hash_integers(array, seed))
+    return np.unique(np.array([_hash_member(member, number, seed) for member in listed], dtype=np.uint64))
+
+
+def _hash_member(member: object, number: int, seed: int) -> int:
+    if isinstance(member, str):
+        try:
+            return _kernel.hash_item("s", member.encode(), seed)
+        except UnicodeEncodeError:
+            raise InputError(f"set {number} holds a string that is not valid Unicode: {member!r}") from None
+    if isinstance(member, bytes):
+        return _kernel.hash_item("b", member, seed)
+    try:
+        value = index(member)  # type: ignore[arg-type]
+    except TypeError:
+        name = type(member).__name__
+        raise InputError(f"set {number} holds a {name}; elements must be integers, strings or bytes") from None
+    words = (value.bit_length() if value >= 0 else (~value).bit_length()) // 64 + 1
+    return _kernel.hash_item("i", value.to_bytes(8 * words, "little", signed=True), seed)

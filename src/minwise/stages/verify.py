@@ -1,0 +1,93 @@
+"""Verify: two sets in, their exact similarity out."""
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from minwise import _kernel
+from minwise.errors import InputError
+from minwise.stages.shingle import ShingleSets
+
+__all__ = ["RowCounts", "containment", "hamming", "jaccard", "jaccard_distance", "row_counts", "similarities"]
+
+Members = Iterable[Hashable]
+
+
+class RowCounts(NamedTuple):
+    """The rows of two boolean columns by what they hold: ``a`` 1 1, ``b`` 1 0, ``c`` 0 1, ``d`` 0 0."""
+
+    a: int
+    b: int
+    c: int
+    d: int
+
+
+def jaccard(left: Members, right: Members) -> float:
+    """The Jaccard similarity |X ∩ Y| / |X ∪ Y| of two sets; 0.0 if both are empty.
+
+    >>> jaccard({"a", "b", "c"}, {"b", "c", "d"})
+    0.5
+    """
+    x, y = _set(left), _set(right)
+    shared = len(x & y)
+    return shared / (len(x) + len(y) - shared) if shared else 0.0
+
+
+def jaccard_distance(left: Members, right: Members) -> float:
+    """One minus the Jaccard similarity; a metric."""
+    return 1.0 - jaccard(left, right)
+
+
+def containment(left: Members, right: Members) -> float:
+    """The share of ``left`` that is also in ``right``, |X ∩ Y| / |X|; 0.0 if ``left`` is empty."""
+    x = _set(left)
+    return len(x & _set(right)) / len(x) if x else 0.0
+
+
+def hamming(left: Members, right: Members) -> int:
+    """How many elements are in one of the sets but not in the other, |X| + |Y| − 2|X ∩ Y|."""
+    return len(_set(left) ^ _set(right))
+
+
+def row_counts(left: ArrayLike, right: ArrayLike) -> RowCounts:
+    """How many rows of two boolean columns hold 1 1, 1 0, 0 1 and 0 0; the similarity is a / (a + b + c).
+
+    >>> row_counts([0, 1, 1, 0, 1, 0], [1, 0, 1, 0, 1, 1])
+    RowCounts(a=2, b=1, c=2, d=1)
+    """
+    x, y = np.asarray(left, dtype=bool), np.asarray(right, dtype=bool)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise InputError(f"columns must be equally long, got shapes {x.shape} and {y.shape}")
+    return RowCounts(*(int(np.count_nonzero(rows)) for rows in (x & y, x & ~y, ~x & y, ~x & ~y)))
+
+
+def similarities(sets: ShingleSets, pairs: ArrayLike) -> NDArray[np.float64]:
+    """The Jaccard similarity of every pair of documents, in the kernel."""
+    numbers = pair_array(pairs)
+    try:
+        shared = _kernel.intersection_sizes(sets.offsets, sets.hashes, numbers).astype(np.float64)
+    except IndexError as error:
+        raise InputError(f"pairs: {error}") from None
+    sizes = sets.sizes.astype(np.float64)
+    union = sizes[numbers[:, 0]] + sizes[numbers[:, 1]] - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+
+
+def pair_array(pairs: ArrayLike) -> NDArray[np.int64]:
+    """Pairs of document numbers as two columns."""
+    numbers = np.asarray(pairs)
+    if numbers.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if numbers.ndim != 2 or numbers.shape[1] != 2 or numbers.dtype.kind not in "iu":
+        raise InputError(f"pairs must be two columns of document numbers, got {numbers.dtype} of shape {numbers.shape}")
+    return np.ascontiguousarray(numbers, dtype=np.int64)
+
+
+def _set(members: Members) -> set[Hashable]:
+    if isinstance(members, (str, bytes)):
+        raise InputError(f"a set must be a collection of elements, got {type(members).__name__}; shingle it first")
+    if isinstance(members, np.ndarray):
+        return set(members.tolist())
+    return set(members)
