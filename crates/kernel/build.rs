@@ -145,13 +145,18 @@ fn folded(c: char, properties: &[u8], ranks: &HashMap<u8, u32>, pool: &mut Pool)
     };
     let class_of = |c: char| properties[c as usize] & 3;
     match (stable, starts, single) {
-        (true, true, Some(one)) => entry(SIMPLE, class_of(one), one as u32),
+        (true, true, Some(one)) => entry(SIMPLE, class_of(one), shift(c, one)),
         (_, true, _) => entry(POOLED, 0, pool.offset_of(&text)),
         (true, false, Some(one)) if canonical_combining_class(c) != 0 => {
-            entry(ORDERED_MARK, class_of(one), one as u32) | ranks[&canonical_combining_class(c)] << RANK_SHIFT
+            entry(ORDERED_MARK, class_of(one), shift(c, one)) | ranks[&canonical_combining_class(c)] << RANK_SHIFT
         }
         _ => entry(ENTANGLED, 0, 0),
     }
+}
+
+/// How far `to` is from `from`, modulo 2²¹. Characters that stay as they are have 0 and so share their blocks.
+fn shift(from: char, to: char) -> u32 {
+    (to as u32).wrapping_sub(from as u32) & ((1 << CLASS_SHIFT) - 1)
 }
 
 /// Replacement texts, each ended by U+FFFF, which no normalisation yields for assigned text.

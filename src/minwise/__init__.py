@@ -16,7 +16,7 @@ from minwise.errors import ConfigError, FormatError, InputError, MinwiseError, M
 from minwise.estimate import Estimate, Estimates, slots_for
 from minwise.signatures import Signatures
 from minwise.stages.shingle import Shingler, ShingleSets, ShingleSpans
-from minwise.stages.sketch import FastSketch, MinHash, OnePermutation
+from minwise.stages.sketch import FastSketch, MinHash, OnePermutation, Scheme
 from minwise.stages.verify import RowCounts, containment, hamming, jaccard, jaccard_distance, row_counts, similarities
 
 __version__ = _kernel.VERSION
@@ -36,6 +36,7 @@ __all__ = [
     "MismatchError",
     "OnePermutation",
     "RowCounts",
+    "Scheme",
     "ShingleSets",
     "ShingleSpans",
     "Shingler",

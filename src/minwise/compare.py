@@ -6,8 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minwise.config import check_type
+from minwise.errors import InputError
 from minwise.estimate import Estimate
-from minwise.stages.shingle import Shingler
+from minwise.stages.read import to_bytes
+from minwise.stages.shingle import Shingler, ShingleSets
 from minwise.stages.sketch import FastSketch, Scheme
 from minwise.stages.verify import containment, jaccard
 
@@ -57,8 +60,9 @@ def compare(
     >>> result.shared, result.only_left, result.only_right
     (3, 2, 2)
     """
-    shingler, scheme = shingler or Shingler(), scheme or FastSketch()
-    sets = shingler.shingle([left]), shingler.shingle([right])
+    shingler = check_type("shingler", shingler or Shingler(), Shingler)
+    scheme = check_type("scheme", scheme or FastSketch(), Scheme)
+    sets = [_shingled(shingler, text, name) for text, name in ((left, "the left text"), (right, "the right text"))]
     x, y = (one[0] for one in sets)
     common = np.intersect1d(x, y, assume_unique=True)
     signatures = [scheme.sketch(one) for one in sets]
@@ -73,6 +77,14 @@ def compare(
         spans_left=_shared_passages(shingler, left, common),
         spans_right=_shared_passages(shingler, right, common),
     )
+
+
+def _shingled(shingler: Shingler, text: str | bytes, name: str) -> ShingleSets:
+    document = to_bytes(text, name)
+    try:
+        return shingler.shingle([document])
+    except InputError as error:
+        raise InputError(str(error).replace("document 0", name)) from None
 
 
 def _shared_passages(shingler: Shingler, text: str | bytes, common: NDArray[np.uint64]) -> Spans:

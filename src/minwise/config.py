@@ -1,36 +1,50 @@
-"""Settings: the rules that more than one of them shares."""
+"""Settings: the rules that more than one of them shares. Each check returns the value in its plain type."""
 
 from operator import index
+from typing import TypeVar
 
-from minwise.errors import ConfigError
+import numpy as np
 
-__all__ = ["check_choice", "check_seed", "check_threads", "check_whole"]
+from minwise.errors import ConfigError, InputError
+
+__all__ = ["check_choice", "check_seed", "check_threads", "check_type", "check_whole"]
+
+Choice = TypeVar("Choice")
+Kind = TypeVar("Kind")
 
 
-def check_whole(name: str, value: object, least: int, most: int) -> None:
-    """Refuses a value that is no whole number between ``least`` and ``most``."""
+def check_whole(name: str, value: object, least: int, most: int) -> int:
+    """A whole number between ``least`` and ``most``; NumPy's integers become plain ones."""
     try:
-        fits = not isinstance(value, bool) and least <= index(value) <= most  # type: ignore[arg-type]
+        whole = None if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
     except TypeError:
-        fits = False
-    if not fits:
+        whole = None
+    if whole is None or not least <= whole <= most:
         raise ConfigError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+    return whole
 
 
-def check_seed(name: str, seed: object) -> None:
-    """Refuses a seed that is no unsigned 64-bit number."""
-    check_whole(name, seed, 0, 2**64 - 1)
+def check_seed(name: str, seed: object) -> int:
+    """An unsigned 64-bit number."""
+    return check_whole(name, seed, 0, 2**64 - 1)
 
 
 def check_threads(threads: int | None) -> int:
     """The number of threads as the kernel takes it: 0 stands for all cores."""
-    if threads is None:
-        return 0
-    check_whole("threads", threads, 1, 1024)
-    return threads
+    return 0 if threads is None else check_whole("threads", threads, 1, 1024)
 
 
-def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Refuses a value that is none of ``choices``."""
-    if value not in choices:
-        raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, got {value!r}")
+def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
+    """One of ``choices``, of the same type; NumPy's numbers become plain ones."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    for choice in choices:
+        if type(plain) is type(choice) and plain == choice:
+            return choice
+    raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, got {value!r}")
+
+
+def check_type(name: str, value: object, kind: type[Kind], remedy: str = "") -> Kind:
+    """An instance of ``kind``."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be {kind.__name__}, got {type(value).__name__}{remedy}")
+    return value

@@ -109,7 +109,8 @@ def wilson_interval(fraction: ArrayLike, trials: ArrayLike, confidence: float = 
     weight = squared / (count + squared)
     centre = share * (1 - weight) + weight / 2
     half = np.sqrt(weight * (1 - weight) * share * (1 - share) + weight**2 / 4)
-    return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+    # In exact arithmetic the interval always holds the fraction; rounding may put an end one digit past it.
+    return np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0)
 
 
 def slots_for(error: float = 0.05, confidence: float = 0.95) -> int:
@@ -309,7 +310,7 @@ def _reciprocal_series(bins: int, members: int) -> float:
 
 
 def _check_open(name: str, value: float) -> None:
-    if not 0 < value < 1:
+    if not isinstance(value, (int, float, np.floating)) or not 0 < value < 1:
         raise ConfigError(f"{name} must be between 0 and 1, both excluded, got {value}")
 
 

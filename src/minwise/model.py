@@ -1,7 +1,12 @@
 """Model: the records that travel between the rooms."""
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from minwise import _kernel
+from minwise.config import check_choice, check_seed, check_whole
 from minwise.errors import MismatchError
 
 __all__ = ["BITS", "SignatureSettings", "refuse_differences"]
@@ -27,6 +32,24 @@ class SignatureSettings:
     seed: int
     bits: int | None = None
     densify: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("scheme", self.scheme, ("minhash", "oph", "fast"))
+        check_whole("slots", self.slots, 1, _kernel.MAX_SLOTS)
+        check_seed("seed", self.seed)
+        check_choice("bits", self.bits, (*BITS, None))
+        check_choice("densify", self.densify, ("rotation", "optimal", None))
+
+    @property
+    def row_length(self) -> int:
+        """Entries of a row: slots, or bytes of packed slots."""
+        return self.slots if self.bits is None else -(-self.slots * self.bits // 8)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What a row is made of."""
+        whole = "uint32" if self.scheme == "minhash" else "uint64"
+        return np.dtype(whole if self.bits is None else "uint8")
 
     @property
     def has_empty_bins(self) -> bool:

@@ -1,6 +1,6 @@
 """Signatures: the table of slots of many documents, what it was made with, and what can be read from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from operator import index
 from os import PathLike
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minwise import _kernel, estimate
-from minwise.config import check_choice
+from minwise.config import check_choice, check_type
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.estimate import Estimate, Estimates
 from minwise.formats.signature_file import read_signature_file, write_signature_file
 from minwise.model import BITS, SignatureSettings, refuse_differences
-from minwise.stages.verify import pair_array
+from minwise.stages.verify import check_document, pair_array
 
 if TYPE_CHECKING:
     from minwise.stages.shingle import Shingler
@@ -61,6 +61,9 @@ class Signatures:
     def __len__(self) -> int:
         return len(self.slots)
 
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return iter(self.slots)
+
     def __getitem__(self, document: int) -> NDArray[Any]:
         number = index(document)
         if not -len(self) <= number < len(self):
@@ -87,7 +90,7 @@ class Signatures:
 
     def bbit(self, bits: int) -> "Signatures":
         """The signatures with only the low ``bits`` of each slot: 1, 2, 4, 8, 16 or 32."""
-        check_choice("bits", bits, BITS)
+        bits = check_choice("bits", bits, BITS)
         if self.settings.bits is not None:
             raise ConfigError(f"bits must be chosen once, got {bits} for signatures of {self.settings.bits} bits")
         if self.settings.has_empty_bins:
@@ -102,7 +105,8 @@ class Signatures:
         self, left: int, right: int, *, other: "Signatures | None" = None, confidence: float = 0.95
     ) -> Estimate:
         """The similarity of documents ``left`` and ``right`` with its interval; see :meth:`estimate_many`."""
-        return self.estimate_many([(index(left), index(right))], other=other, confidence=confidence)[0]
+        numbers = [check_document(document) for document in (left, right)]
+        return self.estimate_many([numbers], other=other, confidence=confidence)[0]
 
     def estimate_many(
         self, pairs: ArrayLike, *, other: "Signatures | None" = None, confidence: float = 0.95
@@ -120,7 +124,7 @@ class Signatures:
             other: The signatures that the right column counts in; these, if not given.
             confidence: The share of intervals that hold the true similarity.
         """
-        right = self if other is None else other
+        right = self if other is None else check_type("other", other, Signatures)
         self._refuse_unlike(right)
         numbers = pair_array(pairs)
         try:
@@ -146,8 +150,7 @@ class Signatures:
         filled = slots - both_empty
         share = np.divide(equal, filled, out=np.zeros(len(pairs)), where=filled > 0)
         trials = estimate.one_permutation_trials(slots, both_empty) if self.settings.has_empty_bins else float(slots)
-        low, high = estimate.wilson_interval(share, trials, confidence)
-        return share, low, high
+        return share, *estimate.wilson_interval(share, trials, confidence)
 
     def intersection(self, left: int, right: int, *, confidence: float = 0.95) -> Estimate:
         """How many elements two documents share, from their similarity and sizes: J/(1+J)·(|X|+|Y|)."""
@@ -194,21 +197,32 @@ class Signatures:
         """
         header, arrays = read_signature_file(path)
         try:
-            settings = SignatureSettings(**header["settings"])
             signatures = cls(
                 arrays["slots"],
-                settings=settings,
+                settings=SignatureSettings(**header["settings"]),
                 shingle_settings=header["shingle_settings"],
                 sizes=arrays.get("sizes"),
                 empty=arrays.get("empty"),
             )
-        except (KeyError, TypeError) as error:
-            raise FormatError(f"{path}: the header must describe signatures; missing or unknown: {error}") from None
+            signatures._refuse_nonsense()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"{path}: the header must describe the signatures behind it: {error}") from None
         if scheme is not None:
-            refuse_differences(str(path), asdict(settings), asdict(scheme.settings))
+            refuse_differences(str(path), asdict(signatures.settings), asdict(scheme.settings))
         if shingler is not None:
             refuse_differences(str(path), signatures.shingle_settings or {}, shingler.settings)
         return signatures
+
+    def _refuse_nonsense(self) -> None:
+        """Raises if slots, sizes and settings do not belong together, as in a file that somebody made up."""
+        shape = (len(self.slots), self.settings.row_length)
+        if self.slots.shape != shape or self.slots.dtype != self.settings.dtype:
+            raise ValueError(f"slots must be {self.settings.dtype} of shape {shape}, got {self.slots.shape}")
+        for name, array in (("sizes", self.sizes), ("empty", self._empty)):
+            if array is not None and array.shape != shape[:1]:
+                raise ValueError(f"{name} must have {shape[0]} entries, got shape {array.shape}")
+        if self.shingle_settings is not None and not isinstance(self.shingle_settings, dict):
+            raise ValueError(f"shingle_settings must be an object, got {self.shingle_settings!r}")
 
     def _refuse_unlike(self, other: "Signatures") -> None:
         if self is other:

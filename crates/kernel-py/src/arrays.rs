@@ -1,6 +1,9 @@
 //! Arrays: `NumPy` views in, borrowed slices out; vectors in, `NumPy` arrays out.
 
-use numpy::{IntoPyArray as _, PyArray2, PyArrayMethods as _, PyReadonlyArray1};
+use numpy::{
+    IntoPyArray as _, PyArray2, PyArrayDescrMethods as _, PyArrayMethods as _, PyReadonlyArray1, PyUntypedArray,
+    PyUntypedArrayMethods as _,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -8,13 +11,27 @@ use minwise_kernel::batch::{Lists, Sets};
 
 use crate::DocumentError;
 
+/// Bytes per item of an array.
+///
+/// The width decides what an argument is converted to. Trying one type after the other would do as well, but the failed
+/// comparison of types swallows a Ctrl-C that happens to be pending.
+pub fn item_size(array: &Bound<'_, PyAny>) -> PyResult<usize> {
+    Ok(array.cast::<PyUntypedArray>()?.dtype().itemsize())
+}
+
 /// The offsets of Arrow strings (32-bit) or large strings (64-bit).
-#[derive(FromPyObject)]
 pub enum Offsets<'py> {
     /// `string`, `binary`.
     Narrow(PyReadonlyArray1<'py, i32>),
     /// `large_string`, `large_binary`.
     Wide(PyReadonlyArray1<'py, i64>),
+}
+
+impl<'py> Offsets<'py> {
+    /// The offsets in `array`.
+    pub fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(if item_size(array)? == 4 { Self::Narrow(array.extract()?) } else { Self::Wide(array.extract()?) })
+    }
 }
 
 /// Lists over borrowed buffers, or an error if the offsets do not fit the values.

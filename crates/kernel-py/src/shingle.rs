@@ -61,12 +61,12 @@ impl Shingler {
     fn shingle<'py>(
         &self,
         py: Python<'py>,
-        offsets: Offsets<'py>,
+        offsets: &Bound<'py, PyAny>,
         data: PyReadonlyArray1<'py, u8>,
         threads: usize,
     ) -> PyResult<Arrays<'py>> {
         let data = data.as_slice()?;
-        let sets = match &offsets {
+        let sets = match &Offsets::of(offsets)? {
             Offsets::Narrow(offsets) => self.shingle_lists(py, offsets.as_slice()?, data, threads),
             Offsets::Wide(offsets) => self.shingle_lists(py, offsets.as_slice()?, data, threads),
         }?;

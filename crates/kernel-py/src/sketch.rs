@@ -14,7 +14,7 @@ use minwise_kernel::sketch::{
 };
 use minwise_kernel::verify::intersection_size;
 
-use crate::arrays::{Offsets, document_error, lists, matrix, sets};
+use crate::arrays::{Offsets, document_error, item_size, lists, matrix, sets};
 use crate::pool;
 use crate::shingle::Shingler;
 
@@ -25,7 +25,6 @@ enum AnyScheme {
 }
 
 /// Rows of 32-bit or 64-bit slots.
-#[derive(FromPyObject)]
 pub enum Slots<'py> {
     /// The minhash scheme.
     Narrow(PyReadonlyArray2<'py, u32>),
@@ -33,13 +32,10 @@ pub enum Slots<'py> {
     Wide(PyReadonlyArray2<'py, u64>),
 }
 
-/// Rows of slots to be written.
-#[derive(FromPyObject)]
-pub enum SlotsOut<'py> {
-    /// The minhash scheme.
-    Narrow(PyReadwriteArray2<'py, u32>),
-    /// The schemes with bins.
-    Wide(PyReadwriteArray2<'py, u64>),
+impl<'py> Slots<'py> {
+    fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(if item_size(array)? == 4 { Self::Narrow(array.extract()?) } else { Self::Wide(array.extract()?) })
+    }
 }
 
 type SizesOut<'py> = Option<PyReadwriteArray1<'py, u64>>;
@@ -82,7 +78,7 @@ impl Sketcher {
         py: Python<'py>,
         offsets: PyReadonlyArray1<'py, i64>,
         elements: PyReadonlyArray1<'py, u64>,
-        slots: SlotsOut<'py>,
+        slots: &Bound<'py, PyAny>,
         sizes: SizesOut<'py>,
         threads: usize,
     ) -> PyResult<()> {
@@ -97,14 +93,14 @@ impl Sketcher {
         &self,
         py: Python<'py>,
         shingler: &Shingler,
-        offsets: Offsets<'py>,
+        offsets: &Bound<'py, PyAny>,
         data: PyReadonlyArray1<'py, u8>,
-        slots: SlotsOut<'py>,
+        slots: &Bound<'py, PyAny>,
         sizes: SizesOut<'py>,
         threads: usize,
     ) -> PyResult<()> {
         let (data, shingler) = (data.as_slice()?, &shingler.inner);
-        match &offsets {
+        match &Offsets::of(offsets)? {
             Offsets::Narrow(offsets) => {
                 let texts = lists(offsets.as_slice()?, data)?;
                 self.run(py, SketchTexts { shingler, texts }, texts.len(), slots, sizes, threads)
@@ -147,21 +143,14 @@ impl Sketcher {
         py: Python<'_>,
         feed: impl Feed,
         documents: usize,
-        slots: SlotsOut<'_>,
+        slots: &Bound<'_, PyAny>,
         sizes: SizesOut<'_>,
         threads: usize,
     ) -> PyResult<()> {
-        match (&self.scheme, slots) {
-            (AnyScheme::MinHash(scheme), SlotsOut::Narrow(slots)) => {
-                write(py, scheme, feed, documents, slots, sizes, threads)
-            }
-            (AnyScheme::OnePermutation(scheme), SlotsOut::Wide(slots)) => {
-                write(py, scheme, feed, documents, slots, sizes, threads)
-            }
-            (AnyScheme::Fast(scheme), SlotsOut::Wide(slots)) => {
-                write(py, scheme, feed, documents, slots, sizes, threads)
-            }
-            _ => Err(PyValueError::new_err("slots must be as wide as the scheme's")),
+        match &self.scheme {
+            AnyScheme::MinHash(scheme) => write(py, scheme, feed, documents, slots, sizes, threads),
+            AnyScheme::OnePermutation(scheme) => write(py, scheme, feed, documents, slots, sizes, threads),
+            AnyScheme::Fast(scheme) => write(py, scheme, feed, documents, slots, sizes, threads),
         }
     }
 }
@@ -171,13 +160,14 @@ fn write<C: Scheme>(
     scheme: &C,
     feed: impl Feed,
     documents: usize,
-    mut slots: PyReadwriteArray2<'_, C::Slot>,
+    slots: &Bound<'_, PyAny>,
     mut sizes: SizesOut<'_>,
     threads: usize,
 ) -> PyResult<()>
 where
     C::Slot: Element,
 {
+    let mut slots: PyReadwriteArray2<'_, C::Slot> = slots.extract()?;
     if slots.shape() != [documents, scheme.slots()] || sizes.as_ref().is_some_and(|sizes| sizes.len() != documents) {
         return Err(PyValueError::new_err("slots and sizes must have a row for every document"));
     }
@@ -199,25 +189,26 @@ fn rows_of(pair: &[i64], left: usize, right: usize) -> PyResult<(usize, usize)> 
 }
 
 /// Calls `compare` with the two rows of every pair.
-fn for_pairs<T: Element, R>(
+fn for_pairs<T: Element + Sync, R: Send>(
+    py: Python<'_>,
     left: &PyReadonlyArray2<'_, T>,
     right: &PyReadonlyArray2<'_, T>,
     pairs: &Pairs<'_>,
-    compare: impl Fn(&[T], &[T]) -> R,
+    compare: impl Fn(&[T], &[T]) -> R + Send + Sync,
 ) -> PyResult<Vec<R>> {
     let width = left.shape()[1];
     if right.shape()[1] != width || pairs.shape()[1] != 2 {
         return Err(PyValueError::new_err("rows must be equally long and pairs have two columns"));
     }
     let (heights, left, right) = ((left.shape()[0], right.shape()[0]), left.as_slice()?, right.as_slice()?);
-    pairs
-        .as_slice()?
-        .chunks_exact(2)
-        .map(|pair| {
+    let pairs = pairs.as_slice()?;
+    py.detach(|| {
+        let compare_pair = |pair: &[i64]| {
             let (i, j) = rows_of(pair, heights.0, heights.1)?;
             Ok(compare(&left[i * width..(i + 1) * width], &right[j * width..(j + 1) * width]))
-        })
-        .collect()
+        };
+        pairs.chunks_exact(2).map(compare_pair).collect()
+    })
 }
 
 fn count_in<'py, S: Slot + Element>(
@@ -226,7 +217,7 @@ fn count_in<'py, S: Slot + Element>(
     right: &PyReadonlyArray2<'py, S>,
     pairs: &Pairs<'py>,
 ) -> PyResult<Counts<'py>> {
-    let matches = for_pairs(left, right, pairs, sketch::count_matches)?;
+    let matches = for_pairs(py, left, right, pairs, sketch::count_matches)?;
     let (equal, empty): (Vec<u32>, Vec<u32>) = matches.into_iter().map(|m| (m.equal, m.both_empty)).unzip();
     Ok((equal.into_pyarray(py), empty.into_pyarray(py)))
 }
@@ -235,11 +226,11 @@ fn count_in<'py, S: Slot + Element>(
 #[pyfunction]
 pub fn count_matches<'py>(
     py: Python<'py>,
-    left: Slots<'py>,
-    right: Slots<'py>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
     pairs: Pairs<'py>,
 ) -> PyResult<Counts<'py>> {
-    match (&left, &right) {
+    match (&Slots::of(left)?, &Slots::of(right)?) {
         (Slots::Narrow(left), Slots::Narrow(right)) => count_in(py, left, right, &pairs),
         (Slots::Wide(left), Slots::Wide(right)) => count_in(py, left, right, &pairs),
         _ => Err(PyValueError::new_err("slots must be equally wide")),
@@ -260,14 +251,14 @@ pub fn count_packed_matches<'py>(
     if left.shape()[1] != packed_row_bytes(slots, bits) {
         return Err(PyValueError::new_err("rows must hold slots times bits"));
     }
-    let equal = for_pairs(&left, &right, &pairs, |l, r| sketch::count_packed_matches(l, r, slots, bits))?;
+    let equal = for_pairs(py, &left, &right, &pairs, |l, r| sketch::count_packed_matches(l, r, slots, bits))?;
     Ok(equal.into_pyarray(py))
 }
 
 /// The low `bits` of every slot, packed.
 #[pyfunction]
-pub fn pack_bits<'py>(py: Python<'py>, slots: Slots<'py>, bits: usize) -> PyResult<Bound<'py, PyArray2<u8>>> {
-    match &slots {
+pub fn pack_bits<'py>(py: Python<'py>, slots: &Bound<'py, PyAny>, bits: usize) -> PyResult<Bound<'py, PyArray2<u8>>> {
+    match &Slots::of(slots)? {
         Slots::Narrow(slots) => pack(py, slots, bits),
         Slots::Wide(slots) => pack(py, slots, bits),
     }
@@ -282,7 +273,8 @@ fn pack<'py, S: Slot + Element>(
     let (height, row) = (slots.shape()[0], slots.shape()[1]);
     let width = packed_row_bytes(row, bits);
     let mut packed = vec![0; height * width];
-    sketch::pack_rows(slots.as_slice()?, row, bits, &mut packed);
+    let slots = slots.as_slice()?;
+    py.detach(|| sketch::pack_rows(slots, row, bits, &mut packed));
     matrix(py, packed, width)
 }
 
@@ -302,13 +294,13 @@ pub fn intersection_sizes<'py>(
     pairs: Pairs<'py>,
 ) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let sets = sets(offsets.as_slice()?, elements.as_slice()?)?;
-    let sizes: PyResult<Vec<u64>> = pairs
-        .as_slice()?
-        .chunks_exact(2)
-        .map(|pair| {
+    let pairs = pairs.as_slice()?;
+    let sizes: Vec<u64> = py.detach(|| {
+        let shared = |pair: &[i64]| {
             let (i, j) = rows_of(pair, sets.len(), sets.len())?;
-            Ok(intersection_size(sets.get(i), sets.get(j)) as u64)
-        })
-        .collect();
-    Ok(sizes?.into_pyarray(py))
+            PyResult::Ok(intersection_size(sets.get(i), sets.get(j)) as u64)
+        };
+        pairs.chunks_exact(2).map(shared).collect::<PyResult<_>>()
+    })?;
+    Ok(sizes.into_pyarray(py))
 }

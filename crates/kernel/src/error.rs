@@ -54,7 +54,11 @@ pub const MAX_DOCUMENT_BYTES: usize = 1 << 30;
 /// The fault, if it is neither.
 pub fn checked_text(bytes: &[u8]) -> Result<&str, Fault> {
     check_length(bytes)?;
-    std::str::from_utf8(bytes).map_err(|error| Fault::InvalidUtf8 { byte: error.valid_up_to() as u64 })
+    // `basic` is fast and only says whether; where is worth a second look once.
+    simdutf8::basic::from_utf8(bytes).map_err(|_| {
+        let byte = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to() as u64, |_| 0);
+        Fault::InvalidUtf8 { byte }
+    })
 }
 
 /// Refuses a document that is too long to be held as one.

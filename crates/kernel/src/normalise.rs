@@ -5,7 +5,7 @@
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::unicode::{Properties, lowercase};
+use crate::unicode::{Folded, FoldedEntry, Properties, lowercase};
 
 /// What to change in a text before it is cut into tokens, in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,35 +77,57 @@ impl Normaliser {
 
     /// Calls `take` with each normalised character of `piece` and its span in the whole text.
     pub fn push(&mut self, piece: &str, mut take: impl FnMut(char, Span)) {
-        let mut rest = piece;
-        while let Some(first) = rest.chars().next() {
-            let (length, code_points) = self.segment(rest, first);
-            let span = Span { start: self.position, end: self.position + code_points };
-            self.position = span.end;
-            let (segment, behind) = rest.split_at(length);
-            rest = behind;
-            if first.is_ascii() && code_points == 1 {
-                self.lower(first, span, &mut take);
-            } else {
-                self.normalise_segment(segment, span, &mut take);
+        let mut rest = piece.chars();
+        let mut text = piece;
+        while let Some(first) = rest.next() {
+            let followed_by_ascii = rest.as_str().as_bytes().first().is_none_or(u8::is_ascii);
+            let alone = followed_by_ascii || self.starts_segment(rest.as_str());
+            if alone && self.pass_by(first, &mut take) {
+                text = rest.as_str();
+                continue;
             }
+            let (length, code_points) = self.segment(text);
+            let span = self.advance(code_points);
+            let (segment, behind) = text.split_at(length);
+            self.normalise_segment(segment, span, &mut take);
+            (text, rest) = (behind, behind.chars());
         }
     }
 
+    fn advance(&mut self, code_points: usize) -> Span {
+        let start = self.position;
+        self.position += code_points;
+        Span { start, end: self.position }
+    }
+
+    /// Takes a character that stands alone in its segment, if one look at the table tells what becomes of it.
+    #[inline(always)]
+    fn pass_by(&mut self, c: char, take: &mut impl FnMut(char, Span)) -> bool {
+        let Folded::Simple(lower, _) = FoldedEntry::of(c).unpack(c) else { return false };
+        if self.options.strip_accents && !c.is_ascii() {
+            return false;
+        }
+        let span = self.advance(1);
+        self.filter(if self.options.lowercase { lower } else { c }, span, take);
+        true
+    }
+
+    #[inline]
+    fn starts_segment(&self, text: &str) -> bool {
+        !self.options.changes_segments() || text.chars().next().is_none_or(|c| Properties::of(c).starts_segment())
+    }
+
     /// Bytes and code points of the segment at the start of `text`.
-    fn segment(&self, text: &str, first: char) -> (usize, usize) {
-        let behind = first.len_utf8();
-        if !self.options.changes_segments() || text.as_bytes().get(behind).is_none_or(u8::is_ascii) {
-            return (behind, 1);
-        }
+    fn segment(&self, text: &str) -> (usize, usize) {
+        let mut rest = text.chars();
         let mut code_points = 0;
-        for (offset, c) in text.char_indices() {
-            if offset > 0 && Properties::of(c).starts_segment() {
-                return (offset, code_points);
-            }
+        while rest.next().is_some() {
             code_points += 1;
+            if self.starts_segment(rest.as_str()) {
+                break;
+            }
         }
-        (text.len(), code_points)
+        (text.len() - rest.as_str().len(), code_points)
     }
 
     fn normalise_segment(&mut self, segment: &str, span: Span, take: &mut impl FnMut(char, Span)) {
@@ -119,16 +141,14 @@ impl Normaliser {
 
     #[inline]
     fn lower(&mut self, c: char, span: Span, take: &mut impl FnMut(char, Span)) {
-        if !self.options.lowercase {
-            self.filter(c, span, take);
-        } else if c.is_ascii() {
-            self.filter(c.to_ascii_lowercase(), span, take);
-        } else {
+        if self.options.lowercase {
             lowercase(c).for_each(|c| self.filter(c, span, take));
+        } else {
+            self.filter(c, span, take);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn filter(&mut self, c: char, span: Span, take: &mut impl FnMut(char, Span)) {
         let properties = Properties::of(c);
         if self.options.strip_punctuation && properties.is_punctuation() {

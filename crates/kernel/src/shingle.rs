@@ -96,12 +96,12 @@ impl Shingler {
         scratch.shingles.clear();
         if self.config.kind == Kind::Byte {
             check_length(document)?;
-            scratch.tokens.extend(document.iter().map(|&byte| self.characters.byte(byte)));
+            self.roll(document, |&byte| self.characters.byte(byte), &mut scratch.shingles);
         } else {
             let mut normaliser = Normaliser::new(self.config.normalisation);
             self.hash_tokens(checked_text(document)?, &mut normaliser, &mut scratch.words, &mut scratch.tokens);
+            self.roll(&scratch.tokens, |&hash| hash, &mut scratch.shingles);
         }
-        self.roll(&scratch.tokens, &mut scratch.shingles);
         if self.config.bag {
             self.number_occurrences(&mut scratch.shingles);
         }
@@ -131,16 +131,17 @@ impl Shingler {
     }
 
     /// Appends the shingle of every window over `tokens`; one shingle of all of them when they fill no window.
-    fn roll(&self, tokens: &[u64], shingles: &mut Vec<u64>) {
+    #[inline(always)]
+    fn roll<T>(&self, tokens: &[T], hash: impl Fn(&T) -> u64, shingles: &mut Vec<u64>) {
         let size = self.config.size.min(tokens.len());
         if size == 0 {
             return;
         }
-        let mut sum = tokens[..size].iter().fold(0u64, |sum, &token| sum.wrapping_mul(BASE).wrapping_add(token));
+        let mut sum = tokens[..size].iter().fold(0u64, |sum, token| sum.wrapping_mul(BASE).wrapping_add(hash(token)));
         shingles.reserve(tokens.len() - size + 1);
         shingles.push(self.finish(sum));
-        shingles.extend(tokens[size..].iter().zip(tokens).map(|(&enters, &leaves)| {
-            let change = enters.wrapping_sub(leaves.wrapping_mul(self.leaving));
+        shingles.extend(tokens[size..].iter().zip(tokens).map(|(enters, leaves)| {
+            let change = hash(enters).wrapping_sub(hash(leaves).wrapping_mul(self.leaving));
             sum = sum.wrapping_mul(BASE).wrapping_add(change);
             self.finish(sum)
         }));
@@ -176,9 +177,8 @@ impl Shingler {
     /// If the document is not text, or too long.
     pub fn spans(&self, document: &[u8]) -> Result<Spans, Fault> {
         let tokens = self.tokens_with_spans(document)?;
-        let hashes: Vec<u64> = tokens.iter().map(|token| token.hash).collect();
         let mut spans = Spans::default();
-        self.roll(&hashes, &mut spans.elements);
+        self.roll(&tokens, |token| token.hash, &mut spans.elements);
         if self.config.bag {
             let mut seen: HashMap<u64, u64> = HashMap::new();
             for element in &mut spans.elements {

@@ -95,10 +95,17 @@ pub enum Folded {
 }
 
 /// The packed entry of one code point; cheap to copy and to test.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoldedEntry(u32);
 
 impl FoldedEntry {
+    /// A letter or number that stays as it is.
+    pub const WORD: Self = Self((Class::Word as u32) << 21);
+    /// A separator that stays as it is.
+    pub const SEPARATOR: Self = Self((Class::Separator as u32) << 21);
+    /// A character of a script without spaces that stays as it is.
+    pub const ALONE: Self = Self((Class::Alone as u32) << 21);
+
     /// The entry of `c`.
     #[inline(always)]
     #[must_use]
@@ -113,24 +120,24 @@ impl FoldedEntry {
         self.0 >> 23 & 3 < 2
     }
 
-    /// The entry, unpacked.
+    /// The entry of `c`, unpacked.
     #[inline(always)]
     #[must_use]
-    pub fn unpack(self) -> Folded {
+    pub fn unpack(self, c: char) -> Folded {
         let payload = self.0 & 0x1F_FFFF;
         let class = CLASSES[(self.0 >> 21 & 3) as usize];
         match self.0 >> 23 & 3 {
-            0 => Folded::Simple(to_char(payload), class),
+            0 => Folded::Simple(shifted(c, payload), class),
             1 => Folded::Pooled(pooled(payload as usize)),
-            2 => Folded::OrderedMark(to_char(payload), class, self.0 >> 25),
+            2 => Folded::OrderedMark(shifted(c, payload), class, self.0 >> 25),
             _ => Folded::Entangled,
         }
     }
 }
 
 #[inline(always)]
-fn to_char(code: u32) -> char {
-    char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+fn shifted(c: char, shift: u32) -> char {
+    char::from_u32((c as u32).wrapping_add(shift) & 0x1F_FFFF).unwrap_or(c)
 }
 
 fn pooled(offset: usize) -> &'static str {
@@ -161,7 +168,7 @@ mod tests {
     fn folded_entries_agree_with_the_normaliser() {
         for c in (0..0x11_0000).filter_map(char::from_u32) {
             let expected: String = std::iter::once(c).nfkc().flat_map(lowercase).collect();
-            match FoldedEntry::of(c).unpack() {
+            match FoldedEntry::of(c).unpack(c) {
                 Folded::Simple(folded, class) | Folded::OrderedMark(folded, class, _) => {
                     assert_eq!(folded.to_string(), expected, "{c:?}");
                     assert_eq!(class, Properties::of(folded).class(), "{c:?}");

@@ -21,41 +21,111 @@ const FLUSH_AT: usize = 8192;
 /// at most in Unicode 17), with ample room.
 const STEP_ROOM: usize = 512;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Open {
+    #[default]
     Nothing,
     Word,
     Alone,
 }
 
 /// The reusable buffers of one worker.
+#[derive(Default)]
 pub struct WordScratch {
-    /// Folded text; valid up to `end`, padded behind it so that whole blocks can be read.
+    /// Folded text; valid up to `state.end`, padded behind it so that whole blocks can be read.
     text: Vec<u8>,
-    end: usize,
     /// Start, end, start, end … of the words in `text`.
     bounds: Vec<u32>,
+    state: State,
+}
+
+/// How far the scratch is filled.
+#[derive(Clone, Copy, Default)]
+struct State {
+    end: usize,
     marks: usize,
     open: Open,
 }
 
-impl Default for WordScratch {
-    fn default() -> Self {
-        Self { text: Vec::new(), end: 0, bounds: Vec::new(), marks: 0, open: Open::Nothing }
+/// The scratch on its way through the hot loop: what changes with every character is kept apart from the buffers, so
+/// that it can stay in registers.
+struct Cursor<'s> {
+    text: &'s mut [u8],
+    bounds: &'s mut [u32],
+    end: usize,
+    marks: usize,
+    open: Open,
+}
+
+impl Cursor<'_> {
+    #[inline(always)]
+    fn state(&self) -> State {
+        State { end: self.end, marks: self.marks, open: self.open }
+    }
+
+    /// Notes a boundary here if `really`; without a branch, because a word's length can not be predicted.
+    #[inline(always)]
+    fn mark_if(&mut self, really: bool) {
+        self.bounds[self.marks] = self.end as u32;
+        self.marks += usize::from(really);
+    }
+
+    #[inline(always)]
+    fn close(&mut self) {
+        self.mark_if(self.open != Open::Nothing);
+        self.open = Open::Nothing;
+    }
+
+    /// Appends the first `length` bytes of `raw`.
+    #[inline(always)]
+    fn push(&mut self, raw: [u8; 4], length: usize) {
+        self.text[self.end..self.end + 4].copy_from_slice(&raw);
+        self.end += length;
+    }
+
+    #[inline(always)]
+    fn take_word(&mut self, raw: [u8; 4], length: usize) {
+        self.mark_if(self.open == Open::Alone);
+        self.mark_if(self.open != Open::Word);
+        self.open = Open::Word;
+        self.push(raw, length);
+    }
+
+    #[inline(always)]
+    fn take_alone(&mut self, raw: [u8; 4], length: usize) {
+        self.mark_if(self.open != Open::Nothing);
+        self.mark_if(true);
+        self.open = Open::Alone;
+        self.push(raw, length);
+    }
+
+    /// Takes a character of any class.
+    #[inline]
+    fn take(&mut self, c: char, class: Class) {
+        let mut raw = [0; 4];
+        let length = c.encode_utf8(&mut raw).len();
+        match class {
+            Class::Separator => self.close(),
+            Class::Word => self.take_word(raw, length),
+            Class::Alone => self.take_alone(raw, length),
+            Class::Mark if self.open != Open::Nothing => self.push(raw, length),
+            Class::Mark => {}
+        }
     }
 }
 
 /// Appends the hash of every word of `text` to `hashes`.
 pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut WordScratch, hashes: &mut Vec<u64>) {
-    scratch.reset();
+    scratch.state = State::default();
+    scratch.make_room(0);
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
         let start = at;
-        let limit = scratch.end + FLUSH_AT;
+        let limit = scratch.state.end + FLUSH_AT;
         scratch.make_room(FLUSH_AT);
         at = ascii_lanes(bytes, at, limit, simd, scratch);
-        if at < bytes.len() && scratch.end < limit {
+        if at < bytes.len() && scratch.state.end < limit {
             if at > start && !bytes[at].is_ascii() {
                 at -= 1; // the next character may compose with this one
                 scratch.take_back_ascii();
@@ -64,112 +134,70 @@ pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut Wo
         }
         scratch.flush(hasher, hashes);
     }
-    scratch.close();
+    let mut cursor = scratch.cursor();
+    cursor.close();
+    scratch.state = cursor.state();
     scratch.flush(hasher, hashes);
 }
 
 impl WordScratch {
-    fn reset(&mut self) {
-        self.end = 0;
-        self.marks = 0;
-        self.open = Open::Nothing;
-    }
-
-    /// Makes room for `more` bytes of text and the step that crosses them, and as many boundaries, behind `end`.
+    /// Makes room for `more` bytes of text and the step that crosses them, and as many boundaries, behind the end.
     #[inline]
     fn make_room(&mut self, more: usize) {
-        let text = self.end + more + STEP_ROOM + BLOCK;
+        let text = self.state.end + more + STEP_ROOM + BLOCK;
         if self.text.len() < text {
             self.text.resize(text.max(FLUSH_AT + 2 * STEP_ROOM), 0);
         }
-        let marks = self.marks + more + STEP_ROOM;
+        let marks = self.state.marks + more + STEP_ROOM;
         if self.bounds.len() < marks {
             self.bounds.resize(marks.max(FLUSH_AT + 2 * STEP_ROOM), 0);
         }
     }
 
-    #[inline(always)]
-    fn mark(&mut self) {
-        self.bounds[self.marks] = self.end as u32;
-        self.marks += 1;
-    }
-
-    #[inline(always)]
-    fn close(&mut self) {
-        if self.open != Open::Nothing {
-            self.mark();
-            self.open = Open::Nothing;
-        }
-    }
-
-    #[inline(always)]
-    fn push(&mut self, c: char) {
-        self.end += c.encode_utf8(&mut self.text[self.end..]).len();
-    }
-
-    #[inline(always)]
-    fn take(&mut self, c: char, class: Class) {
-        match class {
-            Class::Separator => self.close(),
-            Class::Mark => {
-                if self.open != Open::Nothing {
-                    self.push(c);
-                }
-            }
-            Class::Word => {
-                if self.open != Open::Word {
-                    self.close();
-                    self.mark();
-                    self.open = Open::Word;
-                }
-                self.push(c);
-            }
-            Class::Alone => {
-                self.close();
-                self.mark();
-                self.open = Open::Alone;
-                self.push(c);
-            }
-        }
+    fn cursor(&mut self) -> Cursor<'_> {
+        let State { end, marks, open } = self.state;
+        Cursor { text: &mut self.text, bounds: &mut self.bounds, end, marks, open }
     }
 
     /// Forgets the last byte that [`ascii_lanes`] took.
     fn take_back_ascii(&mut self) {
-        if self.open == Open::Word {
-            self.end -= 1;
-            if self.bounds[self.marks - 1] as usize == self.end {
-                self.marks -= 1;
-                self.open = Open::Nothing;
+        let state = &mut self.state;
+        if state.open == Open::Word {
+            state.end -= 1;
+            if self.bounds[state.marks - 1] as usize == state.end {
+                state.marks -= 1;
+                state.open = Open::Nothing;
             }
         }
     }
 
     /// Hashes the finished words and moves an unfinished one to the front.
     fn flush(&mut self, hasher: &BytesHasher, hashes: &mut Vec<u64>) {
-        let finished = self.marks / 2;
+        let state = &mut self.state;
+        let finished = state.marks / 2;
         hashes.extend(self.bounds[..2 * finished].chunks_exact(2).map(|bound| {
             let (start, end) = (bound[0] as usize, bound[1] as usize);
             hasher.hash_padded(&self.text, start, end - start)
         }));
-        if self.open == Open::Nothing {
-            self.end = 0;
-            self.marks = 0;
+        if state.open == Open::Nothing {
+            *state = State::default();
         } else {
-            let start = self.bounds[self.marks - 1] as usize;
+            let start = self.bounds[state.marks - 1] as usize;
             if start > 0 {
-                self.text.copy_within(start..self.end, 0);
+                self.text.copy_within(start..state.end, 0);
             }
-            self.end -= start;
             self.bounds[0] = 0;
-            self.marks = 1;
+            *state = State { end: state.end - start, marks: 1, open: state.open };
         }
     }
 }
 
 /// Takes the text from `at` on as long as it is ASCII for whole lanes (or to its end) and the scratch has room.
 fn ascii_lanes(bytes: &[u8], at: usize, limit: usize, simd: bool, scratch: &mut WordScratch) -> usize {
-    if scratch.open == Open::Alone {
-        scratch.close();
+    if scratch.state.open == Open::Alone {
+        let mut cursor = scratch.cursor();
+        cursor.close();
+        scratch.state = cursor.state();
     }
     #[cfg(target_arch = "x86_64")]
     if simd && crate::simd::available() {
@@ -194,8 +222,8 @@ fn ascii_lanes_with(
     scratch: &mut WordScratch,
     classify: impl Fn(&[u8; LANE], &mut [u8; LANE]) -> Option<u64>,
 ) -> usize {
-    let mut inside = u64::from(scratch.open == Open::Word);
-    let (mut end, mut marks) = (scratch.end, scratch.marks);
+    let mut inside = u64::from(scratch.state.open == Open::Word);
+    let State { mut end, mut marks, .. } = scratch.state;
     while at < bytes.len() && end < limit {
         let mut last = [b' '; LANE];
         let (lane, taken): (&[u8; LANE], usize) = if let Some(lane) = bytes[at..].first_chunk() {
@@ -214,9 +242,7 @@ fn ascii_lanes_with(
         at += taken;
         end += taken;
     }
-    scratch.end = end;
-    scratch.marks = marks;
-    scratch.open = if inside == 1 { Open::Word } else { Open::Nothing };
+    scratch.state = State { end, marks, open: if inside == 1 { Open::Word } else { Open::Nothing } };
     at
 }
 
@@ -289,82 +315,120 @@ fn classify_avx2(lane: &[u8; LANE], out: &mut [u8; LANE]) -> Option<u64> {
 
 /// Takes the text from `at` on, character by character, until the next lane is ASCII again, the text ends or the
 /// scratch is full. `at` starts a normalisation segment, and so does the returned position.
+///
+/// Each character is taken as soon as it is seen. Should a mark follow that composes with it or changes places with
+/// another, the segment is taken back and goes to the normaliser as a whole.
 fn characters(text: &str, mut at: usize, limit: usize, scratch: &mut WordScratch) -> usize {
     let bytes = text.as_bytes();
+    let mut cursor = scratch.cursor();
     let mut check_at = at + BLOCK;
-    let mut following = next_character(text, at);
-    while let Some((entry, next)) = following {
-        following = next_character(text, next);
-        let mut end = next;
-        if following.is_none_or(|(following, _)| following.starts_segment()) {
-            take_single(&text[at..next], entry, scratch);
-        } else {
-            end = segment_end(text, next);
-            take_segment(&text[at..end], scratch);
-            following = next_character(text, end);
-        }
-        at = end;
-        if scratch.end >= limit {
-            break;
-        }
-        if at >= check_at {
-            if bytes[at..].get(..LANE).is_some_and(<[u8]>::is_ascii) {
-                break;
+    let mut segment = (at, cursor.state());
+    let mut rank = 0;
+    while let Some((c, raw, length)) = decode(bytes, at) {
+        if c.is_ascii() && at < check_at {
+            segment = (at, cursor.state());
+            rank = 0;
+            at += 1;
+            if c.is_ascii_alphanumeric() {
+                cursor.take_word([raw[0] | 0x20, 0, 0, 0], 1);
+            } else {
+                cursor.close();
             }
-            check_at = at + BLOCK;
+            continue;
+        }
+        let entry = FoldedEntry::of(c);
+        if entry.starts_segment() {
+            if at >= check_at {
+                if cursor.end >= limit || bytes[at..].get(..LANE).is_some_and(<[u8]>::is_ascii) {
+                    break;
+                }
+                check_at = at + BLOCK;
+            }
+            segment = (at, cursor.state());
+        }
+        at += length;
+        // Comparing whole entries, most frequent first, because a jump through a table of cases would be mispredicted
+        // at the start and at the end of every word.
+        if entry == FoldedEntry::WORD {
+            rank = 0;
+            cursor.take_word(raw, length);
+            continue;
+        }
+        if entry == FoldedEntry::SEPARATOR {
+            rank = 0;
+            cursor.close();
+            continue;
+        }
+        if entry == FoldedEntry::ALONE {
+            rank = 0;
+            cursor.take_alone(raw, length);
+            continue;
+        }
+        match entry.unpack(c) {
+            Folded::Simple(c, class) => {
+                rank = 0;
+                cursor.take(c, class);
+            }
+            Folded::Pooled(folded) => {
+                rank = u32::MAX;
+                take_folded(folded.chars(), &mut cursor);
+            }
+            Folded::OrderedMark(c, class, next_rank) if rank <= next_rank && cursor.end < limit => {
+                rank = next_rank;
+                cursor.take(c, class);
+            }
+            Folded::OrderedMark(..) | Folded::Entangled => {
+                at = segment_end(text, at);
+                scratch.state = segment.1;
+                take_normalised(&text[segment.0..at], scratch);
+                cursor = scratch.cursor();
+            }
         }
     }
+    scratch.state = cursor.state();
     at
 }
 
+/// The character at `at` of valid UTF-8, its encoding and its length; nothing at the end.
 #[inline(always)]
-fn next_character(text: &str, at: usize) -> Option<(FoldedEntry, usize)> {
-    let c = text[at..].chars().next()?;
-    Some((FoldedEntry::of(c), at + c.len_utf8()))
+fn decode(bytes: &[u8], at: usize) -> Option<(char, [u8; 4], usize)> {
+    let raw: [u8; 4] = if let Some(raw) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        *raw
+    } else {
+        let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+        std::array::from_fn(|i| rest.get(i).copied().unwrap_or_default())
+    };
+    let lead = |bits: u32| u32::from(raw[0]) & bits;
+    let tail = |i: usize| u32::from(raw[i]) & 0x3F;
+    let (code, length) = match raw[0] {
+        0..0x80 => (lead(0x7F), 1),
+        0x80..0xE0 => (lead(0x1F) << 6 | tail(1), 2),
+        0xE0..0xF0 => (lead(0x0F) << 12 | tail(1) << 6 | tail(2), 3),
+        0xF0.. => (lead(0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4),
+    };
+    Some((char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), raw, length))
 }
 
+/// Where the next segment starts, from `from` on.
 fn segment_end(text: &str, from: usize) -> usize {
     let start = text[from..].char_indices().find(|&(_, c)| Properties::of(c).starts_segment());
     start.map_or(text.len(), |(offset, _)| from + offset)
 }
 
-#[inline(always)]
-fn take_single(segment: &str, entry: FoldedEntry, scratch: &mut WordScratch) {
-    match entry.unpack() {
-        Folded::Simple(c, class) | Folded::OrderedMark(c, class, _) => scratch.take(c, class),
-        Folded::Pooled(folded) => take_folded(folded.chars(), scratch),
-        Folded::Entangled => take_normalised(segment, scratch),
-    }
-}
-
-/// Takes a letter with its marks; asks the normaliser only when they would compose or change places.
-fn take_segment(segment: &str, scratch: &mut WordScratch) {
-    scratch.make_room(4 * segment.len());
-    let mut rank = 0;
-    let ordered = segment.chars().enumerate().all(|(i, c)| match FoldedEntry::of(c).unpack() {
-        Folded::Simple(..) => i == 0,
-        Folded::OrderedMark(_, _, next) => std::mem::replace(&mut rank, next) <= next,
-        _ => false,
-    });
-    if !ordered {
-        return take_normalised(segment, scratch);
-    }
-    for c in segment.chars() {
-        if let Folded::Simple(c, class) | Folded::OrderedMark(c, class, _) = FoldedEntry::of(c).unpack() {
-            scratch.take(c, class);
-        }
-    }
-}
-
+#[cold]
 fn take_normalised(segment: &str, scratch: &mut WordScratch) {
     // One character of the segment becomes at most 18 in NFKC, and lower case at most triples that.
     scratch.make_room(64 * segment.len());
-    take_folded(segment.nfkc().flat_map(lowercase), scratch);
+    let mut cursor = scratch.cursor();
+    take_folded(segment.nfkc().flat_map(lowercase), &mut cursor);
+    scratch.state = cursor.state();
+    scratch.make_room(FLUSH_AT);
 }
 
-fn take_folded(folded: impl Iterator<Item = char>, scratch: &mut WordScratch) {
+#[inline]
+fn take_folded(folded: impl Iterator<Item = char>, cursor: &mut Cursor<'_>) {
     for c in folded {
-        scratch.take(c, Properties::of(c).class());
+        cursor.take(c, Properties::of(c).class());
     }
 }
 
@@ -422,6 +486,7 @@ mod tests {
 
     #[test]
     fn both_paths_equal_the_general_path() {
+        check("");
         (0..20_000).map(text).for_each(|text| check(&text));
     }
 

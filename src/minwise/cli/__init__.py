@@ -1,6 +1,7 @@
 """The minwise command. The file tree is the command tree: a file per command."""
 
 import sys
+from typing import NoReturn
 
 import click
 
@@ -9,29 +10,45 @@ from minwise.cli.compare import compare
 
 __all__ = ["main"]
 
-FAILURE, INPUT_OUTPUT, INTERRUPTED = 1, 74, 130
+# Exit codes beside 0; click's own usage errors are 2.
+FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 1, 2, 74, 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class _Group(click.Group):
+    """A group that leaves an interrupt to us; click would print an empty line before it."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _fail("interrupted", INTERRUPTED)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(mw.__version__, prog_name="minwise")
 def command() -> None:
-    """Find near-duplicates."""
+    """Find near-duplicates.
+
+    Exit codes: 0 fine, 1 failure, 2 usage, 74 input or output failed, 130 interrupted.
+    """
 
 
 command.add_command(compare)
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Runs the command: one line on standard error and an exit code for whatever goes wrong, never a traceback."""
     try:
-        status = command.main(standalone_mode=False)
-    except click.exceptions.Abort:
+        command.main(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
         _fail("interrupted", INTERRUPTED)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except mw.ConfigError as error:
-        _fail(str(error), click.UsageError.exit_code)
+        _fail(str(error), USAGE)
     except mw.MinwiseError as error:
         _fail(str(error), FAILURE)
     except BrokenPipeError:
@@ -39,9 +56,9 @@ def main() -> None:
         sys.exit(FAILURE)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", INPUT_OUTPUT)
-    sys.exit(status if isinstance(status, int) else 0)
+    sys.exit(0)
 
 
-def _fail(message: str, status: int) -> None:
+def _fail(message: str, status: int) -> NoReturn:
     click.echo(f"minwise: {message}", err=True)
     sys.exit(status)

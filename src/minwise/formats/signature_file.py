@@ -14,6 +14,7 @@ No pickle, nothing that runs code. The length of the file is part of the header,
 
 import io
 import json
+import math
 import os
 import secrets
 import struct
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.errors import FormatError
+from minwise.errors import FormatError, MismatchError
 
 __all__ = ["FORMAT_VERSION", "read_signature_file", "write_signature_file"]
 
@@ -61,10 +62,12 @@ def read_signature_file(path: str | PathLike[str]) -> tuple[dict[str, Any], Arra
     """
     with Path(path).open("rb") as file:
         header = _decode_header(file, path)
-        length = os.fstat(file.fileno()).st_size
-        if length != header["file_bytes"]:
-            raise FormatError(f"{path}: the file must have {header['file_bytes']} bytes, got {length}: cut or added to")
-        return header, {entry["name"]: _read_array(file, path, entry) for entry in header["arrays"]}
+        try:
+            return header, _read_arrays(file, path, header)
+        except (AttributeError, KeyError, MemoryError, OverflowError, TypeError, ValueError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(f"{path}: the header must describe arrays: {type(error).__name__} {error}") from None
 
 
 def _encode_header(header: dict[str, Any], arrays: Arrays) -> bytes:
@@ -97,13 +100,35 @@ def _decode_header(file: BinaryIO, path: str | PathLike[str]) -> dict[str, Any]:
     encoded = file.read(min(length, MAX_HEADER_BYTES))
     if len(encoded) != length or _kernel.crc32c(_bytes(struct.pack("<II", version, length) + encoded), 0) != crc:
         raise FormatError(f"{path}: the header is damaged or cut short; restore the file or sketch the texts again")
-    header: dict[str, Any] = json.loads(encoded)
-    return header
+    try:
+        header = json.loads(encoded)
+        written_with = header["unicode_version"]
+    except (KeyError, RecursionError, TypeError, ValueError):
+        raise FormatError(f"{path}: the header must be a JSON object with unicode_version") from None
+    if written_with != _kernel.UNICODE_VERSION:
+        here = _kernel.UNICODE_VERSION
+        raise MismatchError(f"{path}: texts must be cut by the same Unicode version: {written_with} there, {here} here")
+    return dict(header)
 
 
-def _read_array(file: io.BufferedReader, path: str | PathLike[str], entry: dict[str, Any]) -> NDArray[Any]:
-    array = np.empty(entry["shape"], dtype=DTYPES[entry["dtype"]])
-    file.seek(entry["position"])
+def _read_arrays(file: io.BufferedReader, path: str | PathLike[str], header: dict[str, Any]) -> Arrays:
+    length = os.fstat(file.fileno()).st_size
+    if length != header["file_bytes"]:
+        raise FormatError(f"{path}: the file must have {header['file_bytes']} bytes, got {length}: cut or added to")
+    arrays: Arrays = {}
+    for entry in header["arrays"]:
+        padding = file.read(-file.tell() % ALIGNMENT)
+        if any(padding) or file.tell() != entry["position"]:
+            raise FormatError(f"{path}: {entry['name']} must start at byte {entry['position']} behind zeros")
+        arrays[entry["name"]] = _read_array(file, path, entry, length)
+    return arrays
+
+
+def _read_array(file: io.BufferedReader, path: str | PathLike[str], entry: dict[str, Any], most: int) -> NDArray[Any]:
+    dtype = np.dtype(DTYPES[entry["dtype"]])
+    if math.prod(entry["shape"]) * dtype.itemsize > most:
+        raise FormatError(f"{path}: {entry['name']} must fit the file of {most} bytes, got shape {entry['shape']}")
+    array = np.empty(entry["shape"], dtype=dtype)
     read = file.readinto(_bytes_of(array).data)
     if read != array.nbytes or _checksum(array) != entry["crc32c"]:
         name, position = entry["name"], entry["position"]
@@ -126,6 +151,7 @@ def _bytes(data: bytes) -> NDArray[np.uint8]:
 @contextmanager
 def _atomic_writer(path: Path) -> Iterator[BinaryIO]:
     """A file beside ``path`` that takes its place once it is complete and on disk."""
+    path = path.resolve()  # a link keeps pointing where it points
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -138,7 +164,9 @@ def _atomic_writer(path: Path) -> Iterator[BinaryIO]:
             os.fsync(directory)
         finally:
             os.close(directory)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             temporary.unlink()
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            error.filename = str(path)  # the user knows this name, not the temporary one
         raise

@@ -46,7 +46,7 @@ def one_permutation_sketch(elements: Iterable[int], bins: int, seed: int = 1, de
         raise ConfigError(f"densify must be rotation, optimal or None, got {densify!r}")
     bin_of, rest, _ = _throw(_as_words(elements), bins, seed, 0)
     slots = np.full(bins, EMPTY, dtype=np.uint64)
-    np.minimum.at(slots, bin_of, np.minimum(rest, np.uint64(EMPTY - 1)))
+    np.minimum.at(slots, bin_of, rest >> np.uint64(16))
     if densify is None:
         return slots
     return densify_rotation(slots) if densify == "rotation" else densify_optimal(slots, seed)

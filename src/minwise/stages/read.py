@@ -1,24 +1,25 @@
-"""Read: whatever a user calls texts in, Arrow string buffers out, without copying what is Arrow already."""
+"""Read: whatever a user calls texts in, chunks of offsets and bytes out, without copying what is Arrow already."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.errors import InputError
+from minwise.errors import InputError, MinwiseError
 
 __all__ = ["TextChunk", "Texts", "naming_documents", "read_texts", "to_bytes"]
 
 # A list of str or bytes; a pyarrow (Chunked)Array; a pandas or polars Series; anything with the Arrow C interface.
 Texts = Any
 
-# Documents converted to Arrow at once when they come as Python objects one by one.
+# What is gathered into one chunk when documents come as Python objects one by one.
 BATCH_DOCUMENTS = 4096
+BATCH_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +35,50 @@ class TextChunk:
 
 
 def read_texts(texts: Texts) -> Iterator[TextChunk]:
-    """Yields the texts as chunks of Arrow buffers, in order.
+    """Yields the texts in chunks, in order.
 
     Raises:
         InputError: If a text is null or neither ``str`` nor ``bytes``; the message names its number.
     """
+    column = _as_arrow(texts)
+    return _from_objects(texts) if column is None else _from_arrow(column)
+
+
+def _as_arrow(texts: Texts) -> pa.Array | pa.ChunkedArray | None:
+    """The texts as an Arrow column, if that is what they are."""
+    if isinstance(texts, (str, bytes, bytearray)):
+        raise InputError(f"texts must be a list of documents, got one {type(texts).__name__}; write [text]")
+    if isinstance(texts, (pa.Array, pa.ChunkedArray)):
+        return texts
+    if isinstance(texts, (Mapping, Set)) or hasattr(type(texts), "columns"):
+        raise InputError(f"texts must be one ordered column of documents, got {type(texts).__name__}; pass a column")
+    if hasattr(texts, "to_arrow"):  # polars
+        return texts.to_arrow()
+    for name, convert in (("__arrow_c_stream__", pa.chunked_array), ("__arrow_c_array__", pa.array)):
+        if hasattr(texts, name):
+            try:
+                return convert(texts)
+            except (pa.ArrowException, ValueError, TypeError):  # such as a pandas column of mixed objects
+                return None
+    return None
+
+
+def _from_arrow(column: pa.Array | pa.ChunkedArray) -> Iterator[TextChunk]:
     first = 0
-    for array in _arrow_arrays(texts):
+    for piece in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        array = _with_one_buffer(piece)
         if array.null_count:
             row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
-            raise InputError(f"document {first + row} is null; give '' for an empty document, or leave it out")
+            to_bytes(None, f"document {first + row}")
         yield _chunk(array, first)
         first += len(array)
 
 
-def _arrow_arrays(texts: Texts) -> Iterator[pa.Array]:
-    if isinstance(texts, (str, bytes, bytearray)):
-        raise InputError(f"texts must be a list of documents, got one {type(texts).__name__}; write [text]")
-    if isinstance(texts, pa.ChunkedArray):
-        yield from (_strings(chunk) for chunk in texts.chunks)
-    elif isinstance(texts, pa.Array):
-        yield _strings(texts)
-    elif hasattr(texts, "to_arrow"):  # polars
-        yield from _arrow_arrays(texts.to_arrow())
-    elif hasattr(texts, "__arrow_c_stream__"):  # pandas since 3, nanoarrow, …
-        yield from _arrow_arrays(pa.chunked_array(texts))
-    elif hasattr(texts, "__arrow_c_array__"):
-        yield from _arrow_arrays(pa.array(texts))
-    elif isinstance(texts, Iterable):
-        yield from _converted(texts)
-    else:
-        raise InputError(f"texts must be a list or column of documents, got {type(texts).__name__}")
-
-
-def _strings(array: pa.Array) -> pa.Array:
-    """The array with its texts in one buffer, which views, dictionaries and nulls-only arrays do not have."""
-    kind = array.type
-    if pa.types.is_dictionary(kind):
+def _with_one_buffer(array: pa.Array) -> pa.Array:
+    """The array with its texts in one buffer, which dictionaries and views do not have."""
+    if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-        kind = array.type
+    kind = array.type
     if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return array
     if kind in (pa.string_view(), pa.null()):
@@ -82,68 +88,62 @@ def _strings(array: pa.Array) -> pa.Array:
     raise InputError(f"texts must be strings or bytes, got an Arrow column of {kind}; cast it to string")
 
 
-def _converted(texts: Iterable[object]) -> Iterator[pa.Array]:
-    """Python objects as Arrow arrays, a batch at a time."""
-    batch: list[object] = []
-    first = 0
-    for text in texts:
-        batch.append(text)
-        if len(batch) == BATCH_DOCUMENTS:
-            yield _from_objects(batch, first)
-            first += len(batch)
-            batch = []
-    if batch:
-        yield _from_objects(batch, first)
-
-
-def _from_objects(batch: list[object], first: int) -> pa.Array:
-    kind = pa.large_binary() if any(isinstance(text, bytes) for text in batch) else pa.large_string()
-    try:
-        return pa.array(batch, type=kind)
-    except (pa.ArrowException, TypeError, ValueError):
-        _refuse(batch, first)
-
-
-def _refuse(batch: list[object], first: int) -> NoReturn:
-    for number, text in enumerate(batch, first):
-        if isinstance(text, str):
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise InputError(f"document {number} is not valid Unicode: {error.reason} at {error.start}") from None
-        elif text is not None and not isinstance(text, bytes):
-            raise InputError(f"document {number} must be str or bytes, got {type(text).__name__}")
-    raise InputError(f"documents {first} to {first + len(batch) - 1} can not be read as text")
-
-
 def _chunk(array: pa.Array, first: int) -> TextChunk:
     _, offsets, data = array.buffers()
-    wide = array.type in (pa.large_string(), pa.large_binary())
-    width: Any = np.int64 if wide else np.int32
+    width: Any = np.int64 if array.type in (pa.large_string(), pa.large_binary()) else np.int32
     if len(array) == 0 or offsets is None:
         return TextChunk(first, np.zeros(1, dtype=width), np.empty(0, dtype=np.uint8))
     starts = np.frombuffer(offsets, dtype=width)[array.offset : array.offset + len(array) + 1]
     return TextChunk(first, starts, np.frombuffer(data if data is not None else b"", dtype=np.uint8))
 
 
-def to_bytes(text: object) -> bytes:
-    """One document as the kernel takes it."""
+def _from_objects(texts: Iterable[object]) -> Iterator[TextChunk]:
+    """Chunks of Python objects. Arrow could convert them too, but would import pandas to do so."""
+    try:
+        documents = enumerate(iter(texts))
+    except TypeError:
+        raise InputError(f"texts must be a list or column of documents, got {type(texts).__name__}") from None
+    batch: list[bytes] = []
+    first = size = 0
+    for number, text in documents:
+        batch.append(to_bytes(text, f"document {number}"))
+        size += len(batch[-1])
+        if len(batch) == BATCH_DOCUMENTS or size >= BATCH_BYTES:
+            yield _joined(batch, first)
+            batch, first, size = [], number + 1, 0
+    if batch:
+        yield _joined(batch, first)
+
+
+def _joined(batch: list[bytes], first: int) -> TextChunk:
+    offsets = np.zeros(len(batch) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in batch], out=offsets[1:])
+    return TextChunk(first, offsets, np.frombuffer(b"".join(batch), dtype=np.uint8))
+
+
+def to_bytes(text: object, name: str = "the text") -> bytes:
+    """One document as the kernel takes it; ``name`` is what an error calls it."""
     if isinstance(text, str):
         try:
             return text.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"the text is not valid Unicode: {error.reason} at {error.start}") from None
+            raise InputError(f"{name} is not valid Unicode: {error.reason} at {error.start}") from None
     if isinstance(text, (bytes, bytearray, memoryview)):
         return bytes(text)
-    raise InputError(f"a text must be str or bytes, got {type(text).__name__}")
+    if text is None:
+        raise InputError(f"{name} is null; give '' for an empty document, or leave it out")
+    raise InputError(f"{name} must be str or bytes, got {type(text).__name__}")
 
 
 @contextmanager
-def naming_documents(first: int = 0) -> Iterator[None]:
-    """Turns the kernel's complaint about a document into one that names the document by its number among all."""
+def naming_documents(first: int = 0, name: str = "the text") -> Iterator[None]:
+    """Turns the kernel's complaint about a document into one that names it: by its number among all, or ``name``."""
     try:
         yield
     except _kernel.DocumentError as error:
         document, fault = error.args
-        name = "the text" if document is None else f"document {first + document}"
-        raise InputError(f"{name} {fault}") from None
+        raise InputError(f"{name if document is None else f'document {first + document}'} {fault}") from None
+    except MinwiseError:
+        raise
+    except ValueError as error:
+        raise InputError(f"texts can not be read: {error}") from None

@@ -1,6 +1,6 @@
 """Shingle: texts in, sets of 64-bit shingle hashes out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, asdict, dataclass
 from functools import lru_cache
 from operator import index
@@ -78,18 +78,23 @@ class Shingler:
 
     def __post_init__(self) -> None:
         kind, _ = self._parse()
-        check_choice("hash_bits", self.hash_bits, (64, 32))
-        check_seed("seed", self.seed)
+        plain: dict[str, Any] = {
+            "hash_bits": check_choice("hash_bits", self.hash_bits, (64, 32)),
+            "seed": check_seed("seed", self.seed),
+        }
         for name in ("bag", *NORMALISATION):
-            check_choice(name, getattr(self, name), (True, False))
-            if name != "bag" and kind == "byte" and getattr(self, name) != getattr(Shingler, name):
+            plain[name] = check_choice(name, getattr(self, name), (True, False))
+            if name != "bag" and kind == "byte" and plain[name] != getattr(Shingler, name):
                 raise ConfigError(f"{name} must be left out with {self.spec!r}: byte shingles are never normalised")
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     def _parse(self) -> tuple[str, int]:
         kind, _, size = str(self.spec).partition(":")
-        if kind not in KINDS or not (size.isascii() and size.isdigit() and 1 <= int(size) <= MAX_SIZE):
+        number = int(size) if len(size) <= len(str(MAX_SIZE)) and size.isascii() and size.isdigit() else 0
+        if kind not in KINDS or not 1 <= number <= MAX_SIZE or size != str(number):
             rule = f"shingle must be word:N, char:N or byte:N with N from 1 to {MAX_SIZE}"
-            raise ConfigError(f"{rule}, got {self.spec!r}")
+            raise ConfigError(f"{rule}, got {repr(self.spec)[:60]}")
         return kind, int(size)
 
     @property
@@ -119,18 +124,19 @@ class Shingler:
             InputError: If a text is null, not a string or not UTF-8; the message names its number.
         """
         kernel = kernel_shingler(self)
-        offsets, hashes = [np.zeros(1, dtype=np.int64)], [np.empty(0, dtype=np.uint64)]
+        offsets, hashes = [np.zeros(1, dtype=np.int64)], []
+        total = 0
         for chunk in read_texts(texts):
             with naming_documents(chunk.first):
                 starts, elements = kernel.shingle(chunk.offsets, chunk.data, check_threads(threads))
-            offsets.append(starts[1:] + offsets[-1][-1])
+            offsets.append(starts[1:] + total)
             hashes.append(elements)
-        if len(hashes) == 2:  # one chunk: hand its arrays over as they are
-            return ShingleSets(starts, elements, settings=self.settings)
-        return ShingleSets(np.concatenate(offsets), np.concatenate(hashes), settings=self.settings)
+            total += len(elements)
+        joined = hashes[0] if len(hashes) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *hashes])
+        return ShingleSets(np.concatenate(offsets), joined, settings=self.settings)
 
     def spans(self, text: str | bytes) -> ShingleSpans:
-        """Where each shingle of ``text`` stands in it.
+        """Where each shingle of ``text`` stands in it: of every occurrence, in the order of the text.
 
         >>> import minwise as mw
         >>> text = "To be, or not to be"
@@ -167,8 +173,10 @@ class ShingleSets:
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
         self.hashes = np.ascontiguousarray(hashes, dtype=np.uint64)
         self.settings = settings
-        if not len(self.offsets) or self.offsets[0] < 0 or self.offsets[-1] > len(self.hashes):
-            raise InputError(f"offsets must start at 0 and end within the {len(self.hashes)} hashes")
+        ends = (self.offsets[:1], self.offsets[-1:])
+        one_dimensional = self.offsets.ndim == self.hashes.ndim == 1 and len(self.offsets) > 0
+        if not one_dimensional or ends[0] < 0 or ends[1] > len(self.hashes) or (np.diff(self.offsets) < 0).any():
+            raise InputError(f"offsets must ascend from 0 and end within the {self.hashes.size} hashes, got {offsets}")
 
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[object]], *, seed: int = 1) -> "ShingleSets":
@@ -179,7 +187,9 @@ class ShingleSets:
         >>> mw.jaccard(sets[0], sets[1])
         0.5
         """
-        check_seed("seed", seed)
+        seed = check_seed("seed", seed)
+        if not isinstance(sets, Iterable):
+            raise InputError(f"sets must be a collection of collections, got {type(sets).__name__}")
         hashed = [_hash_members(members, number, seed) for number, members in enumerate(sets)]
         offsets = np.cumsum([0, *(len(elements) for elements in hashed)], dtype=np.int64)
         hashes = np.concatenate([np.empty(0, dtype=np.uint64), *hashed])
@@ -187,6 +197,9 @@ class ShingleSets:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[NDArray[np.uint64]]:
+        return (self[document] for document in range(len(self)))
 
     def __getitem__(self, document: int) -> NDArray[np.uint64]:
         number = index(document)
@@ -210,16 +223,12 @@ class ShingleSets:
 
 
 def _hash_members(members: Iterable[object], number: int, seed: int) -> NDArray[np.uint64]:
-    if isinstance(members, (str, bytes)) or not isinstance(members, Iterable):
+    dimensions = members.ndim if isinstance(members, np.ndarray) else 1
+    if isinstance(members, (str, bytes)) or not isinstance(members, Iterable) or dimensions != 1:
         raise InputError(f"set {number} must be a collection of elements, got {type(members).__name__}")
-    listed = members if isinstance(members, np.ndarray) else list(members)
-    try:
-        integers = all(type(member) is int for member in listed) or getattr(listed, "dtype", None) == np.int64
-        array = np.ascontiguousarray(listed, dtype=np.int64) if integers else None
-    except OverflowError:
-        array = None
-    if array is not None:
-        return np.unique(_kernel.hash_integers(array, seed))
+    listed = members.tolist() if isinstance(members, np.ndarray) and members.dtype.kind in "iu" else list(members)
+    if all(type(member) is int and -(2**63) <= member < 2**63 for member in listed):
+        return np.unique(_kernel.hash_integers(np.array(listed, dtype=np.int64), seed))
     return np.unique(np.array([_hash_member(member, number, seed) for member in listed], dtype=np.uint64))
 
 
@@ -232,7 +241,7 @@ def _hash_member(member: object, number: int, seed: int) -> int:
     if isinstance(member, bytes):
         return _kernel.hash_item("b", member, seed)
     try:
-        value = index(member)  # type: ignore[arg-type]
+        value = int(member) if isinstance(member, np.bool_) else index(member)  # type: ignore[arg-type]
     except TypeError:
         name = type(member).__name__
         raise InputError(f"set {number} holds a {name}; elements must be integers, strings or bytes") from None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.config import check_choice, check_seed, check_threads, check_whole
+from minwise.config import check_choice, check_seed, check_threads, check_type, check_whole
 from minwise.errors import ConfigError, InputError
 from minwise.model import BITS, SignatureSettings
 from minwise.signatures import Signatures
@@ -34,14 +34,21 @@ class Scheme:
         bits: Bits kept of each slot, or None for all; see :meth:`bbit`.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     seed: int = 1
     bits: int | None = None
 
     def __post_init__(self) -> None:
-        check_whole("bins" if self.name == "oph" else "slots", self.settings.slots, 1, _kernel.MAX_SLOTS)
-        check_seed("seed", self.seed)
-        check_choice("bits", self.bits, (*BITS, None))
+        slots = "bins" if self.name == "oph" else "slots"
+        if not hasattr(self, slots):
+            raise ConfigError("scheme must be MinHash, OnePermutation or FastSketch, got their common base")
+        plain = {
+            slots: check_whole(slots, getattr(self, slots), 1, _kernel.MAX_SLOTS),
+            "seed": check_seed("seed", self.seed),
+            "bits": check_choice("bits", self.bits, (*BITS, None)),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     @property
     def settings(self) -> SignatureSettings:
@@ -53,13 +60,11 @@ class Scheme:
 
         Storage falls by 64/bits; the variance rises, for one bit and similarity 0.5 by a factor of 3.
         """
-        check_choice("bits", bits, BITS)
-        return replace(self, bits=bits)
+        return replace(self, bits=check_choice("bits", bits, BITS))
 
     def sketch(self, sets: ShingleSets, *, threads: int | None = None) -> Signatures:
         """The signature of every set."""
-        if not isinstance(sets, ShingleSets):
-            raise InputError(f"sets must be ShingleSets, got {type(sets).__name__}; use ShingleSets.from_sets")
+        check_type("sets", sets, ShingleSets, "; use ShingleSets.from_sets")
         rows = _Rows(self, len(sets), sizes=True)
         slots, sizes = rows.next(len(sets))
         _kernel_sketcher(self).sketch_sets(sets.offsets, sets.hashes, slots, sizes, check_threads(threads))
@@ -82,7 +87,7 @@ class Scheme:
         Raises:
             InputError: If a text is null, not a string or not UTF-8; the message names its number.
         """
-        shingler = shingler or Shingler()
+        shingler = check_type("shingler", shingler or Shingler(), Shingler)
         kernel, sketcher = kernel_shingler(shingler), _kernel_sketcher(self)
         rows = _Rows(self, length_hint(texts, 0), sizes=sizes)
         for chunk in read_texts(texts):
@@ -103,7 +108,7 @@ class Scheme:
             document: An open text or binary file, or an iterable of chunks cut anywhere.
             shingler: How the text is cut; ``Shingler()`` if not given.
         """
-        shingler = shingler or Shingler()
+        shingler = check_type("shingler", shingler or Shingler(), Shingler)
         if shingler.bag:
             raise ConfigError(
                 "bag must be False for a stream, got True: an occurrence is numbered within the whole text"
@@ -196,8 +201,8 @@ class _Rows:
     def __init__(self, scheme: Scheme, expected: int, *, sizes: bool) -> None:
         self.settings = scheme.settings
         self.used = 0
-        dtype = np.uint32 if scheme.name == "minhash" else np.uint64
-        self.slots: NDArray[Any] = np.empty((expected, self.settings.slots), dtype=dtype)
+        whole = replace(self.settings, bits=None)
+        self.slots: NDArray[Any] = np.empty((expected, whole.slots), dtype=whole.dtype)
         self.sizes: NDArray[np.uint64] | None = np.empty(expected, dtype=np.uint64) if sizes else None
 
     def next(self, documents: int) -> tuple[NDArray[Any], NDArray[np.uint64] | None]:
@@ -249,5 +254,7 @@ def _chunks(document: Any) -> Iterator[str | bytes]:  # noqa: ANN401 - as above
     if hasattr(document, "read"):
         while chunk := document.read(STREAM_BYTES):
             yield chunk
-    else:
+    elif isinstance(document, Iterable):
         yield from document
+    else:
+        raise InputError(f"a stream must be an open file or chunks, got {type(document).__name__}")

@@ -1,6 +1,7 @@
 """Verify: two sets in, their exact similarity out."""
 
 from collections.abc import Hashable, Iterable
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -77,12 +78,26 @@ def similarities(sets: ShingleSets, pairs: ArrayLike) -> NDArray[np.float64]:
 
 def pair_array(pairs: ArrayLike) -> NDArray[np.int64]:
     """Pairs of document numbers as two columns."""
-    numbers = np.asarray(pairs)
+    try:
+        numbers = np.asarray(pairs)
+    except ValueError:
+        raise InputError("pairs must be two columns of document numbers, got rows of unequal length") from None
     if numbers.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if numbers.ndim != 2 or numbers.shape[1] != 2 or numbers.dtype.kind not in "iu":
         raise InputError(f"pairs must be two columns of document numbers, got {numbers.dtype} of shape {numbers.shape}")
     return np.ascontiguousarray(numbers, dtype=np.int64)
+
+
+def check_document(number: object) -> int:
+    """A document's number, if it is one that an array can hold."""
+    try:
+        whole = index(number)  # type: ignore[arg-type]
+    except TypeError:
+        whole = 2**63
+    if not -(2**63) <= whole < 2**63:
+        raise InputError(f"pairs: no document {number!r}; documents are numbers counted from 0")
+    return whole
 
 
 def _set(members: Members) -> set[Hashable]:

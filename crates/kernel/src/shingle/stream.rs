@@ -66,7 +66,7 @@ impl ShingleStream {
         self.scratch.shingles.clear();
         self.take(self.waiting.len())?;
         if !self.rolling {
-            self.shingler.roll(&self.scratch.tokens, &mut self.scratch.shingles);
+            self.shingler.roll(&self.scratch.tokens, |&hash| hash, &mut self.scratch.shingles);
         }
         Ok(&self.scratch.shingles)
     }
@@ -103,7 +103,7 @@ impl ShingleStream {
         let size = self.shingler.config.size;
         if self.scratch.tokens.len() >= size {
             self.rolling = true;
-            self.shingler.roll(&self.scratch.tokens, &mut self.scratch.shingles);
+            self.shingler.roll(&self.scratch.tokens, |&hash| hash, &mut self.scratch.shingles);
             self.scratch.tokens.drain(..=self.scratch.tokens.len() - size);
         }
         Ok(())
@@ -114,9 +114,10 @@ fn parts_segments(c: char) -> bool {
     Properties::of(c).starts_segment()
 }
 
-/// Whether every option ends a word before `c`: white space is never dropped, and a lone character starts its own word.
+/// Whether every option ends a word before `c`: white space is never dropped, and a character of a script without
+/// spaces starts its own word, unless it is a digit, which may be masked by an ordinary one.
 fn parts_words(c: char) -> bool {
     let properties = Properties::of(c);
-    properties.starts_segment()
-        && (properties.is_whitespace() || matches!(FoldedEntry::of(c).unpack(), Folded::Simple(_, Class::Alone)))
+    let alone = matches!(FoldedEntry::of(c).unpack(c), Folded::Simple(_, Class::Alone)) && !properties.is_digit();
+    properties.starts_segment() && (properties.is_whitespace() || alone)
 }

@@ -2,6 +2,10 @@
 
 use crate::hash::{Domain, fold, key};
 
+/// Bits of a place inside a bin. The bits below them would be zero whenever the number of bins is a power of two, and so
+/// worthless to a signature that keeps only low bits; the bits above are free for the round.
+pub const PLACE_BITS: u32 = 48;
+
 /// The keys of one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
@@ -17,14 +21,20 @@ impl Round {
 
     /// The hash of `element` in this round.
     #[inline(always)]
-    pub const fn hash(self, element: u64) -> u64 {
+    const fn hash(self, element: u64) -> u64 {
         fold(element ^ self.mask, self.factor)
     }
 
-    /// The bin of `element` among `bins`, and its place inside the bin as a 64-bit fraction.
+    /// The bin of `element` among `bins`, and its place inside the bin as a fraction of [`PLACE_BITS`].
     #[inline(always)]
     pub const fn place(self, element: u64, bins: usize) -> (usize, u64) {
         let product = self.hash(element) as u128 * bins as u128;
-        ((product >> 64) as usize, product as u64)
+        ((product >> 64) as usize, product as u64 >> (64 - PLACE_BITS))
+    }
+
+    /// The hash of `element` as a fraction of [`PLACE_BITS`].
+    #[inline(always)]
+    pub const fn fraction(self, element: u64) -> u64 {
+        self.hash(element) >> (64 - PLACE_BITS)
     }
 }

@@ -1,13 +1,9 @@
 //! Fast similarity sketching (Dahlgaard, Knudsen, Thorup 2017): one permutation hashing that goes on, round by round, until
 //! no bin is empty. The chance that a slot of two sets agrees is exactly their Jaccard similarity.
 
-use super::bins::Round;
+use super::bins::{PLACE_BITS, Round};
 use super::{Scheme, Slot as _};
 
-/// Bits of a slot below its round number.
-const ROUND_SHIFT: u32 = 48;
-/// Hash bits that give way to the round number.
-const DROPPED: u32 = 64 - ROUND_SHIFT;
 /// Elements per slot above which repeated elements are removed before a third round. So many distinct elements hardly
 /// ever need one; so many repeated ones (a page of zeros) would need all the rounds there are, each over all of them.
 const DEDUPLICATE_ABOVE: usize = 4;
@@ -28,8 +24,8 @@ impl FastSketch {
     fn first_round(&self, elements: &[u64], out: &mut [u64]) -> usize {
         let (round, slots) = (self.rounds[0], out.len());
         for &element in elements {
-            let (bin, rest) = round.place(element, slots);
-            out[bin] = out[bin].min(rest >> DROPPED);
+            let (bin, place) = round.place(element, slots);
+            out[bin] = out[bin].min(place);
         }
         out.iter().filter(|&&slot| slot == u64::EMPTY).count()
     }
@@ -37,11 +33,11 @@ impl FastSketch {
     /// Sends every element to its bin of round `number`; earlier rounds win. Returns how many bins stay empty.
     fn spread(&self, number: usize, elements: &[u64], out: &mut [u64], mut empty: usize) -> usize {
         let (round, slots) = (self.rounds[number], out.len());
-        let tag = (number as u64) << ROUND_SHIFT;
+        let tag = (number as u64) << PLACE_BITS;
         for &element in elements {
-            let (bin, rest) = round.place(element, slots);
+            let (bin, place) = round.place(element, slots);
             empty -= usize::from(out[bin] == u64::EMPTY);
-            out[bin] = out[bin].min(tag | rest >> DROPPED);
+            out[bin] = out[bin].min(tag | place);
         }
         empty
     }
@@ -49,8 +45,8 @@ impl FastSketch {
     /// Round `slots + bin`, which sends every element to `bin`.
     fn fill(&self, bin: usize, elements: &[u64], slots: usize) -> u64 {
         let round = self.rounds[slots + bin];
-        let least = elements.iter().map(|&element| round.hash(element)).min().unwrap_or(u64::EMPTY);
-        ((slots + bin) as u64) << ROUND_SHIFT | least >> DROPPED
+        let least = elements.iter().map(|&element| round.fraction(element)).min().unwrap_or(u64::EMPTY);
+        ((slots + bin) as u64) << PLACE_BITS | least
     }
 }
 

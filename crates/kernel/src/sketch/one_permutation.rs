@@ -31,8 +31,8 @@ impl Scheme for OnePermutation {
     fn sketch(&self, elements: &mut Vec<u64>, out: &mut [u64]) {
         out.fill(u64::EMPTY);
         for &element in elements.iter() {
-            let (bin, rest) = self.round.place(element, self.bins);
-            out[bin] = out[bin].min(rest.min(u64::EMPTY - 1));
+            let (bin, place) = self.round.place(element, self.bins);
+            out[bin] = out[bin].min(place);
         }
         if let Some(densify) = self.densify {
             densify.fill(self.seed, out);

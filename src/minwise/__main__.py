@@ -1,0 +1,6 @@
+"""python -m minwise."""
+
+from minwise.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""`minwise compare` as a user runs it: the installed executable, output, exit codes, one line for what fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minwise as mw
+
+MINWISE = str(Path(sys.executable).with_name("minwise"))
+LEFT = "The ferry leaves the old harbour at six in the morning, and the gulls follow it out to sea.\n"
+RIGHT = "The ferry leaves the old harbour at eight in the morning, and the gulls follow it out to sea.\n"
+OK, FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 0, 1, 2, 74, 130
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the files are and the command runs."""
+    for name, text in {"left.txt": LEFT, "right.txt": RIGHT, "empty.txt": "", "漁.txt": "港の朝は早い"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "binary.dat").write_bytes(b"good \xff\xfe")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401
+    """The command in a folder; whatever happens, there is no traceback."""
+    done = subprocess.run(
+        [MINWISE, *arguments], cwd=folder, capture_output=True, encoding="utf-8", timeout=60, check=False, **options
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def expect_failure(folder: Path, status: int, *arguments: str, **options: Any) -> str:  # noqa: ANN401
+    """The one line that a failing command leaves on standard error, and nothing on standard output."""
+    done = run(folder, *arguments, **options)
+    assert (done.returncode, done.stdout) == (status, ""), done.stderr
+    assert done.stderr.startswith("minwise: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith("\n")
+    return done.stderr
+
+
+def test_two_files(folder: Path) -> None:
+    """The exact similarity, the estimate with its interval, and the counts, each on a line."""
+    done = run(folder, "compare", "left.txt", "right.txt")
+    assert (done.returncode, done.stderr) == (OK, "")
+    expected = mw.compare(LEFT, RIGHT)
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert lines[0] == f"similarity {expected.similarity:.4f} exact Jaccard of word:5 shingles"
+    assert lines[1].startswith(f"estimate {expected.estimate.value:.4f}")
+    assert f"{expected.estimate.low:.4f} to {expected.estimate.high:.4f} at 95%" in lines[1]
+    assert lines[2] == f"shared {expected.shared} shingles"
+    assert lines[3].startswith(f"only in left.txt {expected.only_left} shingles; {expected.containment_left:.1%}")
+    assert lines[4].startswith(f"only in right.txt {expected.only_right} shingles")
+    assert len(lines) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "shingler", "scheme"),
+    [
+        ([], mw.Shingler(), mw.FastSketch()),
+        (["--shingle", "char:9"], mw.Shingler("char:9"), mw.FastSketch()),
+        (["--shingle=byte:8", "--bag"], mw.Shingler("byte:8", bag=True), mw.FastSketch()),
+        (["--scheme", "minhash", "--slots", "64"], mw.Shingler(), mw.MinHash(slots=64)),
+        (["--seed", "7"], mw.Shingler(seed=7), mw.FastSketch(seed=7)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_json_is_what_the_library_says(folder: Path, options: list[str], shingler: mw.Shingler, scheme: Any) -> None:  # noqa: ANN401
+    """Every number of `mw.compare`, with the names and settings beside it."""
+    done = run(folder, "compare", "left.txt", "right.txt", "--json", *options)
+    assert (done.returncode, done.stderr) == (OK, "")
+    found = json.loads(done.stdout)
+    expected = json.loads(json.dumps(mw.compare(LEFT, RIGHT, shingler=shingler, scheme=scheme).to_dict()))
+    assert (found.pop("a"), found.pop("b")) == ("left.txt", "right.txt")
+    assert found.pop("settings").items() >= shingler.settings.items()
+    assert found == expected
+
+
+def test_json_says_how_the_estimate_was_made(folder: Path) -> None:
+    """Without scheme and slots an estimate can not be made again."""
+    found = json.loads(run(folder, "compare", "left.txt", "right.txt", "--json", "--slots", "64").stdout)
+    stated = json.dumps(found)
+    assert '"fast"' in stated
+    assert '"slots": 64' in stated
+
+
+@pytest.mark.parametrize(("a", "b"), [("-", "right.txt"), ("left.txt", "-")])
+def test_a_dash_is_standard_input(folder: Path, a: str, b: str) -> None:
+    """On either side."""
+    done = run(folder, "compare", a, b, "--json", input=LEFT if a == "-" else RIGHT)
+    assert done.returncode == OK
+    assert json.loads(done.stdout)["similarity"] == mw.compare(LEFT, RIGHT).similarity
+
+
+def test_only_one_dash(folder: Path) -> None:
+    """There is one standard input; nothing is read from it first."""
+    done = run(folder, "compare", "-", "-", input="")
+    assert done.returncode == USAGE
+    assert "only one of A and B may be -" in done.stderr
+
+
+def test_a_file_against_itself(folder: Path) -> None:
+    """Is 1 and not an error."""
+    found = json.loads(run(folder, "compare", "left.txt", "left.txt", "--json").stdout)
+    assert (found["similarity"], found["estimate"]["value"], found["only_left"]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("other", ["empty.txt", "left.txt"])
+def test_empty_files(folder: Path, other: str) -> None:
+    """Are no error, and alike to nothing."""
+    done = run(folder, "compare", "empty.txt", other, "--json")
+    assert done.returncode == OK
+    assert json.loads(done.stdout)["similarity"] == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+def test_names_and_texts_beyond_ascii(folder: Path, options: list[str]) -> None:
+    """Whatever the terminal claims to understand."""
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment.pop("PYTHONIOENCODING", None)
+    done = run(folder, "compare", "漁.txt", "漁.txt", *options, env=environment)
+    assert done.returncode == OK, done.stderr
+    assert "1.0" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["[red]a.txt", "a[bold].txt", "x[/b]"])
+def test_names_that_look_like_markup_are_shown_as_they_are(folder: Path, name: str) -> None:
+    """They are names."""
+    (folder / "x[").mkdir()
+    (folder / name).write_text(LEFT, encoding="utf-8")
+    done = run(folder, "compare", name, "right.txt")
+    assert done.returncode == OK
+    assert f"only in {name}" in done.stdout
+
+
+def test_a_name_that_is_no_unicode(folder: Path) -> None:
+    """File systems allow it, so the command does."""
+    name = b"\xe9.txt"
+    (Path(os.fsdecode(os.fsencode(folder) + b"/" + name))).write_text(LEFT, encoding="utf-8")
+    done = run(folder, "compare", name, "right.txt", "--json")
+    assert done.returncode == OK
+    assert json.loads(done.stdout)["similarity"] == mw.compare(LEFT, RIGHT).similarity
+    shown = subprocess.run([MINWISE, "compare", name, "right.txt"], cwd=folder, capture_output=True, check=False)
+    assert (shown.returncode, shown.stderr) == (OK, b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("nowhere.txt", "No such file or directory"), ("folder", "Is a directory"), ("left.txt/x", "Not a directory")],
+)
+@pytest.mark.parametrize("side", [0, 1])
+def test_files_that_can_not_be_read(folder: Path, name: str, words: str, side: int) -> None:
+    """The name and the reason, whichever side it is on."""
+    names = ["right.txt", "right.txt"]
+    names[side] = name
+    assert expect_failure(folder, INPUT_OUTPUT, "compare", *names) == f"minwise: {name}: {words}\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(folder: Path) -> None:
+    """The name and the reason."""
+    (folder / "left.txt").chmod(0)
+    assert "left.txt: Permission denied" in expect_failure(folder, INPUT_OUTPUT, "compare", "left.txt", "right.txt")
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_file_that_is_no_text_is_named(folder: Path, side: int) -> None:
+    """By its name, for a user does not count documents here; with the byte."""
+    names = ["right.txt", "right.txt"]
+    names[side] = "binary.dat"
+    line = expect_failure(folder, FAILURE, "compare", *names)
+    assert "binary.dat" in line
+    assert "is not valid UTF-8 at byte 5" in line
+    assert "document" not in line
+
+
+def test_standard_input_that_is_no_text_is_named(folder: Path) -> None:
+    """As such."""
+    with (folder / "binary.dat").open("rb") as file:
+        line = expect_failure(folder, FAILURE, "compare", "left.txt", "-", stdin=file)
+    assert "is not valid UTF-8 at byte 5" in line
+    assert "standard input" in line or "-:" in line
+
+
+def test_bytes_of_any_kind_with_byte_shingles(folder: Path) -> None:
+    """Which need no text."""
+    assert run(folder, "compare", "binary.dat", "binary.dat", "--shingle", "byte:2").returncode == OK
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--shingle", "word"], "shingle must be word:N, char:N or byte:N"),
+        (["--shingle", "word:0"], "got 'word:0'"),
+        (["--shingle", ""], "shingle must be"),
+        (["--slots", "0"], "slots must be a whole number from 1 to 16384, got 0"),
+        (["--slots", "16385"], "slots must be a whole number from 1 to 16384, got 16385"),
+        (["--seed", "-1"], "seed must be a whole number from 0 to"),
+        (["--seed", str(2**64)], "seed must be a whole number from 0 to"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_settings_that_break_their_rule(folder: Path, options: list[str], message: str) -> None:
+    """The library's own line, and before any file is read: the files named here do not exist."""
+    assert message in expect_failure(folder, USAGE, "compare", "no-a", "no-b", *options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "left.txt", "right.txt", "--frobnicate"], "--frobnicate"),
+        (["compare", "left.txt", "right.txt", "--slots", "many"], "--slots"),
+        (["compare", "left.txt", "right.txt", "--scheme", "guess"], "'guess'"),
+        (["compare", "left.txt"], "Missing argument 'B'"),
+        (["compare", "left.txt", "right.txt", "third.txt"], "third.txt"),
+        (["compair"], "compair"),
+        (["--frobnicate"], "--frobnicate"),
+    ],
+    ids=" ".join,
+)
+def test_misspelt_commands(folder: Path, arguments: list[str], message: str) -> None:
+    """Exit code 2, what was wrong, and where help is."""
+    done = run(folder, *arguments)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert message in done.stderr
+    assert "--help" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["compare", "--help"], ["compare", "-h"]], ids=" ".join)
+def test_help(folder: Path, arguments: list[str]) -> None:
+    """On standard output, with exit code 0."""
+    done = run(folder, *arguments)
+    assert (done.returncode, done.stderr) == (OK, "")
+    assert done.stdout.startswith("Usage: minwise")
+
+
+def test_version(folder: Path) -> None:
+    """The package's own."""
+    done = run(folder, "--version")
+    assert (done.returncode, done.stdout.split()[-1]) == (OK, mw.__version__)
+
+
+def wait_until_reading(process: subprocess.Popen[bytes]) -> None:
+    """Waits until the command has taken what was written to it, so that it is inside its own code."""
+    assert process.stdin
+    process.stdin.write(b"x" * 200_000)  # more than a pipe holds: this returns only when it is being read
+    process.stdin.flush()
+    time.sleep(0.1)
+
+
+def test_an_interrupt(folder: Path) -> None:
+    """Ctrl-C while reading: 130 and one line."""
+    with subprocess.Popen(
+        [MINWISE, "compare", "-", "right.txt"],
+        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        wait_until_reading(process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == INTERRUPTED
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.read() == b""
+        assert process.stderr.read() == b"minwise: interrupted\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+def test_a_reader_that_went_away(folder: Path, options: list[str]) -> None:
+    """`| true`: nobody is left to tell, so nothing is told."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [MINWISE, "compare", "left.txt", "right.txt", *options],
+            cwd=folder, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert done.stderr == b""
+    assert done.returncode in (FAILURE, 128 + signal.SIGPIPE)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+def test_a_full_disk(folder: Path, options: list[str]) -> None:
+    """Output that could not be written is a failure, in one line."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [MINWISE, "compare", "left.txt", "right.txt", *options],
+            cwd=folder, stdout=full, stderr=subprocess.PIPE, encoding="utf-8", timeout=60, check=False,
+        )  # fmt: skip
+    assert done.returncode == INPUT_OUTPUT
+    assert done.stderr.startswith("minwise: ")
+    assert done.stderr.endswith("No space left on device\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("redirect", "statuses"),
+    [("<&-", [INPUT_OUTPUT]), (">&-", [OK, INPUT_OUTPUT])],
+    ids=["no standard input", "no standard output"],
+)
+def test_closed_streams(folder: Path, redirect: str, statuses: list[int]) -> None:
+    """A shell may start the command without one of them; that is at most a line, not a traceback."""
+    done = subprocess.run(
+        ["sh", "-c", f'"{MINWISE}" compare - right.txt {redirect}'],
+        cwd=folder, input=LEFT, capture_output=True, encoding="utf-8", timeout=60, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert done.returncode in statuses
+    assert done.stderr.count("\n") <= 1
+
+
+def test_output_into_a_pipe_is_a_line_per_fact(folder: Path) -> None:
+    """Whatever COLUMNS says, and without spaces at the ends, which would show in a diff of two runs."""
+    done = run(folder, "compare", "left.txt", "right.txt", env={**os.environ, "COLUMNS": "20"})
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    assert lines == [line.rstrip() for line in lines]

@@ -1,0 +1,66 @@
+"""Every command and every option is explained where a user looks first."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from minwise.cli import command
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command below a group, with its words."""
+    for name, child in (group.commands if isinstance(group, click.Group) else {}).items():
+        yield (*path, name), child
+        yield from commands(child, (*path, name))
+
+
+COMMANDS = {" ".join(words): one for words, one in commands(command)}
+OPTIONS = {
+    f"{name} {parameter.opts[0]}": parameter
+    for name, one in COMMANDS.items()
+    for parameter in one.params
+    if isinstance(parameter, click.Option)
+}
+
+
+def test_there_is_something_to_document() -> None:
+    """The tables below are not empty by mistake."""
+    assert "compare" in COMMANDS
+    assert "compare --json" in OPTIONS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_readme(name: str) -> None:
+    """As one would type it."""
+    assert f"minwise {name}" in README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    """A sentence, with a capital and a full stop, that fits a line."""
+    text = COMMANDS[name].get_short_help_str(limit=100)
+    assert text[:1].isupper()
+    assert text.endswith(".")
+    assert not text.endswith("...")
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_has_help(name: str) -> None:
+    """A sentence too, and a default where there is one to know."""
+    option = OPTIONS[name]
+    assert option.help
+    assert option.help.endswith(".")
+    if not option.is_flag and not option.required and option.default is not None:
+        assert option.show_default
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_every_argument(name: str) -> None:
+    """What stands in capitals in the usage line is explained in the text."""
+    text = COMMANDS[name].help or ""
+    arguments = [one for one in COMMANDS[name].params if isinstance(one, click.Argument)]
+    assert all(one.human_readable_name in text for one in arguments)

@@ -1,0 +1,162 @@
+"""Ways that must not show in the result: fused or in two steps, whole or in chunks, on one thread or on five."""
+
+from collections.abc import Iterator
+from io import BytesIO, StringIO
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import minwise as mw
+from minwise import _kernel
+from minwise.stages.read import read_texts
+from minwise.stages.shingle import kernel_shingler
+
+from .strategies import (
+    ASCII,
+    MERGING,
+    SCHEMES,
+    SCRAPS,
+    SWITCHES,
+    WORD,
+    effort,
+    long_texts,
+    pieces,
+    portable_shingler,
+    scheme,
+    seeds,
+    shingle_sets,
+    shinglers,
+    texts,
+)
+
+cut_places = st.lists(st.floats(0, 1), max_size=6)
+
+
+def cut(whole: bytes, places: list[float]) -> Iterator[bytes]:
+    """The bytes in chunks, cut at these shares of their length, whatever stands there."""
+    marks = sorted({0, len(whole), *(round(place * len(whole)) for place in places)})
+    return (whole[start:end] for start, end in pairwise(marks))
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@effort(0.67)
+@given(documents=st.lists(texts, max_size=5), shingler=shinglers(), slots=st.sampled_from((1, 7, 64, 100)), seed=seeds)
+def test_fused_sketch_equals_sketch_of_shingles(
+    name: str, documents: list[str], shingler: mw.Shingler, slots: int, seed: int
+) -> None:
+    """sketch_texts(texts) == sketch(shingle(texts)), whether sizes are counted or not, and the sizes are the sets'."""
+    sets, chosen = shingler.shingle(documents), scheme(name, slots, seed)
+    expected = chosen.sketch(sets)
+    fused, counted = chosen.sketch_texts(documents, shingler), chosen.sketch_texts(documents, shingler, sizes=True)
+    np.testing.assert_array_equal(fused.slots, expected.slots)
+    np.testing.assert_array_equal(counted.slots, expected.slots)
+    np.testing.assert_array_equal(counted.sizes, sets.sizes)
+    np.testing.assert_array_equal(expected.sizes, sets.sizes)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@given(text=texts, shingler=shinglers())
+def test_fused_sketch_is_equal_without_simd(name: str, text: str, shingler: mw.Shingler) -> None:
+    """The portable code of both stages, fused, gives the slots of the SIMD code."""
+    (chunk,) = read_texts([text])
+    kind, _, densify = name.partition("+")
+    rows = np.empty((1, 64), dtype=np.uint32 if name == "minhash" else np.uint64)
+    sketcher = _kernel.Sketcher(scheme=kind, slots=64, seed=1, densify=densify or None, simd=False)
+    sketcher.sketch_texts(portable_shingler(shingler), chunk.offsets, chunk.data, rows, None, 1)
+    np.testing.assert_array_equal(rows, scheme(name, 64).sketch_texts([text], shingler).slots)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, None])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_threads_do_not_show(name: str, threads: int | None) -> None:
+    """Any number of threads gives one answer, on a batch that is cut into some ten tasks of 256 KB."""
+    lengths = np.random.default_rng(1).geometric(1 / 600, size=2000)
+    documents = [
+        f"{ASCII[i % 90 :]}{SCRAPS[i % len(SCRAPS)]}{i} " * (length // 100) for i, length in enumerate(lengths)
+    ]
+    shingler, chosen = mw.Shingler("word:3"), scheme(name, 64)
+    sets, expected = shingler.shingle(documents, threads=1), chosen.sketch_texts(documents, shingler, threads=1)
+    again = shingler.shingle(documents, threads=threads)
+    np.testing.assert_array_equal(again.offsets, sets.offsets)
+    np.testing.assert_array_equal(again.hashes, sets.hashes)
+    np.testing.assert_array_equal(chosen.sketch(sets, threads=threads).slots, expected.slots)
+    np.testing.assert_array_equal(chosen.sketch_texts(documents, shingler, threads=threads).slots, expected.slots)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_threads_do_not_show_on_sets(name: str) -> None:
+    """Sets of very unequal sizes, cut into tasks of 32,768 elements: one, two and five threads agree."""
+    rng = np.random.default_rng(2)
+    sizes = [0, 1, 70_000, 3, 0, *rng.integers(0, 3000, size=60), 40_000]
+    sets = shingle_sets(*(np.unique(rng.integers(0, WORD, size=size, dtype=np.uint64)) for size in sizes))
+    one, two, five = (scheme(name, 100).sketch(sets, threads=threads).slots for threads in (1, 2, 5))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, five)
+
+
+@pytest.mark.parametrize("name", MERGING)
+@pytest.mark.parametrize("kind", ["word", "char", "byte"])
+@effort(2.5)
+@given(data=st.data(), text=texts, places=cut_places)
+def test_stream_of_bytes_equals_the_whole(
+    name: str, kind: str, data: st.DataObject, text: str, places: list[float]
+) -> None:
+    """Cut anywhere, also inside a character, under any settings: the signature of the whole document."""
+    shingler = data.draw(shinglers((kind,), bag=False))
+    chosen = scheme(name, 64)
+    streamed = chosen.sketch_stream(cut(text.encode(), places), shingler)
+    np.testing.assert_array_equal(streamed.slots, chosen.sketch_texts([text], shingler).slots)
+
+
+@pytest.mark.parametrize("shingle", ["word:1", "char:2"])
+def test_stream_may_be_cut_behind_every_scrap(shingle: str) -> None:
+    """Each scrap inside a word, then a cut, under each of the 64 combinations of switches: the same shingles."""
+    different = []
+    for switches in product((False, True), repeat=len(SWITCHES)):
+        shingler = mw.Shingler(shingle, **dict(zip(SWITCHES, switches, strict=True)))
+        whole = shingler.shingle([f"ab{scrap}cd ef" for scrap in SCRAPS])
+        for number, scrap in enumerate(SCRAPS):
+            stream = _kernel.ShingleStream(kernel_shingler(shingler))
+            parts = stream.push(f"ab{scrap}cd".encode()), stream.push(b" ef"), stream.finish()
+            if not np.array_equal(np.unique(np.concatenate(parts)), whole[number]):
+                different.append((scrap, switches))
+    assert different == []
+
+
+@effort(2.5)
+@given(chunks=st.lists(pieces, max_size=8), shingler=shinglers(("word", "char"), bag=False))
+def test_stream_of_strings_equals_the_whole(chunks: list[str], shingler: mw.Shingler) -> None:
+    """Strings cut between any two characters, such as a letter and its accent."""
+    streamed = mw.FastSketch(slots=64).sketch_stream(chunks, shingler)
+    whole = mw.FastSketch(slots=64).sketch_texts(["".join(chunks)], shingler)
+    np.testing.assert_array_equal(streamed.slots, whole.slots)
+
+
+@given(text=texts, shingler=shinglers(bag=False))
+def test_stream_of_single_bytes_equals_the_whole(text: str, shingler: mw.Shingler) -> None:
+    """The finest cut there is: a chunk per byte, with empty chunks between."""
+    data = text[:200].encode()
+    chunks = (chunk for i in range(len(data)) for chunk in (data[i : i + 1], b""))
+    streamed = mw.MinHash(slots=16).sketch_stream(chunks, shingler)
+    np.testing.assert_array_equal(streamed.slots, mw.MinHash(slots=16).sketch_texts([data], shingler).slots)
+
+
+@effort(0.33)
+@given(text=long_texts, places=cut_places, shingler=shinglers(bag=False))
+def test_stream_of_a_long_text_equals_the_whole(text: str, places: list[float], shingler: mw.Shingler) -> None:
+    """Endless words wait, scratch borders move with the cuts, and nothing shows."""
+    streamed = mw.FastSketch(slots=64).sketch_stream(cut(text.encode(), places), shingler)
+    whole = mw.FastSketch(slots=64).sketch_texts([text], shingler)
+    np.testing.assert_array_equal(streamed.slots, whole.slots)
+
+
+@given(text=texts, bits=st.sampled_from((1, 8, 32)))
+def test_open_files_equal_the_whole(text: str, bits: int) -> None:
+    """An open text or binary file is a stream; packed slots are packed at the end."""
+    chosen = mw.FastSketch(slots=64, bits=bits)
+    whole = chosen.sketch_texts([text]).slots
+    np.testing.assert_array_equal(chosen.sketch_stream(StringIO(text, newline="")).slots, whole)
+    np.testing.assert_array_equal(chosen.sketch_stream(BytesIO(text.encode())).slots, whole)

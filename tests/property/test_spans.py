@@ -1,0 +1,85 @@
+"""Spans: where the kernel says a shingle stands, it stands."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import minwise as mw
+from minwise import reference
+
+from .strategies import SIZES, effort, options, readable, seeds, shinglers, texts
+
+
+@effort(2.5)
+@given(text=texts, shingler=shinglers())
+def test_spans_equal_the_reference(text: str, shingler: mw.Shingler) -> None:
+    """The same element, start and end for every occurrence, in text order."""
+    text = readable(text, shingler)
+    spans = shingler.spans(text)
+    found = list(zip(spans.hashes.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True))
+    assert found == [tuple(span) for span in reference.spans(text, **shingler.settings)]
+
+
+@given(data=st.binary(max_size=200), shingler=shinglers(("byte",)))
+def test_spans_of_bytes_equal_the_reference(data: bytes, shingler: mw.Shingler) -> None:
+    """Byte shingles count bytes."""
+    spans = shingler.spans(data)
+    found = list(zip(spans.hashes.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True))
+    assert found == [tuple(span) for span in reference.spans(data, **shingler.settings)]
+
+
+@given(text=texts, shingler=shinglers())
+def test_elements_of_spans_are_the_shingle_set(text: str, shingler: mw.Shingler) -> None:
+    """What has a place is in the set, and what is in the set has a place: any text, even of unassigned characters."""
+    np.testing.assert_array_equal(np.unique(shingler.spans(text).hashes), shingler.shingle([text])[0])
+
+
+@given(text=texts, shingler=shinglers())
+def test_spans_stay_inside_the_text_and_never_go_back(text: str, shingler: mw.Shingler) -> None:
+    """0 ≤ start < end ≤ length, and both ends ascend along the text."""
+    spans = shingler.spans(text)
+    starts, ends = spans.starts.astype(np.int64), spans.ends.astype(np.int64)
+    length = len(text.encode()) if shingler.kind == "byte" else len(text)
+    assert np.all((starts >= 0) & (starts < ends) & (ends <= length))
+    assert np.all(np.diff(starts) >= 0)
+    assert np.all(np.diff(ends) >= 0)
+
+
+@effort(1.5)
+@given(text=texts, shingler=shinglers(("word",), bag=False))
+def test_the_slice_of_a_word_shingle_holds_it(text: str, shingler: mw.Shingler) -> None:
+    """text[start:end] shingled alone has the element; others too where one character becomes two words, like ½."""
+    assert_slices_hold_their_shingles(text, shingler)
+
+
+@given(text=texts, size=st.sampled_from(SIZES), seed=seeds, switches=options)
+def test_the_slice_of_a_character_shingle_holds_it(text: str, size: int, seed: int, switches: dict[str, bool]) -> None:
+    """The same for characters, while white space at the ends of the slice is kept."""
+    shingler = mw.Shingler(f"char:{size}", seed=seed, **{**switches, "collapse_whitespace": False})
+    assert_slices_hold_their_shingles(text, shingler)
+
+
+@given(text=texts, shingler=shinglers(("byte",), bag=False))
+def test_the_slice_of_a_byte_shingle_is_it(text: str, shingler: mw.Shingler) -> None:
+    """For bytes the slice is the shingle and nothing else."""
+    data = text.encode()
+    for element, start, end in zip(*shingler.spans(data), strict=True):
+        assert shingler.shingle([data[start:end]])[0].tolist() == [element]
+
+
+@given(
+    words=st.lists(st.text("abcdefgh", min_size=1, max_size=9), min_size=1, max_size=40), size=st.sampled_from(SIZES)
+)
+def test_the_slice_of_a_plain_word_shingle_is_it(words: list[str], size: int) -> None:
+    """For words of plain letters re-shingling the slice gives that element alone."""
+    text, shingler = "; ".join(words), mw.Shingler(f"word:{size}")
+    for element, start, end in zip(*shingler.spans(text), strict=True):
+        assert shingler.shingle([text[start:end]])[0].tolist() == [element]
+
+
+def assert_slices_hold_their_shingles(text: str, shingler: mw.Shingler) -> None:
+    """Each slice of the text, shingled by itself, holds the element that was said to stand there."""
+    hashes, starts, ends = shingler.spans(text)
+    slices = shingler.shingle([text[start:end] for start, end in zip(starts, ends, strict=True)])
+    for number, element in enumerate(hashes):
+        assert element in slices[number]

@@ -1,0 +1,126 @@
+"""The public surface: what `import minwise` offers, costs and promises."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import minwise as mw
+from minwise import errors, reference
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(mw.__path__, "minwise.")
+    if module.name != "minwise._kernel" and not module.name.endswith("__main__")
+)
+IMPORT_SECONDS = 0.3
+HEAVY = ("pandas", "polars", "pyspark", "fastapi", "click", "rich")
+
+
+def test_every_public_name_is_there() -> None:
+    """Sorted, once, importable (that they are sorted is ruff's to check too)."""
+    assert len(set(mw.__all__)) == len(mw.__all__)
+    assert all(hasattr(mw, name) for name in mw.__all__)
+    assert sorted(mw.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name)) == mw.__all__
+
+
+def test_nothing_else_looks_public() -> None:
+    """What a user sees in `minwise.` and is not a room of the house is announced."""
+    rooms = {name.split(".")[1] for name in MODULES}
+    seen = {name for name in vars(mw) if not name.startswith("_")}
+    assert seen - rooms <= set(mw.__all__)
+
+
+@pytest.mark.parametrize("name", ["minwise", *MODULES])
+def test_every_module_says_what_it_is_and_offers(name: str) -> None:
+    """A docstring, and an `__all__` of names that exist wherever there is something to offer."""
+    module = importlib.import_module(name)
+    assert module.__doc__
+    offered = getattr(module, "__all__", [])
+    assert all(hasattr(module, one) for one in offered)
+
+
+@pytest.mark.parametrize("name", mw.__all__)
+def test_every_public_name_has_a_docstring(name: str) -> None:
+    """And every public method and property of it too."""
+    thing = getattr(mw, name)
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return
+    assert thing.__doc__
+    assert not thing.__doc__.startswith(f"{name}("), "a docstring that a dataclass wrote for itself"
+    members = {} if inspect.isfunction(thing) else vars(thing)
+    for member, value in members.items():
+        if not member.startswith("_") and (callable(value) or isinstance(value, (property, classmethod))):
+            assert inspect.getdoc(getattr(thing, member)), member
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_every_error_is_ours_and_a_builtin(name: str) -> None:
+    """So that both `except MinwiseError` and `except ValueError` catch it; and all of them are at the door."""
+    error = getattr(errors, name)
+    assert issubclass(error, mw.MinwiseError)
+    assert getattr(mw, name) is error
+    assert name in (errors.__doc__ or "")
+    if error is not mw.MinwiseError:
+        builtins = [base for base in error.__mro__ if base.__module__ == "builtins"]
+        assert builtins[0] not in (Exception, BaseException, object)
+
+
+def test_every_error_class_is_announced() -> None:
+    """None is hidden in the errors module."""
+    classes = {name for name, thing in vars(errors).items() if inspect.isclass(thing)}
+    assert classes == set(errors.__all__)
+
+
+def test_version_is_that_of_the_workspace() -> None:
+    """Written in Cargo.toml and nowhere else."""
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    found = re.search(r'^\[workspace\.package\][^\[]*?^version = "([^"]+)"', manifest, re.MULTILINE | re.DOTALL)
+    assert found
+    assert mw.__version__ == found[1]
+
+
+def fresh_python(program: str) -> str:
+    """What a program prints in a Python of its own."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_import_is_quick() -> None:
+    """Below 0.3 s of the processor in a fresh process; the best of five, for the machine may be busy."""
+    program = "import time; start = time.process_time(); import minwise; print(time.process_time() - start)"
+    times: list[float] = []
+    while len(times) < 5 and min(times, default=1) >= IMPORT_SECONDS:
+        times.append(float(fresh_python(program)))
+    assert min(times) < IMPORT_SECONDS
+
+
+def test_import_is_light() -> None:
+    """Nothing that only some users need, and nothing of the command."""
+    loaded = fresh_python("import sys, minwise; print(*sorted({name.partition('.')[0] for name in sys.modules}))")
+    assert not set(HEAVY) & set(loaded.split())
+    assert "minwise" in loaded.split()
+
+
+@pytest.mark.parametrize("module", ["minwise", *MODULES])
+def test_examples_in_docstrings(module: str) -> None:
+    """Every example runs and prints what it says."""
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def test_reference_door_is_complete() -> None:
+    """Each teaching room's names are at the door, once."""
+    rooms = [importlib.import_module(name) for name in MODULES if name.startswith("minwise.reference.")]
+    assert sorted(reference.__all__) == sorted(name for room in rooms for name in room.__all__)
+
+
+def test_package_is_typed() -> None:
+    """The marker that lets type checkers read our annotations."""
+    assert (Path(mw.__file__).parent / "py.typed").exists()
