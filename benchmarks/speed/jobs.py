@@ -49,7 +49,11 @@ def ours_jobs() -> list[Job]:
     """Return our own jobs: what has a target first, the rest for information."""
     fast = Job(engine="minwise", scheme="fast", corpus="source")
     pairs = [replace(fast, corpus=name, threads=threads) for name in ("source", "short") for threads in THREADS]
-    samples = [replace(fast, corpus=job.corpus, slots=job.slots, sample=True) for job in peer_jobs()]
+    samples = [
+        replace(fast, corpus=job.corpus, slots=job.slots, sample=True, threads=threads)
+        for threads in THREADS
+        for job in peer_jobs()
+    ]
     languages = [replace(fast, corpus=name) for name in LANGUAGES]
     other_shingles = [replace(fast, shingles=shingles) for shingles in ("byte:8", "char:9")]
     other_schemes = [replace(fast, scheme="minhash", slots=128), replace(fast, scheme="oph")]

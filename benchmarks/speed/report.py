@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.speed.jobs import PEERS, Job
 from benchmarks.speed.languages import LANGUAGES
@@ -81,7 +81,7 @@ def same_texts(one: Measurement, every: Iterable[Measurement]) -> list[Measureme
 
 def one_core(job: Job) -> Job:
     """Return the job with one core."""
-    return Job(engine=job.engine, scheme=job.scheme, corpus=job.corpus, shingles=job.shingles, slots=job.slots)
+    return replace(job, threads=1)
 
 
 def verdicts(one: Measurement, every: Sequence[Measurement]) -> list[str]:

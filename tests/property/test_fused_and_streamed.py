@@ -58,6 +58,16 @@ def test_fused_sketch_equals_sketch_of_shingles(
 
 
 @pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.parametrize("unit", ["to be or not to be ", "x ", "漢字"])
+def test_fused_sketch_of_huge_repetition_equals_sketch_of_shingles(name: str, unit: str) -> None:
+    """Few distinct shingles, each ten thousand times, as a set and as a bag."""
+    for bag in (False, True):
+        shingler, chosen = mw.Shingler("word:3", bag=bag), scheme(name, 256)
+        expected = chosen.sketch(shingler.shingle([unit * 10_000]))
+        np.testing.assert_array_equal(chosen.sketch_texts([unit * 10_000], shingler).slots, expected.slots)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
 @given(text=texts, shingler=shinglers())
 def test_fused_sketch_is_equal_without_simd(name: str, text: str, shingler: mw.Shingler) -> None:
     """The portable code of both stages, fused, gives the slots of the SIMD code."""

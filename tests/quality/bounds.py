@@ -1,7 +1,7 @@
 """How far chance may carry a result: every bound of this folder, with the one failure probability they share.
 
 Seeds are fixed, so a test either always passes or always fails; ``FAILURE`` is how likely a right implementation would
-have been given a bad seed. With some 300 assertions that is 3 in 10,000 for the folder.
+have been given a bad seed. With some 1,500 assertions that is 1.5 in 1,000 for the whole folder.
 """
 
 import math
