@@ -65,7 +65,7 @@ impl Sketcher {
         let scheme = match scheme {
             "minhash" => AnyScheme::MinHash(MinHash::new(slots, seed, simd)),
             "oph" => AnyScheme::OnePermutation(OnePermutation::new(slots, seed, densify)),
-            "fast" => AnyScheme::Fast(FastSketch::new(slots, seed)),
+            "fast" => AnyScheme::Fast(FastSketch::new(slots, seed, simd)),
             _ => return Err(PyValueError::new_err("scheme must be minhash, oph or fast")),
         };
         Ok(Self { scheme })

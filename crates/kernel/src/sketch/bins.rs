@@ -21,20 +21,52 @@ impl Round {
 
     /// The hash of `element` in this round.
     #[inline(always)]
-    const fn hash(self, element: u64) -> u64 {
+    pub const fn hash(self, element: u64) -> u64 {
         fold(element ^ self.mask, self.factor)
     }
+}
 
-    /// The bin of `element` among `bins`, and its place inside the bin as a fraction of [`PLACE_BITS`].
+/// Cuts the range of a hash into bins, and each bin into places of [`PLACE_BITS`].
+pub trait Bins: Copy {
+    /// The bin of a hash, and its place inside the bin.
+    fn locate(self, hash: u64) -> (usize, u64);
+}
+
+/// Any number of bins.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyBins(pub usize);
+
+impl Bins for AnyBins {
     #[inline(always)]
-    pub const fn place(self, element: u64, bins: usize) -> (usize, u64) {
-        let product = self.hash(element) as u128 * bins as u128;
+    fn locate(self, hash: u64) -> (usize, u64) {
+        let product = u128::from(hash) * self.0 as u128;
         ((product >> 64) as usize, product as u64 >> (64 - PLACE_BITS))
     }
+}
 
-    /// The hash of `element` as a fraction of [`PLACE_BITS`].
+/// Two to this power, at least 1, bins: the same as [`AnyBins`] with shifts for the multiplication, which makes the
+/// rounds of [`super::FastSketch`] a tenth faster.
+#[derive(Clone, Copy, Debug)]
+pub struct PowerOfTwoBins(pub u32);
+
+impl Bins for PowerOfTwoBins {
     #[inline(always)]
-    pub const fn fraction(self, element: u64) -> u64 {
-        self.hash(element) >> (64 - PLACE_BITS)
+    fn locate(self, hash: u64) -> (usize, u64) {
+        ((hash >> (64 - self.0)) as usize, (hash << self.0) >> (64 - PLACE_BITS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix;
+
+    #[test]
+    fn shifting_is_multiplying_by_a_power_of_two() {
+        for power in 1..=14 {
+            for hash in (0..1000).map(mix).chain([0, 1, u64::MAX, 1 << 63]) {
+                assert_eq!(PowerOfTwoBins(power).locate(hash), AnyBins(1 << power).locate(hash));
+            }
+        }
     }
 }

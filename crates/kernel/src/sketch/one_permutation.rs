@@ -1,6 +1,6 @@
 //! One permutation hashing (Li, Owen, Zhang 2012): one hash per element, `bins` slots, empty bins marked.
 
-use super::bins::Round;
+use super::bins::{AnyBins, Bins as _, Round};
 use super::densify::Densify;
 use super::{Scheme, Slot as _};
 
@@ -31,7 +31,7 @@ impl Scheme for OnePermutation {
     fn sketch(&self, elements: &mut Vec<u64>, out: &mut [u64]) {
         out.fill(u64::EMPTY);
         for &element in elements.iter() {
-            let (bin, place) = self.round.place(element, self.bins);
+            let (bin, place) = AnyBins(self.bins).locate(self.round.hash(element));
             out[bin] = out[bin].min(place);
         }
         if let Some(densify) = self.densify {
