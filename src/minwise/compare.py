@@ -12,7 +12,6 @@ from minwise.estimate import Estimate
 from minwise.stages.read import to_bytes
 from minwise.stages.shingle import Shingler, ShingleSets
 from minwise.stages.sketch import FastSketch, Scheme
-from minwise.stages.verify import containment, jaccard
 
 __all__ = ["Comparison", "compare"]
 
@@ -67,22 +66,21 @@ def compare(
     common = np.intersect1d(x, y, assume_unique=True)
     signatures = [scheme.sketch(one) for one in sets]
     return Comparison(
-        similarity=jaccard(x, y),
+        similarity=len(common) / (len(x) + len(y) - len(common)) if len(common) else 0.0,
         estimate=signatures[0].estimate(0, 0, other=signatures[1]),
         shared=len(common),
         only_left=len(x) - len(common),
         only_right=len(y) - len(common),
-        containment_left=containment(x, y),
-        containment_right=containment(y, x),
+        containment_left=len(common) / max(len(x), 1),
+        containment_right=len(common) / max(len(y), 1),
         spans_left=_shared_passages(shingler, left, common),
         spans_right=_shared_passages(shingler, right, common),
     )
 
 
 def _shingled(shingler: Shingler, text: str | bytes, name: str) -> ShingleSets:
-    document = to_bytes(text, name)
     try:
-        return shingler.shingle([document])
+        return shingler.shingle([to_bytes(text, name)])
     except InputError as error:
         raise InputError(str(error).replace("document 0", name)) from None
 
@@ -91,10 +89,9 @@ def _shared_passages(shingler: Shingler, text: str | bytes, common: NDArray[np.u
     """The maximal runs of overlapping or touching shared shingles."""
     spans = shingler.spans(text)
     shared = np.isin(spans.hashes, common)
-    passages: Spans = []
-    for start, end in zip(spans.starts[shared].tolist(), spans.ends[shared].tolist(), strict=True):
-        if passages and start <= passages[-1][1]:
-            passages[-1] = (passages[-1][0], max(end, passages[-1][1]))
-        else:
-            passages.append((start, end))
-    return passages
+    starts, ends = spans.starts[shared], spans.ends[shared]
+    gaps = np.flatnonzero(starts[1:] > ends[:-1])
+    firsts, lasts = np.concatenate([[0], gaps + 1]), np.concatenate([gaps, [len(ends) - 1]])
+    if not len(starts):
+        return []
+    return list(zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True))

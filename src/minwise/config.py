@@ -7,10 +7,22 @@ import numpy as np
 
 from minwise.errors import ConfigError, InputError
 
-__all__ = ["check_choice", "check_seed", "check_threads", "check_type", "check_whole"]
+__all__ = ["check_choice", "check_seed", "check_threads", "check_type", "check_whole", "show"]
+
+# Characters of a value that an error message repeats.
+MAX_SHOWN = 60
 
 Choice = TypeVar("Choice")
 Kind = TypeVar("Kind")
+
+
+def show(value: object) -> str:
+    """A value as a message can carry it: on one line, and not longer than a glance."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # an integer of more digits than Python is willing to print
+        text = f"a {type(value).__name__} too long to print"
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> int:
@@ -20,7 +32,7 @@ def check_whole(name: str, value: object, least: int, most: int) -> int:
     except TypeError:
         whole = None
     if whole is None or not least <= whole <= most:
-        raise ConfigError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+        raise ConfigError(f"{name} must be a whole number from {least} to {most}, got {show(value)}")
     return whole
 
 
@@ -40,7 +52,7 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
     for choice in choices:
         if type(plain) is type(choice) and plain == choice:
             return choice
-    raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, got {value!r}")
+    raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, got {show(value)}")
 
 
 def check_type(name: str, value: object, kind: type[Kind], remedy: str = "") -> Kind:

@@ -5,16 +5,16 @@ sets, k the number of slots, t the number of bins of one permutation hashing, f 
 """
 
 import math
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from minwise.config import show
 from minwise.errors import ConfigError
 
 __all__ = [
@@ -104,7 +104,7 @@ def wilson_interval(fraction: ArrayLike, trials: ArrayLike, confidence: float = 
     share, count = np.asarray(fraction, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     _check_fraction("fraction", share)
     if np.any(np.isnan(count) | (count < 0)):
-        raise ConfigError(f"trials must be at least 0, got {count}")
+        raise ConfigError(f"trials must be at least 0, got {show(count)}")
     squared = _two_sided_quantile(confidence) ** 2
     weight = squared / (count + squared)
     centre = share * (1 - weight) + weight / 2
@@ -125,9 +125,11 @@ def slots_for(error: float = 0.05, confidence: float = 0.95) -> int:
     """
     _check_open("error", error)
     _check_open("confidence", confidence)
+    from fractions import Fraction  # here, because importing minwise should stay quick
+
     quantile = Fraction(math.ceil(10 * _two_sided_quantile(confidence)), 10)
     # Fractions, because in floats (1.7 / 0.1)² may land on the wrong side of 289.
-    return math.ceil((quantile / (2 * Fraction(str(float(error))))) ** 2)
+    return max(1, math.ceil((quantile / (2 * Fraction(str(float(error))))) ** 2))
 
 
 def minhash_variance(jaccard: Real, slots: int) -> Real:
@@ -169,7 +171,7 @@ def one_permutation_trials(bins: ArrayLike, empty: ArrayLike) -> Floats:
     """
     total, vacant = np.broadcast_arrays(np.asarray(bins, dtype=np.float64), np.asarray(empty, dtype=np.float64))
     if np.any(total < 1) or np.any(vacant < 0) or np.any(vacant > total):
-        raise ConfigError(f"empty must be between 0 and bins, got {vacant} of {total}")
+        raise ConfigError(f"empty must be between 0 and bins, got {show(vacant)} of {show(total)}")
     occupied = total - vacant
     with np.errstate(divide="ignore", invalid="ignore"):
         union = np.log(vacant / total) / np.log1p(-1 / total)
@@ -196,7 +198,7 @@ def bbit_constants(
         return np.full(left.shape, 2.0**-bits), np.full(left.shape, 2.0**-bits)
     for name, size in (("size_left", left), ("size_right", right)):
         if np.any(size < 1) or np.any(size > universe):
-            raise ConfigError(f"{name} must be between 1 and the universe of {universe}, got {size}")
+            raise ConfigError(f"{name} must be between 1 and the universe of {universe}, got {show(size)}")
     agree_left, agree_right = _low_bits_agree(left / universe, bits), _low_bits_agree(right / universe, bits)
     first = (agree_left * right + agree_right * left) / (left + right)
     second = (agree_left * left + agree_right * right) / (left + right)
@@ -264,6 +266,8 @@ def containment(jaccard: Real, size_left: Real, size_right: Real) -> Real:
 
 
 def _two_sided_quantile(confidence: float) -> float:
+    from statistics import NormalDist  # here, because importing minwise should stay quick
+
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
@@ -310,15 +314,16 @@ def _reciprocal_series(bins: int, members: int) -> float:
 
 
 def _check_open(name: str, value: float) -> None:
-    if not isinstance(value, (int, float, np.floating)) or not 0 < value < 1:
-        raise ConfigError(f"{name} must be between 0 and 1, both excluded, got {value}")
+    # Beyond what a float can tell from 1 the normal quantile is infinite.
+    if not isinstance(value, numbers.Real) or not 0 < value < 1 or (1 + float(value)) / 2 >= 1:
+        raise ConfigError(f"{name} must be between 0 and 1, both excluded, got {show(value)}")
 
 
 def _check_count(name: str, value: int) -> None:
     if value < 1:
-        raise ConfigError(f"{name} must be at least 1, got {value}")
+        raise ConfigError(f"{name} must be at least 1, got {show(value)}")
 
 
 def _check_fraction(name: str, value: Floats) -> None:
     if not np.all((value >= 0) & (value <= 1)):
-        raise ConfigError(f"{name} must be between 0 and 1, got {value}")
+        raise ConfigError(f"{name} must be between 0 and 1, got {show(value)}")

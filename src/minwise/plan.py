@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from minwise.config import show
 from minwise.errors import ConfigError
 
 __all__ = ["approximate_threshold", "band_slices", "candidate_probability"]
@@ -32,7 +33,7 @@ def candidate_probability(similarity: Real, bands: int, rows: int) -> Real:
     """
     _check_layout(bands, rows)
     if np.any(np.asarray(similarity) < 0) or np.any(np.asarray(similarity) > 1):
-        raise ConfigError(f"similarity must be between 0 and 1, got {similarity}")
+        raise ConfigError(f"similarity must be between 0 and 1, got {show(similarity)}")
     with np.errstate(divide="ignore"):  # s = 1: log1p(-1) is -inf, and 1 - exp(-inf) is the right answer
         curve: Real = -np.expm1(bands * np.log1p(-(similarity**rows)))
     return curve
@@ -63,4 +64,4 @@ def band_slices(bands: int, rows: int) -> list[slice]:
 def _check_layout(bands: int, rows: int) -> None:
     for name, value in (("bands", bands), ("rows", rows)):
         if value < 1:
-            raise ConfigError(f"{name} must be at least 1, got {value}")
+            raise ConfigError(f"{name} must be at least 1, got {show(value)}")

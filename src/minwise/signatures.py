@@ -114,7 +114,8 @@ class Signatures:
         """The similarity of every pair of documents, with its interval.
 
         The value is the share of agreeing slots: of all slots, or for one permutation hashing of those that are not
-        empty in both; with b bits it is corrected for bits that agree by chance. The interval is Wilson's score
+        empty in both; with b bits it is corrected for bits that agree by chance, and cut to [0, 1], which
+        lifts the mean of estimates near 0 a little. The interval is Wilson's score
         interval of a binomial share; for one permutation hashing with the number of trials that gives its own, smaller
         variance. For FastSketch it is a little too wide on sets smaller than the slots; for densified signatures of
         such sets it is too narrow, since borrowed slots repeat what others say. An empty document is 0 to everything.
@@ -171,8 +172,10 @@ class Signatures:
             raise ConfigError("sizes must be counted for this estimate: sketch with sizes=True, got sizes=False")
         jaccard = self.estimate(left, right, confidence=confidence)
         sizes = float(self.sizes[left]), float(self.sizes[right])
-        value, *ends = (float(measure(end, *sizes)) for end in (jaccard.value, jaccard.low, jaccard.high))
-        return Estimate(value=value, low=min(ends), high=max(ends), confidence=confidence)
+        most = min(sizes) / max(*sizes, 1.0)  # no two sets of these sizes are more alike
+        ends = (min(end, most) for end in (jaccard.value, jaccard.low, jaccard.high))
+        value, *interval = (float(measure(end, *sizes)) for end in ends)
+        return Estimate(value=value, low=min(interval), high=max(interval), confidence=confidence)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes one self-describing file with a checksum for every part; it appears whole or not at all."""
@@ -208,6 +211,7 @@ class Signatures:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise FormatError(f"{path}: the header must describe the signatures behind it: {error}") from None
         if scheme is not None:
+            check_type("scheme", getattr(scheme, "settings", scheme), SignatureSettings)
             refuse_differences(str(path), asdict(signatures.settings), asdict(scheme.settings))
         if shingler is not None:
             refuse_differences(str(path), signatures.shingle_settings or {}, shingler.settings)

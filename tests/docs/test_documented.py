@@ -1,5 +1,6 @@
 """Every command and every option is explained where a user looks first."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,3 +65,14 @@ def test_help_names_every_argument(name: str) -> None:
     text = COMMANDS[name].help or ""
     arguments = [one for one in COMMANDS[name].params if isinstance(one, click.Argument)]
     assert all(one.human_readable_name in text for one in arguments)
+
+
+def test_every_file_on_the_map_exists() -> None:
+    """The files that DESIGN names as rooms are where it says."""
+    design = (README.parent / "DESIGN.md").read_text(encoding="utf-8")
+    table = design.split("## 2. Rooms", 1)[1].split("##", 1)[0]
+    named = re.findall(r"`([\w/]+(?:\.py|\.rs|/))`", table)
+    roots = [README.parent / "src" / "minwise", README.parent / "crates" / "kernel" / "src"]
+    missing = [name for name in named if not any((root / name).exists() for root in roots)]
+    assert len(named) > 10
+    assert missing == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expect import complaint
 
 import minwise as mw
 from minwise.stages.sketch import Scheme
@@ -33,17 +34,6 @@ def name_of(scheme: Scheme) -> str:
 
 every_scheme = pytest.mark.parametrize("scheme", WHOLE + PACKED, ids=name_of)
 merging_schemes = pytest.mark.parametrize("scheme", WHOLE[:3], ids=name_of)
-
-
-def complaint(kind: type[mw.MinwiseError], call: Callable[[], object]) -> str:
-    """The message of the error that a call raises: one line, with no other error hanging on it."""
-    with pytest.raises(kind) as caught:
-        call()
-    error = caught.value
-    assert "\n" not in str(error)
-    assert error.__cause__ is None
-    assert error.__context__ is None or error.__suppress_context__
-    return str(error)
 
 
 @every_scheme

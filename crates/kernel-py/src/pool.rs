@@ -1,17 +1,14 @@
-//! Thread pools, one per size, made when first asked for.
+//! The thread pool, made when first asked for.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::{PyErr, PyResult};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Pools by process and size. A forked child has no threads of its parent's pools and would wait for them for ever, so
-/// it makes its own.
-static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
-
-type Pools = HashMap<(u32, usize), Arc<ThreadPool>>;
+/// The last pool, with its process and size. A forked child has no threads of its parent's pool and would wait for them for
+/// ever, so it makes its own. Only one is kept, so that trying out sizes does not gather threads.
+static LAST: Mutex<Option<(u32, usize, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// Runs `work` with `threads` threads; 0 stands for all cores.
 pub fn install<R: Send>(threads: usize, work: impl FnOnce(usize) -> R + Send) -> PyResult<R> {
@@ -23,14 +20,19 @@ pub fn install<R: Send>(threads: usize, work: impl FnOnce(usize) -> R + Send) ->
 }
 
 fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let pools = pools.get_or_insert_default();
-    let key = (std::process::id(), threads);
-    if let Some(pool) = pools.get(&key) {
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if let Some((owner, size, pool)) = last.as_ref()
+        && (*owner, *size) == (process, threads)
+    {
         return Ok(Arc::clone(pool));
     }
     let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("minwise-{i}")).build();
     let pool = Arc::new(pool.map_err(|error| -> PyErr { PyRuntimeError::new_err(error.to_string()) })?);
-    pools.insert(key, Arc::clone(&pool));
+    if let Some((owner, _, old)) = last.replace((process, threads, Arc::clone(&pool)))
+        && owner != process
+    {
+        std::mem::forget(old); // its threads stayed behind in the parent
+    }
     Ok(pool)
 }

@@ -125,11 +125,12 @@ pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut Wo
         let limit = scratch.state.end + FLUSH_AT;
         scratch.make_room(FLUSH_AT);
         at = ascii_lanes(bytes, at, limit, simd, scratch);
-        if at < bytes.len() && scratch.state.end < limit {
-            if at > start && !bytes[at].is_ascii() {
-                at -= 1; // the next character may compose with this one
-                scratch.take_back_ascii();
-            }
+        let full = scratch.state.end >= limit;
+        if at > start && at < bytes.len() && !bytes[at].is_ascii() {
+            at -= 1; // the next character may compose with this one, also behind the flush
+            scratch.take_back_ascii();
+        }
+        if at < bytes.len() && !full {
             at = characters(text, at, limit, scratch);
         }
         scratch.flush(hasher, hashes);
@@ -141,16 +142,17 @@ pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut Wo
 }
 
 impl WordScratch {
-    /// Makes room for `more` bytes of text and the step that crosses them, and as many boundaries, behind the end.
+    /// Makes room for `more` bytes of text and the step that crosses them behind the end, and for their boundaries: two
+    /// for each byte, since separators take no room in the text.
     #[inline]
     fn make_room(&mut self, more: usize) {
         let text = self.state.end + more + STEP_ROOM + BLOCK;
         if self.text.len() < text {
             self.text.resize(text.max(FLUSH_AT + 2 * STEP_ROOM), 0);
         }
-        let marks = self.state.marks + more + STEP_ROOM;
+        let marks = self.state.marks + 2 * (more + STEP_ROOM);
         if self.bounds.len() < marks {
-            self.bounds.resize(marks.max(FLUSH_AT + 2 * STEP_ROOM), 0);
+            self.bounds.resize(marks, 0);
         }
     }
 
@@ -195,6 +197,9 @@ impl WordScratch {
 /// Takes the text from `at` on as long as it is ASCII for whole lanes (or to its end) and the scratch has room.
 fn ascii_lanes(bytes: &[u8], at: usize, limit: usize, simd: bool, scratch: &mut WordScratch) -> usize {
     if scratch.state.open == Open::Alone {
+        if !bytes[at].is_ascii() {
+            return at; // a mark may follow that belongs to the open character
+        }
         let mut cursor = scratch.cursor();
         cursor.close();
         scratch.state = cursor.state();
@@ -371,7 +376,9 @@ fn characters(text: &str, mut at: usize, limit: usize, scratch: &mut WordScratch
             }
             Folded::Pooled(folded) => {
                 rank = u32::MAX;
-                take_folded(folded.chars(), &mut cursor);
+                for c in folded.chars() {
+                    cursor.take(c, Properties::of(c).class());
+                }
             }
             Folded::OrderedMark(c, class, next_rank) if rank <= next_rank && cursor.end < limit => {
                 rank = next_rank;
@@ -417,19 +424,13 @@ fn segment_end(text: &str, from: usize) -> usize {
 
 #[cold]
 fn take_normalised(segment: &str, scratch: &mut WordScratch) {
-    // One character of the segment becomes at most 18 in NFKC, and lower case at most triples that.
-    scratch.make_room(64 * segment.len());
-    let mut cursor = scratch.cursor();
-    take_folded(segment.nfkc().flat_map(lowercase), &mut cursor);
-    scratch.state = cursor.state();
-    scratch.make_room(FLUSH_AT);
-}
-
-#[inline]
-fn take_folded(folded: impl Iterator<Item = char>, cursor: &mut Cursor<'_>) {
-    for c in folded {
+    for c in segment.nfkc().flat_map(lowercase) {
+        scratch.make_room(0); // a segment has no bound, a character has
+        let mut cursor = scratch.cursor();
         cursor.take(c, Properties::of(c).class());
+        scratch.state = cursor.state();
     }
+    scratch.make_room(FLUSH_AT);
 }
 
 #[cfg(test)]
@@ -440,7 +441,15 @@ mod tests {
     use crate::tokens;
 
     /// Scraps that meet in every order: long and short ASCII, composing and ordered marks, ligatures, lone characters.
-    const SCRAPS: [&str; 24] = [
+    const SCRAPS: [&str; 32] = [
+        "มี",
+        "กิ",
+        "កិ",
+        "कि",
+        "1·",
+        "– ",
+        "½ ",
+        "e\u{301}\u{301}",
         "a",
         "B",
         " ",
@@ -488,6 +497,28 @@ mod tests {
     fn both_paths_equal_the_general_path() {
         check("");
         (0..20_000).map(text).for_each(|text| check(&text));
+    }
+
+    #[test]
+    fn texts_longer_than_the_scratch_equal_the_general_path() {
+        // A few scraps over and over, so that every border falls on every kind of neighbours.
+        for number in 0..400 {
+            let scraps = 1 + mix(number) % 5;
+            let unit: String =
+                (0..scraps).map(|i| SCRAPS[(mix(number * 1000 + i) % SCRAPS.len() as u64) as usize]).collect();
+            let lead = "x".repeat((mix(number + 7) % 70) as usize);
+            check(&(lead + &unit.repeat(3 * FLUSH_AT / unit.len() + 1)));
+        }
+    }
+
+    #[test]
+    fn letters_compose_across_the_flush() {
+        for offset in FLUSH_AT - 70..FLUSH_AT + 10 {
+            let lead: String = "ab ".chars().cycle().take(offset).collect();
+            check(&format!("{lead}e\u{301} tail"));
+            check(&format!("{lead}\u{301} tail"));
+            check(&format!("{lead}มี tail"));
+        }
     }
 
     #[test]

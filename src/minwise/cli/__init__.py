@@ -56,6 +56,10 @@ def main() -> NoReturn:
         sys.exit(FAILURE)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", INPUT_OUTPUT)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # what a bug in the kernel arrives as
+            raise
+        _fail(f"a bug in minwise, please report it: {error}", FAILURE)
     sys.exit(0)
 
 

@@ -63,8 +63,8 @@ def _name(path: str) -> str:
 def _show(a: str, b: str, result: mw.Comparison, shingle: str) -> None:
     estimate = result.estimate
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(no_wrap=True)
+    table.add_column(style="dim")
+    table.add_column()
     table.add_row("similarity", f"[bold]{result.similarity:.4f}[/bold]  exact Jaccard of {shingle} shingles")
     interval = f"{estimate.low:.4f} to {estimate.high:.4f} at {estimate.confidence:.0%}"
     table.add_row("estimate", f"{estimate.value:.4f}  from signatures; {interval}")
@@ -73,7 +73,7 @@ def _show(a: str, b: str, result: mw.Comparison, shingle: str) -> None:
         (a, result.only_left, result.containment_left),
         (b, result.only_right, result.containment_right),
     ):
-        row = f"{only} shingles; {share:.1%} of its shingles are in the other text"
+        row = f"{only} shingles; {share:.1%} of its own are shared"
         table.add_row(f"only in {escape(_name(name))}", row)
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -20,6 +20,8 @@ Texts = Any
 # What is gathered into one chunk when documents come as Python objects one by one.
 BATCH_DOCUMENTS = 4096
 BATCH_BYTES = 1 << 25
+# Chunks of an Arrow column with fewer texts than this on average are joined.
+SMALL_CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,23 @@ def _as_arrow(texts: Texts) -> pa.Array | pa.ChunkedArray | None:
 
 def _from_arrow(column: pa.Array | pa.ChunkedArray) -> Iterator[TextChunk]:
     first = 0
-    for piece in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+    for piece in _pieces(column):
         array = _with_one_buffer(piece)
         if array.null_count:
             row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
             to_bytes(None, f"document {first + row}")
         yield _chunk(array, first)
         first += len(array)
+
+
+def _pieces(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The chunks of a column; joined first if they are so small that each would cost more than its texts."""
+    if isinstance(column, pa.Array):
+        return [column]
+    small = column.num_chunks > 1 and len(column) < SMALL_CHUNK * column.num_chunks
+    if small and column.type in (pa.string(), pa.large_string()):
+        return [pa.concat_arrays(column.cast(pa.large_string()).chunks)]
+    return list(column.chunks)
 
 
 def _with_one_buffer(array: pa.Array) -> pa.Array:

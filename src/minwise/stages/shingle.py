@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.config import check_choice, check_seed, check_threads
+from minwise.config import check_choice, check_seed, check_threads, show
 from minwise.errors import ConfigError, InputError
 from minwise.stages.read import Texts, naming_documents, read_texts, to_bytes
 
@@ -94,7 +94,7 @@ class Shingler:
         number = int(size) if len(size) <= len(str(MAX_SIZE)) and size.isascii() and size.isdigit() else 0
         if kind not in KINDS or not 1 <= number <= MAX_SIZE or size != str(number):
             rule = f"shingle must be word:N, char:N or byte:N with N from 1 to {MAX_SIZE}"
-            raise ConfigError(f"{rule}, got {repr(self.spec)[:60]}")
+            raise ConfigError(f"{rule}, got {show(self.spec)}")
         return kind, int(size)
 
     @property
@@ -133,7 +133,7 @@ class Shingler:
             hashes.append(elements)
             total += len(elements)
         joined = hashes[0] if len(hashes) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *hashes])
-        return ShingleSets(np.concatenate(offsets), joined, settings=self.settings)
+        return ShingleSets._trusted(np.concatenate(offsets), joined, self.settings)
 
     def spans(self, text: str | bytes) -> ShingleSpans:
         """Where each shingle of ``text`` stands in it: of every occurrence, in the order of the text.
@@ -159,7 +159,8 @@ def kernel_shingler(shingler: Shingler) -> "_kernel.Shingler":
 class ShingleSets:
     """The shingle sets of many documents, back to back in two arrays.
 
-    ``sets[i]`` is the ascending array of the distinct elements of document ``i``, a view of ``hashes``.
+    ``sets[i]`` is the ascending array of the distinct elements of document ``i``, a view of ``hashes``. Elements given
+    in another order, or more than once, are put right.
 
     Attributes:
         offsets: Where each set starts in ``hashes``, and one past the end of the last: int64.
@@ -170,13 +171,15 @@ class ShingleSets:
     def __init__(
         self, offsets: NDArray[np.int64], hashes: NDArray[np.uint64], *, settings: dict[str, Any] | None = None
     ) -> None:
-        self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
-        self.hashes = np.ascontiguousarray(hashes, dtype=np.uint64)
+        starts, elements = np.asarray(offsets), np.asarray(hashes)
+        if starts.ndim != 1 or elements.ndim != 1 or starts.dtype.kind not in "iu" or elements.dtype.kind not in "iu":
+            raise InputError("offsets must be integers in one dimension, and so must hashes")
+        self.offsets = np.ascontiguousarray(starts, dtype=np.int64)
+        self.hashes = np.ascontiguousarray(elements, dtype=np.uint64)
         self.settings = settings
-        ends = (self.offsets[:1], self.offsets[-1:])
-        one_dimensional = self.offsets.ndim == self.hashes.ndim == 1 and len(self.offsets) > 0
-        if not one_dimensional or ends[0] < 0 or ends[1] > len(self.hashes) or (np.diff(self.offsets) < 0).any():
-            raise InputError(f"offsets must ascend from 0 and end within the {self.hashes.size} hashes, got {offsets}")
+        if not len(starts) or starts[0] < 0 or starts[-1] > len(elements) or (np.diff(self.offsets) < 0).any():
+            raise InputError(f"offsets must ascend and end within the {len(elements)} hashes, got {show(offsets)}")
+        self._sort_each()
 
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[object]], *, seed: int = 1) -> "ShingleSets":
@@ -193,7 +196,30 @@ class ShingleSets:
         hashed = [_hash_members(members, number, seed) for number, members in enumerate(sets)]
         offsets = np.cumsum([0, *(len(elements) for elements in hashed)], dtype=np.int64)
         hashes = np.concatenate([np.empty(0, dtype=np.uint64), *hashed])
-        return cls(offsets, hashes, settings={"shingle": "set", "seed": seed})
+        return cls._trusted(offsets, hashes, {"shingle": "set", "seed": seed})
+
+    def _sort_each(self) -> None:
+        """Puts the elements of each set in order and drops repetitions, if they are not so already."""
+        owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        members = self.hashes[self.offsets[0] : self.offsets[-1]]
+        same = owners[1:] == owners[:-1]
+        if not (same & (members[1:] <= members[:-1])).any():
+            return
+        order = np.lexsort((members, owners))
+        owners, members = owners[order], members[order]
+        first = np.ones(len(members), dtype=bool)
+        first[1:] = (owners[1:] != owners[:-1]) | (members[1:] != members[:-1])
+        counts = np.bincount(owners[first], minlength=len(self))
+        self.offsets, self.hashes = np.concatenate([[0], np.cumsum(counts)]), members[first]
+
+    @classmethod
+    def _trusted(
+        cls, offsets: NDArray[np.int64], hashes: NDArray[np.uint64], settings: dict[str, Any]
+    ) -> "ShingleSets":
+        """Sets whose arrays are known to be right, without checking them again."""
+        sets = cls.__new__(cls)
+        sets.offsets, sets.hashes, sets.settings = offsets, hashes, settings
+        return sets
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -1,7 +1,7 @@
 """Sketch: sets or texts in, signatures out. Three schemes, one interface."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import length_hint
@@ -25,6 +25,8 @@ SchemeType = TypeVar("SchemeType", bound="Scheme")
 
 # What is read at once from a document that is sketched from a stream.
 STREAM_BYTES = 1 << 22
+# Shingles of a stream that are sketched together; a sketch of few costs as much as one of many.
+STREAM_SHINGLES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ class Scheme:
     def bbit(self: SchemeType, bits: int) -> SchemeType:
         """The scheme with only the low ``bits`` of each slot kept: 1, 2, 4, 8, 16 or 32 (Li, König 2010).
 
-        Storage falls by 64/bits; the variance rises, for one bit and similarity 0.5 by a factor of 3.
+        A slot has 64 bits otherwise, 32 in MinHash. The variance rises, for 1 bit and similarity 0.5 by a factor of 3.
         """
         return replace(self, bits=check_choice("bits", bits, BITS))
 
@@ -120,9 +122,10 @@ class Scheme:
             raise ConfigError(
                 "densify must be left out for a stream: densified signatures do not merge; use FastSketch"
             )
-        signature = whole.sketch(_one_set([], shingler))
+        slots = whole.sketch(_one_set([], shingler)).slots
         for shingles in _stream_shingles(document, shingler):
-            signature |= whole.sketch(_one_set(shingles, shingler), threads=1)
+            slots = np.minimum(slots, whole.sketch(_one_set(shingles, shingler), threads=1).slots)
+        signature = Signatures(slots, settings=whole.settings, shingle_settings=shingler.settings)
         return signature if self.bits is None else signature.bbit(self.bits)
 
 
@@ -130,7 +133,9 @@ class Scheme:
 class MinHash(Scheme):
     """The classic (Broder 1997): ``slots`` independent hash functions, a slot each, the least value of the set.
 
-    An element costs ``slots`` hashes. Each slot agrees with probability J; Var = J(1−J)/slots.
+    An element costs ``slots`` hashes. Each slot agrees with probability J; Var = J(1−J)/slots. Slots have 32 bits, so
+    unequal minima of sets of n elements agree by accident with a chance of about n/2³²; for sets of a hundred million
+    elements and more use FastSketch.
 
     Attributes:
         slots: How many functions. :func:`minwise.slots_for` says how many a given error needs.
@@ -244,16 +249,21 @@ def _kernel_sketcher(scheme: Scheme) -> "_kernel.Sketcher":
 
 
 def _one_set(elements: Any, shingler: Shingler) -> ShingleSets:  # noqa: ANN401 - a list or an array
-    hashes = np.asarray(elements, dtype=np.uint64)
+    hashes = np.unique(np.asarray(elements, dtype=np.uint64))
     return ShingleSets(np.array([0, len(hashes)]), hashes, settings=shingler.settings)
 
 
 def _stream_shingles(document: Any, shingler: Shingler) -> Iterator[NDArray[np.uint64]]:  # noqa: ANN401 - as above
+    """The shingles of the document, some ten thousand at a time, however small its chunks are."""
     stream = _kernel.ShingleStream(kernel_shingler(shingler))
+    gathered: list[NDArray[np.uint64]] = []
     with naming_documents():
         for chunk in _chunks(document):
-            yield stream.push(to_bytes(chunk))
-        yield stream.finish()
+            gathered.append(stream.push(to_bytes(chunk)))
+            if sum(map(len, gathered)) >= STREAM_SHINGLES or len(gathered) >= STREAM_SHINGLES // 64:
+                yield np.concatenate(gathered)
+                gathered.clear()
+        yield np.concatenate([*gathered, stream.finish()])
 
 
 def _chunks(document: Any) -> Iterator[str | bytes]:  # noqa: ANN401 - as above
@@ -262,7 +272,9 @@ def _chunks(document: Any) -> Iterator[str | bytes]:  # noqa: ANN401 - as above
     if hasattr(document, "read"):
         while chunk := document.read(STREAM_BYTES):
             yield chunk
-    elif isinstance(document, Iterable):
+        if chunk is None:
+            raise InputError("a stream must wait for its data, got a file that does not block and has none")
+    elif isinstance(document, Iterable) and not isinstance(document, (Mapping, Set)):
         yield from document
     else:
         raise InputError(f"a stream must be an open file or chunks, got {type(document).__name__}")

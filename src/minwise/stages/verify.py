@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minwise import _kernel
+from minwise.config import check_type, show
 from minwise.errors import InputError
 from minwise.stages.shingle import ShingleSets
 
@@ -31,9 +32,8 @@ def jaccard(left: Members, right: Members) -> float:
     >>> jaccard({"a", "b", "c"}, {"b", "c", "d"})
     0.5
     """
-    x, y = _set(left), _set(right)
-    shared = len(x & y)
-    return shared / (len(x) + len(y) - shared) if shared else 0.0
+    x, y, shared = _count(left, right)
+    return shared / (x + y - shared) if shared else 0.0
 
 
 def jaccard_distance(left: Members, right: Members) -> float:
@@ -43,13 +43,14 @@ def jaccard_distance(left: Members, right: Members) -> float:
 
 def containment(left: Members, right: Members) -> float:
     """The share of ``left`` that is also in ``right``, |X ∩ Y| / |X|; 0.0 if ``left`` is empty."""
-    x = _set(left)
-    return len(x & _set(right)) / len(x) if x else 0.0
+    x, _, shared = _count(left, right)
+    return shared / x if x else 0.0
 
 
 def hamming(left: Members, right: Members) -> int:
     """How many elements are in one of the sets but not in the other, |X| + |Y| − 2|X ∩ Y|."""
-    return len(_set(left) ^ _set(right))
+    x, y, shared = _count(left, right)
+    return x + y - 2 * shared
 
 
 def row_counts(left: ArrayLike, right: ArrayLike) -> RowCounts:
@@ -58,14 +59,16 @@ def row_counts(left: ArrayLike, right: ArrayLike) -> RowCounts:
     >>> row_counts([0, 1, 1, 0, 1, 0], [1, 0, 1, 0, 1, 1])
     RowCounts(a=2, b=1, c=2, d=1)
     """
-    x, y = np.asarray(left, dtype=bool), np.asarray(right, dtype=bool)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise InputError(f"columns must be equally long, got shapes {x.shape} and {y.shape}")
+    x, y = np.asarray(left), np.asarray(right)
+    if x.ndim != 1 or x.shape != y.shape or any(column.size and column.dtype.kind not in "biuf" for column in (x, y)):
+        raise InputError(f"columns must be equally long and boolean, got shapes {x.shape} and {y.shape}")
+    x, y = x.astype(bool), y.astype(bool)
     return RowCounts(*(int(np.count_nonzero(rows)) for rows in (x & y, x & ~y, ~x & y, ~x & ~y)))
 
 
 def similarities(sets: ShingleSets, pairs: ArrayLike) -> NDArray[np.float64]:
     """The Jaccard similarity of every pair of documents, in the kernel."""
+    check_type("sets", sets, ShingleSets)
     numbers = pair_array(pairs)
     try:
         shared = _kernel.intersection_sizes(sets.offsets, sets.hashes, numbers).astype(np.float64)
@@ -96,13 +99,23 @@ def check_document(number: object) -> int:
     except TypeError:
         whole = 2**63
     if not -(2**63) <= whole < 2**63:
-        raise InputError(f"pairs: no document {number!r}; documents are numbers counted from 0")
+        raise InputError(f"pairs: no document {show(number)}; documents are numbers counted from 0")
     return whole
+
+
+def _count(left: Members, right: Members) -> tuple[int, int, int]:
+    """The sizes of both sets and of their intersection."""
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        x, y = np.unique(left), np.unique(right)
+        return len(x), len(y), len(np.intersect1d(x, y, assume_unique=True))
+    one, other = _set(left), _set(right)
+    return len(one), len(other), len(one & other)
 
 
 def _set(members: Members) -> set[Hashable]:
     if isinstance(members, (str, bytes)):
         raise InputError(f"a set must be a collection of elements, got {type(members).__name__}; shingle it first")
-    if isinstance(members, np.ndarray):
-        return set(members.tolist())
-    return set(members)
+    try:
+        return set(members.tolist() if isinstance(members, np.ndarray) else members)
+    except TypeError as error:
+        raise InputError(f"a set must be a collection of hashable elements: {error}") from None

@@ -6,12 +6,12 @@ import pickle
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from expect import complaint
 
 import minwise as mw
 from minwise import _kernel
@@ -38,17 +38,6 @@ def name_of(scheme: Scheme) -> str:
 
 
 every_scheme = pytest.mark.parametrize("scheme", WHOLE + PACKED, ids=name_of)
-
-
-def complaint(kind: type[mw.MinwiseError], call: Callable[[], object]) -> str:
-    """The message of the error that a call raises: one line, with no other error hanging on it."""
-    with pytest.raises(kind) as caught:
-        call()
-    error = caught.value
-    assert "\n" not in str(error)
-    assert error.__cause__ is None
-    assert error.__context__ is None or error.__suppress_context__
-    return str(error)
 
 
 def assert_same(left: mw.Signatures, right: mw.Signatures) -> None:

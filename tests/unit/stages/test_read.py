@@ -9,9 +9,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from expect import complaint
 
 import minwise as mw
-from minwise.stages.read import BATCH_DOCUMENTS, read_texts
+from minwise.stages.read import BATCH_DOCUMENTS, SMALL_CHUNK, read_texts
 
 TEXTS = [
     "the harbour wakes before the town does, and the gulls know it",
@@ -125,17 +126,6 @@ CONSUMERS: dict[str, Callable[..., object]] = {
 every_consumer = pytest.mark.parametrize("consume", CONSUMERS.values(), ids=CONSUMERS)
 
 
-def complaint(call: Callable[[], object]) -> str:
-    """The message of the InputError that a call raises: one line, with no other error hanging on it."""
-    with pytest.raises(mw.InputError) as caught:
-        call()
-    error = caught.value
-    assert "\n" not in str(error)
-    assert error.__cause__ is None
-    assert error.__context__ is None or error.__suppress_context__
-    return str(error)
-
-
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_kind_of_texts_gives_the_shingles_of_a_list(kind: str) -> None:
     """Offsets, hashes and settings are those of list[str]."""
@@ -188,8 +178,16 @@ def test_arrow_backed_pandas_texts_are_not_copied() -> None:
 
 def test_chunks_know_the_number_of_their_first_text() -> None:
     """Empty chunks count for nothing."""
-    chunks = list(read_texts(pa.chunked_array([["a"], [], ["b", "c"], ["d"]])))
-    assert [(chunk.first, len(chunk)) for chunk in chunks] == [(0, 1), (1, 0), (1, 2), (3, 1)]
+    pieces = [["a"] * SMALL_CHUNK, [], ["b"] * 2 * SMALL_CHUNK, ["c"] * SMALL_CHUNK]
+    chunks = list(read_texts(pa.chunked_array(pieces)))
+    found = [(chunk.first // SMALL_CHUNK, len(chunk) // SMALL_CHUNK) for chunk in chunks]
+    assert found == [(0, 1), (1, 0), (1, 2), (3, 1)]
+
+
+def test_tiny_chunks_are_joined() -> None:
+    """Each would cost more than its texts."""
+    chunks = list(read_texts(pa.chunked_array([[word] for word in "abcd"])))
+    assert [(chunk.first, len(chunk)) for chunk in chunks] == [(0, 4)]
 
 
 def test_objects_are_read_in_batches() -> None:
@@ -236,7 +234,7 @@ NULLS: dict[str, tuple[Any, int]] = {
 def test_a_null_is_refused_by_its_number(kind: str, consume: Callable[..., object]) -> None:
     """Counted over all chunks, with what to do about it."""
     texts, number = NULLS[kind]
-    assert complaint(lambda: consume(texts)).startswith(f"document {number} is null; give ''")
+    assert complaint(mw.InputError, lambda: consume(texts)).startswith(f"document {number} is null; give ''")
 
 
 STRANGERS: dict[str, tuple[Any, str]] = {
@@ -259,7 +257,7 @@ STRANGERS: dict[str, tuple[Any, str]] = {
 def test_what_is_no_text_is_refused_by_its_number(kind: str, consume: Callable[..., object]) -> None:
     """With the type that was found."""
     texts, message = STRANGERS[kind]
-    assert complaint(lambda: consume(texts)).startswith(message)
+    assert complaint(mw.InputError, lambda: consume(texts)).startswith(message)
 
 
 CONTAINERS: dict[str, tuple[Any, str]] = {
@@ -280,7 +278,7 @@ CONTAINERS: dict[str, tuple[Any, str]] = {
 def test_what_is_no_column_is_refused(kind: str, consume: Callable[..., object]) -> None:
     """One text in particular is not silently read as a list of characters, nor a dict as its keys."""
     texts, message = CONTAINERS[kind]
-    found = complaint(lambda: consume(texts))
+    found = complaint(mw.InputError, lambda: consume(texts))
     assert found.startswith("texts must be")
     assert message in found
 
@@ -297,7 +295,7 @@ FRAMES: dict[str, Any] = {
 @every_consumer
 def test_a_table_is_refused_and_its_column_asked_for(kind: str, consume: Callable[..., object]) -> None:
     """The remedy is to pick a column, not to cast anything."""
-    found = complaint(lambda: consume(FRAMES[kind]))
+    found = complaint(mw.InputError, lambda: consume(FRAMES[kind]))
     assert found.startswith("texts must be")
     assert "column" in found
     assert "cast" not in found
@@ -319,7 +317,7 @@ COLUMNS: dict[str, tuple[Any, str]] = {
 def test_a_column_of_another_type_is_refused(kind: str, consume: Callable[..., object]) -> None:
     """Naming its type and the remedy."""
     texts, name = COLUMNS[kind]
-    found = complaint(lambda: consume(texts))
+    found = complaint(mw.InputError, lambda: consume(texts))
     assert found.startswith("texts must be strings or bytes, got an Arrow column of")
     assert name in found
     assert found.endswith("cast it to string")
@@ -331,14 +329,14 @@ def test_a_column_of_another_type_is_refused(kind: str, consume: Callable[..., o
 def test_a_lone_surrogate_is_refused(before: int, first: str | bytes, consume: Callable[..., object]) -> None:
     """Python strings may hold what no encoding can; the place is counted in characters."""
     texts = [first, *["text"] * before, "ab\ud800c"]
-    found = complaint(lambda: consume(texts))
+    found = complaint(mw.InputError, lambda: consume(texts))
     assert found == f"document {before + 1} is not valid Unicode: surrogates not allowed at 2"
 
 
 def test_a_lone_surrogate_in_a_pandas_column_is_refused() -> None:
     """Conversion happens in pandas and pyarrow there; the message is ours all the same."""
     column = pd.Series(["text", "ab\ud800c"], dtype=object)
-    assert complaint(lambda: SHINGLER.shingle(column)).startswith("document 1 is not valid Unicode")
+    assert complaint(mw.InputError, lambda: SHINGLER.shingle(column)).startswith("document 1 is not valid Unicode")
 
 
 INVALID: dict[str, tuple[bytes, int]] = {
@@ -359,7 +357,7 @@ INVALID: dict[str, tuple[bytes, int]] = {
 def test_invalid_utf8_is_refused_with_document_and_byte(kind: str, spec: str) -> None:
     """The byte is the first that does not fit."""
     text, byte = INVALID[kind]
-    found = complaint(lambda: mw.Shingler(spec).shingle([b"fine", text]))
+    found = complaint(mw.InputError, lambda: mw.Shingler(spec).shingle([b"fine", text]))
     assert found == f"document 1 is not valid UTF-8 at byte {byte}"
 
 
@@ -369,7 +367,7 @@ def test_invalid_utf8_is_refused_with_document_and_byte(kind: str, spec: str) ->
 def test_invalid_utf8_is_numbered_across_batches(before: int, threads: int, consume: Callable[..., object]) -> None:
     """By the document's number among all."""
     texts = [*[b"fine"] * before, b"good \xff", b"fine"]
-    found = complaint(lambda: consume(texts, threads=threads))
+    found = complaint(mw.InputError, lambda: consume(texts, threads=threads))
     assert found == f"document {before} is not valid UTF-8 at byte 5"
 
 
@@ -377,7 +375,9 @@ def test_invalid_utf8_is_numbered_across_batches(before: int, threads: int, cons
 def test_invalid_utf8_is_numbered_across_chunks(consume: Callable[..., object]) -> None:
     """Empty chunks and slices included."""
     chunks = [pa.array([b"x", b"a", b"b"])[1:], pa.array([], type=pa.binary()), pa.array([b"c", b"\xff"])]
-    assert complaint(lambda: consume(pa.chunked_array(chunks))) == "document 3 is not valid UTF-8 at byte 0"
+    assert (
+        complaint(mw.InputError, lambda: consume(pa.chunked_array(chunks))) == "document 3 is not valid UTF-8 at byte 0"
+    )
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -387,14 +387,14 @@ def test_the_first_of_several_invalid_texts_is_named(threads: int, consume: Call
     texts = [b"word " * 2000] * 200
     for number in (61, 130, 199):
         texts[number] = texts[number] + b"\xff"
-    found = complaint(lambda: consume(texts, threads=threads))
+    found = complaint(mw.InputError, lambda: consume(texts, threads=threads))
     assert found == "document 61 is not valid UTF-8 at byte 10000"
 
 
 def test_a_string_array_that_lies_about_being_utf8_is_refused() -> None:
     """Arrow does not check; the kernel does."""
     lie = pa.array([b"a", b"b\xff"]).view(pa.string())
-    assert complaint(lambda: SHINGLER.shingle(lie)) == "document 1 is not valid UTF-8 at byte 1"
+    assert complaint(mw.InputError, lambda: SHINGLER.shingle(lie)) == "document 1 is not valid UTF-8 at byte 1"
 
 
 def test_byte_shingles_take_any_bytes() -> None:
@@ -407,7 +407,7 @@ def test_arrow_offsets_that_lie_are_refused() -> None:
     """A hand-made array with descending offsets is an error, not a read outside the buffer."""
     offsets = pa.py_buffer(np.array([0, 5, 3], dtype=np.int32))
     lie = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdef")])
-    assert "offsets" in complaint(lambda: SHINGLER.shingle(lie))
+    assert "offsets" in complaint(mw.InputError, lambda: SHINGLER.shingle(lie))
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 1.5, True, "2"])
@@ -423,7 +423,7 @@ def test_impossible_threads_are_refused(threads: object, consume: Callable[..., 
 def test_spans_of_what_is_no_text_are_refused(text: Any) -> None:  # noqa: ANN401 - anything
     """One text at a time, so there is no number to name."""
     expected = "the text is null" if text is None else "the text must be str or bytes, got"
-    assert complaint(lambda: SHINGLER.spans(text)).startswith(expected)
+    assert complaint(mw.InputError, lambda: SHINGLER.spans(text)).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -432,4 +432,4 @@ def test_spans_of_what_is_no_text_are_refused(text: Any) -> None:  # noqa: ANN40
 )
 def test_spans_of_invalid_text_are_refused(text: str | bytes, message: str) -> None:
     """With the place in the text."""
-    assert complaint(lambda: SHINGLER.spans(text)) == f"the text {message}"
+    assert complaint(mw.InputError, lambda: SHINGLER.spans(text)) == f"the text {message}"

@@ -1,26 +1,15 @@
 """Shingle: settings and their rules, what a word is in many scripts, sets as arrays and sets given directly."""
 
 import unicodedata
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from expect import complaint
 
 import minwise as mw
 from minwise.stages.shingle import MAX_SIZE
-
-
-def complaint(kind: type[mw.MinwiseError], call: Callable[[], object]) -> str:
-    """The message of the error that a call raises: one line, with no other error hanging on it."""
-    with pytest.raises(kind) as caught:
-        call()
-    error = caught.value
-    assert "\n" not in str(error)
-    assert error.__cause__ is None
-    assert error.__context__ is None or error.__suppress_context__
-    return str(error)
 
 
 def passages(shingler: mw.Shingler, text: str) -> list[str]:

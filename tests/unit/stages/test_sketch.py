@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expect import complaint
 from numpy.typing import NDArray
 
 import minwise as mw
@@ -40,17 +41,6 @@ SCHEMES: dict[str, Scheme] = {
     "oph, optimal, 8 bits": mw.OnePermutation(bins=48, densify="optimal").bbit(8),
 }
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
-
-
-def complaint(kind: type[mw.MinwiseError], call: Callable[[], object]) -> str:
-    """The message of the error that a call raises: one line, with no other error hanging on it."""
-    with pytest.raises(kind) as caught:
-        call()
-    error = caught.value
-    assert "\n" not in str(error)
-    assert error.__cause__ is None
-    assert error.__context__ is None or error.__suppress_context__
-    return str(error)
 
 
 def assert_same(left: mw.Signatures, right: mw.Signatures) -> None:

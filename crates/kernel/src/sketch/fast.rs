@@ -7,6 +7,8 @@ use super::{Scheme, Slot as _};
 /// Elements per slot above which repeated elements are removed before a third round. So many distinct elements hardly
 /// ever need one; so many repeated ones (a page of zeros) would need all the rounds there are, each over all of them.
 const DEDUPLICATE_ABOVE: usize = 4;
+/// The round before which they are removed from any set: few elements need many rounds, and then a sort costs little.
+const DEDUPLICATE_LATE: usize = 16;
 /// Elements per slot up to which a slot is written whether it changes or not. So early a branch on the change would often
 /// be mispredicted; later it hardly ever is, and a loop that seldom writes need not wait for its own writes.
 const DENSE: usize = 4;
@@ -51,7 +53,7 @@ impl FastSketch {
             if empty == 0 {
                 return;
             }
-            if number == 2 && elements.len() > DEDUPLICATE_ABOVE * slots {
+            if number == DEDUPLICATE_LATE || number == 2 && elements.len() > DEDUPLICATE_ABOVE * slots {
                 elements.sort_unstable();
                 elements.dedup();
             }

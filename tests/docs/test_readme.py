@@ -1,0 +1,57 @@
+"""What the README shows is what happens."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.speed.readme import newest_record, section
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+CONSOLES = [block for kind, block in BLOCKS if not kind and block.startswith("$ ")]
+PROGRAMS = [block for kind, block in BLOCKS if kind == "python"]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_there_is_something_to_try() -> None:
+    """The README has a command with its output, and a program."""
+    assert CONSOLES
+    assert PROGRAMS
+
+
+@pytest.mark.parametrize("block", CONSOLES)
+def test_commands_print_what_is_shown(block: str) -> None:
+    """To the letter."""
+    line, _, shown = block.partition("\n")
+    words = line.removeprefix("$ minwise ").split()
+    done = subprocess.run(
+        [sys.executable, "-m", "minwise", *words], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout == shown
+
+
+@pytest.mark.parametrize("block", PROGRAMS)
+def test_programs_give_what_their_comments_say(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each program runs, and a comment that starts with a number is the value of its line."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(block, names)
+    for expression, value in re.findall(r"^(\S.*?)\s+# ([0-9.]+)\b", block, re.MULTILINE):
+        assert eval(expression, names) == json.loads(value)
+
+
+def test_the_two_commands_exist() -> None:
+    """As targets of the Makefile."""
+    assert {"demo", "test"} <= set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+    assert "make demo" in TEXT
+    assert "make test" in TEXT
+
+
+def test_the_speed_table_is_that_of_the_newest_record() -> None:
+    """Numbers are generated, never typed."""
+    assert section(newest_record()) in TEXT
