@@ -1,35 +1,47 @@
 """The compiled kernel. Not part of the public surface; the rooms of ``minwise`` call it."""
 
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "FIRST_MEMBERS",
     "HAS_SIMD",
     "MAX_DOCUMENT_BYTES",
     "MAX_SLOTS",
     "UNICODE_VERSION",
     "VERSION",
+    "Bander",
+    "Buckets",
+    "Copies",
     "DocumentError",
+    "KeptDocuments",
+    "SetStore",
     "ShingleStream",
     "Shingler",
     "Sketcher",
     "character_properties",
+    "choose_witnesses",
     "count_matches",
     "count_packed_matches",
     "crc32c",
+    "flatten_components",
     "hash_integers",
     "hash_item",
+    "hash_strings",
     "intersection_sizes",
+    "join_pairs",
     "lowercase_table",
     "pack_bits",
+    "remove_neighbours",
 ]
 
 VERSION: Final[str]
 UNICODE_VERSION: Final[str]
 MAX_SLOTS: Final[int]
 MAX_DOCUMENT_BYTES: Final[int]
+FIRST_MEMBERS: Final[int]
 HAS_SIMD: Final[bool]
 
 class DocumentError(ValueError): ...
@@ -86,10 +98,77 @@ class Sketcher:
         threads: int,
     ) -> None: ...
 
+@type_check_only
+class KeyArrays(Protocol):
+    keys: NDArray[np.uint64]
+    contents: NDArray[np.uint64]
+    states: NDArray[np.uint8]
+    packed: NDArray[np.uint8] | None
+
+@final
+class Bander:
+    def __new__(cls, sketcher: Sketcher, bands: int, rows: int, seed: int) -> Bander: ...
+    def band_texts(
+        self,
+        shingler: Shingler,
+        offsets: NDArray[np.int32] | NDArray[np.int64],
+        data: NDArray[np.uint8],
+        arrays: KeyArrays,
+        start: int,
+        threads: int,
+    ) -> list[tuple[int, str]]: ...
+    def band_sets(
+        self,
+        offsets: NDArray[np.int64],
+        elements: NDArray[np.uint64],
+        seed: int,
+        arrays: KeyArrays,
+        start: int,
+        threads: int,
+    ) -> list[tuple[int, str]]: ...
+
+@final
+class Buckets:
+    def __new__(cls) -> Buckets: ...
+    def push(self, keys: NDArray[np.uint64], members: NDArray[np.uint32], part: int, parts: int) -> None: ...
+    def pairs(self, max_bucket: int, threads: int) -> tuple[NDArray[np.uint64], tuple[int, int, int, int]]: ...
+
+@final
+class Copies:
+    def __new__(cls) -> Copies: ...
+    def push(self, contents: NDArray[np.uint64], members: NDArray[np.uint32], part: int, parts: int) -> None: ...
+    def groups(self, threads: int) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
+
+@final
+class SetStore:
+    def __new__(cls) -> SetStore: ...
+    def __len__(self) -> int: ...
+    def add(self, path: str, position: int, offsets: NDArray[np.uint64]) -> None: ...
+    def similarities(
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32], threshold: float, threads: int
+    ) -> NDArray[np.float64]: ...
+
+@final
+class KeptDocuments:
+    def __new__(cls, bands: int, threshold: float, max_bucket: int, path: str) -> KeptDocuments: ...
+    def __len__(self) -> int: ...
+    @property
+    def capped(self) -> int: ...
+    def decide(
+        self,
+        keys: NDArray[np.uint64],
+        contents: NDArray[np.uint64],
+        offsets: NDArray[np.int64],
+        elements: NDArray[np.uint64],
+    ) -> NDArray[np.bool_]: ...
+
 def character_properties() -> bytes: ...
 def lowercase_table() -> dict[int, str]: ...
 def hash_integers(values: NDArray[np.int64], seed: int) -> NDArray[np.uint64]: ...
 def hash_item(kind: str, data: bytes, seed: int) -> int: ...
+def hash_strings(
+    offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], seed: int
+) -> NDArray[np.uint64]: ...
 def crc32c(data: NDArray[np.uint8], crc: int) -> int: ...
 def pack_bits(slots: NDArray[Any], bits: int) -> NDArray[np.uint8]: ...
 def count_matches(
@@ -101,3 +180,14 @@ def count_packed_matches(
 def intersection_sizes(
     offsets: NDArray[np.int64], elements: NDArray[np.uint64], pairs: NDArray[np.int64]
 ) -> NDArray[np.uint64]: ...
+def remove_neighbours(low: NDArray[np.uint32], high: NDArray[np.uint32], removed: NDArray[np.bool_]) -> None: ...
+def choose_witnesses(
+    low: NDArray[np.uint32],
+    high: NDArray[np.uint32],
+    similarities: NDArray[np.float64],
+    removed: NDArray[np.bool_],
+    witness: NDArray[np.uint32],
+    best: NDArray[np.float64],
+) -> None: ...
+def join_pairs(low: NDArray[np.uint32], high: NDArray[np.uint32], parents: NDArray[np.uint32]) -> None: ...
+def flatten_components(parents: NDArray[np.uint32]) -> None: ...

@@ -7,6 +7,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
 mod arrays;
+mod find;
 mod pool;
 mod shingle;
 mod sketch;
@@ -17,8 +18,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use minwise_kernel::batch::Texts;
 use minwise_kernel::hash::{BytesHasher, Domain, mix};
 use minwise_kernel::unicode::{Properties, lowercase};
+
+use crate::arrays::{Offsets, lists};
 
 create_exception!(
     _kernel,
@@ -59,6 +63,27 @@ fn hash_integers<'py>(
     Ok(hashes.into_pyarray(py))
 }
 
+/// The elements of strings given as members of sets, as Arrow lays them out.
+#[pyfunction]
+fn hash_strings<'py>(
+    py: Python<'py>,
+    offsets: &Bound<'py, PyAny>,
+    data: PyReadonlyArray1<'py, u8>,
+    seed: u64,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let data = data.as_slice()?;
+    let hashes = match &Offsets::of(offsets)? {
+        Offsets::Narrow(offsets) => hash_lists(lists(offsets.as_slice()?, data)?, seed),
+        Offsets::Wide(offsets) => hash_lists(lists(offsets.as_slice()?, data)?, seed),
+    };
+    Ok(hashes.into_pyarray(py))
+}
+
+fn hash_lists<O: Copy + TryInto<usize>>(strings: Texts<'_, O>, seed: u64) -> Vec<u64> {
+    let hasher = BytesHasher::new(seed, Domain::String);
+    (0..strings.len()).map(|i| mix(hasher.hash(strings.get(i)))).collect()
+}
+
 /// The element of one member of a set, given as the bytes that stand for it: `kind` is `i`, `s` or `b`.
 #[pyfunction]
 fn hash_item(kind: char, data: &[u8], seed: u64) -> PyResult<u64> {
@@ -82,7 +107,12 @@ fn crc32c(py: Python<'_>, data: PyReadonlyArray1<'_, u8>, crc: u32) -> PyResult<
 #[pymodule]
 mod _kernel {
     #[pymodule_export]
-    use super::{DocumentError, character_properties, crc32c, hash_integers, hash_item, lowercase_table};
+    use super::{DocumentError, character_properties, crc32c, hash_integers, hash_item, hash_strings, lowercase_table};
+    #[pymodule_export]
+    use crate::find::{
+        Bander, Buckets, Copies, KeptDocuments, SetStore, choose_witnesses, flatten_components, join_pairs,
+        remove_neighbours,
+    };
     #[pymodule_export]
     use crate::shingle::{ShingleStream, Shingler};
     #[pymodule_export]
@@ -96,6 +126,7 @@ mod _kernel {
         module.add("UNICODE_VERSION", minwise_kernel::unicode::UNICODE_VERSION)?;
         module.add("MAX_SLOTS", minwise_kernel::sketch::MAX_SLOTS)?;
         module.add("MAX_DOCUMENT_BYTES", minwise_kernel::error::MAX_DOCUMENT_BYTES)?;
+        module.add("FIRST_MEMBERS", minwise_kernel::band::FIRST_MEMBERS)?;
         module.add("HAS_SIMD", minwise_kernel::simd::available())
     }
 }

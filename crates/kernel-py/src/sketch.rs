@@ -18,9 +18,13 @@ use crate::arrays::{Offsets, document_error, item_size, lists, matrix, sets};
 use crate::pool;
 use crate::shingle::Shingler;
 
-enum AnyScheme {
+/// One of the three schemes.
+pub enum AnyScheme {
+    /// The classic.
     MinHash(MinHash),
+    /// One hash per element.
     OnePermutation(OnePermutation),
+    /// The default.
     Fast(FastSketch),
 }
 
@@ -45,7 +49,18 @@ type Pairs<'py> = PyReadonlyArray2<'py, i64>;
 /// Turns sets or texts into signatures.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct Sketcher {
-    scheme: AnyScheme,
+    pub(crate) scheme: AnyScheme,
+}
+
+impl Sketcher {
+    /// Slots per signature.
+    pub fn slots(&self) -> usize {
+        match &self.scheme {
+            AnyScheme::MinHash(scheme) => scheme.slots(),
+            AnyScheme::OnePermutation(scheme) => scheme.slots(),
+            AnyScheme::Fast(scheme) => scheme.slots(),
+        }
+    }
 }
 
 #[pymethods]

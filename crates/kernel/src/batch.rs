@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::band::{Banding, NO_KEY};
 use crate::error::{Fault, TextError};
+use crate::hash::ContentHasher;
 use crate::shingle::{Scratch, Shingler};
-use crate::sketch::Scheme;
+use crate::sketch::{Scheme, Slot as _, pack_rows};
 
 /// Input per task: small enough to balance the cores, large enough that a task's own cost does not show.
 const TASK_BYTES: usize = 1 << 18;
@@ -196,6 +198,130 @@ fn sketch<C: Scheme>(
         Ok(())
     })?;
     Ok(())
+}
+
+/// Where band keys go. Each field has a place per document but `keys`, which has one row of places per band.
+pub struct KeyRows<'r> {
+    /// The keys, band by band.
+    pub keys: Vec<&'r mut [u64]>,
+    /// Two words per document: the hash of its content.
+    pub contents: &'r mut [u64],
+    /// What became of each document.
+    pub states: &'r mut [u8],
+    /// The low 16 bits of every slot, little-endian, if they are wanted.
+    pub packed: Option<&'r mut [u8]>,
+}
+
+/// The state of a document in [`KeyRows`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has elements and keys.
+    Filled = 0,
+    /// It has no elements.
+    Empty = 1,
+    /// It could not be read.
+    Faulty = 2,
+}
+
+impl KeyRows<'_> {
+    /// The rows of the first documents, taken off these; none if there are not as many.
+    fn take(&mut self, documents: usize, row_bytes: usize) -> Option<Self> {
+        Some(Self {
+            keys: self.keys.iter_mut().map(|row| row.split_off_mut(..documents)).collect::<Option<_>>()?,
+            contents: self.contents.split_off_mut(..2 * documents)?,
+            states: self.states.split_off_mut(..documents)?,
+            packed: match &mut self.packed {
+                Some(packed) => Some(packed.split_off_mut(..documents * row_bytes)?),
+                None => None,
+            },
+        })
+    }
+}
+
+/// Writes the band keys and the content hash of every text, without keeping its shingles or its signature.
+///
+/// Texts that can not be read are returned, in order, and marked [`State::Faulty`].
+///
+/// # Panics
+/// If there are fewer places than texts, or fewer slots than the bands need.
+pub fn band_texts<C, O>(
+    scheme: &C,
+    shingler: &Shingler,
+    banding: &Banding,
+    texts: Texts<'_, O>,
+    rows: KeyRows<'_>,
+    threads: usize,
+) -> Vec<TextError>
+where
+    C: Scheme,
+    O: Copy + TryInto<usize> + Sync,
+{
+    let hasher = shingler.content_hasher();
+    band(scheme, banding, texts.tasks(), rows, threads, |document, scratch| {
+        let text = texts.get(document);
+        shingler.elements(text, scratch)?;
+        Ok(shingler.content(text, &hasher, scratch))
+    })
+}
+
+/// Writes the band keys and the content hash of every set.
+///
+/// # Panics
+/// If there are fewer places than sets, or fewer slots than the bands need.
+pub fn band_sets<C: Scheme>(
+    scheme: &C,
+    hasher: &ContentHasher,
+    banding: &Banding,
+    sets: Sets<'_>,
+    rows: KeyRows<'_>,
+    threads: usize,
+) {
+    band(scheme, banding, sets.tasks(), rows, threads, |document, scratch| {
+        scratch.shingles.clear();
+        scratch.shingles.extend_from_slice(sets.get(document));
+        Ok(hasher.hash(sets.get(document)))
+    });
+}
+
+fn band<C: Scheme>(
+    scheme: &C,
+    banding: &Banding,
+    tasks: Vec<Range<usize>>,
+    mut rows: KeyRows<'_>,
+    threads: usize,
+    read: impl Fn(usize, &mut Scratch) -> Result<[u64; 2], Fault> + Sync,
+) -> Vec<TextError> {
+    assert_eq!(scheme.slots(), banding.slots(), "the bands use every slot");
+    let row_bytes = 2 * scheme.slots();
+    let mut take = |count| rows.take(count, row_bytes).expect("there is a place for every document");
+    let work = tasks.into_iter().map(|documents| (take(documents.len()), documents)).collect();
+    let results = run(threads, work, |scratch, (mut rows, documents): (KeyRows<'_>, Range<usize>)| {
+        let mut signature = vec![C::Slot::EMPTY; scheme.slots()];
+        let mut faults = Vec::new();
+        for (i, document) in documents.enumerate() {
+            let (state, content) = match read(document, scratch) {
+                Ok(content) if scratch.shingles.is_empty() => (State::Empty, content),
+                Ok(content) => (State::Filled, content),
+                Err(fault) => {
+                    faults.push(TextError { document, fault });
+                    (State::Faulty, [0, 0])
+                }
+            };
+            rows.states[i] = state as u8;
+            rows.contents[2 * i..2 * i + 2].copy_from_slice(&content);
+            if state != State::Filled {
+                rows.keys.iter_mut().for_each(|row| row[i] = NO_KEY);
+                continue;
+            }
+            scheme.sketch(&mut scratch.shingles, &mut signature);
+            rows.keys.iter_mut().zip(banding.keys(&signature)).for_each(|(row, key)| row[i] = key);
+            if let Some(packed) = &mut rows.packed {
+                pack_rows(&signature, signature.len(), 16, &mut packed[i * row_bytes..(i + 1) * row_bytes]);
+            }
+        }
+        Ok(faults)
+    });
+    results.into_iter().flatten().flatten().collect()
 }
 
 /// Does every task, over `threads` threads; results in the order of the tasks, or the first task's error.

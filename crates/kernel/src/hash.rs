@@ -23,6 +23,10 @@ pub enum Domain {
     MinHash = 6,
     /// The choice of a donor bin in optimal densification.
     Densify = 7,
+    /// The bands of a signature.
+    Band = 8,
+    /// The token sequence of a document.
+    Content = 9,
 }
 
 /// Mixes 64 bits so that every output bit depends on every input bit; a bijection.
@@ -123,6 +127,37 @@ impl BytesHasher {
         last[..data.len() - whole].copy_from_slice(&data[whole..]);
         let (lo, hi) = load(&last, 0);
         self.finish(self.absorb(h, lo, hi), data.len())
+    }
+}
+
+/// Hashes a sequence of 64-bit words to 128 bits, enough that documents with equal hashes are taken to be equal.
+#[derive(Clone, Debug)]
+pub struct ContentHasher {
+    keys: [[u64; 3]; 2],
+}
+
+impl ContentHasher {
+    /// A hasher under `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let lane = |first: u64| [0, 1, 2].map(|i| key(seed, Domain::Content, first + i));
+        Self { keys: [lane(0), lane(3)] }
+    }
+
+    /// The hash of `words`; (0, 0) if there are none.
+    #[must_use]
+    pub fn hash(&self, words: &[u64]) -> [u64; 2] {
+        if words.is_empty() {
+            return [0, 0];
+        }
+        let mut lanes = [0; 2];
+        for two in words.chunks(2) {
+            let hi = two.get(1).copied().unwrap_or(0);
+            for (h, keys) in lanes.iter_mut().zip(&self.keys) {
+                *h = fold(two[0] ^ keys[0] ^ *h, hi ^ keys[1]);
+            }
+        }
+        [0, 1].map(|lane| mix(lanes[lane].wrapping_add((words.len() as u64).wrapping_mul(self.keys[lane][2]))))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::{Fault, check_length, checked_text};
-use crate::hash::{BytesHasher, Domain, GOLDEN, mix};
+use crate::hash::{BytesHasher, ContentHasher, Domain, GOLDEN, mix};
 use crate::normalise::{Normalisation, Normaliser, Span};
 use crate::tokens::{self, CharacterHasher, Token};
 use crate::words::{WordScratch, hash_words};
@@ -117,6 +117,21 @@ impl Shingler {
         scratch.shingles.sort_unstable();
         scratch.shingles.dedup();
         Ok(())
+    }
+
+    /// The hash of the token sequence of the document that [`Self::elements`] was last called with.
+    #[must_use]
+    pub fn content(&self, document: &[u8], hasher: &ContentHasher, scratch: &mut Scratch) -> [u64; 2] {
+        if self.config.kind == Kind::Byte {
+            scratch.tokens.extend(document.iter().map(|&byte| self.characters.byte(byte)));
+        }
+        hasher.hash(&scratch.tokens)
+    }
+
+    /// A hasher of token sequences under this shingler's seed.
+    #[must_use]
+    pub fn content_hasher(&self) -> ContentHasher {
+        ContentHasher::new(self.config.seed)
     }
 
     fn hash_tokens(&self, piece: &str, normaliser: &mut Normaliser, words: &mut WordScratch, hashes: &mut Vec<u64>) {
