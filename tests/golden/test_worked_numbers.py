@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import minwise as mw
-from minwise import estimate, plan, reference
+from minwise import estimate, reference
+from minwise.plan import approximate_threshold, band_slices, candidate_probability
 
 INF = math.inf
 
@@ -159,7 +160,7 @@ def test_c14_resemblance_of_toy_pages() -> None:
 
 def test_c15_s_curve_of_twenty_bands_of_five() -> None:
     """The table of the curve at b = 20, r = 5."""
-    curve = plan.candidate_probability(np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]), bands=20, rows=5)
+    curve = candidate_probability(np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]), bands=20, rows=5)
     assert curve[:-1].round(3).tolist() == [0.006, 0.047, 0.186, 0.470, 0.802, 0.975]
     assert curve[-1].round(4) == 0.9996
 
@@ -168,10 +169,10 @@ def test_c16_one_band_and_all_twenty() -> None:
     """The lectures print 0.00035, 99.965 % and 0.0474: cut off rather than rounded."""
 
     def one_band(similarity: float) -> float:
-        return plan.candidate_probability(similarity, bands=1, rows=5)
+        return candidate_probability(similarity, bands=1, rows=5)
 
     def twenty_bands(similarity: float) -> float:
-        return plan.candidate_probability(similarity, bands=20, rows=5)
+        return candidate_probability(similarity, bands=20, rows=5)
 
     assert [round(float(one_band(s)), 5) for s in (0.8, 0.3, 0.4)] == [0.32768, 0.00243, 0.01024]
     missed = 1 - twenty_bands(0.8)
@@ -183,11 +184,11 @@ def test_c16_one_band_and_all_twenty() -> None:
 
 def test_c17_ten_bands_of_five() -> None:
     """The curve at b = 10, r = 5, its threshold, and the layout of 4 bands of 3 rows."""
-    curve = plan.candidate_probability(np.array([0.5, 0.6, 0.8]), bands=10, rows=5)
+    curve = candidate_probability(np.array([0.5, 0.6, 0.8]), bands=10, rows=5)
     assert curve.round(3).tolist() == [0.272, 0.555, 0.981]
-    assert round(plan.approximate_threshold(bands=10, rows=5), 3) == 0.631
-    assert sum(len(range(50)[band]) for band in plan.band_slices(bands=10, rows=5)) == 50
-    layout = [list(range(12))[band] for band in plan.band_slices(bands=4, rows=3)]
+    assert round(approximate_threshold(bands=10, rows=5), 3) == 0.631
+    assert sum(len(range(50)[band]) for band in band_slices(bands=10, rows=5)) == 50
+    layout = [list(range(12))[band] for band in band_slices(bands=4, rows=3)]
     assert layout == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
 
 

@@ -9,6 +9,7 @@ hashing        bytes and items → 64-bit words
 normalise      text → normalised text, with the place each character came from
 text           text → tokens → shingles → elements
 sketch         elements → slots, packed slots
+banding        slots → band keys → candidate pairs → groups
 matrix         sets as columns of a boolean matrix; minhash and bins by explicit permutations
 universal      the one-pass row algorithm with universal hash functions, and its trace
 bbit           b-bit minwise hashing in a small universe, counted exactly
@@ -16,6 +17,7 @@ sizing         how many bytes, pairs and days
 =============  ===============================================================================
 """
 
+from minwise.reference.banding import band_keys, components, content_hash, propose_pairs, star
 from minwise.reference.bbit import (
     approximation_error,
     collision_probabilities,
@@ -104,11 +106,14 @@ __all__ = [
     "UniversalHash",
     "agreement",
     "approximation_error",
+    "band_keys",
     "boolean_matrix",
     "character_properties",
     "collision_probabilities",
     "column_similarity",
     "comparison_days",
+    "components",
+    "content_hash",
     "count_jointly_empty",
     "count_matches",
     "count_row_types",
@@ -143,11 +148,13 @@ __all__ = [
     "permutation_bytes",
     "permutation_signature",
     "place",
+    "propose_pairs",
     "rows_from_columns",
     "shingle_hashes",
     "shingle_strings",
     "signature_bytes",
     "spans",
+    "star",
     "tokens",
     "trace_one_pass",
     "unpack_bits",

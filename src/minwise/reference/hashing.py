@@ -44,6 +44,8 @@ class Domain(IntEnum):
     BINS = 5
     MINHASH = 6
     DENSIFICATION = 7
+    BAND = 8
+    CONTENT = 9
 
 
 def mix(x: int) -> int:

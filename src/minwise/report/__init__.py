@@ -1,0 +1,1 @@
+"""Report: results in, what people look at out."""
