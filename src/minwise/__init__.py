@@ -1,4 +1,4 @@
-"""minwise finds near-duplicates: shingles, sketches, estimates, exact comparison.
+"""minwise finds near-duplicates: documents in; pairs, clusters or a clean corpus out.
 
 >>> import minwise as mw
 >>> sets = mw.Shingler("word:2").shingle(["the cat sat on the mat", "the cat sat on a mat"])
@@ -10,14 +10,24 @@
 True
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from minwise import _kernel
 from minwise.compare import Comparison, compare
 from minwise.errors import ConfigError, FormatError, InputError, MinwiseError, MismatchError
 from minwise.estimate import Estimate, Estimates, slots_for
+from minwise.plan import CurvePoint, Plan, plan, plan_by_area
+from minwise.progress import Progress, Silence
 from minwise.signatures import Signatures
 from minwise.stages.shingle import Shingler, ShingleSets, ShingleSpans
 from minwise.stages.sketch import FastSketch, MinHash, OnePermutation, Scheme
 from minwise.stages.verify import RowCounts, containment, hamming, jaccard, jaccard_distance, row_counts, similarities
+
+if _TYPE_CHECKING:
+    from minwise.dry_run import RunEstimate
+    from minwise.pipeline import clusters, dedup, dedup_stream, estimate_run, pairs
+    from minwise.results import DedupResult
 
 __version__ = _kernel.VERSION
 UNICODE_VERSION = _kernel.UNICODE_VERSION
@@ -26,6 +36,8 @@ __all__ = [
     "UNICODE_VERSION",
     "Comparison",
     "ConfigError",
+    "CurvePoint",
+    "DedupResult",
     "Estimate",
     "Estimates",
     "FastSketch",
@@ -35,19 +47,53 @@ __all__ = [
     "MinwiseError",
     "MismatchError",
     "OnePermutation",
+    "Plan",
+    "Progress",
     "RowCounts",
+    "RunEstimate",
     "Scheme",
     "ShingleSets",
     "ShingleSpans",
     "Shingler",
     "Signatures",
+    "Silence",
     "__version__",
+    "clusters",
     "compare",
     "containment",
+    "dedup",
+    "dedup_stream",
+    "estimate_run",
     "hamming",
     "jaccard",
     "jaccard_distance",
+    "pairs",
+    "plan",
+    "plan_by_area",
     "row_counts",
     "similarities",
     "slots_for",
 ]
+
+# What needs all file formats and the engine comes when it is first asked for: `import minwise` stays quick.
+_LATER = {
+    "DedupResult": "results",
+    "RunEstimate": "dry_run",
+    "clusters": "pipeline",
+    "dedup": "pipeline",
+    "dedup_stream": "pipeline",
+    "estimate_run": "pipeline",
+    "pairs": "pipeline",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

@@ -55,7 +55,7 @@ def test_every_option_has_help(name: str) -> None:
     option = OPTIONS[name]
     assert option.help
     assert option.help.endswith(".")
-    if not option.is_flag and not option.required and option.default is not None:
+    if not option.is_flag and not option.required and option.default not in (None, ()):
         assert option.show_default
 
 

@@ -6,7 +6,11 @@ from typing import NoReturn
 import click
 
 import minwise as mw
+from minwise.cli.clusters import clusters
 from minwise.cli.compare import compare
+from minwise.cli.dedup import dedup
+from minwise.cli.pairs import pairs
+from minwise.cli.plan import plan
 
 __all__ = ["main"]
 
@@ -33,7 +37,8 @@ def command() -> None:
     """
 
 
-command.add_command(compare)
+for one in (dedup, pairs, clusters, compare, plan):
+    command.add_command(one)
 
 
 def main() -> NoReturn:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.errors import InputError, MinwiseError
 
-__all__ = ["TextChunk", "Texts", "naming_documents", "read_texts", "to_bytes"]
+__all__ = ["TextChunk", "Texts", "naming_documents", "read_texts", "text_chunk", "to_bytes"]
 
 # A list of str or bytes; a pyarrow (Chunked)Array; a pandas or polars Series; anything with the Arrow C interface.
 Texts = Any
@@ -72,7 +72,7 @@ def _from_arrow(column: pa.Array | pa.ChunkedArray) -> Iterator[TextChunk]:
         if array.null_count:
             row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
             to_bytes(None, f"document {first + row}")
-        yield _chunk(array, first)
+        yield text_chunk(array, first)
         first += len(array)
 
 
@@ -100,7 +100,9 @@ def _with_one_buffer(array: pa.Array) -> pa.Array:
     raise InputError(f"texts must be strings or bytes, got an Arrow column of {kind}; cast it to string")
 
 
-def _chunk(array: pa.Array, first: int) -> TextChunk:
+def text_chunk(array: pa.Array, first: int = 0) -> TextChunk:
+    """One Arrow column of texts as the kernel takes it; nulls are not looked at."""
+    array = _with_one_buffer(array)
     _, offsets, data = array.buffers()
     width: Any = np.int64 if array.type in (pa.large_string(), pa.large_binary()) else np.int32
     if len(array) == 0 or offsets is None:

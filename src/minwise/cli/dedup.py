@@ -1,0 +1,82 @@
+"""minwise dedup INPUT… -o OUT."""
+
+import errno
+import json
+import sys
+import time
+from typing import Any
+
+import click
+
+import minwise as mw
+from minwise.cli.options import find_options, running_options, settings_of
+from minwise.cli.progress import watch
+from minwise.cli.summary import show_dedup
+
+__all__ = ["dedup"]
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "-o", "--output", required=True, type=click.Path(), help="New directory for the result; - streams JSON lines."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
+@click.option("--against", multiple=True, default=(), type=click.Path(), help="Also remove what is in these; repeatable.")
+@click.option("--keep", default="first", show_default=True, help="first, last, longest, shortest, max:COL or min:COL.")
+@click.option(
+    "--group",
+    default="star",
+    show_default=True,
+    type=click.Choice(["star", "components"]),
+    help="How pairs make groups.",
+)
+@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and what it would take.")
+@find_options
+@running_options
+def dedup(
+    inputs: tuple[str, ...],
+    output: str,
+    overwrite: bool,
+    against: tuple[str, ...],
+    dry_run: bool,
+    **given: Any,  # noqa: ANN401
+) -> None:
+    """Remove near-duplicates from INPUTS: files, directories, patterns or URLs; - is standard input.
+
+    Kept rows go to OUT/kept in the format they came in; OUT/removed.parquet names for every removed row the kept one
+    it is a near-duplicate of, and their similarity.
+    """
+    settings = {**settings_of(given), "against": list(against) or None}
+    if output == "-":
+        _stream(inputs, settings, quiet=given["quiet"], as_json=given["as_json"])
+        return
+    if dry_run:
+        estimate = mw.estimate_run(list(inputs), **settings)
+        click.echo(json.dumps(estimate.to_dict(), indent=2) if given["as_json"] else str(estimate))
+        return
+    started = time.monotonic()
+    progress = watch(quiet=given["quiet"] or given["as_json"])
+    result = mw.dedup(list(inputs), output, overwrite=overwrite, progress=progress, **settings)
+    seconds = time.monotonic() - started
+    if given["as_json"]:
+        run = {"output": output, "seconds": round(seconds, 3), "already_published": result.published}
+        click.echo(json.dumps({**result.report, "run": run}, indent=2, ensure_ascii=False))
+    elif not given["quiet"]:
+        show_dedup(result, output, seconds)
+
+
+def _stream(inputs: tuple[str, ...], settings: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
+    if inputs != ("-",):
+        raise click.UsageError(
+            "-o - streams: it needs - (standard input) as the only input; give a directory otherwise"
+        )
+    if sys.stdin is None or sys.stdout is None:
+        raise OSError(errno.EBADF, "is closed", "standard input or output")
+    counts = mw.dedup_stream(sys.stdin.buffer, sys.stdout.buffer, **settings)
+    if as_json:
+        click.echo(json.dumps(counts), err=True)
+    elif not quiet:
+        shown = ", ".join(f"{value:,} {name}" for name, value in counts.items())
+        click.echo(f"minwise: {shown}", err=True)

@@ -1,0 +1,78 @@
+"""The options that several commands share. Each has the name of the setting it sets."""
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["find_options", "running_options", "settings_of"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FIND = (
+    click.option(
+        "--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates."
+    ),
+    click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold."),
+    click.option("--shingle", default="word:5", show_default=True, help="word:N, char:N or byte:N."),
+    click.option("--bag", is_flag=True, help="Count repeated shingles."),
+    click.option("--scheme", default="fast", show_default=True, type=click.Choice(["fast", "minhash"]), help="Sketch."),
+    click.option("--slots", default=256, show_default=True, help="Slots that the plan may use."),
+    click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall."),
+    click.option("--seed", default=1, show_default=True, help="Seed of every hash."),
+    click.option(
+        "--verify",
+        default="exact",
+        show_default=True,
+        type=click.Choice(["exact", "signature", "none"]),
+        help="How candidate pairs are checked.",
+    ),
+    click.option(
+        "--max-bucket", default=2000, show_default=True, help="Members up to which all are compared with all."
+    ),
+)
+RUNNING = (
+    click.option(
+        "--text-column", multiple=True, default=("text",), show_default=True, help="Column of the text; repeatable."
+    ),
+    click.option("--id-column", default=None, help="Column of the id; id if there is one, else source:row."),
+    click.option(
+        "--format",
+        default=None,
+        type=click.Choice(["parquet", "jsonl", "csv", "tsv", "arrow", "text"]),
+        help="Format of files whose names do not tell.",
+    ),
+    click.option(
+        "--on-error",
+        default="quarantine",
+        show_default=True,
+        type=click.Choice(["quarantine", "skip", "fail"]),
+        help="What becomes of rows that can not be read.",
+    ),
+    click.option("--memory", default="4GB", show_default=True, help="Memory to stay within."),
+    click.option("--threads", type=int, default=None, help="Threads; all cores if not given."),
+    click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),
+    click.option("--quiet", is_flag=True, help="Show neither progress nor summary."),
+)
+
+
+def find_options(command: Command) -> Command:
+    """Adds the settings that decide what is found."""
+    return _add(FIND, command)
+
+
+def running_options(command: Command) -> Command:
+    """Adds the settings of reading and running."""
+    return _add(RUNNING, command)
+
+
+def _add(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+    return reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def settings_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings among the options, as the library takes them."""
+    rest = {"as_json", "quiet"}
+    return {name: value for name, value in given.items() if name not in rest}

@@ -1,0 +1,42 @@
+"""minwise pairs INPUT… -o PAIRS."""
+
+from typing import Any
+
+import click
+
+import minwise as mw
+from minwise.cli.options import find_options, running_options, settings_of
+from minwise.cli.progress import watch
+from minwise.cli.summary import show_found
+
+__all__ = ["pairs"]
+
+ALONE = "alone"
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, type=click.Path())
+@click.option(
+    "-o", "--output", required=True, type=click.Path(), help="A .parquet, .csv, .tsv or .jsonl file; - for JSON lines."
+)
+@click.option("--sources", is_flag=True, help="Add source and row of both documents; --rows without a number does too.")
+@click.option("--rows", is_flag=False, flag_value=ALONE, default=None, help="Slots per band, with --bands.")
+@find_options
+@running_options
+def pairs(inputs: tuple[str, ...], output: str, sources: bool, rows: str | None, **given: Any) -> None:  # noqa: ANN401
+    """List every pair of near-duplicates in INPUTS: left, right, similarity.
+
+    Pairs are in document order, those of identical documents among them.
+    """
+    number = int(rows) if rows is not None and rows.isascii() and rows.isdigit() else None
+    if rows is not None and number is None:
+        sources = True
+        inputs = (
+            inputs if rows == ALONE else (*inputs, rows)
+        )  # what followed --rows is an input, and their order is free
+    if not inputs:
+        raise click.UsageError("Missing argument 'INPUTS...'.")
+    settings = {**settings_of(given), "rows": number}
+    progress = watch(quiet=given["quiet"] or given["as_json"])
+    with show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"]) as show:
+        show(mw.pairs(list(inputs), output, sources=sources, progress=progress, **settings))

@@ -1,0 +1,133 @@
+"""What a person reads after a run."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import minwise as mw
+
+__all__ = ["show_dedup", "show_found"]
+
+SHOWN_CLUSTERS = 5
+
+
+def show_dedup(result: mw.DedupResult, output: str, seconds: float) -> None:
+    """The counts of a deduplication, its largest clusters and what to look at."""
+    report = result.report
+    counts = report["counts"]
+    console = _console()
+    if result.published:
+        console.print(
+            f"[bold]{escape(output)}[/bold] had been published from this work directory already; nothing to do"
+        )
+    facts = _table()
+    rate = counts["read"] / seconds if seconds else 0.0
+    facts.add_row("read", f"{counts['read']:,} documents in {seconds:.1f} s ({rate:,.0f} a second)")
+    facts.add_row("kept", f"[bold green]{counts['kept']:,}[/] ({_share(counts['kept'], counts['read'])})")
+    near = counts["removed"] - counts["removed_identical"]
+    removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
+    facts.add_row("removed", f"{removed}, each with its witness in removed.parquet")
+    if counts["quarantined"] or report["unreadable"]:
+        broken = f"{counts['quarantined']:,} rows and {len(report['unreadable']):,} files could not be read"
+        facts.add_row("quarantined", f"[yellow]{broken}[/]; quarantine.jsonl says why")
+    if counts["empty"]:
+        facts.add_row("empty", f"{counts['empty']:,} without a single token; kept")
+    plan = report["plan"]
+    layout = f"{plan['bands']} bands × {plan['rows']} rows find {plan['recall']:.2%} of pairs at {plan['threshold']}"
+    facts.add_row("plan", layout)
+    console.print(facts)
+    _show_clusters(console, result)
+    for warning in report["warnings"]:
+        console.print(f"[yellow]note:[/] {escape(warning)}")
+    console.print(f"[dim]kept rows and report in[/] {escape(output)}")
+
+
+def _show_clusters(console: Console, result: mw.DedupResult) -> None:
+    """The largest clusters, each with one of its removed documents."""
+    removed = result.removed
+    if not len(removed):
+        return
+    groups = removed.group_by("kept_id", use_threads=False).aggregate([("id", "count"), ("id", "first")])
+    order = np.argsort(-groups.column("id_count").to_numpy(), kind="stable")[:SHOWN_CLUSTERS]
+    largest = groups.take(order)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("removed", justify="right")
+    table.add_column("kept")
+    table.add_column("for example")
+    for row in largest.to_pylist():
+        table.add_row(f"{row['id_count']:,}", escape(_short(row["kept_id"])), escape(_short(row["id_first"])))
+    console.print()
+    console.print("[dim]largest clusters[/]")
+    console.print(table)
+
+
+@contextmanager
+def show_found(what: str, output: str, *, quiet: bool, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Says what a search found and how long it took; on standard error if the result itself is on standard output."""
+    started = time.monotonic()
+    aside = output == "-"
+
+    def show(report: dict[str, Any]) -> None:
+        seconds = time.monotonic() - started
+        if as_json:
+            run = {"output": output, "seconds": round(seconds, 3)}
+            click.echo(json.dumps({**report, "run": run}, indent=2, ensure_ascii=False), err=aside)
+        elif not quiet:
+            for line in _found_lines(what, report, output, seconds):
+                click.echo(line, err=aside)
+
+    yield show
+
+
+def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float) -> Iterator[str]:
+    counts, caps = report["counts"], report["caps"]
+    place = "" if output == "-" else f", in {output}"
+    yield f"{report[what]:,} {what} among {counts['documents']:,} documents in {seconds:.1f} s{place}"
+    if counts["quarantined"] or report["unreadable"]:
+        files = len(report["unreadable"])
+        yield f"{counts['quarantined']:,} rows and {files:,} files could not be read and are left out"
+    for fault in report["faults"]:
+        row = "" if fault["row"] is None else f" row {fault['row']}:"
+        yield f"  {fault['source']}:{row} {fault['reason']}"
+    if caps["buckets"]:
+        yield (
+            f"{caps['buckets']:,} buckets of more than {caps['max_bucket']:,} documents were capped: "
+            f"{caps['candidates_left_out']:,} candidates left out, at most about "
+            f"{caps['estimated_pairs_missed_at_most']:,} pairs missed"
+        )
+    if caps["identical_groups"]:
+        yield (
+            f"{caps['identical_groups']:,} groups of more than {caps['max_bucket']:,} identical documents were capped: "
+            f"{caps['identical_pairs_left_out']:,} pairs left out"
+        )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0 %"
+
+
+def _short(value: object, most: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= most else f"…{text[-most + 1 :]}"
+
+
+def _table() -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    return table
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 10_000  # into a pipe nothing is wrapped or cut
+    return console

@@ -1,0 +1,1 @@
+"""The engines: they arrange the stages, and never compute what a stage computes."""

@@ -1,0 +1,113 @@
+"""Line stream: JSON lines in, those that are no near-duplicate of an earlier one out, as soon as they are decided."""
+
+import io
+import select
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise import _kernel
+from minwise.engines.work import Work
+from minwise.errors import ConfigError, InputError
+from minwise.formats.jsonl import JsonLinesReader, Line, numbered_lines
+from minwise.formats.source import Columns, Fault
+from minwise.settings import FindSettings, Limits
+from minwise.stages.band import FAULTY, Bander, KeyBlock
+
+__all__ = ["LineStream"]
+
+READ_BYTES = 1 << 20
+# Lines that are decided together when they come faster than that.
+MOST_LINES = 8192
+
+
+class LineStream:
+    """Decides on lines in the order in which they come; the first of several near-duplicates is kept."""
+
+    def __init__(self, settings: FindSettings, columns: Columns, work: Work, on_error: str, limits: Limits) -> None:
+        if settings.shingler is None:
+            raise ConfigError("shingle must be word:N, char:N or byte:N for a stream, got set")
+        self._settings, self._shingler, self._limits = settings, settings.shingler, limits
+        self._on_error = on_error
+        self._bander = Bander(settings)
+        self._reader = JsonLinesReader("standard input", columns)
+        plan = settings.plan
+        sets = str(work.folder / "sets")
+        self._kept = _kernel.KeptDocuments(plan.bands, plan.threshold, settings.max_bucket, sets)
+        self._waiting: list[Line] = []
+        self._size = 0
+        self._counts = {"read": 0, "kept": 0, "removed": 0, "quarantined": 0}
+
+    def run(self, source: BinaryIO, output: BinaryIO) -> dict[str, int]:
+        """Copies what is kept; returns the counts."""
+        for line in numbered_lines(self._chunks(source, output)):
+            self._waiting.append(line)
+            self._size += self._reader.size_of(line)
+            if len(self._waiting) == MOST_LINES or self._size >= self._limits.batch_bytes:
+                self._decide(output)
+        self._decide(output)
+        output.flush()
+        return {**self._counts, "capped": self._kept.capped}
+
+    def _chunks(self, source: BinaryIO, output: BinaryIO) -> Iterator[bytes]:
+        """What the source has; before waiting for more, what has come is decided and passed on."""
+        read = getattr(source, "read1", source.read)
+        while True:
+            if not _has_more(source):
+                self._decide(output)
+                output.flush()
+            chunk = read(READ_BYTES)
+            if not chunk:
+                return
+            yield chunk
+
+    def _decide(self, output: BinaryIO) -> None:
+        if not self._waiting:
+            return
+        lines, self._waiting, self._size = self._waiting, [], 0
+        batch = self._reader.batch(self._counts["read"], lines)
+        block = KeyBlock.of(self._settings, len(lines))
+        invalid = self._bander.band(batch.texts, block, self._limits.threads)
+        self._report([*batch.faults, *(Fault("standard input", batch.first + row, why) for row, why in invalid)])
+        readable = np.flatnonzero(block.states != FAULTY)
+        kept = readable[self._decide_on(batch.texts, block, readable)]
+        for place in kept.tolist():
+            line = lines[place][1]
+            if isinstance(line, bytes):
+                output.write(line if line.endswith(b"\n") else line + b"\n")
+        self._count(len(lines), len(kept), len(readable))
+
+    def _decide_on(self, texts: pa.Array, block: KeyBlock, readable: NDArray[np.int64]) -> NDArray[np.bool_]:
+        sets = self._shingler.shingle(texts.take(pa.array(readable)), threads=self._limits.threads or None)
+        keys, contents = np.ascontiguousarray(block.keys[:, readable]), block.contents[readable]
+        return self._kept.decide(keys, contents, sets.offsets, sets.hashes)
+
+    def _count(self, read: int, kept: int, readable: int) -> None:
+        for name, more in (
+            ("read", read),
+            ("kept", kept),
+            ("removed", readable - kept),
+            ("quarantined", read - readable),
+        ):
+            self._counts[name] += more
+
+    def _report(self, faults: list[Fault]) -> None:
+        """A stream has no place for what can not be read but standard error."""
+        for fault in sorted(faults, key=lambda fault: fault.row or 0):
+            message = f"{fault.source}: row {fault.row}: {fault.reason}"
+            if self._on_error == "fail":
+                raise InputError(message)
+            if self._on_error == "quarantine" and sys.stderr is not None:
+                sys.stderr.write(f"minwise: {message}; left out\n")
+
+
+def _has_more(source: BinaryIO) -> bool:
+    """Whether reading would give something, or an end, without waiting."""
+    try:
+        return bool(select.select([source], [], [], 0)[0])
+    except (AttributeError, OSError, TypeError, ValueError, io.UnsupportedOperation):  # not a pipe, terminal or socket
+        return True

@@ -1,0 +1,148 @@
+"""Work: a directory of finished pieces, so that an interrupted run goes on where it stopped."""
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from minwise.errors import ConfigError, MismatchError
+from minwise.formats.array_file import ArrayFile, Arrays, FileKind, atomic_writer, write_array_file
+
+__all__ = ["Work", "open_work", "temporary_work"]
+
+KIND = FileKind(b"MINWORK\n", 1, "work file", "delete the work directory and start again")
+MANIFEST = "manifest.json"
+
+
+class Work:
+    """A directory of pieces, each a file that is there whole or not at all.
+
+    Attributes:
+        folder: The directory.
+        durable: Whether pieces are synced to disk, because somebody may want to resume.
+        resumed: Whether there was something to resume when it was opened.
+    """
+
+    def __init__(self, folder: Path, *, durable: bool, resumed: bool = False) -> None:
+        self.folder = folder
+        self.durable = durable
+        self.resumed = resumed
+
+    def has(self, name: str) -> bool:
+        """Whether a piece is finished."""
+        return (self.folder / name).exists()
+
+    def names(self, prefix: str) -> list[str]:
+        """The finished pieces whose name starts so, in order."""
+        found = (path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+        return sorted(name for name in found if name.startswith(prefix))
+
+    def write(self, name: str, arrays: Arrays, **header: object) -> None:
+        """Finishes a piece made of arrays."""
+        write_array_file(self.folder / name, KIND, header, arrays, sync=self.durable)
+
+    def open(self, name: str) -> ArrayFile:
+        """A finished piece made of arrays."""
+        return ArrayFile(self.folder / name, KIND)
+
+    def write_table(self, name: str, table: pa.Table) -> None:
+        """Finishes a piece that is an Arrow table."""
+        with atomic_writer(self.folder / name, sync=self.durable) as file, pa.ipc.new_file(file, table.schema) as out:
+            out.write_table(table)
+
+    def read_table(self, name: str) -> pa.Table:
+        """A finished Arrow table, as a view of its file."""
+        with pa.memory_map(str(self.folder / name)) as file:
+            return pa.ipc.open_file(file).read_all()
+
+    def note(self, name: str, facts: dict[str, Any]) -> None:
+        """Finishes a piece that is a handful of facts."""
+        with atomic_writer(self.folder / name, sync=self.durable) as file:
+            file.write(json.dumps(facts, indent=1).encode())
+
+    def read_note(self, name: str) -> dict[str, Any]:
+        """A finished piece of facts."""
+        return dict(json.loads((self.folder / name).read_bytes()))
+
+    def forget(self, prefix: str) -> None:
+        """Deletes the pieces whose name starts so."""
+        for name in self.names(prefix):
+            (self.folder / name).unlink()
+
+
+@contextmanager
+def temporary_work(beside: Path | None) -> Iterator[Work]:
+    """A directory that is gone afterwards: beside the output, where there is room for it, or where the system says."""
+    folder = Path(tempfile.mkdtemp(prefix=".minwise-", dir=beside))
+    try:
+        yield Work(folder, durable=False)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def open_work(folder: Path, manifest: dict[str, Any]) -> Iterator[Work]:
+    """A directory that stays; ours alone while it is open, and of one run only.
+
+    Raises:
+        MismatchError: If it belongs to a run with another manifest; the message shows the first difference.
+        ConfigError: If another process works in it, or if it holds something else.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        _lock(lock, folder)
+        work = Work(folder, durable=True, resumed=(folder / MANIFEST).exists())
+        if work.resumed:
+            _refuse_other_run(folder, work.read_note(MANIFEST), manifest)
+        elif any(path.name != ".lock" and not path.name.endswith(".tmp") for path in folder.iterdir()):
+            raise ConfigError(f"work must be a new or an earlier work directory, got {folder} with other files in it")
+        else:
+            work.note(MANIFEST, manifest)
+        for leftover in folder.glob(".*.tmp"):  # of a write that was cut short
+            leftover.unlink()
+        yield work
+
+
+def _lock(lock: IO[str], folder: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise ConfigError(f"work {folder} is in use by another process; wait for it, or give another --work") from None
+
+
+def _refuse_other_run(folder: Path, earlier: dict[str, Any], manifest: dict[str, Any]) -> None:
+    now = json.loads(json.dumps(manifest))
+    for name, before, after in _differences(earlier, now):
+        raise MismatchError(
+            f"work {folder} belongs to a run with {name} {before!r}, this one has {after!r}; "
+            "give another --work, or delete it to start again"
+        )
+
+
+def _differences(before: Any, after: Any, name: str = "") -> Iterator[tuple[str, object, object]]:  # noqa: ANN401 - JSON
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in [*before, *(key for key in after if key not in before)]:
+            yield from _differences(before.get(key), after.get(key), f"{name}.{key}".lstrip("."))
+    elif isinstance(before, list) and isinstance(after, list):
+        if len(before) != len(after):
+            yield f"{name} (how many)", len(before), len(after)
+        for number, (one, other) in enumerate(zip(before, after, strict=False)):
+            yield from _differences(one, other, f"{name}[{number}]")
+    elif before != after:
+        yield name, before, after
+
+
+def sync_directory(folder: Path) -> None:
+    """Makes the names in a directory last."""
+    directory = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,211 @@
+"""Delimited: CSV and TSV in, batches of the columns asked for out; kept records are copied byte for byte.
+
+Lines are read as Latin-1, in which every byte is one character, so that the fields can become the bytes again that they
+were, and whether these are UTF-8 is for the kernel to say.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise.formats import lines as limits
+from minwise.formats.arrays import from_bytes, invalid_at
+from minwise.formats.columns import Selection, select
+from minwise.formats.files import BOM, File, FileSource, output_path, started, strip_bom, writing
+from minwise.formats.lines import TooLong, read_lines, too_long_reason
+from minwise.formats.source import Batch, Columns, Fault, Unreadable
+from minwise.formats.untyped import RankColumn, RowReader
+
+__all__ = ["DelimitedFile"]
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One record: its bytes, and its fields or the reason why it has none."""
+
+    raw: bytes
+    fields: list[str]
+    reason: str | None = None
+
+
+class DelimitedFile(FileSource):
+    """One file of CSV or TSV with a header, perhaps compressed. Blank lines are no rows."""
+
+    def __init__(self, file: File, delimiter: str) -> None:
+        super().__init__(file)
+        self.delimiter = delimiter
+
+    def _records(self) -> Iterator[_Record]:
+        """The header, then the rows."""
+        return _checked(_parsed(_Lines(read_lines(self.file.chunks())), self.delimiter))
+
+    def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
+        records = self._records()
+        names = _names(records)
+        yield from _Reader(self.name, select(columns, names), names).read(records, wanted, batch_bytes)
+
+    def copy_kept(self, keep: Flags, folder: Path, root: str) -> int:
+        """Writes the header and the kept records as they are."""
+        written = 0
+        with self._copying(keep):
+            records = started(self._records())
+            with writing(output_path(self.file.path, folder, root), self.file.compression) as copy:
+                for header in islice(records, 1):
+                    copy.write(header.raw)
+                for kept, record in zip(keep.tolist(), records, strict=False):
+                    if kept and record.reason is None:
+                        copy.write(record.raw)
+                        written += 1
+        return written
+
+
+class _LongRecord(Exception):  # noqa: N818 - a signal through the csv module
+    """A record goes on beyond what is held."""
+
+
+class _Lines:
+    """Feeds lines to the csv module, and remembers what one record took."""
+
+    def __init__(self, lines: Iterator[bytes | TooLong]) -> None:
+        self.lines = lines
+        self.number = 0
+        self.taken: list[bytes] = []
+        self.size = 0
+        self.ended = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self.lines, None)
+        if line is None:
+            self.ended = True
+            raise StopIteration
+        self.number += 1
+        if isinstance(line, TooLong) or self.size + len(line) > limits.MAX_RECORD_BYTES + 1:
+            self._skip_record(line)
+            raise _LongRecord
+        self.taken.append(line)
+        self.size += len(line)
+        return (strip_bom(line) if self.number == 1 else line).decode("latin-1")
+
+    def record(self) -> bytes:
+        """What was taken since the last call."""
+        taken = b"".join(self.taken)
+        self.taken, self.size = [], 0
+        return taken
+
+    def _skip_record(self, line: bytes | TooLong) -> None:
+        """Reads past the rest of the record: a line ends it if the quotation marks before are even in number."""
+        quotes = self.record().count(b'"') + _quotes(line)
+        while quotes % 2:
+            rest = next(self.lines, None)
+            if rest is None:
+                return
+            self.number += 1
+            quotes += _quotes(rest)
+
+
+def _quotes(line: bytes | TooLong) -> int:
+    return line.quotes if isinstance(line, TooLong) else line.count(b'"')
+
+
+def _parsed(lines: _Lines, delimiter: str) -> Iterator[_Record]:
+    """The records of all lines that are not blank."""
+    csv.field_size_limit(max(csv.field_size_limit(), limits.MAX_RECORD_BYTES + len(BOM)))
+    reader = csv.reader(lines, delimiter=delimiter)
+    while True:
+        begin = lines.number + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except _LongRecord:
+            yield _Record(b"", [], too_long_reason())
+            continue
+        except csv.Error as error:
+            yield _Record(lines.record(), [], f"line {begin} can not be read: {error}")
+            continue
+        raw = lines.record()
+        if lines.ended:  # the csv module asks for another line only within quotation marks
+            yield _Record(raw, [], f"line {begin} opens a quotation mark that is never closed")
+        elif fields:
+            yield _Record(raw, fields)
+
+
+def _checked(records: Iterator[_Record]) -> Iterator[_Record]:
+    """The same, with a reason where a record has not as many fields as the header."""
+    width = 0
+    for number, record in enumerate(records):
+        width = len(record.fields) if number == 0 else width
+        if record.reason is None and len(record.fields) != width:
+            yield _Record(record.raw, [], f"has {len(record.fields)} fields where the header has {width}")
+        else:
+            yield record
+
+
+def _names(records: Iterator[_Record]) -> list[str]:
+    """The names of the columns."""
+    header = next(records, None)
+    if header is None:
+        raise Unreadable("has no header: it is empty")
+    if header.reason is not None:
+        raise Unreadable(f"has no header: {header.reason}")
+    return [name.encode("latin-1").decode("utf-8", "replace") for name in header.fields]
+
+
+class _Reader(RowReader[_Record]):
+    """Records in, batches out."""
+
+    def __init__(self, source: str, selection: Selection, names: list[str]) -> None:
+        self.source = source
+        self.texts = [names.index(name) for name in selection.columns.text]
+        self.id = None if selection.id is None else names.index(selection.id)
+        self.id_name = selection.id
+        self.rank = None if selection.columns.rank is None else names.index(selection.columns.rank)
+        self.ranks = RankColumn(digits_are_numbers=True)
+
+    @property
+    def knows_columns(self) -> bool:
+        """Whether the kind of ranks is known."""
+        return self.rank is None or self.ranks.kind is not None
+
+    def size_of(self, row: _Record) -> int:
+        """Bytes of the record."""
+        return len(row.raw)
+
+    def batch(self, first: int, rows: list[_Record]) -> Batch:
+        """The batch of some records that follow each other."""
+        ids = [_field(record, self.id) for record in rows]
+        reasons = [record.reason or self._complaint(value) for record, value in zip(rows, ids, strict=True)]
+        texts = [None if reason else self._text(record) for record, reason in zip(rows, reasons, strict=True)]
+        ids = [None if reason else value for value, reason in zip(ids, reasons, strict=True)]
+        ranks = [(_field(record, self.rank) or b"").decode("utf-8", "replace") for record in rows]
+        return Batch(
+            first,
+            from_bytes(texts, pa.large_binary()),
+            None if self.id is None else from_bytes(ids, pa.large_string()),
+            None if self.rank is None else self.ranks.array(ranks),
+            tuple(Fault(self.source, row, reason) for row, reason in enumerate(reasons, first) if reason),
+        )
+
+    def _text(self, record: _Record) -> bytes:
+        return "\n".join([record.fields[position] for position in self.texts]).encode("latin-1")
+
+    def _complaint(self, value: bytes | None) -> str | None:
+        """What is wrong with an id."""
+        invalid = invalid_at(value or b"")
+        return None if invalid is None else f"{self.id_name} is not valid UTF-8 at byte {invalid}"
+
+
+def _field(record: _Record, position: int | None) -> bytes | None:
+    """The bytes of a field; None if it is empty or not there."""
+    return record.fields[position].encode("latin-1") or None if position is not None and record.fields else None

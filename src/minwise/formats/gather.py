@@ -1,0 +1,67 @@
+"""Gather: anything that a user calls documents in, sources in document order out."""
+
+from collections.abc import Iterable
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from minwise.errors import InputError
+from minwise.formats.files import COMPRESSIONS
+from minwise.formats.opening import SUFFIXES, open_sources
+from minwise.formats.sets import SetsSource
+from minwise.formats.source import Columns, Source
+from minwise.formats.table import TableSource, as_table
+from minwise.stages.shingle import Shingler, ShingleSets
+
+__all__ = ["gather"]
+
+
+def gather(source: Any, columns: Columns, shingle: str | Shingler, format: str | None) -> tuple[list[Source], str]:  # noqa: A002, ANN401
+    """The sources, and the common parent of their files.
+
+    A string or path names files; so does a list of paths, or of strings that all name files. Any other list of strings
+    is a list of documents.
+    """
+    paths = _paths(source)
+    if paths is not None:
+        if shingle == "set":
+            raise InputError("shingle='set' takes sets from memory: a list of sets, or a table with a list column")
+        return open_sources(paths, format=format)
+    if shingle == "set" or isinstance(source, ShingleSets):
+        return [SetsSource(_sets(source, columns))], ""
+    return [TableSource(as_table(source))], ""
+
+
+def _paths(source: Any) -> list[str] | None:  # noqa: ANN401 - anything
+    if isinstance(source, (str, PathLike)):
+        return [fspath(source)]
+    if not isinstance(source, (list, tuple)) or not source:
+        return None
+    if all(isinstance(one, PathLike) for one in source) or all(_names_a_file(one) for one in source):
+        return [fspath(one) for one in source]
+    return None
+
+
+def _names_a_file(text: object) -> bool:
+    """Whether a string is surely not a document: it ends like a table's name, or there is a file of that name."""
+    if not isinstance(text, str) or not text or "\n" in text or len(text) > 4096:
+        return False
+    name = text.lower()
+    for ending in COMPRESSIONS:
+        name = name.removesuffix(ending)
+    return name.endswith(tuple(SUFFIXES)) or Path(text).is_file()
+
+
+def _sets(source: Any, columns: Columns) -> ShingleSets:  # noqa: ANN401 - anything
+    if isinstance(source, ShingleSets):
+        return source
+    if isinstance(source, (pa.Table, pa.RecordBatch)) or hasattr(type(source), "columns"):
+        source = as_table(source).column(columns.text[0])
+    if isinstance(source, (pa.Array, pa.ChunkedArray)):
+        source = source.to_pylist()
+    if isinstance(source, np.ndarray) or not isinstance(source, Iterable):
+        raise InputError(f"sets must be a list of collections, got {type(source).__name__}")
+    return ShingleSets.from_sets(source)

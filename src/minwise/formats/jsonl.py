@@ -1,0 +1,159 @@
+"""JSON lines: one object per line in, batches of the fields asked for out; kept lines are copied byte for byte."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise.formats.arrays import from_bytes, invalid_at
+from minwise.formats.files import File, FileSource, output_path, started, strip_bom, writing
+from minwise.formats.lines import TooLong, read_lines, too_long_reason
+from minwise.formats.source import Batch, Columns, Fault, Unreadable
+from minwise.formats.untyped import RankColumn, RowReader, ids_of
+
+__all__ = ["JsonLinesFile", "JsonLinesReader", "Line", "looks_like_json_lines", "numbered_lines"]
+
+Flags = NDArray[np.bool_]
+# The number of a line, counted from 1, and the line.
+Line = tuple[int, bytes | TooLong]
+
+
+class JsonLinesFile(FileSource):
+    """One file of JSON lines, perhaps compressed. Blank lines are no rows."""
+
+    def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
+        return JsonLinesReader(self.name, columns).read(_lines(self.file), wanted, batch_bytes)
+
+    def copy_kept(self, keep: Flags, folder: Path, root: str) -> int:
+        """Writes the kept lines as they are; the last one gets a line feed if it has none."""
+        written = 0
+        with self._copying(keep):
+            lines = started(_lines(self.file))
+            with writing(output_path(self.file.path, folder, root), self.file.compression) as copy:
+                for kept, (_, line) in zip(keep.tolist(), lines, strict=False):
+                    if kept and isinstance(line, bytes):
+                        copy.write(line if line.endswith(b"\n") else line + b"\n")
+                        written += 1
+        return written
+
+
+def looks_like_json_lines(file: File) -> bool:
+    """Whether the first line that is not blank is a JSON object of its own."""
+    try:
+        _, line = next(_lines(file), (0, b""))
+        return isinstance(line, bytes) and isinstance(orjson.loads(line), dict)
+    except (Unreadable, orjson.JSONDecodeError):
+        return False
+
+
+def _lines(file: File) -> Iterator[Line]:
+    return numbered_lines(file.chunks())
+
+
+def numbered_lines(chunks: Iterable[bytes]) -> Iterator[Line]:
+    """The lines that are rows, with their numbers."""
+    for number, line in enumerate(read_lines(chunks), 1):
+        if isinstance(line, TooLong):
+            yield number, line
+            continue
+        text = strip_bom(line) if number == 1 else line
+        if text and not text.isspace():
+            yield number, text
+
+
+class _Unusable(Exception):  # noqa: N818 - the reason of a fault
+    """A line, text or id can not be used."""
+
+
+class JsonLinesReader(RowReader[Line]):
+    """Lines in, batches out; the first object says whether there are ids."""
+
+    def __init__(self, source: str, columns: Columns) -> None:
+        self.source = source
+        self.columns = columns
+        self.id = columns.id or "id"
+        self.has_ids = True if columns.id else None  # else the first object decides
+        self.rank = None if columns.rank is None else RankColumn(digits_are_numbers=False)
+
+    @property
+    def knows_columns(self) -> bool:
+        """Whether ids and the kind of ranks are known."""
+        return self.has_ids is not None and (self.rank is None or self.rank.kind is not None)
+
+    def size_of(self, row: Line) -> int:
+        """Bytes of the line; none if it is too long to be held."""
+        return len(row[1]) if isinstance(row[1], bytes) else 0
+
+    def batch(self, first: int, rows: list[Line]) -> Batch:
+        """The batch of some lines that follow each other."""
+        texts: list[bytes | None] = []
+        ids: list[int | str | None] = []
+        ranks: list[object] = []
+        faults: list[Fault] = []
+        for row, (number, line) in enumerate(rows, first):
+            record: dict[str, Any] = {}
+            try:
+                record = _parse(number, line)
+                ids.append(self._id(record))
+                texts.append(self._text(record))
+            except _Unusable as unusable:
+                faults.append(Fault(self.source, row, str(unusable)))
+                texts.append(None)
+                ids.extend([None] * (len(texts) - len(ids)))
+            ranks.append(record.get(self.columns.rank) if self.columns.rank else None)
+        return Batch(
+            first,
+            from_bytes(texts, pa.large_string()),
+            ids_of(ids) if self.has_ids else None,
+            None if self.rank is None else self.rank.array(ranks),
+            tuple(faults),
+        )
+
+    def _id(self, record: dict[str, Any]) -> int | str | None:
+        if self.has_ids is None:
+            self.has_ids = self.id in record
+        if not self.has_ids:
+            return None
+        if self.columns.id and self.id not in record:
+            raise _Unusable(f"has no column {self.id!r}")
+        value = record.get(self.id)
+        if value is None or (isinstance(value, (int, str)) and not isinstance(value, bool)):
+            return value
+        raise _Unusable(f"{self.id} must be a string or a whole number, got {type(value).__name__}")
+
+    def _text(self, record: dict[str, Any]) -> bytes:
+        parts = [_text_field(record, name) for name in self.columns.text]
+        return (parts[0] if len(parts) == 1 else "\n".join(parts)).encode()
+
+
+def _text_field(record: dict[str, Any], name: str) -> str:
+    value = record.get(name)
+    if isinstance(value, str):
+        return value
+    if name not in record:
+        raise _Unusable(f"has no column {name!r}")
+    raise _Unusable(f"{name} is null" if value is None else f"{name} must be a string, got {type(value).__name__}")
+
+
+def _parse(number: int, line: bytes | TooLong) -> dict[str, Any]:
+    if isinstance(line, TooLong):
+        raise _Unusable(too_long_reason())
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise _Unusable(_complaint(number, line, error)) from None
+    if not isinstance(record, dict):
+        raise _Unusable(f"line {number} must be a JSON object, got {type(record).__name__}")
+    return record
+
+
+def _complaint(number: int, line: bytes, error: orjson.JSONDecodeError) -> str:
+    invalid = invalid_at(line)
+    if invalid is not None:
+        return f"line {number} is not valid UTF-8 at byte {invalid}"
+    column = min(error.pos, len(line.decode().rstrip())) + 1
+    return f"line {number} is not JSON: {error.msg} at column {column}"

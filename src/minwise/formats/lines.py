@@ -1,0 +1,76 @@
+"""Lines: chunks of bytes in, lines out, none of them longer than a record may be.
+
+What is too long is read past, never held: a line of a gigabyte costs no more memory than one of 128 MiB.
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["MAX_RECORD_BYTES", "TooLong", "read_lines", "too_long_reason"]
+
+# A document is held whole, and several at a time; nothing that people write is nearly as long as this.
+MAX_RECORD_BYTES = 1 << 27
+
+
+@dataclass(frozen=True, slots=True)
+class TooLong:
+    """Stands for a line that was longer than a record may be.
+
+    Attributes:
+        quotes: How many quotation marks it had: whether a quoted field of CSV goes on after it.
+    """
+
+    quotes: int
+
+
+def too_long_reason() -> str:
+    """What is wrong with a record that is too long."""
+    return f"is longer than {MAX_RECORD_BYTES} bytes"
+
+
+def read_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
+    """Yields every line with the line feed that ends it; the last may have none.
+
+    What follows the last line feed is not yielded if the chunks end in an error: nobody knows how it would go on.
+    """
+    begun = _Begun()
+    for chunk in chunks:
+        lines = io.BytesIO(chunk).readlines()
+        tail = b"" if chunk.endswith(b"\n") else lines.pop()
+        for line in lines:
+            yield begun.finish(line)
+        begun.add(tail)
+    if begun.length:
+        yield begun.finish(b"")
+
+
+class _Begun:
+    """The part of a line that earlier chunks held."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.length = 0
+        self.quotes = 0
+
+    def add(self, part: bytes) -> None:
+        """Holds the part, or only counts it if the line is too long already."""
+        if not part:
+            return
+        self.length += len(part)
+        if self.length > MAX_RECORD_BYTES:
+            self.quotes += sum(held.count(b'"') for held in self.parts) + part.count(b'"')
+            self.parts.clear()
+        else:
+            self.parts.append(part)
+
+    def finish(self, part: bytes) -> bytes | TooLong:
+        """The whole line; what comes next begins another."""
+        if not self.length and len(part) <= MAX_RECORD_BYTES:
+            return part
+        self.add(part.removesuffix(b"\n"))
+        whole: bytes | TooLong = b"".join([*self.parts, part[-1:] if part.endswith(b"\n") else b""])
+        if self.length > MAX_RECORD_BYTES:
+            whole = TooLong(self.quotes)
+        self.parts, self.length, self.quotes = [], 0, 0
+        return whole

@@ -1,0 +1,100 @@
+"""Tables out: the tables of a result, one after the other, as one file of the format that its name says."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from minwise.errors import ConfigError
+from minwise.formats.array_file import atomic_writer
+
+__all__ = ["check_table_name", "write_tables"]
+
+Write = Callable[[BinaryIO, Iterator[pa.Table], pa.Schema], None]
+# Rows of a table that are written at a time; also the row groups of Parquet files.
+TABLE_ROWS = 1 << 16
+
+
+def write_tables(path: str | PathLike[str], tables: Iterable[pa.Table], schema: pa.Schema) -> int:
+    """Writes one file, which appears whole or not at all; ``-`` is JSON lines on standard output.
+
+    Returns:
+        How many rows were written. The bytes depend on the rows alone, not on how the tables cut them.
+    """
+    check_table_name(path)
+    counted = _Counted(tables, schema)
+    _write(path, counted.pieces(), schema)
+    return counted.rows
+
+
+class _Counted:
+    """Tables, cut anew after equal numbers of rows and counted on their way."""
+
+    def __init__(self, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
+        self._tables, self._schema = tables, schema
+        self.rows = 0
+
+    def pieces(self) -> Iterator[pa.Table]:
+        held: list[pa.Table] = []
+        waiting = 0
+        for table in self._tables:
+            self.rows += len(table)
+            held.append(table.cast(self._schema))
+            waiting += len(table)
+            while waiting >= TABLE_ROWS:
+                whole = pa.concat_tables(held)
+                yield whole.slice(0, TABLE_ROWS).combine_chunks()
+                held, waiting = [whole.slice(TABLE_ROWS)], waiting - TABLE_ROWS
+        if waiting:
+            yield pa.concat_tables(held).combine_chunks()
+
+
+def _write(path: str | PathLike[str], tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+    if str(path) == "-":
+        _write_jsonl(sys.stdout.buffer, tables, schema)
+        sys.stdout.buffer.flush()
+        return
+    with atomic_writer(Path(path)) as file:
+        FORMATS[Path(path).suffix.lower()](file, tables, schema)
+
+
+def check_table_name(path: str | PathLike[str]) -> None:
+    """Raises if the name does not tell how to write."""
+    if str(path) != "-" and Path(path).suffix.lower() not in FORMATS:
+        raise ConfigError(f"output must end in {', '.join(FORMATS)}, or be - for standard output, got {path}")
+
+
+def _write_parquet(file: BinaryIO, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_csv(file: BinaryIO, tables: Iterator[pa.Table], schema: pa.Schema, delimiter: str = ",") -> None:
+    with pa_csv.CSVWriter(file, schema, write_options=pa_csv.WriteOptions(delimiter=delimiter)) as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _write_tsv(file: BinaryIO, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+    _write_csv(file, tables, schema, "\t")
+
+
+def _write_jsonl(file: BinaryIO, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+    for table in tables:
+        for row in table.to_pylist():
+            file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+
+
+FORMATS: dict[str, Write] = {
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".jsonl": _write_jsonl,
+}

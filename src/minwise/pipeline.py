@@ -1,0 +1,312 @@
+"""Pipeline: whatever a user has in; pairs, clusters or a clean corpus out.
+
+Each call is the same four steps: gather the sources, settle the settings, let the engine find the pairs, make something
+of them.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, overload
+
+import pyarrow as pa
+
+from minwise.config import check_choice, check_seed, show
+from minwise.dry_run import RunEstimate, estimate_corpus
+from minwise.engines.documents import Corpus
+from minwise.engines.line_stream import LineStream
+from minwise.engines.local import Found, find
+from minwise.engines.publish import check_output, is_published
+from minwise.engines.work import Work, open_work, temporary_work
+from minwise.errors import ConfigError
+from minwise.formats.gather import gather
+from minwise.formats.source import Columns, Source
+from minwise.formats.tables_out import check_table_name, write_tables
+from minwise.plan import plan as make_plan
+from minwise.progress import Progress, Silence
+from minwise.results import Clustering, DedupResult, cluster_schema, pair_report, pair_schema, pair_tables
+from minwise.settings import FindSettings, Limits
+from minwise.stages.shingle import Shingler
+
+__all__ = ["Options", "clusters", "dedup", "dedup_stream", "estimate_run", "pairs"]
+
+AnySource = Any
+AnySetting = Any
+AnyPath = str | PathLike[str]
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Every setting that the three calls share, under its public name and with its default.
+
+    Attributes:
+        threshold: Jaccard similarity from which on two documents are near-duplicates.
+        recall: With what probability a pair at the threshold is found; bands and rows follow from it.
+        shingle: ``word:5``, ``char:9``, ``byte:8``, ``set`` for sets, or a :class:`Shingler`.
+        bag: Whether repeated shingles count.
+        scheme: ``fast`` or ``minhash``.
+        slots: Slots that the plan may use.
+        bands: With ``rows``: a layout that wins over ``recall``.
+        rows: Slots per band.
+        seed: Seed of every hash.
+        verify: ``exact``, ``signature`` (similarities are estimates) or ``none`` (every candidate is a pair).
+        group: ``star``: who is removed is similar to the kept one itself. ``components``: whatever is connected.
+        keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
+        max_bucket: Members up to which a bucket, or a group of identical documents, is compared all with all.
+        text_column: Column of the text; several are joined by a line break.
+        id_column: Column of the id; ``id`` if a source has it, otherwise ids are made from source and row.
+        format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text``, for files whose names do not tell.
+        on_error: ``fail``, ``quarantine`` or ``skip``: what becomes of rows that can not be read.
+        memory: How much may be used, such as ``4GB``.
+        threads: How many threads; all cores if not given.
+        work: A directory that keeps finished pieces, so that an interrupted run goes on where it stopped.
+        against: A corpus that is compared with, but never written (dedup only).
+        progress: Who is told how far the work is.
+    """
+
+    threshold: float = 0.8
+    recall: float = 0.99
+    shingle: str | Shingler = "word:5"
+    bag: bool = False
+    scheme: str = "fast"
+    slots: int = 256
+    bands: int | None = None
+    rows: int | None = None
+    seed: int = 1
+    verify: str = "exact"
+    group: str = "star"
+    keep: str = "first"
+    max_bucket: int = 2000
+    text_column: str | Sequence[str] = "text"
+    id_column: str | None = None
+    format: str | None = None
+    on_error: str = "fail"
+    memory: str | int = "4GB"
+    threads: int | None = None
+    work: AnyPath | None = None
+    against: AnySource = None
+    progress: Progress = field(default_factory=Silence)
+
+    @classmethod
+    def of(cls, given: dict[str, Any]) -> "Options":
+        """The settings as they were given by name."""
+        names = [one.name for one in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
+        return cls(**given)
+
+    def settings(self) -> FindSettings:
+        """What decides the result."""
+        plan = make_plan(self.threshold, self.recall, slots=self.slots, bands=self.bands, rows=self.rows)
+        seed = check_seed("seed", self.seed)
+        shared = {name: getattr(self, name) for name in ("scheme", "verify", "group", "keep", "max_bucket")}
+        return FindSettings(plan=plan, shingler=self._shingler(seed), seed=seed, **shared)
+
+    def _shingler(self, seed: int) -> Shingler | None:
+        if isinstance(self.shingle, Shingler):
+            return self.shingle
+        return None if self.shingle == "set" else Shingler(self.shingle, bag=self.bag, seed=seed)
+
+    def columns(self) -> Columns:
+        """What is read of every source."""
+        text = (self.text_column,) if isinstance(self.text_column, str) else tuple(self.text_column)
+        if not text or not all(isinstance(name, str) and name for name in text):
+            raise ConfigError(f"text_column must be a name or several, got {show(self.text_column)}")
+        return Columns(text=text, id=self.id_column, rank=self.settings().rank_column)
+
+    def limits(self) -> Limits:
+        """How much of the machine may be used."""
+        return Limits.of(self.memory, self.threads)
+
+    def corpus(self, source: AnySource) -> Corpus:
+        """Everything there is to read, in document order."""
+        check_choice("on_error", self.on_error, ("fail", "quarantine", "skip"))
+        columns = self.columns()
+        sources, root = gather(source, columns, self.shingle, self.format)
+        against: list[Source] = []
+        if self.against is not None:
+            against, _ = gather(self.against, columns, self.shingle, self.format)
+        return Corpus(
+            sources=[*against, *sources], columns=columns, against=len(against), on_error=self.on_error, root=root
+        )
+
+
+def _with_options(call: Call) -> Call:
+    """Shows every setting in the signature that help and editors read."""
+    shown = inspect.signature(call)
+    own = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    taken = {one.name for one in own}
+    shared = [
+        inspect.Parameter(
+            one.name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Options, one.name, None), annotation=one.type
+        )
+        for one in fields(Options)
+        if one.name not in taken
+    ]
+    call.__signature__ = shown.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
+    return call
+
+
+@overload
+def pairs(source: AnySource, output: None = None, *, sources: bool = False, **options: AnySetting) -> pa.Table: ...
+@overload
+def pairs(source: AnySource, output: AnyPath, *, sources: bool = False, **options: AnySetting) -> dict[str, Any]: ...
+@_with_options
+def pairs(
+    source: AnySource, output: AnyPath | None = None, *, sources: bool = False, **options: AnySetting
+) -> pa.Table | dict[str, Any]:
+    """Every pair of near-duplicates: left, right (their ids) and similarity, in document order.
+
+    Identical documents are pairs too. A bucket, or a group of identical documents, of more than ``max_bucket`` members
+    pairs each member with its first 16 only.
+
+    Args:
+        source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
+        output: A .parquet, .csv, .tsv or .jsonl file to write instead; then the report is what is returned.
+        sources: Whether to add source and row of both documents.
+        options: The settings; see :class:`Options`.
+
+    >>> import minwise as mw
+    >>> mw.pairs(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pylist()
+    [{'left': 0, 'right': 1, 'similarity': 1.0}]
+    """
+    chosen = Options.of({**options, "keep": "first", "against": None})
+    with ExitStack() as stack:
+        found = _search(source, chosen, stack, output)
+        tables = pair_tables(found, sources=sources)
+        if output is None:
+            return pa.concat_tables(tables)
+        written = write_tables(output, tables, pair_schema(found, sources=sources))
+        return {**pair_report(found), "pairs": written}
+
+
+@overload
+def clusters(source: AnySource, output: None = None, *, group: str = ..., **options: AnySetting) -> pa.Table: ...
+@overload
+def clusters(source: AnySource, output: AnyPath, *, group: str = ..., **options: AnySetting) -> dict[str, Any]: ...
+@_with_options
+def clusters(
+    source: AnySource, output: AnyPath | None = None, *, group: str = "components", **options: AnySetting
+) -> pa.Table | dict[str, Any]:
+    """Every document with the cluster it is in: id, cluster (the id of its first document), size.
+
+    Args:
+        source: As in :func:`pairs`.
+        output: As in :func:`pairs`.
+        group: ``components`` joins whatever is connected by pairs; ``star`` only what is similar to the first document.
+        options: The settings; see :class:`Options`.
+
+    >>> import minwise as mw
+    >>> mw.clusters(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pydict()
+    {'id': [0, 1, 2], 'cluster': [0, 0, 2], 'size': [2, 2, 1]}
+    """
+    chosen = Options.of({**options, "group": group, "keep": "first", "against": None})
+    with ExitStack() as stack:
+        found = _search(source, chosen, stack, output)
+        if output is None:
+            return pa.concat_tables(Clustering(found).tables())
+        clustering = Clustering(found)
+        write_tables(output, clustering.tables(), cluster_schema(found))
+        return {**pair_report(found), "clusters": clustering.of_two_or_more}
+
+
+@_with_options
+def dedup(
+    source: AnySource, output: AnyPath | None = None, *, overwrite: bool = False, **options: AnySetting
+) -> DedupResult:
+    """Removes near-duplicates: every removed document names a kept one that is at least as similar as the threshold.
+
+    Args:
+        source: As in :func:`pairs`.
+        output: A new or empty directory to write to, as :meth:`DedupResult.write` does.
+        overwrite: Whether a directory that is not empty may be replaced.
+        options: The settings; see :class:`Options`.
+
+    >>> import minwise as mw
+    >>> result = mw.dedup(["one two three four five six", "One, two, three, four, five, six.", "seven"])
+    >>> result.kept.column("text").to_pylist()
+    ['one two three four five six', 'seven']
+    """
+    chosen = Options.of(options)
+    folder = None if output is None else Path(output)
+    with ExitStack() as stack:
+        corpus, settings = chosen.corpus(source), chosen.settings()
+        work = _work(chosen, corpus, settings, "dedup", folder, stack)
+        published = folder is not None and is_published(work, folder)
+        if folder is not None and not published:
+            check_output(folder, corpus.sources, overwrite=overwrite)
+        found = find(corpus, settings, chosen.limits(), work, chosen.progress)
+        result = DedupResult(found, progress=chosen.progress, published=published)
+        if folder is not None and not published:
+            result.write(folder, overwrite=overwrite)
+        if not work.durable:
+            result.owns(stack.pop_all())
+    return result
+
+
+@_with_options
+def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> dict[str, int]:
+    """Copies the JSON lines that are no near-duplicate of an earlier one, as soon as they are decided.
+
+    The lines are those that :func:`dedup` with ``keep="first"`` keeps, as long as no bucket exceeds ``max_bucket``.
+    Only the band keys of kept lines stay in memory; their shingles go to a temporary file.
+
+    Args:
+        source: An open binary file of JSON lines, such as ``sys.stdin.buffer``.
+        output: Where kept lines go; flushed whenever the source has nothing more to give at once.
+        options: The settings; see :class:`Options`. Such as belong to files are refused.
+
+    Returns:
+        How many lines were read, kept, removed and left out because they can not be read.
+    """
+    chosen = Options.of(options)
+    for name, value in (("keep", "first"), ("group", "star"), ("verify", "exact"), ("work", None), ("against", None)):
+        if getattr(chosen, name) != value:
+            raise ConfigError(f"{name} must be {value} for a stream, got {show(getattr(chosen, name))}; give files")
+    with temporary_work(None) as work:
+        stream = LineStream(chosen.settings(), chosen.columns(), work, chosen.on_error, chosen.limits())
+        return stream.run(source, output)
+
+
+@_with_options
+def estimate_run(source: AnySource, **options: AnySetting) -> RunEstimate:
+    """What deduplicating ``source`` would do and take; reads only metadata and a sample.
+
+    Args:
+        source: As in :func:`pairs`.
+        options: The settings; see :class:`Options`.
+    """
+    chosen = Options.of(options)
+    return estimate_corpus(chosen.corpus(source), chosen.settings(), chosen.limits())
+
+
+def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPath | None) -> Found:
+    if output is not None:
+        check_table_name(output)
+    corpus, settings = options.corpus(source), options.settings()
+    folder = None if output in (None, "-") else Path(str(output))
+    work = _work(options, corpus, settings, "pairs", folder, stack)
+    return find(corpus, settings, options.limits(), work, options.progress)
+
+
+def _work(
+    options: Options, corpus: Corpus, settings: FindSettings, task: str, output: Path | None, stack: ExitStack
+) -> Work:
+    """The directory for the pieces: the one that was given, or one that is gone afterwards."""
+    if options.work is None:
+        return stack.enter_context(temporary_work(None if output is None else output.absolute().parent))
+    columns = {"text": list(corpus.columns.text), "id": corpus.columns.id}
+    manifest = {
+        "task": task,
+        "settings": settings.to_dict(),
+        "columns": columns,
+        "on_error": corpus.on_error,
+        "against": corpus.against,
+        "inputs": corpus.fingerprint(),
+    }
+    return stack.enter_context(open_work(Path(options.work), manifest))

@@ -1,0 +1,113 @@
+"""Settings: what decides a result, and what only decides how fast and in how much memory it is found."""
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from minwise import _kernel
+from minwise.config import check_choice, check_threads, check_type, check_whole, show
+from minwise.errors import ConfigError
+from minwise.plan import Plan
+from minwise.stages.shingle import Shingler
+
+__all__ = ["FindSettings", "Limits", "parse_bytes"]
+
+UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+# Below this there is no room for the batches of text that are always in flight.
+LEAST_MEMORY = 256 * 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindSettings:
+    """Everything that decides which documents are near-duplicates, and which of them are kept.
+
+    Attributes:
+        plan: Threshold, bands and rows.
+        shingler: How texts are cut; None for sets, which are not.
+        scheme: ``fast`` or ``minhash``.
+        seed: Seed of every hash.
+        verify: ``exact`` compares the shingle sets of every candidate pair, ``signature`` estimates their similarity
+            from signatures, ``none`` takes every candidate for a pair.
+        group: ``star`` or ``components``.
+        keep: Which document of a group is kept: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or
+            ``min:COL``.
+        max_bucket: Members up to which a bucket, or a group of identical documents, is compared all with all.
+    """
+
+    plan: Plan
+    shingler: Shingler | None
+    scheme: str = "fast"
+    seed: int = 1
+    verify: str = "exact"
+    group: str = "star"
+    keep: str = "first"
+    max_bucket: int = 2000
+
+    def __post_init__(self) -> None:
+        check_choice("scheme", self.scheme, ("fast", "minhash"))
+        check_choice("verify", self.verify, ("exact", "signature", "none"))
+        check_choice("group", self.group, ("star", "components"))
+        # A bucket above the cap pairs each member with its first few: with fewer allowed the cap would add pairs.
+        check_whole("max_bucket", self.max_bucket, _kernel.FIRST_MEMBERS, 100_000)
+        policy, colon, column = check_type("keep", self.keep, str).partition(":")
+        plain = policy in ("first", "last", "longest", "shortest") and not colon
+        if not plain and not (policy in ("max", "min") and column):
+            rule = "keep must be first, last, longest, shortest, max:COL or min:COL"
+            raise ConfigError(f"{rule}, got {show(self.keep)}")
+
+    @property
+    def rank_column(self) -> str | None:
+        """The column that the keep policy compares, if it is one that does."""
+        return self.keep.partition(":")[2] or None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values under their public names."""
+        shingles = {"shingle": "set"} if self.shingler is None else self.shingler.settings
+        names = ("scheme", "seed", "verify", "group", "keep", "max_bucket")
+        layout = {"threshold": self.plan.threshold, "bands": self.plan.bands, "rows": self.plan.rows}
+        return {**layout, **shingles, **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of the machine a run may use. None of it changes the result.
+
+    Attributes:
+        memory: Bytes.
+        threads: Threads; 0 stands for all cores.
+        batch_bytes: Text that is read at once.
+    """
+
+    memory: int = 4 * 10**9
+    threads: int = 0
+    batch_bytes: int = 1 << 25
+
+    @classmethod
+    def of(cls, memory: str | int, threads: int | None) -> "Limits":
+        """The limits as a user gives them."""
+        allowed = parse_bytes("memory", memory)
+        if allowed < LEAST_MEMORY:
+            raise ConfigError(f"memory must be at least 256MB, got {show(memory)}")
+        return cls(memory=allowed, threads=check_threads(threads), batch_bytes=min(1 << 25, allowed // 64))
+
+    @property
+    def workers(self) -> int:
+        """Threads as a number."""
+        return self.threads or os.cpu_count() or 1
+
+
+def parse_bytes(name: str, value: str | int) -> int:
+    """A size such as ``4GB``, ``512MiB`` or a number of bytes.
+
+    >>> parse_bytes("memory", "1.5GB")
+    1500000000
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = (
+        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", value, re.IGNORECASE) if isinstance(value, str) else None
+    )
+    if found is None or found[2].upper() not in UNITS:
+        raise ConfigError(f"{name} must be a size such as 4GB or 512MiB, got {show(value)}")
+    return int(float(found[1]) * UNITS[found[2].upper()])
