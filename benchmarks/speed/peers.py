@@ -17,13 +17,18 @@ def peer_requirements() -> list[str]:
 
 
 def peer_python() -> Path:
-    """Return the interpreter of the peers' environment, made once per set of requirements."""
-    wanted = "\n".join(peer_requirements())
-    folder = cache_dir() / "peers"
+    """Return the interpreter of the environment that all peers of this benchmark share."""
+    return environment_python("peers", peer_requirements())
+
+
+def environment_python(name: str, requirements: list[str]) -> Path:
+    """Return the interpreter of an environment in the cache, made once per set of requirements."""
+    wanted = "\n".join(requirements)
+    folder = cache_dir() / name
     python, stamp = folder / "bin" / "python", folder / "requirements.txt"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
-        print(f"installing peers: {wanted.replace(chr(10), ', ')}", flush=True)
+        print(f"installing {name}: {', '.join(requirements)}", flush=True)
         venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *peer_requirements()], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requirements], check=True)
         stamp.write_text(wanted, encoding="utf-8")
     return python

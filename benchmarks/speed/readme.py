@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.record import FOLDER
+from benchmarks.recording import FOLDER
 
 README = Path(__file__).parents[2] / "README.md"
 START = "<!-- speed: written by python -m benchmarks.speed.readme -->\n"
@@ -25,8 +25,8 @@ def main() -> None:
 
 
 def newest_record() -> Record:
-    """Return the record with the latest date."""
-    newest: Record = json.loads(max(FOLDER.glob("*.json")).read_text(encoding="utf-8"))
+    """Return the record with the latest date; those of other benchmarks begin with a name."""
+    newest: Record = json.loads(max(FOLDER.glob("[0-9]*.json")).read_text(encoding="utf-8"))
     return newest
 
 

@@ -3,33 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from benchmarks.speed.jobs import PEERS, Job
 from benchmarks.speed.languages import LANGUAGES
 from benchmarks.speed.sketching import Measurement
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What a row should reach.
-
-    Attributes:
-        figure: Which of the row's figures, a key of `figures`.
-        wanted: The bound.
-        at_most: Whether the figure should stay below the bound, not above it.
-    """
-
-    figure: str
-    wanted: float
-    at_most: bool = False
-
-    def verdict(self, value: float) -> str:
-        """Return the bound and whether ``value`` keeps it."""
-        met = value <= self.wanted if self.at_most else value >= self.wanted
-        sign = "<=" if self.at_most else ">="
-        return f"{self.figure} {sign} {self.wanted:g} {'met' if met else 'MISSED'}"
-
+from benchmarks.targets import Target, align_rows
 
 COLUMNS = ("corpus", "engine", "scheme", "shingles", "slots", "cores", "MB/s", "MB/s/core", "spread")
 FIGURES = ("rensa x", "datasketch x", "parquet x", "scaling")
@@ -116,13 +95,4 @@ def table(measurements: Sequence[Measurement]) -> str:
         measurements, key=lambda one: (one.job.corpus, one.job.sample, one.job.slots, -one.megabytes_per_second)
     )
     rows = [[*COLUMNS, *FIGURES, "targets"], *(row(one, measurements) for one in order)]
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return "\n".join(align(cells, widths) for cells in rows)
-
-
-def align(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return a line: words to the left, numbers to the right."""
-    words = len(("corpus", "engine", "scheme", "shingles"))
-    columns = zip(cells, widths, strict=True)
-    padded = [cell.ljust(width) if place < words else cell.rjust(width) for place, (cell, width) in enumerate(columns)]
-    return "  ".join([*padded[:-1], cells[-1]]).rstrip()
+    return align_rows(rows, words=len(("corpus", "engine", "scheme", "shingles")))

@@ -1,0 +1,32 @@
+"""rensa: its deduplicators, which sketch, look up and keep the first of each kind, as its README shows.
+
+Its "rho" functions are left out: they say that a document has a partner, not which of the two stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rensa import CMinHashDeduplicator, RMinHashDeduplicator
+
+from benchmarks.endtoend.runners.pipeline import Settings, deduplicate
+from benchmarks.speed.runners.shingling import word_shingles
+
+SEED = 1
+
+
+def choose_kept(texts: list[str], settings: Settings) -> list[bool]:
+    """Return which documents have no similar one before them."""
+    entries: Iterator[tuple[str, set[str]]] = ((str(number), word_shingles(text)) for number, text in enumerate(texts))
+    return list(make_deduplicator(settings).add_pairs(entries))
+
+
+def make_deduplicator(settings: Settings) -> CMinHashDeduplicator | RMinHashDeduplicator:
+    """Return the deduplicator of the scheme; rensa chooses the bands."""
+    if settings.scheme == "cminhash":
+        return CMinHashDeduplicator(threshold=settings.threshold, num_perm=settings.slots, seed=SEED)
+    return RMinHashDeduplicator(threshold=settings.threshold, num_perm=settings.slots, use_lsh=True, seed=SEED)
+
+
+if __name__ == "__main__":
+    deduplicate(choose_kept, packages=("rensa",))

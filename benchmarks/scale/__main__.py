@@ -1,0 +1,85 @@
+"""Entry: ``python -m benchmarks.scale`` generates, runs the command, prints the table and writes the record."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+from benchmarks.recording import write_json
+from benchmarks.scale.jobs import all_jobs
+from benchmarks.scale.run import COMMAND, ScaleMeasurement, figures, measure, table, verdicts
+
+NAMES = ("size", "memory", "copies", "bucket")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    settings = parse_settings()
+    jobs = all_jobs(settings.documents, memory=settings.memory, tight_memory=settings.tight_memory)
+    command = shlex.split(settings.command) if settings.command else COMMAND
+    measurements: list[ScaleMeasurement] = []
+    for name in settings.jobs:
+        for one in measure(jobs[name], threads=settings.threads, command=command):
+            measurements.append(one)
+            print(f"{one.job.name} {one.job.documents:,}: {one.run.seconds:.1f} s {one.run.errors}", flush=True)
+    print(f"\n{table(measurements)}\n")
+    if settings.record and set(settings.jobs) == set(NAMES):  # part of a run must not replace the day's record
+        print(f"written to {write_json(content(measurements, settings), benchmark='scale')}")
+
+
+def parse_settings() -> argparse.Namespace:
+    """Return the settings given on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--documents", type=parse_sizes, default=parse_sizes("1e6,1e7"), help="default 1e6,1e7")
+    parser.add_argument("--memory", default="2GB", help="what the command may use (default 2GB)")
+    parser.add_argument("--tight-memory", default="512MB", help="the same for the job memory (default 512MB)")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--jobs", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--command", help="measure another command than python -m minwise dedup; not recorded")
+    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
+    settings = parser.parse_args()
+    settings.record &= settings.command is None
+    return settings
+
+
+def parse_sizes(text: str) -> list[int]:
+    """Return numbers of documents.
+
+    >>> parse_sizes("1e6,2e6")
+    [1000000, 2000000]
+    """
+    return [int(float(part)) for part in text.split(",")]
+
+
+def content(measurements: Sequence[ScaleMeasurement], settings: argparse.Namespace) -> dict[str, Any]:
+    """Return what the record holds."""
+    chosen = {name: getattr(settings, name) for name in ("documents", "memory", "tight_memory", "threads")}
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("minwise", "numpy", "pyarrow")}
+    return {
+        "versions": versions,
+        "settings": chosen,
+        "measurements": [entry(one, measurements) for one in measurements],
+    }
+
+
+def entry(one: ScaleMeasurement, every: Sequence[ScaleMeasurement]) -> dict[str, Any]:
+    """Return a measurement with its figures and verdicts."""
+    run = {name: value for name, value in asdict(one.run).items() if name != "output"}
+    return {
+        **asdict(one.job),
+        "corpus": asdict(one.corpus),
+        "run": run,
+        "answer": asdict(one.answer) if one.answer else None,
+        "figures": figures(one, every),
+        "targets": verdicts(one, every),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Check: what a run kept, against the truth that was planted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+TRUTH = ["id", "cluster", "changed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How good a run's answer is.
+
+    Attributes:
+        read: Documents that went in.
+        kept: Documents that came out as kept.
+        removed: Documents that came out as removed.
+        surplus_copies: Identical copies kept beside the one of each cluster that may stay. Should be 0.
+        unrelated_removed: Documents of no cluster that were removed. Should be 0.
+        removed_share_by_changes: Of the documents in clusters, the share removed, by how many words were replaced.
+            Two and more leave a similarity below 0.8 as a rule, so only the first says something about recall.
+    """
+
+    read: int
+    kept: int
+    removed: int
+    surplus_copies: int
+    unrelated_removed: int
+    removed_share_by_changes: dict[int, float]
+
+
+def check_answer(inputs: Sequence[Path], output: Path) -> Answer:
+    """Compare the kept documents of a run with the truth columns of its input."""
+    ids, cluster, changed = read_truth(inputs)
+    kept_ids = ds.dataset(output / "kept", format="parquet").to_table(columns=["id"])["id"].to_numpy()
+    stays = np.zeros(len(ids), dtype=bool)
+    stays[kept_ids] = True  # ids are row numbers
+    return Answer(
+        read=len(ids),
+        kept=len(kept_ids),
+        removed=pq.read_metadata(output / "removed.parquet").num_rows,
+        surplus_copies=surplus(cluster[stays & (changed == 0) & (cluster >= 0)]),
+        unrelated_removed=int(np.count_nonzero(~stays & (cluster < 0))),
+        removed_share_by_changes=removed_shares(stays[cluster >= 0], changed[cluster >= 0]),
+    )
+
+
+def read_truth(inputs: Sequence[Path]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
+    """Return ids, clusters and numbers of replaced words, in the order of ids."""
+    table = ds.dataset([str(path) for path in inputs], format="parquet").to_table(columns=TRUTH)
+    ids, cluster, changed = (table[name].to_numpy() for name in TRUTH)
+    order = np.argsort(ids, kind="stable")
+    return ids[order], cluster[order], changed[order]
+
+
+def surplus(clusters: NDArray[np.int64]) -> int:
+    """Return how many of these there are beyond one of each."""
+    return len(clusters) - len(np.unique(clusters))
+
+
+def removed_shares(stays: NDArray[np.bool_], changed: NDArray[np.int8]) -> dict[int, float]:
+    """Return the share that does not stay, for each number of replaced words."""
+    return {int(count): float(1 - stays[changed == count].mean()) for count in np.unique(changed)}
