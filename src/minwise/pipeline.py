@@ -127,6 +127,8 @@ class Options:
         """Everything there is to read, in document order."""
         check_choice("on_error", self.on_error, ("fail", "quarantine", "skip"))
         columns = self.columns()
+        if self.work is not None and source in ("-", ["-"]):
+            raise ConfigError("work must be left out with - as input: standard input can not be read again")
         sources, root = gather(source, columns, self.shingle, self.format)
         against: list[Source] = []
         if self.against is not None:

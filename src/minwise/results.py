@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -203,15 +204,25 @@ class DedupResult:
             )
 
     def _copy_kept(self, folder: Path) -> int:
-        documents, keep = self._found.documents, self.keep
-        corpus, written = documents.corpus, 0
+        """Copies the kept rows of several sources at a time; returns how many were written."""
+        documents, corpus = self._found.documents, self._found.documents.corpus
+        numbers = range(corpus.against, len(corpus.sources))
         folder.mkdir()
-        with self._progress.stage("write", len(keep), "documents") as stage:
-            for number in range(corpus.against, len(corpus.sources)):
-                start = documents.starts[number] - documents.protected
-                rows = documents.rows[number]
-                written += corpus.sources[number].copy_kept(keep[start : start + rows], folder, corpus.root)
-                stage.advance(rows)
+
+        def copy(number: int) -> tuple[int, int]:
+            start = documents.starts[number] - documents.protected
+            keep = self.keep[start : start + documents.rows[number]]
+            return len(keep), corpus.sources[number].copy_kept(keep, folder, corpus.root)
+
+        written = 0
+        pool = ThreadPoolExecutor(self._found.limits.writers, thread_name_prefix="minwise-write")
+        try:
+            with self._progress.stage("write", len(self.keep), "documents") as stage:
+                for rows, kept in pool.map(copy, numbers):
+                    written += kept
+                    stage.advance(rows)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
         return written
 
 
@@ -240,7 +251,7 @@ def _similarities_to_kept(found: Found, kept: NDArray[np.uint32], gone: NDArray[
         similarity[apart] = np.nan
     elif apart.any():
         low, high = np.minimum(left, right)[apart], np.maximum(left, right)[apart]
-        similarity[apart] = found.similarities(low, high, 0)
+        similarity[apart] = found.similarities(low, high)
     return similarity
 
 

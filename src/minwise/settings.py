@@ -14,6 +14,8 @@ from minwise.stages.shingle import Shingler
 __all__ = ["FindSettings", "Limits", "parse_bytes"]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+# What a file that is being written takes: a row group of text, what it is made from, and what it is compressed to.
+WRITER_BYTES = 512 * 10**6
 # Below this there is no room for the batches of text that are always in flight.
 LEAST_MEMORY = 256 * 10**6
 
@@ -92,9 +94,9 @@ class Limits:
         return cls(memory=allowed, threads=check_threads(threads), batch_bytes=min(1 << 25, allowed // 64))
 
     @property
-    def workers(self) -> int:
-        """Threads as a number."""
-        return self.threads or os.cpu_count() or 1
+    def writers(self) -> int:
+        """How many files are written at a time: as many as threads, and as there is memory for."""
+        return min(self.threads or os.cpu_count() or 1, max(1, self.memory // WRITER_BYTES))
 
 
 def parse_bytes(name: str, value: str | int) -> int:

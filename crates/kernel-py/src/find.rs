@@ -265,13 +265,18 @@ impl SetStore {
         self.inner.len()
     }
 
-    /// Adds the sets of a file: its first element stands at `position`, set i is elements `offsets[i]..offsets[i + 1]`.
-    fn add(&mut self, path: &str, position: u64, offsets: PyReadonlyArray1<'_, u64>) -> PyResult<()> {
+    /// Adds the sets of a file: its first element stands at `position`, set i is elements `offsets[i]..offsets[i + 1]`. They are
+    /// read into memory if `load`, else whenever they are needed.
+    fn add(&mut self, path: &str, position: u64, offsets: PyReadonlyArray1<'_, u64>, load: bool) -> PyResult<()> {
         let offsets = offsets.as_slice()?.to_vec();
         if offsets.is_empty() || !offsets.is_sorted() {
             return Err(PyValueError::new_err("offsets must ascend"));
         }
-        self.inner.add(SetFile { file: File::open(path)?, position, offsets });
+        let mut file = SetFile { file: File::open(path)?, position, offsets, elements: None };
+        if load {
+            file.load()?;
+        }
+        self.inner.add(file);
         Ok(())
     }
 

@@ -20,6 +20,29 @@ pub struct SetFile {
     pub position: u64,
     /// Where each of its sets starts, counted in elements, and one past the end of the last.
     pub offsets: Vec<u64>,
+    /// All its elements, if there was room for them in memory.
+    pub elements: Option<Vec<u64>>,
+}
+
+impl SetFile {
+    /// Reads all elements into memory.
+    ///
+    /// # Errors
+    /// If the file can not be read.
+    pub fn load(&mut self) -> io::Result<()> {
+        let (mut bytes, mut elements) = (Vec::new(), Vec::new());
+        self.read(0, self.offsets[self.offsets.len() - 1], &mut bytes, &mut elements)?;
+        self.elements = Some(elements);
+        Ok(())
+    }
+
+    fn read(&self, start: u64, end: u64, bytes: &mut Vec<u8>, elements: &mut Vec<u64>) -> io::Result<()> {
+        bytes.resize((end - start) as usize * 8, 0);
+        self.file.read_exact_at(bytes, self.position + start * 8)?;
+        elements.clear();
+        elements.extend(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
+        Ok(())
+    }
 }
 
 /// Sets in several files, numbered through.
@@ -70,14 +93,15 @@ impl SetStore {
         file.offsets[at + 1] - file.offsets[at]
     }
 
-    fn read(&self, set: usize, bytes: &mut Vec<u8>, elements: &mut Vec<u64>) -> io::Result<()> {
+    /// The elements of a set: where they lie in memory, or read into `buffer`.
+    fn get<'s>(&'s self, set: usize, bytes: &mut Vec<u8>, buffer: &'s mut Vec<u64>) -> io::Result<&'s [u64]> {
         let (file, at) = self.place(set);
         let (start, end) = (file.offsets[at], file.offsets[at + 1]);
-        bytes.resize((end - start) as usize * 8, 0);
-        file.file.read_exact_at(bytes, file.position + start * 8)?;
-        elements.clear();
-        elements.extend(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
-        Ok(())
+        if let Some(elements) = &file.elements {
+            return Ok(&elements[start as usize..end as usize]);
+        }
+        file.read(start, end, bytes, buffer)?;
+        Ok(buffer)
     }
 
     /// The Jaccard similarity of every pair of sets that reaches `threshold`, NaN for those that do not.
@@ -96,7 +120,6 @@ impl SetStore {
 
     fn compare(&self, left: &[u32], right: &[u32], threshold: f64) -> io::Result<Vec<f64>> {
         let mut buffers = Buffers::default();
-        let mut held = None;
         let mut similarities = Vec::with_capacity(left.len());
         for (&l, &r) in left.iter().zip(right) {
             let (small, large) = {
@@ -108,12 +131,9 @@ impl SetStore {
                 similarities.push(if small == 0 && threshold <= 0.0 { 0.0 } else { f64::NAN });
                 continue;
             }
-            if held != Some(l) {
-                self.read(l as usize, &mut buffers.bytes, &mut buffers.left)?;
-                held = Some(l);
-            }
-            self.read(r as usize, &mut buffers.bytes, &mut buffers.right)?;
-            similarities.push(similarity_at_least(&buffers.left, &buffers.right, threshold).unwrap_or(f64::NAN));
+            let one = self.get(l as usize, &mut buffers.bytes, &mut buffers.left)?;
+            let other = self.get(r as usize, &mut buffers.bytes, &mut buffers.right)?;
+            similarities.push(similarity_at_least(one, other, threshold).unwrap_or(f64::NAN));
         }
         Ok(similarities)
     }

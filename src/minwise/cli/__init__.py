@@ -1,5 +1,6 @@
 """The minwise command. The file tree is the command tree: a file per command."""
 
+import os
 import sys
 from typing import NoReturn
 
@@ -70,4 +71,7 @@ def main() -> NoReturn:
 
 def _fail(message: str, status: int) -> NoReturn:
     click.echo(f"minwise: {message}", err=True)
+    if status == INTERRUPTED:  # at once: threads that still copy would be waited for otherwise
+        sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)

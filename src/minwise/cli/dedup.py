@@ -22,7 +22,9 @@ __all__ = ["dedup"]
     "-o", "--output", required=True, type=click.Path(), help="New directory for the result; - streams JSON lines."
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
-@click.option("--against", multiple=True, default=(), type=click.Path(), help="Also remove what is in these; repeatable.")
+@click.option(
+    "--against", multiple=True, default=(), type=click.Path(), help="Also remove what is in these; repeatable."
+)
 @click.option("--keep", default="first", show_default=True, help="first, last, longest, shortest, max:COL or min:COL.")
 @click.option(
     "--group",

@@ -21,9 +21,15 @@ SHOWN_CLUSTERS = 5
 
 def show_dedup(result: mw.DedupResult, output: str, seconds: float) -> None:
     """The counts of a deduplication, its largest clusters and what to look at."""
+    console = _console()
+    with console.capture() as capture:
+        _print_dedup(console, result, output, seconds)
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def _print_dedup(console: Console, result: mw.DedupResult, output: str, seconds: float) -> None:
     report = result.report
     counts = report["counts"]
-    console = _console()
     if result.published:
         console.print(
             f"[bold]{escape(output)}[/bold] had been published from this work directory already; nothing to do"

@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.engines.prefetch import prefetch
 from minwise.engines.work import Work
 from minwise.errors import ConfigError, InputError
 from minwise.formats.array_file import ArrayFile
 from minwise.formats.source import Batch, Columns, Fault, Source
+from minwise.prefetch import prefetch
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
-from minwise.stages.band import EMPTY, FAULTY, FILLED, Bander, KeyBlock
+from minwise.stages.band import EMPTY, FAULTY, FILLED, Bander, KeyBlock, distinct
 from minwise.stages.keep import KeepOrder
 from minwise.stages.read import text_chunk
 
@@ -401,7 +401,7 @@ class Documents:
             for piece in _arrays(table.column("id").slice(max(0, self.protected - int(self._firsts[part]))))
         ]
         every = np.concatenate([np.empty(0, dtype=np.uint64), *hashes])
-        return len(every) - len(np.unique(every))
+        return len(every) - len(distinct(every))
 
     def _part_ids(self, part: int, documents: NDArray[np.int64]) -> pa.Array:
         table = self._columns.get(part)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from minwise import _kernel, estimate
 from minwise.engines.documents import Corpus, Documents, read_documents
-from minwise.engines.prefetch import prefetch
 from minwise.engines.work import Work
 from minwise.errors import InputError
 from minwise.formats.array_file import Arrays
 from minwise.formats.source import Batch
+from minwise.prefetch import prefetch
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
 from minwise.stages.band import FILLED, NOBODY, BucketCounts, merge_runs, pairs_of, set_arrays, split
@@ -51,6 +51,7 @@ class Found:
     caps: BucketCounts
     candidates: int
     work: Work
+    limits: Limits
 
     def blocks(self, threshold: float | None = None) -> Iterator[PairBlock]:
         """The pairs, ascending, block by block; only those that reach ``threshold``, if it is given."""
@@ -59,21 +60,23 @@ class Found:
             block = PairBlock(*(piece.read(column) for column in ("low", "high", "similarity")))
             yield block if threshold is None else block.where(block.similarity >= threshold)
 
-    def similarities(self, low: NDArray[np.uint32], high: NDArray[np.uint32], threads: int) -> NDArray[np.float64]:
+    def similarities(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
         """The exact similarity of documents that are in candidate pairs, by their places in the keep order."""
         left, right = self.order.document_at[low], self.order.document_at[high]
-        return _SpilledSets(self.work).similarities(left, right, 0.0, threads)
+        return _SpilledSets(self.work, room=0).similarities(left, right, 0.0, self.limits.threads)
 
 
 class _SpilledSets:
     """The shingle sets of every document that is in a candidate pair."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, room: int) -> None:
+        """Opens the sets and holds as many files of them in memory as there is room, in bytes."""
         self._documents = work.open("sets").read("documents")
         self._store = _kernel.SetStore()
         for name in work.names("sets-"):
             piece = work.open(name)
-            self._store.add(str(piece.path), piece.position("elements"), piece.read("offsets"))
+            room -= 8 * piece.length("elements")
+            self._store.add(str(piece.path), piece.position("elements"), piece.read("offsets"), room >= 0)
 
     def similarities(
         self, left: NDArray[np.uint32], right: NDArray[np.uint32], threshold: float, threads: int
@@ -94,7 +97,7 @@ def find(corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, pro
         search.spill_sets()
         search.verify_candidates()
     caps, candidates = search.counts()
-    return Found(documents, settings, order, copies, caps, candidates, work)
+    return Found(documents, settings, order, copies, caps, candidates, work, limits)
 
 
 class _Search:
@@ -259,7 +262,7 @@ class _Search:
 
     @cached_property
     def _sets(self) -> _SpilledSets:
-        return _SpilledSets(self.work)
+        return _SpilledSets(self.work, room=self.limits.memory // 4)
 
     def _exact(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
         return self._sets.similarities(left, right, self.settings.plan.threshold, self.limits.threads)

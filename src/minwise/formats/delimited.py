@@ -5,6 +5,8 @@ were, and whether these are UTF-8 is for the kernel to say.
 """
 
 import csv
+import io
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +20,7 @@ from minwise.formats import lines as limits
 from minwise.formats.arrays import from_bytes, invalid_at
 from minwise.formats.columns import Selection, select
 from minwise.formats.files import BOM, File, FileSource, output_path, started, strip_bom, writing
-from minwise.formats.lines import TooLong, read_lines, too_long_reason
+from minwise.formats.lines import TooLong, read_quoted_lines, too_long_reason
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 from minwise.formats.untyped import RankColumn, RowReader
 
@@ -45,7 +47,7 @@ class DelimitedFile(FileSource):
 
     def _records(self) -> Iterator[_Record]:
         """The header, then the rows."""
-        return _checked(_parsed(_Lines(read_lines(self.file.chunks())), self.delimiter))
+        return _checked(_parsed(_Lines(read_quoted_lines(self.file.chunks())), self.delimiter))
 
     def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
         records = self._records()
@@ -72,10 +74,16 @@ class _LongRecord(Exception):  # noqa: N818 - a signal through the csv module
 
 
 class _Lines:
-    """Feeds lines to the csv module, and remembers what one record took."""
+    """Feeds lines to the csv module, several at once where they seem to be one record, and remembers what it took.
 
-    def __init__(self, lines: Iterator[bytes | TooLong]) -> None:
-        self.lines = lines
+    Attributes:
+        number: Lines that were fed.
+        ended: Whether there are no more.
+    """
+
+    def __init__(self, pieces: Iterator[bytes | TooLong]) -> None:
+        self.pieces = pieces
+        self.single: deque[bytes] = deque()
         self.number = 0
         self.taken: list[bytes] = []
         self.size = 0
@@ -85,17 +93,20 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        line = next(self.lines, None)
-        if line is None:
+        piece = self._next_piece()
+        if piece is None:
             self.ended = True
             raise StopIteration
-        self.number += 1
-        if isinstance(line, TooLong) or self.size + len(line) > limits.MAX_RECORD_BYTES + 1:
-            self._skip_record(line)
+        if isinstance(piece, bytes) and self.size + len(piece) > limits.MAX_RECORD_BYTES and _is_several(piece):
+            piece = self._split(piece)
+        if isinstance(piece, TooLong) or self.size + len(piece.removesuffix(b"\n")) > limits.MAX_RECORD_BYTES:
+            self._skip_record(piece)
             raise _LongRecord
-        self.taken.append(line)
-        self.size += len(line)
-        return (strip_bom(line) if self.number == 1 else line).decode("latin-1")
+        text = (piece if self.number else strip_bom(piece)).decode("latin-1")
+        self.number += _count(piece)
+        self.taken.append(piece)
+        self.size += len(piece)
+        return text
 
     def record(self) -> bytes:
         """What was taken since the last call."""
@@ -103,19 +114,48 @@ class _Lines:
         self.taken, self.size = [], 0
         return taken
 
-    def _skip_record(self, line: bytes | TooLong) -> None:
+    def retry(self) -> bool:
+        """Takes back what was taken, to feed it line by line; False if that is how it was fed."""
+        if not any(_is_several(piece) for piece in self.taken):
+            return False
+        self.number -= sum(map(_count, self.taken))
+        self.single.extendleft(reversed(io.BytesIO(self.record()).readlines()))
+        return True
+
+    def _next_piece(self) -> bytes | TooLong | None:
+        return self.single.popleft() if self.single else next(self.pieces, None)
+
+    def _split(self, piece: bytes) -> bytes:
+        """The first line of several; the others come next."""
+        first, *others = io.BytesIO(piece).readlines()
+        self.single.extendleft(reversed(others))
+        return first
+
+    def _skip_record(self, piece: bytes | TooLong) -> None:
         """Reads past the rest of the record: a line ends it if the quotation marks before are even in number."""
-        quotes = self.record().count(b'"') + _quotes(line)
+        quotes = self.record().count(b'"') + _quotes(piece)
+        self.number += _count(piece)
         while quotes % 2:
-            rest = next(self.lines, None)
+            rest = self._next_piece()
             if rest is None:
                 return
-            self.number += 1
+            if isinstance(rest, bytes):
+                rest = self._split(rest)
+            self.number += _count(rest)
             quotes += _quotes(rest)
 
 
 def _quotes(line: bytes | TooLong) -> int:
     return line.quotes if isinstance(line, TooLong) else line.count(b'"')
+
+
+def _count(piece: bytes | TooLong) -> int:
+    """How many lines there are, the last of a file with or without its end."""
+    return 1 if isinstance(piece, TooLong) else piece.count(b"\n") + (not piece.endswith(b"\n"))
+
+
+def _is_several(piece: bytes) -> bool:
+    return 0 <= piece.find(b"\n") < len(piece) - 1
 
 
 def _parsed(lines: _Lines, delimiter: str) -> Iterator[_Record]:
@@ -132,6 +172,8 @@ def _parsed(lines: _Lines, delimiter: str) -> Iterator[_Record]:
             yield _Record(b"", [], too_long_reason())
             continue
         except csv.Error as error:
+            if lines.retry():
+                continue
             yield _Record(lines.record(), [], f"line {begin} can not be read: {error}")
             continue
         raw = lines.record()

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from minwise.errors import InputError
+from minwise.errors import ConfigError, InputError
 from minwise.formats.files import COMPRESSIONS
 from minwise.formats.opening import SUFFIXES, open_sources
 from minwise.formats.sets import SetsSource
 from minwise.formats.source import Columns, Source
+from minwise.formats.standard_input import StandardInput
 from minwise.formats.table import TableSource, as_table
 from minwise.stages.shingle import Shingler, ShingleSets
 
@@ -26,6 +27,10 @@ def gather(source: Any, columns: Columns, shingle: str | Shingler, format: str |
     is a list of documents.
     """
     paths = _paths(source)
+    if paths is not None and "-" in paths:
+        if len(paths) > 1:
+            raise ConfigError(f"- (standard input) must be the only input, got {len(paths)} inputs")
+        return [StandardInput()], ""
     if paths is not None:
         if shingle == "set":
             raise InputError("shingle='set' takes sets from memory: a list of sets, or a table with a list column")
@@ -40,7 +45,7 @@ def _paths(source: Any) -> list[str] | None:  # noqa: ANN401 - anything
         return [fspath(source)]
     if not isinstance(source, (list, tuple)) or not source:
         return None
-    if all(isinstance(one, PathLike) for one in source) or all(_names_a_file(one) for one in source):
+    if all(isinstance(one, PathLike) or one == "-" or _names_a_file(one) for one in source):
         return [fspath(one) for one in source]
     return None
 

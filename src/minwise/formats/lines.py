@@ -6,8 +6,12 @@ What is too long is read past, never held: a line of a gigabyte costs no more me
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
-__all__ = ["MAX_RECORD_BYTES", "TooLong", "read_lines", "too_long_reason"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MAX_RECORD_BYTES", "TooLong", "read_lines", "read_quoted_lines", "too_long_reason"]
 
 # A document is held whole, and several at a time; nothing that people write is nearly as long as this.
 MAX_RECORD_BYTES = 1 << 27
@@ -43,6 +47,39 @@ def read_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
         begun.add(tail)
     if begun.length:
         yield begun.finish(b"")
+
+
+def read_quoted_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
+    """Yields the same bytes, lines within quotation marks together: mostly a record of CSV each.
+
+    Whether a line feed is within quotation marks is guessed from how many there are before it. Nothing may depend on
+    the guess; it makes reading several times as fast where texts have many lines.
+    """
+    begun = _Begun()
+    odd = 0
+    for chunk in chunks:
+        whole = chunk.rfind(b"\n") + 1
+        start = chunk.find(b"\n") + 1 if begun.length else 0
+        if whole and begun.length:
+            yield begun.finish(chunk[:start])
+        quotes, ends = _ends_outside_quotes(chunk[:whole], odd)
+        for begin, end in pairwise([start, *ends[ends > start].tolist()]):
+            yield chunk[begin:end]
+        begun.add(chunk[whole:])
+        odd = (quotes + chunk.count(b'"', whole)) % 2
+    if begun.length:
+        yield begun.finish(b"")
+
+
+def _ends_outside_quotes(data: bytes, quotes_before: int) -> tuple[int, NDArray[np.int64]]:
+    """How many quotation marks there are so far, and where lines end after an even number of them, or the data ends."""
+    values = np.frombuffer(data, dtype=np.uint8)
+    feeds = np.flatnonzero(values == ord("\n"))
+    marks = np.flatnonzero(values == ord('"'))
+    even = (np.searchsorted(marks, feeds) + quotes_before) % 2 == 0
+    if len(feeds):
+        even[-1] = True
+    return quotes_before + len(marks), feeds[even] + 1
 
 
 class _Begun:

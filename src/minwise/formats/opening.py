@@ -15,7 +15,7 @@ from minwise.errors import InputError
 from minwise.formats.files import COMPRESSIONS, SCHEME, File, output_path, url_filesystem
 from minwise.formats.source import Source
 
-__all__ = ["FORMATS", "open_sources"]
+__all__ = ["FORMATS", "SUFFIXES", "open_sources"]
 
 FORMATS = ("parquet", "jsonl", "csv", "tsv", "arrow", "text")
 SUFFIXES = {

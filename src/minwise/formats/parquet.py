@@ -14,6 +14,7 @@ from minwise.formats.columns import check_types, is_text, select, to_batches
 from minwise.formats.files import File, FileSource, output_path, reading, writing
 from minwise.formats.regroup import kept_rows, regroup
 from minwise.formats.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, Unreadable
+from minwise.prefetch import prefetch
 
 __all__ = ["ParquetFile"]
 
@@ -55,7 +56,7 @@ class ParquetFile(FileSource):
             schema, codecs = plain.schema_arrow, _codecs(plain.metadata)
             texts = tuple(field.name for field in schema if is_text(field.type))
             with _opened(self.file, _dense(plain, texts)) as parquet:
-                pieces = kept_rows(_pieces(parquet, self.file, schema.names, None, keep, BATCH_BYTES), keep)
+                pieces = kept_rows(prefetch(_pieces(parquet, self.file, schema.names, None, keep, BATCH_BYTES)), keep)
                 with _writer(output_path(self.file.path, folder, root), schema, codecs) as writer:
                     for table in regroup(pieces, schema):
                         writer.write_table(table, row_group_size=len(table))

@@ -49,8 +49,8 @@ def regroup(pieces: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
             rows, held = rows + stop - start, held + int(ends[stop] - ends[start])
             start = stop
             if start < len(piece):
-                yield _table(group, schema)
-                group, rows, held = [], 0, 0
+                full, group, rows, held = _table(group, schema), [], 0, 0
+                yield full
     if rows:
         yield _table(group, schema)
 

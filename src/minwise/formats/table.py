@@ -14,6 +14,7 @@ from minwise.errors import InputError
 from minwise.formats.arrays import from_bytes, from_numbers
 from minwise.formats.columns import check_types, filtered, select, to_batches
 from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source
+from minwise.formats.tables_out import write_tables
 
 __all__ = ["TableSource", "as_table"]
 
@@ -60,8 +61,9 @@ class TableSource(Source):
         return filtered(self.table, keep).cast(self.table.schema)
 
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
-        """Not for a table in memory: ``kept_table`` gives its rows."""
-        raise NotImplementedError("a table in memory has no file to copy; use kept_table")
+        """Writes the kept rows as ``documents.parquet``."""
+        table = self.kept_table(keep)
+        return write_tables(folder / "documents.parquet", [table], table.schema)
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         selection = select(columns, self.table.column_names)
