@@ -6,8 +6,8 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.t
 
 .PHONY: demo test check bench clean
 
-demo: $(VENV)/installed ## Build, install, and compare two texts
-	$(BIN)/minwise compare examples/harbour_morning.txt examples/harbour_evening.txt
+demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
+	$(BIN)/python examples/demo.py
 
 test: $(VENV)/ready ## Every test, Python and Rust
 	cargo test --release --quiet --workspace --exclude minwise-kernel-py

@@ -26,6 +26,7 @@ from minwise.stages.verify import RowCounts, containment, hamming, jaccard, jacc
 
 if _TYPE_CHECKING:
     from minwise.dry_run import RunEstimate
+    from minwise.formats.gather import Files
     from minwise.pipeline import clusters, dedup, dedup_stream, estimate_run, pairs
     from minwise.results import DedupResult
 
@@ -41,6 +42,7 @@ __all__ = [
     "Estimate",
     "Estimates",
     "FastSketch",
+    "Files",
     "FormatError",
     "InputError",
     "MinHash",
@@ -78,6 +80,7 @@ __all__ = [
 # What needs all file formats and the engine comes when it is first asked for: `import minwise` stays quick.
 _LATER = {
     "DedupResult": "results",
+    "Files": "formats.gather",
     "RunEstimate": "dry_run",
     "clusters": "pipeline",
     "dedup": "pipeline",

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
-from minwise.engines.documents import Corpus, text_lengths
+from minwise.engines.documents import Corpus
+from minwise.engines.first_pass import text_lengths
 from minwise.formats.source import Batch, Source
 from minwise.plan import Plan
 from minwise.settings import FindSettings, Limits

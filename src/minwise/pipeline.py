@@ -22,12 +22,12 @@ from minwise.engines.local import Found, find
 from minwise.engines.publish import check_output, is_published
 from minwise.engines.work import Work, open_work, temporary_work
 from minwise.errors import ConfigError
-from minwise.formats.gather import gather
+from minwise.formats.gather import Files, gather
 from minwise.formats.source import Columns, Source
 from minwise.formats.tables_out import check_table_name, write_tables
 from minwise.plan import plan as make_plan
 from minwise.progress import Progress, Silence
-from minwise.results import Clustering, DedupResult, cluster_schema, pair_report, pair_schema, pair_tables
+from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
 from minwise.settings import FindSettings, Limits
 from minwise.stages.shingle import Shingler
 
@@ -127,7 +127,7 @@ class Options:
         """Everything there is to read, in document order."""
         check_choice("on_error", self.on_error, ("fail", "quarantine", "skip"))
         columns = self.columns()
-        if self.work is not None and source in ("-", ["-"]):
+        if self.work is not None and (source == "-" or (isinstance(source, Files) and "-" in source)):
             raise ConfigError("work must be left out with - as input: standard input can not be read again")
         sources, root = gather(source, columns, self.shingle, self.format)
         against: list[Source] = []
@@ -213,7 +213,7 @@ def clusters(
         if output is None:
             return pa.concat_tables(Clustering(found).tables())
         clustering = Clustering(found)
-        write_tables(output, clustering.tables(), cluster_schema(found))
+        write_tables(output, clustering.tables(), clustering.schema)
         return {**pair_report(found), "clusters": clustering.of_two_or_more}
 
 

@@ -12,6 +12,9 @@ class Stage(Protocol):
     def advance(self, amount: int) -> None:
         """So much more is done."""
 
+    def reach(self, amount: int) -> None:
+        """So much is done by now."""
+
 
 class Progress(Protocol):
     """Whoever watches."""
@@ -28,4 +31,7 @@ class Silence:
         return nullcontext(self)
 
     def advance(self, amount: int) -> None:
+        """Nobody hears of it."""
+
+    def reach(self, amount: int) -> None:
         """Nobody hears of it."""

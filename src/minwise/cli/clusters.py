@@ -34,4 +34,4 @@ def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noq
     """
     progress = watch(quiet=given["quiet"] or given["as_json"])
     with show_found("clusters", output, quiet=given["quiet"], as_json=given["as_json"]) as show:
-        show(mw.clusters(list(inputs), output, progress=progress, **settings_of(given)))
+        show(mw.clusters(mw.Files(inputs), output, progress=progress, **settings_of(given)))

@@ -50,17 +50,17 @@ def dedup(
     Kept rows go to OUT/kept in the format they came in; OUT/removed.parquet names for every removed row the kept one
     it is a near-duplicate of, and their similarity.
     """
-    settings = {**settings_of(given), "against": list(against) or None}
+    settings = {**settings_of(given), "against": mw.Files(against) or None}
     if output == "-":
         _stream(inputs, settings, quiet=given["quiet"], as_json=given["as_json"])
         return
     if dry_run:
-        estimate = mw.estimate_run(list(inputs), **settings)
+        estimate = mw.estimate_run(mw.Files(inputs), **settings)
         click.echo(json.dumps(estimate.to_dict(), indent=2) if given["as_json"] else str(estimate))
         return
     started = time.monotonic()
     progress = watch(quiet=given["quiet"] or given["as_json"])
-    result = mw.dedup(list(inputs), output, overwrite=overwrite, progress=progress, **settings)
+    result = mw.dedup(mw.Files(inputs), output, overwrite=overwrite, progress=progress, **settings)
     seconds = time.monotonic() - started
     if given["as_json"]:
         run = {"output": output, "seconds": round(seconds, 3), "already_published": result.published}

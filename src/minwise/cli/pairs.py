@@ -39,4 +39,4 @@ def pairs(inputs: tuple[str, ...], output: str, sources: bool, rows: str | None,
     settings = {**settings_of(given), "rows": number}
     progress = watch(quiet=given["quiet"] or given["as_json"])
     with show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"]) as show:
-        show(mw.pairs(list(inputs), output, sources=sources, progress=progress, **settings))
+        show(mw.pairs(mw.Files(inputs), output, sources=sources, progress=progress, **settings))

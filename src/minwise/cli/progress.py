@@ -38,8 +38,12 @@ class _Stage:
         self._bars, self._task = bars, task
 
     def advance(self, amount: int) -> None:
-        """Moves the bar."""
+        """Moves the bar on."""
         self._bars.advance(self._task, amount)
+
+    def reach(self, amount: int) -> None:
+        """Moves the bar to a place."""
+        self._bars.update(self._task, completed=amount)
 
 
 class Bars:

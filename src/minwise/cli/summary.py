@@ -40,10 +40,11 @@ def _print_dedup(console: Console, result: mw.DedupResult, output: str, seconds:
     facts.add_row("kept", f"[bold green]{counts['kept']:,}[/] ({_share(counts['kept'], counts['read'])})")
     near = counts["removed"] - counts["removed_identical"]
     removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
-    facts.add_row("removed", f"{removed}, each with its witness in removed.parquet")
+    facts.add_row("removed", f"{removed}, each with its witness in removed.parquet" if counts["removed"] else "0")
     if counts["quarantined"] or report["unreadable"]:
         broken = f"{counts['quarantined']:,} rows and {len(report['unreadable']):,} files could not be read"
-        facts.add_row("quarantined", f"[yellow]{broken}[/]; quarantine.jsonl says why")
+        where = "quarantine.jsonl says why" if report["on_error"] == "quarantine" else "they were skipped"
+        facts.add_row("quarantined", f"[yellow]{broken}[/]; {where}")
     if counts["empty"]:
         facts.add_row("empty", f"{counts['empty']:,} without a single token; kept")
     plan = report["plan"]

@@ -1,35 +1,25 @@
-"""Documents: the first pass. Sources in; the band keys, content hashes, ids and faults of their documents out."""
+"""Documents: what the first pass left, by number: where documents stand, what they are called, what became of them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.engines.work import Work
-from minwise.errors import ConfigError, InputError
+from minwise.errors import ConfigError
 from minwise.formats.array_file import ArrayFile
-from minwise.formats.source import Batch, Columns, Fault, Source
-from minwise.prefetch import prefetch
-from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
-from minwise.stages.band import EMPTY, FAULTY, FILLED, Bander, KeyBlock, distinct
+from minwise.formats.source import Columns, Source
+from minwise.stages.band import EMPTY, FAULTY, FILLED, distinct
 from minwise.stages.keep import KeepOrder
 from minwise.stages.read import text_chunk
 
-__all__ = ["Corpus", "Documents", "read_documents", "text_lengths"]
-
-# Documents, and bytes of text, after which a piece of the first pass is finished and need not be done again.
-PART_DOCUMENTS = 1 << 18
-PART_BYTES = 1 << 30
-# Documents are numbered in 32 bits, and the last number stands for nobody.
-MAX_DOCUMENTS = 2**32 - 2
+__all__ = ["Corpus", "Documents", "joined_ids", "joined_ranks", "same_type"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,229 +48,6 @@ class Corpus:
         """The number of rows, if all sources can tell."""
         rows = [source.known_rows() for source in self.sources]
         return None if None in rows else sum(filter(None, rows))
-
-
-@dataclass(slots=True)
-class _Part:
-    """A piece of the first pass as it grows."""
-
-    block: KeyBlock
-    first: int
-    text_bytes: int = 0
-    lengths: list[NDArray[np.uint64]] = field(default_factory=list)
-    spans: list[list[int]] = field(default_factory=list)
-    ids: list[pa.Array | None] = field(default_factory=list)
-    ranks: list[pa.Array | None] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-
-    @property
-    def full(self) -> bool:
-        return self.block.room == 0 or self.text_bytes >= PART_BYTES
-
-
-def read_documents(
-    corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, progress: Progress
-) -> "Documents":
-    """Reads every source once and leaves its documents, as numbers, in the work directory; goes on where it stopped."""
-    if not work.has("documents"):
-        _FirstPass(corpus, settings, limits, work).run(progress)
-    return Documents(corpus, work)
-
-
-class _FirstPass:
-    def __init__(self, corpus: Corpus, settings: FindSettings, limits: Limits, work: Work) -> None:
-        self.corpus, self.settings, self.limits, self.work = corpus, settings, limits, work
-        per_document = 8 * settings.plan.bands + 64 + (2 * settings.plan.slots if settings.verify == "signature" else 0)
-        self.capacity = int(np.clip(limits.memory // 16 // per_document, 1024, PART_DOCUMENTS))
-        self.bander = Bander(settings)
-        self.rows = [0] * len(corpus.sources)
-        self.number = 0
-        self.part = _Part(KeyBlock.of(settings, self.capacity), 0)
-
-    def run(self, progress: Progress) -> None:
-        source, row = self._resume()
-        known = self.corpus.known_rows()
-        with progress.stage("read and sketch", known, "documents", done=sum(self.rows)) as stage:
-            for number, batch in prefetch(self._batches(source, row)):
-                stage.advance(len(batch))
-                self._take(number, batch)
-        self._finish_part()
-        self._refuse_nothing_readable()
-        self.work.note("documents", {"rows": self.rows, "parts": self.number})
-
-    def _resume(self) -> tuple[int, int]:
-        """Source and row after those of the finished pieces."""
-        position = (0, 0)
-        for name in self.work.names("part-"):
-            header = self.work.open(name).header
-            for source, row, rows in header["spans"]:
-                self.rows[source] = row + rows
-                position = (source, row + rows)
-            self.number += 1
-        for name in [*self.work.names("columns-"), *self.work.names("faults-")]:
-            if int(name.rpartition("-")[2]) >= self.number:  # of a piece that was not finished
-                self.work.forget(name)
-        self.part.first = sum(self.rows)
-        return position
-
-    def _batches(self, source: int, row: int) -> Iterator[tuple[int, Batch]]:
-        for number in range(source, len(self.corpus.sources)):
-            skip = row if number == source else 0
-            batches = self.corpus.sources[number].batches(self.corpus.columns, batch_bytes=self.limits.batch_bytes)
-            for batch in batches:
-                if batch.first + len(batch) > skip or len(batch) == 0:
-                    yield number, _without_first(batch, max(0, skip - batch.first))
-
-    def _take(self, source: int, batch: Batch) -> None:
-        """Adds a batch to the growing piece, cut where the piece is full."""
-        while True:
-            rows = min(len(batch), self.part.block.room)
-            self._add(source, _first(batch, rows))
-            if self.part.full:
-                self._finish_part()
-            if rows == len(batch):
-                return
-            batch = _without_first(batch, rows)
-
-    def _add(self, source: int, batch: Batch) -> None:
-        part = self.part
-        found = self.bander.band(batch.texts, part.block, self.limits.threads)
-        places = np.array([batch.first + place for place, _ in found], dtype=np.int64)
-        names, rows = self.corpus.sources[source].locate(places)
-        faults = [Fault(name, row, why) for name, row, (_, why) in zip(names, rows.tolist(), found, strict=True)]
-        self._note_faults([*batch.faults, *faults])
-        lengths = text_lengths(batch.texts)
-        part.lengths.append(lengths)
-        part.text_bytes += int(lengths.sum())
-        part.spans.append([source, batch.first, len(batch)])
-        part.ids.append(self._ids(source, batch))
-        part.ranks.append(batch.rank)
-        self.rows[source] = max(self.rows[source], batch.first + len(batch))
-        if sum(self.rows) > MAX_DOCUMENTS:
-            raise InputError(f"a run takes at most {MAX_DOCUMENTS} documents, got more; use the spark engine")
-
-    def _ids(self, source: int, batch: Batch) -> pa.Array | None:
-        """The ids of a batch; a document without one gets the id that its source makes up."""
-        ids = batch.ids
-        if ids is None or not ids.null_count:
-            return ids
-        lacking = pc.and_(pc.is_null(ids), pc.is_valid(batch.texts))
-        if not pc.any(lacking).as_py():
-            return ids
-        rows = np.arange(batch.first, batch.first + len(batch), dtype=np.int64)
-        return pc.coalesce(*_same_type([ids, self.corpus.sources[source].default_ids(rows)]))
-
-    def _note_faults(self, faults: list[Fault]) -> None:
-        if faults and self.corpus.on_error == "fail":
-            first = min(faults, key=lambda fault: (fault.row is None, fault.row or 0))
-            place = first.source if first.row is None else f"{first.source}: row {first.row}"
-            raise InputError(f"{place}: {first.reason}; --on-error quarantine goes on without it")
-        self.part.faults.extend(faults)
-
-    def _finish_part(self) -> None:
-        """Writes the piece, the file that says it is finished last."""
-        part, name = self.part, f"{self.number:06}"
-        if part.spans:
-            columns = _columns(part, self.corpus)
-            if columns:
-                self.work.write_table(f"columns-{name}", pa.table(columns))
-            if part.faults:
-                self.work.write_table(f"faults-{name}", _fault_table(part.faults))
-            lengths = np.concatenate(part.lengths) if part.lengths else np.empty(0, dtype=np.uint64)
-            arrays = {**part.block.arrays(), "lengths": lengths}
-            self.work.write(f"part-{name}", arrays, first=part.first, spans=_joined_spans(part.spans))
-            self.number += 1
-        part.block.used = 0
-        self.part = _Part(part.block, sum(self.rows))
-
-    def _refuse_nothing_readable(self) -> None:
-        """A run that could read no row at all has the wrong column or the wrong files."""
-        if sum(self.rows):
-            return
-        for name in self.work.names("faults-"):
-            fault = self.work.read_table(name).slice(0, 1).to_pylist()[0]
-            raise InputError(f"{fault['source']}: {fault['reason']}")
-
-
-def _first(batch: Batch, rows: int) -> Batch:
-    if rows == len(batch):
-        return batch
-    faults = tuple(fault for fault in batch.faults if fault.row is not None and fault.row < batch.first + rows)
-    ids, rank = (None if column is None else column.slice(0, rows) for column in (batch.ids, batch.rank))
-    return Batch(batch.first, batch.texts.slice(0, rows), ids, rank, faults)
-
-
-def _without_first(batch: Batch, rows: int) -> Batch:
-    if rows == 0:
-        return batch
-    faults = tuple(fault for fault in batch.faults if fault.row is None or fault.row >= batch.first + rows)
-    ids, rank = (None if column is None else column.slice(rows) for column in (batch.ids, batch.rank))
-    return Batch(batch.first + rows, batch.texts.slice(rows), ids, rank, faults)
-
-
-def text_lengths(texts: pa.Array) -> NDArray[np.uint64]:
-    """Bytes of each text; elements of each set."""
-    if pa.types.is_large_list(texts.type):
-        sizes: NDArray[np.int64] = np.diff(texts.offsets.to_numpy())
-        return sizes.astype(np.uint64)
-    lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
-    return lengths.astype(np.uint64)
-
-
-def _joined_spans(spans: list[list[int]]) -> list[list[int]]:
-    """Spans of one source that follow each other as one."""
-    joined: list[list[int]] = []
-    for source, row, rows in spans:
-        if joined and joined[-1][0] == source and joined[-1][1] + joined[-1][2] == row:
-            joined[-1][2] += rows
-        else:
-            joined.append([source, row, rows])
-    return joined
-
-
-def _columns(part: _Part, corpus: Corpus) -> dict[str, pa.Array]:
-    """Ids and ranks of a piece, if it has any."""
-    columns: dict[str, pa.Array] = {}
-    if any(ids is not None for ids in part.ids):
-        columns["id"] = _one_type([_ids_of(part, corpus, place) for place in range(len(part.ids))])
-    if any(ranks is not None for ranks in part.ranks):
-        rows = [rows for _, _, rows in part.spans]
-        ranks = [pa.nulls(count) if rank is None else rank for count, rank in zip(rows, part.ranks, strict=True)]
-        columns["rank"] = _joined_ranks(ranks, corpus.columns.rank)
-    return columns
-
-
-def _ids_of(part: _Part, corpus: Corpus, place: int) -> pa.Array:
-    """The ids of a span; those that the source makes up where it has none."""
-    source, row, rows = part.spans[place]
-    ids = part.ids[place]
-    return corpus.sources[source].default_ids(np.arange(row, row + rows, dtype=np.int64)) if ids is None else ids
-
-
-def _same_type(columns: list[pa.Array]) -> list[pa.Array]:
-    if len({column.type for column in columns}) == 1:
-        return columns
-    return [column.cast(pa.large_string()) for column in columns]
-
-
-def _one_type(columns: list[pa.Array]) -> pa.Array:
-    return pa.concat_arrays(_same_type(columns))
-
-
-def _joined_ranks(ranks: list[pa.Array], name: str | None) -> pa.Array:
-    types = {column.type for column in ranks if column.type != pa.null()}
-    target = types.pop() if len(types) == 1 else pa.float64()
-    try:
-        return pa.concat_arrays([column.cast(target) for column in ranks])
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        shown = ", ".join(sorted({str(column.type) for column in ranks}))
-        raise ConfigError(f"keep column {name} must have one type in all files, got {shown}") from None
-
-
-def _fault_table(faults: list[Fault]) -> pa.Table:
-    schema = pa.schema([("source", pa.large_string()), ("row", pa.int64()), ("reason", pa.large_string())])
-    rows = [{"source": fault.source, "row": fault.row, "reason": fault.reason} for fault in faults]
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 class Documents:
@@ -349,20 +116,27 @@ class Documents:
             found.append(table.column("rank").combine_chunks() if has_ranks else pa.nulls(part.length("states")))
         if all(column.null_count == len(column) for column in found) and len(self):
             raise ConfigError(f"keep column {name!r} is in no file, or has no values")
-        return _joined_ranks([piece for column in found for piece in _arrays(column)], name)
+        return joined_ranks([piece for column in found for piece in _arrays(column)], name)
 
     def locate(self, documents: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
         """Source name and row of each document."""
-        numbers = np.searchsorted(self.starts, documents, side="right") - 1
         names: list[str] = [""] * len(documents)
         rows = np.empty(len(documents), dtype=np.int64)
-        for source in np.unique(numbers).tolist():
-            places = np.flatnonzero(numbers == source)
+        for source, places in self._by_source(documents):
             within = documents[places].astype(np.int64) - self.starts[source]
             found, rows[places] = self.corpus.sources[source].locate(within)
             for place, name in zip(places.tolist(), found, strict=True):
                 names[place] = name
         return names, rows
+
+    def _by_source(self, documents: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """The places of documents, source by source."""
+        numbers = np.searchsorted(self.starts, documents, side="right") - 1
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+        for places in np.split(order, cuts):
+            if len(places):
+                yield int(numbers[places[0]]), places
 
     @cached_property
     def _columns(self) -> dict[int, pa.Table]:
@@ -408,12 +182,34 @@ class Documents:
         if table is not None and "id" in table.column_names:
             places = pa.array(documents - self._firsts[part])
             return pa.concat_arrays(_arrays(table.column("id").take(places)))
-        numbers = np.searchsorted(self.starts, documents, side="right") - 1
-        pieces = [
-            self.corpus.sources[source].default_ids(documents[numbers == source] - self.starts[source])
-            for source in np.unique(numbers).tolist()
+        pieces = [  # the documents ascend, and so their sources do
+            self.corpus.sources[source].default_ids(documents[places] - self.starts[source])
+            for source, places in self._by_source(documents)
         ]
-        return _one_type(pieces)
+        return joined_ids(pieces)
+
+
+def same_type(columns: list[pa.Array]) -> list[pa.Array]:
+    """The columns as they are if their types are equal, as strings otherwise."""
+    if len({column.type for column in columns}) == 1:
+        return columns
+    return [column.cast(pa.large_string()) for column in columns]
+
+
+def joined_ids(columns: list[pa.Array]) -> pa.Array:
+    """Columns of ids as one."""
+    return pa.concat_arrays(same_type(columns))
+
+
+def joined_ranks(ranks: list[pa.Array], name: str | None) -> pa.Array:
+    """Columns of ranks as one; numbers of different types become floats."""
+    types = {column.type for column in ranks if column.type != pa.null()}
+    target = types.pop() if len(types) == 1 else pa.float64()
+    try:
+        return pa.concat_arrays([column.cast(target) for column in ranks])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        shown = ", ".join(sorted({str(column.type) for column in ranks}))
+        raise ConfigError(f"keep column {name} must have one type in all files, got {shown}") from None
 
 
 def _id_hashes(ids: pa.Array) -> NDArray[np.uint64]:

@@ -51,6 +51,8 @@ class LineStream:
                 self._decide(output)
         self._decide(output)
         output.flush()
+        if self._counts["read"] and self._counts["read"] == self._counts["quarantined"]:
+            raise InputError(f"no document can be read: {self._counts['read']} lines, and none of them was usable")
         return {**self._counts, "capped": self._kept.capped}
 
     def _chunks(self, source: BinaryIO, output: BinaryIO) -> Iterator[bytes]:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel, estimate
-from minwise.engines.documents import Corpus, Documents, read_documents
+from minwise.engines.documents import Corpus, Documents
+from minwise.engines.first_pass import read_documents
 from minwise.engines.work import Work
 from minwise.errors import InputError
 from minwise.formats.array_file import Arrays
@@ -29,8 +30,10 @@ from minwise.stages.shingle import Shingler
 
 __all__ = ["Found", "find"]
 
-# Candidate pairs that are verified together and, with their result, need not be verified again.
+# Candidate pairs that are verified together and, with their result, need not be verified again: at most, and fewer in
+# little memory, of which each takes about 60 bytes.
 CHUNK_PAIRS = 1 << 22
+PAIR_BYTES = 60
 # Elements of sets that are gathered before they are written.
 SPILL_ELEMENTS = 1 << 23
 # Bytes that a document costs while a band is sorted: key and number, the sieve, and what passes it twice.
@@ -88,7 +91,9 @@ class _SpilledSets:
 
 def find(corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, progress: Progress) -> Found:
     """Finds every pair of near-duplicates, as far as the plan goes."""
-    documents = read_documents(corpus, settings, limits, work, progress)
+    read_documents(corpus, settings, limits, work, progress)
+    documents = Documents(corpus, work)
+    pa.default_memory_pool().release_unused()
     order = documents.keep_order(settings.keep)
     search = _Search(documents, settings, limits, work, progress, order)
     copies = search.collapse_copies()
@@ -175,10 +180,6 @@ class _Search:
     def _runs(self) -> list[NDArray[np.uint64]]:
         return [self.work.open(name).map("pairs") for name in self.work.names("candidates-")]
 
-    def _candidates(self, after: int | None = None) -> Iterator[NDArray[np.uint64]]:
-        """All candidate pairs, ascending and distinct, in pieces."""
-        return merge_runs(self._runs(), max(CHUNK_PAIRS, self.limits.memory // 64), after)
-
     @cached_property
     def wanted(self) -> NDArray[np.bool_]:
         """Which documents are in a candidate pair."""
@@ -201,6 +202,7 @@ class _Search:
                 spill.add(texts)
                 stage.advance(len(texts))
         spill.flush()
+        pa.default_memory_pool().release_unused()
         if spill.written + done != len(documents):
             now = spill.written + done
             raise InputError(
@@ -226,17 +228,15 @@ class _Search:
         names = self.work.names("verified-")
         last = self.work.open(names[-1]).header if names else {}
         number, examined = len(names), int(last.get("examined", 0))
-        total = sum(len(run) for run in self._runs())
-        with self.progress.stage("verify", total, "candidates", done=examined) as stage:
-            for piece in self._candidates(last.get("after")):
-                for start in range(0, len(piece), self._chunk):
-                    pairs = piece[start : start + self._chunk]
-                    block = self._verify(pairs)
-                    examined += len(pairs)
-                    arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
-                    self.work.write(f"verified-{number:06}", arrays, after=int(pairs[-1]), examined=examined)
-                    number += 1
-                    stage.advance(len(pairs))
+        runs, after = self._runs(), last.get("after")
+        with self.progress.stage("verify", sum(map(len, runs)), "candidates") as stage:
+            for pairs in merge_runs(runs, self._chunk, after):
+                block = self._verify(pairs)
+                examined += len(pairs)
+                arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
+                self.work.write(f"verified-{number:06}", arrays, after=int(pairs[-1]), examined=examined)
+                number += 1
+                stage.reach(sum(int(np.searchsorted(run, pairs[-1], side="right")) for run in runs))
         counts = [self.work.open(name).header["counts"] for name in self.work.names("candidates-")]
         caps = [sum(column) for column in zip(*counts, strict=True)][:3] if counts else [0, 0, 0]
         largest = max((count[3] for count in counts), default=0)
@@ -245,7 +245,9 @@ class _Search:
 
     @property
     def _chunk(self) -> int:
-        return CHUNK_PAIRS if self.settings.verify == "exact" else CHUNK_PAIRS // 16
+        """Candidates that are looked at together, those that several bands propose counted as often."""
+        most = min(CHUNK_PAIRS, self.limits.memory // 8 // PAIR_BYTES)
+        return most if self.settings.verify == "exact" else most // 16
 
     def counts(self) -> tuple[BucketCounts, int]:
         """What the caps met, and how many candidate pairs there were."""

@@ -80,7 +80,12 @@ class Work:
 @contextmanager
 def temporary_work(beside: Path | None) -> Iterator[Work]:
     """A directory that is gone afterwards: beside the output, where there is room for it, or where the system says."""
-    folder = Path(tempfile.mkdtemp(prefix=".minwise-", dir=beside))
+    try:
+        if beside is not None:
+            beside.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".minwise-", dir=beside))
+    except OSError as error:  # the user knows the place, not our name in it
+        raise OSError(error.errno, error.strerror, str(beside)) from None
     try:
         yield Work(folder, durable=False)
     finally:

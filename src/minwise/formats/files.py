@@ -165,9 +165,10 @@ def url_filesystem(url: str) -> tuple[Any, str]:
         import fsspec  # type: ignore[import-untyped]
 
         filesystem, path = fsspec.core.url_to_fs(url)
-    except ImportError:
+    except ImportError as error:
         package = " ".join(dict.fromkeys(["fsspec", DRIVERS.get(scheme, "fsspec")]))
-        raise ConfigError(f"{url}: reading {scheme}:// takes another package: pip install {package}") from None
+        why = " ".join(str(error).split())
+        raise ConfigError(f"{url}: {scheme}:// takes another package ({why}): pip install {package}") from None
     except ValueError as error:
         raise ConfigError(f"{url}: {scheme}:// can not be read: {error}") from None
     return filesystem, path

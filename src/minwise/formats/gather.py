@@ -17,14 +17,23 @@ from minwise.formats.standard_input import StandardInput
 from minwise.formats.table import TableSource, as_table
 from minwise.stages.shingle import Shingler, ShingleSets
 
-__all__ = ["gather"]
+__all__ = ["Files", "gather"]
+
+
+class Files(tuple[str, ...]):
+    """Paths, patterns and URLs that are certainly not documents: ``mw.dedup(mw.Files(["crawl/", "more/*.jsonl"]))``.
+
+    A list of strings is taken for documents unless each of them names a file; this says what is meant.
+    """
+
+    __slots__ = ()
 
 
 def gather(source: Any, columns: Columns, shingle: str | Shingler, format: str | None) -> tuple[list[Source], str]:  # noqa: A002, ANN401
     """The sources, and the common parent of their files.
 
-    A string or path names files; so does a list of paths, or of strings that all name files. Any other list of strings
-    is a list of documents.
+    A string or path names files; so does ``Files``, a list of paths, or of strings that all name files. Any other list
+    of strings is a list of documents.
     """
     paths = _paths(source)
     if paths is not None and "-" in paths:
@@ -41,6 +50,8 @@ def gather(source: Any, columns: Columns, shingle: str | Shingler, format: str |
 
 
 def _paths(source: Any) -> list[str] | None:  # noqa: ANN401 - anything
+    if isinstance(source, Files):
+        return list(source)
     if isinstance(source, (str, PathLike)):
         return [fspath(source)]
     if not isinstance(source, (list, tuple)) or not source:

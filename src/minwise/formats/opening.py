@@ -151,11 +151,22 @@ def _is_hidden(relative: str) -> bool:
 
 
 def _in_directory(directory: str, paths: list[str], forced: str | None) -> list[_Found]:
-    """The files of a directory: tables if all of them are, else a document each."""
+    """The files of a directory: tables if all of them are, a document each if most are not.
+
+    A few tables of text among many other files, as in a tree of sources, are documents like the others. What can not be
+    that, such as Parquet files beside a README, is for the user to sort out.
+    """
     if not paths:
         raise InputError(f"{directory}: the directory must hold a file whose name starts with neither . nor _")
     formats = [forced or _format(path) for path in paths]
-    if not forced and "text" in formats:
+    tables = [format_ for format_ in formats if format_ != "text"]
+    if not forced and len(tables) < len(paths):
+        if 2 * len(tables) > len(paths) or {"parquet", "arrow"} & set(tables):
+            other = paths[formats.index("text")]
+            raise InputError(
+                f"{directory}: {len(tables)} of its {len(paths)} files are tables, {other} is not; "
+                "name the tables by a pattern, or say format text for a document per file"
+            )
         formats = ["text"] * len(paths)
     prefix = "" if directory == "." else directory
     return [_Found(path, format_, prefix) for path, format_ in zip(paths, formats, strict=True)]

@@ -14,12 +14,15 @@ class KeepOrder:
     Attributes:
         number_of: The number of each document.
         document_at: The document of each number.
+        is_document_order: Whether a document's number is its own.
     """
 
-    def __init__(self, document_at: NDArray[np.uint32]) -> None:
-        self.document_at = document_at
-        self.number_of = np.empty_like(document_at)
-        self.number_of[document_at] = np.arange(len(document_at), dtype=np.uint32)
+    def __init__(self, document_at: NDArray[np.uint32], *, is_document_order: bool = False) -> None:
+        self.is_document_order = is_document_order
+        self.document_at = self.number_of = document_at
+        if not is_document_order:
+            self.number_of = np.empty_like(document_at)
+            self.number_of[document_at] = np.arange(len(document_at), dtype=np.uint32)
 
     @classmethod
     def of(
@@ -40,8 +43,10 @@ class KeepOrder:
             lengths: Bytes of each text, for ``longest`` and ``shortest``.
             ranks: The column's values, for ``max`` and ``min``; documents without one come last.
         """
-        free = np.arange(protected, documents, dtype=np.uint32)
         name = policy.partition(":")[0]
+        if name == "first":
+            return cls(np.arange(documents, dtype=np.uint32), is_document_order=True)
+        free = np.arange(protected, documents, dtype=np.uint32)
         if name == "last":
             free = free[::-1]
         elif name in ("longest", "shortest") and lengths is not None:
@@ -58,5 +63,5 @@ def _sorted_places(ranks: pa.Array, *, descending: bool) -> NDArray[np.int64]:
         ranks = pc.if_else(pc.is_nan(ranks), None, ranks)
     table = pa.table({"rank": ranks, "place": np.arange(len(ranks))})
     keys = [("rank", "descending" if descending else "ascending"), ("place", "ascending")]
-    places: NDArray[np.int64] = pc.sort_indices(table, sort_keys=keys, null_placement="at_end").to_numpy()
+    places: NDArray[np.int64] = pc.sort_indices(table, sort_keys=keys).to_numpy()
     return places

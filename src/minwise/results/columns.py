@@ -1,0 +1,34 @@
+"""Columns: numbers of documents in, the columns that tell a user which they are out."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise.engines.local import Found
+from minwise.formats.tables_out import TABLE_ROWS
+
+__all__ = ["identity", "similarity_column", "similarity_name", "slices"]
+
+
+def similarity_name(found: Found) -> str:
+    """What the column of similarities is called: estimates are not passed off as similarities."""
+    return "similarity" if found.settings.verify == "exact" else "similarity_estimate"
+
+
+def slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """The numbers, as many at a time as a table has rows; one empty slice if there are none."""
+    return (numbers[start : start + TABLE_ROWS] for start in range(0, max(1, len(numbers)), TABLE_ROWS))
+
+
+def identity(found: Found, numbers: NDArray[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Id, source and row of documents."""
+    names, rows = found.documents.locate(numbers)
+    return found.documents.ids(numbers), pa.array(names, type=pa.string(), from_pandas=False), pa.array(rows)
+
+
+def similarity_column(values: NDArray[np.float64]) -> pa.Array:
+    """Similarities, null where they are unknown."""
+    return pa.array(values, mask=np.isnan(values))

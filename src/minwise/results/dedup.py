@@ -1,0 +1,266 @@
+"""Dedup: verified pairs in; who is kept, who is removed and for whom out, as tables and as files."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from weakref import finalize
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise.config import show
+from minwise.engines.local import Found
+from minwise.engines.publish import check_output, publish
+from minwise.errors import ConfigError, MinwiseError
+from minwise.formats.sets import SetsSource
+from minwise.formats.table import TableSource
+from minwise.formats.tables_out import write_tables
+from minwise.progress import Progress, Silence
+from minwise.results.columns import identity, similarity_column, similarity_name, slices
+from minwise.results.report import DedupReport
+from minwise.stages.band import FAULTY, NOBODY
+from minwise.stages.cluster import Grouping, PairBlock, group_by_components, group_by_star
+
+__all__ = ["DedupResult"]
+
+
+class DedupResult:
+    """What deduplication found: who is kept, who is removed, and why.
+
+    Attributes:
+        threshold: The similarity from which on two documents are near-duplicates.
+        report: What happened, in numbers; ready for JSON.
+        published: Whether an earlier run on the same work directory had written the output already.
+    """
+
+    def __init__(
+        self,
+        found: Found,
+        *,
+        threshold: float | None = None,
+        progress: Progress | None = None,
+        published: bool = False,
+        owner: "DedupResult | None" = None,
+    ) -> None:
+        self._found = found
+        self._progress = progress or Silence()
+        self._owner = owner
+        self.published = published
+        self.threshold = found.settings.plan.threshold if threshold is None else threshold
+        self._threshold = threshold
+
+    def rethreshold(self, threshold: float) -> "DedupResult":
+        """The result of a higher threshold, from the pairs that are known already; nothing is read again.
+
+        The pairs were found with the plan of the lower threshold, so a run with the higher one may miss some of them.
+        """
+        if self._found.settings.verify == "none":
+            raise ConfigError(
+                "verify must be exact or signature for another threshold, got none: similarities are unknown"
+            )
+        lowest = self._found.settings.plan.threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not lowest <= threshold <= 1:
+            raise ConfigError(
+                f"threshold must be from {lowest}, that of the run, to 1, got {show(threshold)}; run again"
+            )
+        return DedupResult(self._found, threshold=float(threshold), progress=self._progress, owner=self)
+
+    def owns(self, work: ExitStack) -> None:
+        """Takes over temporary files: they go when the result does."""
+        finalize(self, work.close)
+
+    @cached_property
+    def _grouping(self) -> Grouping:
+        """Who is removed for whom, by document number."""
+        found, order = self._found, self._found.order
+        documents, protected = len(found.documents), found.documents.protected
+        if found.settings.group == "star":
+            grouping = group_by_star(self._blocks, found.copies, documents, protected)
+        else:
+            grouping = _grouping_of_components(found, self._blocks)
+        if order.is_document_order:
+            return grouping
+        witness = grouping.witness[order.number_of]
+        known = witness != NOBODY
+        witness[known] = order.document_at[witness[known]]
+        return Grouping(grouping.removed[order.number_of], witness, grouping.similarity[order.number_of])
+
+    def _blocks(self) -> Iterator[PairBlock]:
+        return self._found.blocks(self._threshold)
+
+    @cached_property
+    def keep(self) -> NDArray[np.bool_]:
+        """A flag per row of the input, in document order: False for what is removed or could not be read."""
+        keep: NDArray[np.bool_] = ~self._grouping.removed & (self._found.documents.states != FAULTY)
+        return keep[self._found.documents.protected :]
+
+    @cached_property
+    def removed(self) -> pa.Table:
+        """Every removed document with the kept one it is a near-duplicate of, and their similarity."""
+        return pa.concat_tables(self._removed_tables())
+
+    @cached_property
+    def clusters(self) -> pa.Table:
+        """Every document with its cluster, named after the kept document, and the cluster's size."""
+        return pa.concat_tables(self._cluster_tables())
+
+    @cached_property
+    def kept(self) -> pa.Table:
+        """The kept documents: the rows of a table with all its columns; id, source, row and text of those in files.
+
+        This holds them in memory; :meth:`write` does not.
+        """
+        corpus = self._found.documents.corpus
+        last = corpus.sources[-1] if len(corpus.sources) > corpus.against else None
+        if isinstance(last, (TableSource, SetsSource)):
+            return last.kept_table(self.keep)
+        return pa.concat_tables(self._kept_tables(), promote_options="permissive")
+
+    def _kept_tables(self) -> Iterator[pa.Table]:
+        documents, corpus = self._found.documents, self._found.documents.corpus
+        for number in range(corpus.against, len(corpus.sources)):
+            start = documents.starts[number]
+            keep = self.keep[start - documents.protected : start - documents.protected + documents.rows[number]]
+            for batch in corpus.sources[number].batches(corpus.columns, wanted=keep):
+                rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
+                columns = identity(self._found, start + batch.first + rows)
+                texts = batch.texts.take(pa.array(rows)).cast(pa.large_string())
+                yield pa.table([*columns, texts], names=["id", "source", "row", "text"])
+
+    def _removed_tables(self) -> Iterator[pa.Table]:
+        grouping = self._grouping
+        for numbers in slices(np.flatnonzero(grouping.removed)):
+            witnesses = grouping.witness[numbers]
+            columns = dict(zip(("id", "source", "row"), identity(self._found, numbers), strict=True))
+            columns |= dict(zip(("kept_id", "kept_source", "kept_row"), identity(self._found, witnesses), strict=True))
+            columns[similarity_name(self._found)] = similarity_column(grouping.similarity[numbers])
+            yield pa.table(columns)
+
+    @cached_property
+    def _heads(self) -> NDArray[np.uint32]:
+        """The kept document of each document's cluster."""
+        heads = np.arange(len(self._found.documents), dtype=np.uint32)
+        np.copyto(heads, self._grouping.witness, where=self._grouping.removed)
+        return heads
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.uint32]:
+        """Documents in the cluster of each head, the head itself included."""
+        heads = self._heads[self._found.documents.states != FAULTY]
+        return np.bincount(heads, minlength=len(self._found.documents)).astype(np.uint32)
+
+    def _cluster_tables(self) -> Iterator[pa.Table]:
+        documents = self._found.documents
+        readable = np.flatnonzero(documents.states != FAULTY)
+        for numbers in slices(readable[readable >= documents.protected]):
+            ids, sources, rows = identity(self._found, numbers)
+            heads = self._heads[numbers]
+            size = pa.array(self._sizes[heads].astype(np.int64))
+            yield pa.table({"id": ids, "source": sources, "row": rows, "cluster": documents.ids(heads), "size": size})
+
+    @cached_property
+    def report(self) -> dict[str, Any]:
+        """What happened, in numbers. The same for the same documents and settings."""
+        return DedupReport(self).to_dict()
+
+    def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes kept rows, tables and report to a directory that appears whole or not at all.
+
+        Args:
+            output: A new or empty directory.
+            overwrite: Whether a directory that is not empty may be replaced.
+        """
+        folder = Path(output)
+        corpus = self._found.documents.corpus
+        check_output(folder, corpus.sources, overwrite=overwrite)
+        report = self.report
+        with publish(folder, self._found.work) as staging:
+            written = self._copy_kept(staging / "kept")
+            if written != report["counts"]["kept"]:
+                expected = report["counts"]["kept"]
+                raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
+            write_tables(staging / "removed.parquet", self._removed_tables(), _removed_schema(self._found))
+            write_tables(staging / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._found))
+            _write_quarantine(staging / "quarantine.jsonl", self._found)
+            (staging / "report.json").write_text(
+                json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+            )
+
+    def _copy_kept(self, folder: Path) -> int:
+        """Copies the kept rows of several sources at a time; returns how many were written."""
+        documents, corpus = self._found.documents, self._found.documents.corpus
+        numbers = range(corpus.against, len(corpus.sources))
+        folder.mkdir()
+
+        def copy(number: int) -> tuple[int, int]:
+            start = documents.starts[number] - documents.protected
+            keep = self.keep[start : start + documents.rows[number]]
+            return len(keep), corpus.sources[number].copy_kept(keep, folder, corpus.root)
+
+        written = 0
+        pool = ThreadPoolExecutor(self._found.limits.writers, thread_name_prefix="minwise-write")
+        try:
+            with self._progress.stage("write", len(self.keep), "documents") as stage:
+                for rows, kept in pool.map(copy, numbers):
+                    written += kept
+                    stage.advance(rows)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+        return written
+
+
+def _grouping_of_components(found: Found, blocks: Callable[[], Iterator[PairBlock]]) -> Grouping:
+    """One kept per connected component: the first in keep order."""
+    documents, protected = len(found.documents), found.documents.protected
+    first = group_by_components(blocks, found.copies, documents)
+    removed = first != np.arange(documents)
+    removed[:protected] = False
+    witness = np.where(removed, first, NOBODY).astype(np.uint32)
+    similarity = np.full(documents, np.nan)
+    gone = np.flatnonzero(removed)
+    similarity[gone] = _similarities_to_kept(found, witness[gone], gone.astype(np.uint32))
+    return Grouping(removed, witness, similarity)
+
+
+def _similarities_to_kept(found: Found, kept: NDArray[np.uint32], gone: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """How similar removed documents are to the kept one of their component, with which none may have compared them."""
+    leader = np.arange(len(found.documents), dtype=np.uint32)
+    followers, leaders = found.copies.followers()
+    leader[followers] = leaders
+    left, right = leader[kept], leader[gone]
+    similarity = np.ones(len(gone))
+    apart = left != right
+    if found.settings.verify != "exact":
+        similarity[apart] = np.nan
+    elif apart.any():
+        low, high = np.minimum(left, right)[apart], np.maximum(left, right)[apart]
+        similarity[apart] = found.similarities(low, high)
+    return similarity
+
+
+def _removed_schema(found: Found) -> pa.Schema:
+    kind = found.documents.id_type
+    one = [("id", kind), ("source", pa.string()), ("row", pa.int64())]
+    kept = [(f"kept_{name}", type_) for name, type_ in one]
+    return pa.schema([*one, *kept, (similarity_name(found), pa.float64())])
+
+
+def _cluster_schema(found: Found) -> pa.Schema:
+    kind = found.documents.id_type
+    return pa.schema(
+        [("id", kind), ("source", pa.string()), ("row", pa.int64()), ("cluster", kind), ("size", pa.int64())]
+    )
+
+
+def _write_quarantine(path: Path, found: Found) -> None:
+    if found.documents.corpus.on_error != "quarantine":
+        return
+    lines = [json.dumps(fault, ensure_ascii=False) + "\n" for fault in found.documents.faults()]
+    if lines:
+        path.write_text("".join(lines), encoding="utf-8")
