@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -59,18 +58,15 @@ def _print_dedup(console: Console, result: mw.DedupResult, output: str, seconds:
 
 def _show_clusters(console: Console, result: mw.DedupResult) -> None:
     """The largest clusters, each with one of its removed documents."""
-    removed = result.removed
-    if not len(removed):
+    largest = result.largest_clusters(SHOWN_CLUSTERS)
+    if not largest:
         return
-    groups = removed.group_by("kept_id", use_threads=False).aggregate([("id", "count"), ("id", "first")])
-    order = np.argsort(-groups.column("id_count").to_numpy(), kind="stable")[:SHOWN_CLUSTERS]
-    largest = groups.take(order)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("removed", justify="right")
     table.add_column("kept")
     table.add_column("for example")
-    for row in largest.to_pylist():
-        table.add_row(f"{row['id_count']:,}", escape(_short(row["kept_id"])), escape(_short(row["id_first"])))
+    for row in largest:
+        table.add_row(f"{row['removed']:,}", escape(_short(row["kept_id"])), escape(_short(row["id"])))
     console.print()
     console.print("[dim]largest clusters[/]")
     console.print(table)

@@ -15,7 +15,7 @@ from minwise.engines.work import Work
 from minwise.errors import ConfigError
 from minwise.formats.array_file import ArrayFile
 from minwise.formats.source import Columns, Source
-from minwise.stages.band import EMPTY, FAULTY, FILLED, distinct
+from minwise.stages.band import EMPTY, FAULTY, FILLED
 from minwise.stages.keep import KeepOrder
 from minwise.stages.read import text_chunk
 
@@ -175,7 +175,8 @@ class Documents:
             for piece in _arrays(table.column("id").slice(max(0, self.protected - int(self._firsts[part]))))
         ]
         every = np.concatenate([np.empty(0, dtype=np.uint64), *hashes])
-        return len(every) - len(distinct(every))
+        every.sort()
+        return int(np.count_nonzero(every[1:] == every[:-1]))
 
     def _part_ids(self, part: int, documents: NDArray[np.int64]) -> pa.Array:
         table = self._columns.get(part)

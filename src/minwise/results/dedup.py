@@ -1,7 +1,7 @@
 """Dedup: verified pairs in; who is kept, who is removed and for whom out, as tables and as files."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cached_property
@@ -23,9 +23,10 @@ from minwise.formats.table import TableSource
 from minwise.formats.tables_out import write_tables
 from minwise.progress import Progress, Silence
 from minwise.results.columns import identity, similarity_column, similarity_name, slices
+from minwise.results.removals import Removals, find_removals
 from minwise.results.report import DedupReport
-from minwise.stages.band import FAULTY, NOBODY
-from minwise.stages.cluster import Grouping, PairBlock, group_by_components, group_by_star
+from minwise.stages.band import FAULTY
+from minwise.stages.cluster import PairBlock
 
 __all__ = ["DedupResult"]
 
@@ -61,9 +62,7 @@ class DedupResult:
         The pairs were found with the plan of the lower threshold, so a run with the higher one may miss some of them.
         """
         if self._found.settings.verify == "none":
-            raise ConfigError(
-                "verify must be exact or signature for another threshold, got none: similarities are unknown"
-            )
+            raise ConfigError("verify must be exact or signature to know similarities, got none; run again")
         lowest = self._found.settings.plan.threshold
         if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not lowest <= threshold <= 1:
             raise ConfigError(
@@ -76,20 +75,8 @@ class DedupResult:
         finalize(self, work.close)
 
     @cached_property
-    def _grouping(self) -> Grouping:
-        """Who is removed for whom, by document number."""
-        found, order = self._found, self._found.order
-        documents, protected = len(found.documents), found.documents.protected
-        if found.settings.group == "star":
-            grouping = group_by_star(self._blocks, found.copies, documents, protected)
-        else:
-            grouping = _grouping_of_components(found, self._blocks)
-        if order.is_document_order:
-            return grouping
-        witness = grouping.witness[order.number_of]
-        known = witness != NOBODY
-        witness[known] = order.document_at[witness[known]]
-        return Grouping(grouping.removed[order.number_of], witness, grouping.similarity[order.number_of])
+    def _removals(self) -> Removals:
+        return find_removals(self._found, self._blocks)
 
     def _blocks(self) -> Iterator[PairBlock]:
         return self._found.blocks(self._threshold)
@@ -97,7 +84,8 @@ class DedupResult:
     @cached_property
     def keep(self) -> NDArray[np.bool_]:
         """A flag per row of the input, in document order: False for what is removed or could not be read."""
-        keep: NDArray[np.bool_] = ~self._grouping.removed & (self._found.documents.states != FAULTY)
+        keep: NDArray[np.bool_] = self._found.documents.states != FAULTY
+        keep[self._removals.documents] = False
         return keep[self._found.documents.protected :]
 
     @cached_property
@@ -134,35 +122,33 @@ class DedupResult:
                 yield pa.table([*columns, texts], names=["id", "source", "row", "text"])
 
     def _removed_tables(self) -> Iterator[pa.Table]:
-        grouping = self._grouping
-        for numbers in slices(np.flatnonzero(grouping.removed)):
-            witnesses = grouping.witness[numbers]
-            columns = dict(zip(("id", "source", "row"), identity(self._found, numbers), strict=True))
-            columns |= dict(zip(("kept_id", "kept_source", "kept_row"), identity(self._found, witnesses), strict=True))
-            columns[similarity_name(self._found)] = similarity_column(grouping.similarity[numbers])
+        removals, found = self._removals, self._found
+        for places in slices(np.arange(len(removals))):
+            columns = dict(zip(("id", "source", "row"), identity(found, removals.documents[places]), strict=True))
+            kept = identity(found, removals.witness[places])
+            columns |= dict(zip(("kept_id", "kept_source", "kept_row"), kept, strict=True))
+            columns[similarity_name(found)] = similarity_column(removals.similarity[places])
             yield pa.table(columns)
-
-    @cached_property
-    def _heads(self) -> NDArray[np.uint32]:
-        """The kept document of each document's cluster."""
-        heads = np.arange(len(self._found.documents), dtype=np.uint32)
-        np.copyto(heads, self._grouping.witness, where=self._grouping.removed)
-        return heads
-
-    @cached_property
-    def _sizes(self) -> NDArray[np.uint32]:
-        """Documents in the cluster of each head, the head itself included."""
-        heads = self._heads[self._found.documents.states != FAULTY]
-        return np.bincount(heads, minlength=len(self._found.documents)).astype(np.uint32)
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
         documents = self._found.documents
         readable = np.flatnonzero(documents.states != FAULTY)
         for numbers in slices(readable[readable >= documents.protected]):
             ids, sources, rows = identity(self._found, numbers)
-            heads = self._heads[numbers]
-            size = pa.array(self._sizes[heads].astype(np.int64))
+            heads = self._removals.heads_of(numbers)
+            size = pa.array(self._removals.sizes_of(heads))
             yield pa.table({"id": ids, "source": sources, "row": rows, "cluster": documents.ids(heads), "size": size})
+
+    def largest_clusters(self, count: int = 5) -> list[dict[str, Any]]:
+        """The kept documents for which most are removed: kept_id, removed (how many), and the id of one of them."""
+        removals, ids = self._removals, self._found.documents.ids
+        found = []
+        for head, removed in removals.largest(count):
+            example = removals.documents[removals.witness == head][:1]
+            found.append(
+                {"kept_id": ids(np.array([head]))[0].as_py(), "removed": removed, "id": ids(example)[0].as_py()}
+            )
+        return found
 
     @cached_property
     def report(self) -> dict[str, Any]:
@@ -213,35 +199,6 @@ class DedupResult:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
         return written
-
-
-def _grouping_of_components(found: Found, blocks: Callable[[], Iterator[PairBlock]]) -> Grouping:
-    """One kept per connected component: the first in keep order."""
-    documents, protected = len(found.documents), found.documents.protected
-    first = group_by_components(blocks, found.copies, documents)
-    removed = first != np.arange(documents)
-    removed[:protected] = False
-    witness = np.where(removed, first, NOBODY).astype(np.uint32)
-    similarity = np.full(documents, np.nan)
-    gone = np.flatnonzero(removed)
-    similarity[gone] = _similarities_to_kept(found, witness[gone], gone.astype(np.uint32))
-    return Grouping(removed, witness, similarity)
-
-
-def _similarities_to_kept(found: Found, kept: NDArray[np.uint32], gone: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """How similar removed documents are to the kept one of their component, with which none may have compared them."""
-    leader = np.arange(len(found.documents), dtype=np.uint32)
-    followers, leaders = found.copies.followers()
-    leader[followers] = leaders
-    left, right = leader[kept], leader[gone]
-    similarity = np.ones(len(gone))
-    apart = left != right
-    if found.settings.verify != "exact":
-        similarity[apart] = np.nan
-    elif apart.any():
-        low, high = np.minimum(left, right)[apart], np.maximum(left, right)[apart]
-        similarity[apart] = found.similarities(low, high)
-    return similarity
 
 
 def _removed_schema(found: Found) -> pa.Schema:

@@ -1,6 +1,7 @@
 """Report: a result in, what happened in numbers out."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,9 +47,8 @@ class DedupReport:
         }
 
     def _counts(self) -> dict[str, int]:
-        found, grouping = self.result._found, self.result._grouping
+        found, removed = self.result._found, len(self.result._removals)
         counts = found.documents.counts
-        removed = int(np.count_nonzero(grouping.removed))
         kept = int(np.count_nonzero(self.result.keep))
         if counts["read"] != kept + removed + counts["quarantined"]:
             raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
@@ -57,9 +57,13 @@ class DedupReport:
         return {**counts, "kept": kept, "removed": removed, "removed_identical": min(identical, removed)}
 
     def _clusters(self) -> dict[str, int]:
-        sizes = self.result._sizes
-        several = sizes[sizes > 1]
-        return {"of_two_or_more": len(several), "largest": int(sizes.max(initial=0))}
+        return {"of_two_or_more": self.result._removals.clusters, "largest": self._largest[1]}
+
+    @cached_property
+    def _largest(self) -> tuple[int, int]:
+        """The kept document of the largest cluster, and the cluster's size."""
+        found = self.result._removals.largest(1)
+        return (found[0][0], found[0][1] + 1) if found else (0, min(1, len(self.result.keep)))
 
     def _sources(self) -> list[dict[str, Any]]:
         documents, rows = self.result._found.documents, []
@@ -70,22 +74,22 @@ class DedupReport:
             if number < documents.corpus.against:
                 rows.append({**row, "against": True})
             else:
-                removed = int(np.count_nonzero(self.result._grouping.removed[start:end]))
+                removed = self.result._removals.between(int(start), int(end))
                 rows.append({**row, "kept": int(end - start) - removed - faulty, "removed": removed})
         return rows
 
     def _warnings(self) -> list[str]:
         warnings = []
-        grouping, documents = self.result._grouping, self.result._found.documents
-        chained = int(np.count_nonzero(grouping.similarity[grouping.removed] < self.result.threshold))
+        documents = self.result._found.documents
+        chained = int(np.count_nonzero(self.result._removals.similarity < self.result.threshold))
         if chained:
             warnings.append(
                 f"removed although less similar to the kept one than the threshold: {chained:,} documents; "
                 "they were joined through others. --group star removes none of these"
             )
-        total, largest = len(documents) - documents.protected, int(self.result._sizes.max(initial=0))
+        total, (head, largest) = len(documents) - documents.protected, self._largest
         if total >= MANY_DOCUMENTS and largest > total / 100:
-            head = self.result._found.documents.ids(np.array([int(self.result._sizes.argmax())]))[0].as_py()
+            head = documents.ids(np.array([head]))[0].as_py()
             warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {head}")
         warnings.extend(
             f"{row['source']} loses {row['removed']} of its {row['rows']} documents, more than half"
