@@ -7,7 +7,7 @@ of them.
 import inspect
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, overload
@@ -36,6 +36,8 @@ __all__ = ["Options", "clusters", "dedup", "dedup_stream", "estimate_run", "pair
 AnySource = Any
 AnySetting = Any
 AnyPath = str | PathLike[str]
+# Settings that choose among near-duplicates, which only deduplication does.
+OF_DEDUP = ("group", "keep", "against")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -92,9 +94,9 @@ class Options:
     progress: Progress = field(default_factory=Silence)
 
     @classmethod
-    def of(cls, given: dict[str, Any]) -> "Options":
-        """The settings as they were given by name."""
-        names = [one.name for one in fields(cls)]
+    def of(cls, given: dict[str, Any], *, without: tuple[str, ...] = ()) -> "Options":
+        """The settings as they were given by name; those in ``without`` mean nothing to the call."""
+        names = [one.name for one in fields(cls) if one.name not in without]
         for name in given:
             if name not in names:
                 raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
@@ -138,27 +140,34 @@ class Options:
         )
 
 
-def _with_options(call: Call) -> Call:
-    """Shows every setting in the signature that help and editors read."""
-    shown = inspect.signature(call)
-    own = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    taken = {one.name for one in own}
-    shared = [
+def _with_options(*without: str) -> Callable[[Call], Call]:
+    """Shows every setting, but those that mean nothing to a call, in the signature that help and editors read."""
+
+    def show_all(call: Call) -> Call:
+        shown = inspect.signature(call)
+        own = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        shared = _parameters({one.name for one in own} | set(without))
+        call.__signature__ = shown.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
+        return call
+
+    return show_all
+
+
+def _parameters(taken: set[str]) -> list[inspect.Parameter]:
+    return [
         inspect.Parameter(
             one.name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Options, one.name, None), annotation=one.type
         )
         for one in fields(Options)
         if one.name not in taken
     ]
-    call.__signature__ = shown.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
-    return call
 
 
 @overload
 def pairs(source: AnySource, output: None = None, *, sources: bool = False, **options: AnySetting) -> pa.Table: ...
 @overload
 def pairs(source: AnySource, output: AnyPath, *, sources: bool = False, **options: AnySetting) -> dict[str, Any]: ...
-@_with_options
+@_with_options(*OF_DEDUP)
 def pairs(
     source: AnySource, output: AnyPath | None = None, *, sources: bool = False, **options: AnySetting
 ) -> pa.Table | dict[str, Any]:
@@ -177,7 +186,7 @@ def pairs(
     >>> mw.pairs(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pylist()
     [{'left': 0, 'right': 1, 'similarity': 1.0}]
     """
-    chosen = Options.of({**options, "keep": "first", "against": None})
+    chosen = Options.of(options, without=OF_DEDUP)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
         tables = pair_tables(found, sources=sources)
@@ -191,7 +200,7 @@ def pairs(
 def clusters(source: AnySource, output: None = None, *, group: str = ..., **options: AnySetting) -> pa.Table: ...
 @overload
 def clusters(source: AnySource, output: AnyPath, *, group: str = ..., **options: AnySetting) -> dict[str, Any]: ...
-@_with_options
+@_with_options(*OF_DEDUP)
 def clusters(
     source: AnySource, output: AnyPath | None = None, *, group: str = "components", **options: AnySetting
 ) -> pa.Table | dict[str, Any]:
@@ -207,7 +216,7 @@ def clusters(
     >>> mw.clusters(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pydict()
     {'id': [0, 1, 2], 'cluster': [0, 0, 2], 'size': [2, 2, 1]}
     """
-    chosen = Options.of({**options, "group": group, "keep": "first", "against": None})
+    chosen = replace(Options.of(options, without=OF_DEDUP), group=group)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
         if output is None:
@@ -217,7 +226,7 @@ def clusters(
         return {**pair_report(found), "clusters": clustering.of_two_or_more}
 
 
-@_with_options
+@_with_options()
 def dedup(
     source: AnySource, output: AnyPath | None = None, *, overwrite: bool = False, **options: AnySetting
 ) -> DedupResult:
@@ -251,7 +260,7 @@ def dedup(
     return result
 
 
-@_with_options
+@_with_options()
 def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> dict[str, int]:
     """Copies the JSON lines that are no near-duplicate of an earlier one, as soon as they are decided.
 
@@ -275,7 +284,7 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> d
         return stream.run(source, output)
 
 
-@_with_options
+@_with_options()
 def estimate_run(source: AnySource, **options: AnySetting) -> RunEstimate:
     """What deduplicating ``source`` would do and take; reads only metadata and a sample.
 

@@ -54,6 +54,7 @@ def _expanded(found: Found) -> Iterator[PairBlock]:
 
 def _spill_expanded(found: Found) -> None:
     """Writes the pairs of all copies in ascending runs."""
+    found.work.forget("expanded-")  # of a run that was cut short
     expansion = Expansion(found.copies, len(found.documents), found.settings.max_bucket)
     across = (wide for block in found.blocks() for wide in expansion.across(block, EXPANDED_PAIRS))
     for number, block in enumerate(chain(across, expansion.within(EXPANDED_PAIRS))):

@@ -1,0 +1,109 @@
+"""README: the newest records in, the README's tables out. ``python -m benchmarks.readme`` writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.recording import FOLDER
+from benchmarks.speed.readme import rows as speed_rows
+
+README = Path(__file__).parents[1] / "README.md"
+Record = dict[str, Any]
+
+
+def main() -> None:
+    """Put the tables of the newest records into the README."""
+    text = README.read_text(encoding="utf-8")
+    for name in SECTIONS:
+        before, _, rest = text.partition(start(name))
+        _, _, after = rest.partition(end(name))
+        text = before + section(name) + after
+    README.write_text(text, encoding="utf-8")
+
+
+def start(name: str) -> str:
+    """Return the mark before a table."""
+    return f"<!-- {name}: written by python -m benchmarks.readme -->\n"
+
+
+def end(name: str) -> str:
+    """Return the mark after it."""
+    return f"<!-- end of {name} -->"
+
+
+def section(name: str) -> str:
+    """Return a table between its marks."""
+    return start(name) + SECTIONS[name](newest_record(name)) + "\n" + end(name)
+
+
+def newest_record(name: str) -> Record:
+    """Return the record with the latest date; that of sketching has no name before its date."""
+    pattern = "[0-9]*.json" if name == "speed" else f"{name}-*.json"
+    newest: Record = json.loads(max(FOLDER.glob(pattern)).read_text(encoding="utf-8"))
+    return newest
+
+
+def where(record: Record) -> str:
+    """Return on what machine and day a record was made."""
+    machine = record["machine"]
+    return f"{machine['processor']}, {machine['cores']} cores, {record['finished'][:10]}"
+
+
+def table(columns: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def speed_table(record: Record) -> str:
+    """Return texts to signatures, ours and the peers'."""
+    versions = record["versions"]
+    peers = ", ".join(f"{name} {versions[name]}" for name in ("datasketch", "rensa"))
+    columns = ["texts", "engine", "MB/s, one core", "MB/s, two cores", "minwise on one core is", "and on two"]
+    shown = table(columns, list(speed_rows(record)))
+    return f"{shown}\n\n256 slots; {where(record)}; {peers}, pyarrow {versions['pyarrow']}."
+
+
+def endtoend_table(record: Record) -> str:
+    """Return Parquet to deduplicated Parquet, ours and the peers', the fastest first."""
+    rows = []
+    for one in sorted(record["measurements"], key=lambda one: one["seconds"]):
+        name = "copying the file with pyarrow" if one["engine"] == "copy" else one["engine"]
+        ratio = "" if one["engine"] == "minwise" else f"{one['times_minwise']:.1f}"
+        cells = [f"{one['seconds']:.2f}", ratio, f"{one['kept']:,}", f"{one['peak_bytes'] / 1e6:,.0f}"]
+        rows.append([f"**{name}**" if name == "minwise" else name, *cells])
+    shown = table(["engine", "seconds", "times minwise", "kept", "peak MB"], rows)
+    documents = next(one["kept"] for one in record["measurements"] if one["engine"] == "copy")
+    return f"{shown}\n\n{documents:,} documents, threshold 0.8, word:5, two cores; {where(record)}."
+
+
+def scale_table(record: Record) -> str:
+    """Return what `minwise dedup` does with millions of documents."""
+    names = {
+        "size": "a tenth near-duplicates",
+        "memory": "the same, five times the memory allowed",
+        "copies": "copies of one page",
+        "bucket": "made to share a bucket",
+    }
+    rows = []
+    for one in record["measurements"]:
+        run, kept = one["run"], one["answer"]["kept"]
+        rate = f"{one['documents'] / run['seconds']:,.0f}"
+        sizes = [one["memory"], f"{run['peak_bytes'] / 1e6:,.0f} MB"]
+        rows.append([f"{one['documents']:,}", names[one["name"]], f"{run['seconds']:.0f}", rate, *sizes, f"{kept:,}"])
+    columns = ["documents", "of 300 bytes,", "seconds", "documents a second", "`--memory`", "peak", "kept"]
+    return f"{table(columns, rows)}\n\nWith `--work`, two cores; {where(record)}."
+
+
+SECTIONS: dict[str, Callable[[Record], str]] = {
+    "speed": speed_table,
+    "endtoend": endtoend_table,
+    "scale": scale_table,
+}
+
+
+if __name__ == "__main__":
+    main()
