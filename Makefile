@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check torture bench clean
 
 demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
 	$(BIN)/python examples/demo.py
@@ -23,8 +23,14 @@ check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, 
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-bench: $(VENV)/ready ## Speed against the peers; writes benchmarks/record/
+torture: $(VENV)/ready ## What takes too long for CI: 50 kills, every kill point, large bombs, the full matrix of one answer
+	MINWISE_TORTURE=1 $(BIN)/python -m pytest tests/reliability tests/property/test_one_answer.py
+
+bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/record/ and the README's tables
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.endtoend
+	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.readme
 
 clean: ## Forget everything that was built
 	rm -rf $(VENV) target

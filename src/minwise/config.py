@@ -1,13 +1,15 @@
 """Settings: the rules that more than one of them shares. Each check returns the value in its plain type."""
 
 from operator import index
+from os import PathLike
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from minwise.errors import ConfigError, InputError
 
-__all__ = ["check_choice", "check_seed", "check_threads", "check_type", "check_whole", "show"]
+__all__ = ["check_choice", "check_path", "check_seed", "check_threads", "check_type", "check_whole", "show"]
 
 # Characters of a value that an error message repeats.
 MAX_SHOWN = 60
@@ -53,6 +55,13 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
         if type(plain) is type(choice) and plain == choice:
             return choice
     raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, got {show(value)}")
+
+
+def check_path(name: str, value: object) -> Path:
+    """A path that is not empty."""
+    if not isinstance(value, (str, PathLike)) or not str(value):
+        raise ConfigError(f"{name} must be a path, got {show(value)}")
+    return Path(value)
 
 
 def check_type(name: str, value: object, kind: type[Kind], remedy: str = "") -> Kind:

@@ -5,21 +5,22 @@ of them.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, overload
 
 import pyarrow as pa
 
-from minwise.config import check_choice, check_seed, show
+from minwise.config import check_choice, check_path, check_seed, show
 from minwise.dry_run import RunEstimate, estimate_corpus
 from minwise.engines.documents import Corpus
 from minwise.engines.line_stream import LineStream
 from minwise.engines.local import Found, find
-from minwise.engines.publish import check_output, is_published
+from minwise.engines.publish import check_output, is_published, refuse_inputs
 from minwise.engines.work import Work, open_work, temporary_work
 from minwise.errors import ConfigError
 from minwise.formats.gather import Files, gather
@@ -29,7 +30,7 @@ from minwise.plan import plan as make_plan
 from minwise.progress import Progress, Silence
 from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
 from minwise.settings import FindSettings, Limits
-from minwise.stages.shingle import Shingler
+from minwise.stages.shingle import Shingler, ShingleSets
 
 __all__ = ["Options", "clusters", "dedup", "dedup_stream", "estimate_run", "pairs"]
 
@@ -91,16 +92,23 @@ class Options:
     threads: int | None = None
     work: AnyPath | None = None
     against: AnySource = None
-    progress: Progress = field(default_factory=Silence)
+    progress: Progress | None = None
 
     @classmethod
-    def of(cls, given: dict[str, Any], *, without: tuple[str, ...] = ()) -> "Options":
+    def of(cls, source: AnySource, given: dict[str, Any], *, without: tuple[str, ...] = ()) -> "Options":
         """The settings as they were given by name; those in ``without`` mean nothing to the call."""
+        if isinstance(source, ShingleSets):
+            given = {"shingle": "set", **given}
         names = [one.name for one in fields(cls) if one.name not in without]
         for name in given:
             if name not in names:
                 raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
         return cls(**given)
+
+    @property
+    def watcher(self) -> Progress:
+        """Who is told how far the work is."""
+        return self.progress or Silence()
 
     def settings(self) -> FindSettings:
         """What decides the result."""
@@ -110,15 +118,23 @@ class Options:
         return FindSettings(plan=plan, shingler=self._shingler(seed), seed=seed, **shared)
 
     def _shingler(self, seed: int) -> Shingler | None:
+        ready = isinstance(self.shingle, Shingler)
+        if self.bag and (ready or self.shingle == "set"):
+            raise ConfigError(
+                f"bag must be left out with {'a Shingler, which has its own' if ready else 'sets'}, got True"
+            )
         if isinstance(self.shingle, Shingler):
             return self.shingle
         return None if self.shingle == "set" else Shingler(self.shingle, bag=self.bag, seed=seed)
 
     def columns(self) -> Columns:
         """What is read of every source."""
-        text = (self.text_column,) if isinstance(self.text_column, str) else tuple(self.text_column)
+        given = [self.text_column] if isinstance(self.text_column, str) else self.text_column
+        text = tuple(given) if isinstance(given, (list, tuple)) else ()
         if not text or not all(isinstance(name, str) and name for name in text):
             raise ConfigError(f"text_column must be a name or several, got {show(self.text_column)}")
+        if self.id_column is not None and not (isinstance(self.id_column, str) and self.id_column):
+            raise ConfigError(f"id_column must be a name, got {show(self.id_column)}")
         return Columns(text=text, id=self.id_column, rank=self.settings().rank_column)
 
     def limits(self) -> Limits:
@@ -135,6 +151,8 @@ class Options:
         against: list[Source] = []
         if self.against is not None:
             against, _ = gather(self.against, columns, self.shingle, self.format)
+            for one in against:
+                one.name = one.name or "against"
         return Corpus(
             sources=[*against, *sources], columns=columns, against=len(against), on_error=self.on_error, root=root
         )
@@ -186,12 +204,12 @@ def pairs(
     >>> mw.pairs(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pylist()
     [{'left': 0, 'right': 1, 'similarity': 1.0}]
     """
-    chosen = Options.of(options, without=OF_DEDUP)
+    chosen = Options.of(source, options, without=OF_DEDUP)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
         tables = pair_tables(found, sources=sources)
         if output is None:
-            return pa.concat_tables(tables)
+            return _one_table(tables, pair_schema(found, sources=sources))
         written = write_tables(output, tables, pair_schema(found, sources=sources))
         return {**pair_report(found), "pairs": written}
 
@@ -216,12 +234,12 @@ def clusters(
     >>> mw.clusters(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pydict()
     {'id': [0, 1, 2], 'cluster': [0, 0, 2], 'size': [2, 2, 1]}
     """
-    chosen = replace(Options.of(options, without=OF_DEDUP), group=group)
+    chosen = replace(Options.of(source, options, without=OF_DEDUP), group=group)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
-        if output is None:
-            return pa.concat_tables(Clustering(found).tables())
         clustering = Clustering(found)
+        if output is None:
+            return _one_table(clustering.tables(), clustering.schema)
         write_tables(output, clustering.tables(), clustering.schema)
         return {**pair_report(found), "clusters": clustering.of_two_or_more}
 
@@ -243,16 +261,18 @@ def dedup(
     >>> result.kept.column("text").to_pylist()
     ['one two three four five six', 'seven']
     """
-    chosen = Options.of(options)
-    folder = None if output is None else Path(output)
+    chosen = Options.of(source, options)
+    folder = None if output is None else check_path("output", output)
     with ExitStack() as stack:
-        corpus, settings = chosen.corpus(source), chosen.settings()
+        settings, limits = chosen.settings(), chosen.limits()
+        _refuse_nesting(folder, chosen.work)
+        corpus = chosen.corpus(source)
         work = _work(chosen, corpus, settings, "dedup", folder, stack)
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
-        found = find(corpus, settings, chosen.limits(), work, chosen.progress)
-        result = DedupResult(found, progress=chosen.progress, published=published)
+        found = find(corpus, settings, limits, work, chosen.watcher)
+        result = DedupResult(found, progress=chosen.watcher, published=published)
         if folder is not None and not published:
             result.write(folder, overwrite=overwrite)
         if not work.durable:
@@ -275,7 +295,7 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> d
     Returns:
         How many lines were read, kept, removed and left out because they can not be read.
     """
-    chosen = Options.of(options)
+    chosen = Options.of(source, options)
     for name, value in (("keep", "first"), ("group", "star"), ("verify", "exact"), ("work", None), ("against", None)):
         if getattr(chosen, name) != value:
             raise ConfigError(f"{name} must be {value} for a stream, got {show(getattr(chosen, name))}; give files")
@@ -292,17 +312,34 @@ def estimate_run(source: AnySource, **options: AnySetting) -> RunEstimate:
         source: As in :func:`pairs`.
         options: The settings; see :class:`Options`.
     """
-    chosen = Options.of(options)
+    chosen = Options.of(source, options)
     return estimate_corpus(chosen.corpus(source), chosen.settings(), chosen.limits())
+
+
+def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
+    return pa.concat_tables([schema.empty_table(), *tables])
 
 
 def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPath | None) -> Found:
     if output is not None:
+        check_path("output", output)
         check_table_name(output)
-    corpus, settings = options.corpus(source), options.settings()
-    folder = None if output in (None, "-") else Path(str(output))
+    settings, limits = options.settings(), options.limits()
+    corpus = options.corpus(source)
+    folder = None if output is None or str(output) == "-" else Path(output)
+    if folder is not None:
+        refuse_inputs(folder, corpus.sources)
     work = _work(options, corpus, settings, "pairs", folder, stack)
-    return find(corpus, settings, options.limits(), work, options.progress)
+    return find(corpus, settings, limits, work, options.watcher)
+
+
+def _refuse_nesting(output: Path | None, work: AnyPath | None) -> None:
+    """Raises if the output would replace the work directory, or the work directory change the output."""
+    if output is None or work is None:
+        return
+    one, other = (Path(os.path.realpath(place)) for place in (output, check_path("work", work)))
+    if one == other or one in other.parents or other in one.parents:
+        raise ConfigError(f"work must not be, hold or lie in the output, got {work} and {output}; give another --work")
 
 
 def _work(
@@ -320,4 +357,4 @@ def _work(
         "against": corpus.against,
         "inputs": corpus.fingerprint(),
     }
-    return stack.enter_context(open_work(Path(options.work), manifest))
+    return stack.enter_context(open_work(check_path("work", options.work), manifest))

@@ -108,7 +108,9 @@ def parse_bytes(name: str, value: str | int) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     found = (
-        re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", value, re.IGNORECASE) if isinstance(value, str) else None
+        re.fullmatch(r"\s*(\d{1,18}(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", value, re.IGNORECASE)
+        if isinstance(value, str)
+        else None
     )
     if found is None or found[2].upper() not in UNITS:
         raise ConfigError(f"{name} must be a size such as 4GB or 512MiB, got {show(value)}")

@@ -74,7 +74,7 @@ pub struct BucketCounts {
     pub capped_members: u64,
     /// Pairs inside them that were not proposed.
     pub left_out: u64,
-    /// Members of the largest bucket.
+    /// Members of the largest bucket; 0 if no key is shared.
     pub largest: u64,
 }
 
@@ -120,7 +120,9 @@ fn pair_members(bucket: &[(u64, u32)], max_bucket: usize, pairs: &mut Vec<u64>, 
     for (i, &(_, member)) in bucket.iter().enumerate() {
         pairs.extend(bucket[..i.min(partners)].iter().map(|&(_, earlier)| pack_pair(earlier, member)));
     }
-    counts.largest = counts.largest.max(size as u64);
+    if size > 1 {
+        counts.largest = counts.largest.max(size as u64);
+    }
     if size > max_bucket {
         counts.capped += 1;
         counts.capped_members += size as u64;

@@ -51,6 +51,8 @@ def dedup(
     it is a near-duplicate of, and their similarity.
     """
     settings = {**settings_of(given), "against": mw.Files(against) or None}
+    if output == "-" and dry_run:
+        raise click.UsageError("--dry-run looks at files: give them as inputs, and a directory as -o")
     if output == "-":
         _stream(inputs, settings, quiet=given["quiet"], as_json=given["as_json"])
         return

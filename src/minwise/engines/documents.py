@@ -14,6 +14,7 @@ from minwise import _kernel
 from minwise.engines.work import Work
 from minwise.errors import ConfigError
 from minwise.formats.array_file import ArrayFile
+from minwise.formats.arrays import from_numpy, to_numpy
 from minwise.formats.source import Columns, Source
 from minwise.stages.band import EMPTY, FAULTY, FILLED
 from minwise.stages.keep import KeepOrder
@@ -146,15 +147,16 @@ class Documents:
     @cached_property
     def id_type(self) -> pa.DataType:
         """int64 if every id is a whole number, string otherwise."""
-        types = {table.schema.field("id").type for table in self._columns.values() if "id" in table.column_names}
-        if len(self._columns) < len(self.parts) or not types:
-            types |= {source.default_ids(np.empty(0, dtype=np.int64)).type for source in self.corpus.sources}
-        return pa.int64() if types == {pa.int64()} else pa.large_string()
+        types = [table.schema.field("id").type for table in self._columns.values() if "id" in table.column_names]
+        every = set(types)
+        if len(types) < len(self.parts) or not types:
+            every |= {source.default_ids(np.empty(0, dtype=np.int64)).type for source in self.corpus.sources}
+        return pa.int64() if every == {pa.int64()} else pa.large_string()
 
     def ids(self, documents: NDArray[Any]) -> pa.Array:
         """The ids of documents."""
         if not len(documents):
-            return pa.array([], type=self.id_type)
+            return pa.nulls(0, self.id_type)
         order = np.argsort(documents, kind="stable")
         wanted = documents[order].astype(np.int64)
         pieces = []
@@ -164,12 +166,12 @@ class Documents:
                 pieces.append(self._part_ids(part, wanted[start:end]).cast(self.id_type))
         back = np.empty(len(order), dtype=np.int64)
         back[order] = np.arange(len(order))
-        return pa.concat_arrays(pieces).take(pa.array(back))
+        return pa.concat_arrays(pieces).take(from_numpy(back))
 
     def duplicate_ids(self) -> int:
         """How many documents of the input have the id of an earlier one."""
         hashes = [
-            _id_hashes(piece)
+            _id_hashes(piece.cast(self.id_type))
             for part, table in self._columns.items()
             if "id" in table.column_names
             for piece in _arrays(table.column("id").slice(max(0, self.protected - int(self._firsts[part]))))
@@ -181,7 +183,7 @@ class Documents:
     def _part_ids(self, part: int, documents: NDArray[np.int64]) -> pa.Array:
         table = self._columns.get(part)
         if table is not None and "id" in table.column_names:
-            places = pa.array(documents - self._firsts[part])
+            places = from_numpy(documents - self._firsts[part])
             return pa.concat_arrays(_arrays(table.column("id").take(places)))
         pieces = [  # the documents ascend, and so their sources do
             self.corpus.sources[source].default_ids(documents[places] - self.starts[source])
@@ -216,8 +218,7 @@ def joined_ranks(ranks: list[pa.Array], name: str | None) -> pa.Array:
 def _id_hashes(ids: pa.Array) -> NDArray[np.uint64]:
     ids = ids.drop_null()
     if ids.type == pa.int64():
-        numbers: NDArray[np.int64] = ids.to_numpy()
-        return numbers.view(np.uint64)
+        return to_numpy(ids).view(np.uint64)
     chunk = text_chunk(ids)
     return _kernel.hash_strings(chunk.offsets, chunk.data, 0)
 
@@ -225,4 +226,4 @@ def _id_hashes(ids: pa.Array) -> NDArray[np.uint64]:
 def _arrays(column: Any) -> list[pa.Array]:  # noqa: ANN401 - an array or a chunked one
     if not isinstance(column, pa.ChunkedArray):
         return [column]
-    return column.chunks or [pa.array([], type=column.type)]
+    return column.chunks or [pa.nulls(0, column.type)]

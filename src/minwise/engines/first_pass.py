@@ -1,7 +1,7 @@
 """First pass: sources in; the band keys, content hashes, ids and faults of their documents out."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from minwise.engines.documents import Corpus, joined_ids, joined_ranks, same_type
 from minwise.engines.work import Work
 from minwise.errors import InputError
+from minwise.formats.arrays import from_numbers, from_strings, present, to_numpy
 from minwise.formats.source import Batch, Fault
 from minwise.prefetch import prefetch
 from minwise.progress import Progress
@@ -38,6 +39,7 @@ class _Part:
     ids: list[pa.Array | None] = field(default_factory=list)
     ranks: list[pa.Array | None] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
 
     @property
     def full(self) -> bool:
@@ -78,7 +80,7 @@ class _FirstPass:
             header = self.work.open(name).header
             for source, row, rows in header["spans"]:
                 self.rows[source] = row + rows
-                position = (source, row + rows)
+                position = (source + 1, 0) if source in header["ended"] else (source, row + rows)
             self.number += 1
         for name in [*self.work.names("columns-"), *self.work.names("faults-")]:
             if int(name.rpartition("-")[2]) >= self.number:  # of a piece that was not finished
@@ -89,8 +91,10 @@ class _FirstPass:
     def _batches(self, source: int, row: int) -> Iterator[tuple[int, Batch]]:
         for number in range(source, len(self.corpus.sources)):
             skip = row if number == source else 0
-            batches = self.corpus.sources[number].batches(self.corpus.columns, batch_bytes=self.limits.batch_bytes)
-            for batch in batches:
+            columns = self.corpus.columns
+            if number < self.corpus.against:  # whose order no policy changes
+                columns = replace(columns, rank=None)
+            for batch in self.corpus.sources[number].batches(columns, batch_bytes=self.limits.batch_bytes):
                 if batch.first + len(batch) > skip or len(batch) == 0:
                     yield number, _without_first(batch, max(0, skip - batch.first))
 
@@ -112,6 +116,8 @@ class _FirstPass:
         names, rows = self.corpus.sources[source].locate(places)
         faults = [Fault(name, row, why) for name, row, (_, why) in zip(names, rows.tolist(), found, strict=True)]
         self._note_faults([*batch.faults, *faults])
+        if any(fault.row is None for fault in batch.faults):  # it can not be read on, and that need not be found again
+            part.ended.append(source)
         lengths = text_lengths(batch.texts)
         part.lengths.append(lengths)
         part.text_bytes += int(lengths.sum())
@@ -136,8 +142,8 @@ class _FirstPass:
     def _note_faults(self, faults: list[Fault]) -> None:
         if faults and self.corpus.on_error == "fail":
             first = min(faults, key=lambda fault: (fault.row is None, fault.row or 0))
-            place = first.source if first.row is None else f"{first.source}: row {first.row}"
-            raise InputError(f"{place}: {first.reason}; --on-error quarantine goes on without it")
+            where = [first.source, *([] if first.row is None else [f"row {first.row}"]), first.reason]
+            raise InputError(f"{': '.join(filter(None, where))}; on-error quarantine goes on without it")
         self.part.faults.extend(faults)
 
     def _finish_part(self) -> None:
@@ -151,7 +157,8 @@ class _FirstPass:
                 self.work.write_table(f"faults-{name}", _fault_table(part.faults))
             lengths = np.concatenate(part.lengths) if part.lengths else np.empty(0, dtype=np.uint64)
             arrays = {**part.block.arrays(), "lengths": lengths}
-            self.work.write(f"part-{name}", arrays, first=part.first, spans=_joined_spans(part.spans))
+            header = {"first": part.first, "spans": _joined_spans(part.spans), "ended": part.ended}
+            self.work.write(f"part-{name}", arrays, **header)
             self.number += 1
         part.block.used = 0
         self.part = _Part(part.block, sum(self.rows))
@@ -188,10 +195,9 @@ def _without_first(batch: Batch, rows: int) -> Batch:
 def text_lengths(texts: pa.Array) -> NDArray[np.uint64]:
     """Bytes of each text; elements of each set."""
     if pa.types.is_large_list(texts.type):
-        sizes: NDArray[np.int64] = np.diff(texts.offsets.to_numpy())
-        return sizes.astype(np.uint64)
-    lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
-    return lengths.astype(np.uint64)
+        return np.diff(to_numpy(texts.offsets)).astype(np.uint64)
+    lengths = to_numpy(pc.binary_length(texts)).astype(np.uint64)
+    return np.where(present(texts), lengths, 0) if texts.null_count else lengths
 
 
 def _joined_spans(spans: list[list[int]]) -> list[list[int]]:
@@ -225,6 +231,6 @@ def _ids_of(part: _Part, corpus: Corpus, place: int) -> pa.Array:
 
 
 def _fault_table(faults: list[Fault]) -> pa.Table:
-    schema = pa.schema([("source", pa.large_string()), ("row", pa.int64()), ("reason", pa.large_string())])
-    rows = [{"source": fault.source, "row": fault.row, "reason": fault.reason} for fault in faults]
-    return pa.Table.from_pylist(rows, schema=schema)
+    rows = from_numbers([fault.row for fault in faults], np.int64)
+    sources, reasons = (from_strings([getattr(fault, name) for fault in faults]) for name in ("source", "reason"))
+    return pa.table({"source": sources, "row": rows, "reason": reasons})

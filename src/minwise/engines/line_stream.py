@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.engines.work import Work
 from minwise.errors import ConfigError, InputError
+from minwise.formats.arrays import from_numpy
 from minwise.formats.jsonl import JsonLinesReader, Line, numbered_lines
 from minwise.formats.source import Columns, Fault
 from minwise.settings import FindSettings, Limits
@@ -84,7 +85,7 @@ class LineStream:
         self._count(len(lines), len(kept), len(readable))
 
     def _decide_on(self, texts: pa.Array, block: KeyBlock, readable: NDArray[np.int64]) -> NDArray[np.bool_]:
-        sets = self._shingler.shingle(texts.take(pa.array(readable)), threads=self._limits.threads or None)
+        sets = self._shingler.shingle(texts.take(from_numpy(readable)), threads=self._limits.threads or None)
         keys, contents = np.ascontiguousarray(block.keys[:, readable]), block.contents[readable]
         return self._kept.decide(keys, contents, sets.offsets, sets.hashes)
 

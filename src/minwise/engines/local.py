@@ -6,7 +6,7 @@ real. What is left are verified pairs, which fit the groups of :mod:`minwise.sta
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from minwise.engines.first_pass import read_documents
 from minwise.engines.work import Work
 from minwise.errors import InputError
 from minwise.formats.array_file import Arrays
+from minwise.formats.arrays import flags
 from minwise.formats.source import Batch
 from minwise.prefetch import prefetch
 from minwise.progress import Progress
@@ -218,7 +219,9 @@ class _Search:
             if len(rows):
                 wanted = np.zeros(self.documents.rows[number], dtype=bool)
                 wanted[rows] = True
-                for batch in source.batches(corpus.columns, wanted=wanted, batch_bytes=self.limits.batch_bytes):
+                for batch in source.batches(
+                    replace(corpus.columns, rank=None), wanted=wanted, batch_bytes=self.limits.batch_bytes
+                ):
                     chosen = _chosen(batch, wanted)
                     if len(chosen):
                         yield chosen
@@ -302,7 +305,7 @@ def _in_order_of_leaders(found: list[CopyGroups]) -> tuple[NDArray[np.uint32], N
 def _chosen(batch: Batch, wanted: NDArray[np.bool_]) -> pa.Array:
     """The wanted texts of a batch."""
     mask = wanted[batch.first : batch.first + len(batch)]
-    return batch.texts if mask.all() else batch.texts.filter(pa.array(mask))
+    return batch.texts if mask.all() else batch.texts.filter(flags(mask))
 
 
 class _SetSpill:

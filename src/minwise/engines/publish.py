@@ -1,7 +1,6 @@
 """Publish: a directory is filled out of sight and takes its place whole."""
 
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,30 +11,45 @@ from minwise.engines.work import Work, sync_directory
 from minwise.errors import ConfigError
 from minwise.formats.source import Source
 
-__all__ = ["check_output", "is_published", "publish"]
+__all__ = ["check_output", "is_published", "publish", "refuse_inputs"]
 
 
 def check_output(output: Path, sources: list[Source], *, overwrite: bool) -> None:
     """Raises if the output would replace something, or would swallow an input."""
-    target = Path(os.path.realpath(output))
-    for source in sources:
-        if "://" in source.name or not source.name:
-            continue
-        place = Path(os.path.realpath(source.name))
-        if place == target or target in place.parents:
-            raise ConfigError(f"output must not be or hold an input, got {output} with {source.name}; give another -o")
+    refuse_inputs(output, sources)
     if output.exists() and not output.is_dir():
         raise ConfigError(f"output must be a directory, got the file {output}")
     if not overwrite and output.exists() and any(output.iterdir()):
         raise ConfigError(f"output must be new or empty, got {output} with files in it; give another -o or --overwrite")
 
 
+def refuse_inputs(output: Path, sources: list[Source]) -> None:
+    """Raises if the output is an input, or a directory that holds one."""
+    target = os.path.realpath(output)
+    for path in (path for source in sources for path in source.paths()):
+        place = os.path.realpath(path)
+        if "://" not in path and path and (place == target or place.startswith(f"{target}{os.sep}")):
+            raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another -o")
+
+
 def is_published(work: Work, output: Path) -> bool:
     """Whether this work's result already stands at ``output``, also if the run died right after putting it there."""
-    if not work.has("publishing") or not output.is_dir():
+    if not work.has("publishing") or not output.is_dir() or work.read_note("publishing") != _identity(output):
         return False
-    now = output.stat()
-    return work.read_note("publishing") == {"device": now.st_dev, "inode": now.st_ino}
+    shutil.rmtree(_old(output), ignore_errors=True)  # what it replaced, if the run died before it was gone
+    return True
+
+
+def _identity(folder: Path) -> dict[str, int]:
+    """What tells a directory and its content from another, without reading its files."""
+    sizes = [(Path(place) / name).stat().st_size for place, _, names in os.walk(folder) for name in names]
+    here = folder.stat()
+    return {"device": here.st_dev, "inode": here.st_ino, "files": len(sizes), "bytes": sum(sizes)}
+
+
+def _old(output: Path) -> Path:
+    """Where an output waits while another takes its place."""
+    return output.absolute().parent / f".{output.name}.minwise-old"
 
 
 @contextmanager
@@ -46,13 +60,15 @@ def publish(output: Path, work: Work) -> Iterator[Path]:
     token = sha256(bytes(work.folder.resolve())).hexdigest()[:8]
     staging = output.parent / f".{output.name}.minwise-{token}"
     shutil.rmtree(staging, ignore_errors=True)  # of a run on this work directory that was cut short here
+    if _old(output).exists() and not output.exists():  # of one that was cut short between its two renames
+        _old(output).rename(output)
+    shutil.rmtree(_old(output), ignore_errors=True)
     staging.mkdir()
     try:
         yield staging
         if work.durable:
             _sync_tree(staging)
-            here = staging.stat()
-            work.note("publishing", {"device": here.st_dev, "inode": here.st_ino})
+            work.note("publishing", dict(_identity(staging)))
         _replace(staging, output)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
@@ -64,7 +80,7 @@ def _replace(staging: Path, output: Path) -> None:
     if not output.exists() or not any(output.iterdir()):
         staging.rename(output)
     else:
-        old = output.parent / f".{output.name}.minwise-old-{secrets.token_hex(4)}"
+        old = _old(output)
         output.rename(old)
         try:
             staging.rename(output)

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from minwise.errors import ConfigError, MismatchError
+from minwise.errors import ConfigError, FormatError, MismatchError
 from minwise.formats.array_file import ArrayFile, Arrays, FileKind, atomic_writer, write_array_file
 
 __all__ = ["Work", "open_work", "temporary_work"]
@@ -69,7 +69,11 @@ class Work:
 
     def read_note(self, name: str) -> dict[str, Any]:
         """A finished piece of facts."""
-        return dict(json.loads((self.folder / name).read_bytes()))
+        path = self.folder / name
+        try:
+            return dict(json.loads(path.read_bytes()))
+        except (TypeError, ValueError) as error:
+            raise FormatError(f"{path}: must be JSON: {error}; {KIND.remedy}") from None
 
     def forget(self, prefix: str) -> None:
         """Deletes the pieces whose name starts so."""
@@ -135,11 +139,12 @@ def _differences(before: Any, after: Any, name: str = "") -> Iterator[tuple[str,
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
             yield from _differences(before.get(key), after.get(key), f"{name}.{key}".lstrip("."))
-    elif isinstance(before, list) and isinstance(after, list):
-        if len(before) != len(after):
-            yield f"{name} (how many)", len(before), len(after)
-        for number, (one, other) in enumerate(zip(before, after, strict=False)):
-            yield from _differences(one, other, f"{name}[{number}]")
+    elif isinstance(before, list) and isinstance(after, list) and all(isinstance(one, dict) for one in before + after):
+        one, other = ({item["name"]: item for item in items} for items in (before, after))
+        gone, new = ([key for key in keys if key not in rest] for keys, rest in ((one, other), (other, one)))
+        if gone or new:
+            yield name, gone, new
+        yield from _differences(one, other, name)
     elif before != after:
         yield name, before, after
 

@@ -232,6 +232,6 @@ def atomic_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(FileNotFoundError):
             temporary.unlink()
-        if isinstance(error, OSError) and error.filename == str(temporary):
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
             error.filename = str(path)  # the user knows this name, not the temporary one
         raise

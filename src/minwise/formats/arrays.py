@@ -1,11 +1,16 @@
-"""Arrays: Python values in, Arrow arrays out, without pandas, which ``pyarrow.array`` would import."""
+"""Arrays: Python values and NumPy arrays in, Arrow arrays out, and back.
+
+PyArrow has functions for all of it, but they import pandas where it is installed, which takes a third of a second.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-__all__ = ["from_bytes", "from_numbers", "invalid_at"]
+__all__ = ["flags", "from_bytes", "from_numbers", "from_numpy", "from_strings", "invalid_at", "present", "to_numpy"]
 
 
 def from_bytes(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
@@ -24,10 +29,44 @@ def from_numbers(values: Sequence[int | float | None], kind: type[np.int64] | ty
     return pa.Array.from_buffers(pa.from_numpy_dtype(kind), len(values), [valid, pa.py_buffer(numbers)], nulls)
 
 
-def _validity(present: list[bool]) -> tuple[pa.Buffer | None, int]:
+def from_numpy(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """An array over the memory of numbers; null where ``valid`` is not set."""
+    values = np.ascontiguousarray(values)
+    bits, nulls = _validity(valid) if valid is not None else (None, 0)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [bits, pa.py_buffer(values)], nulls)
+
+
+def from_strings(values: Sequence[str]) -> pa.Array:
+    """A large_string array."""
+    return from_bytes([value.encode() for value in values], pa.large_string())
+
+
+def _validity(present: list[bool] | NDArray[np.bool_]) -> tuple[pa.Buffer | None, int]:
     """The bitmap of what is there, and how many are not."""
-    nulls = len(present) - sum(present)
+    nulls = len(present) - int(np.count_nonzero(present))
     return (pa.py_buffer(np.packbits(present, bitorder="little")) if nulls else None), nulls
+
+
+def present(array: pa.Array) -> NDArray[np.bool_]:
+    """A flag for each value that is not null."""
+    if not array.null_count:
+        return np.ones(len(array), dtype=np.bool_)
+    bits = np.frombuffer(array.is_valid().buffers()[1], dtype=np.uint8)
+    return np.unpackbits(bits, count=len(array), bitorder="little").view(np.bool_)
+
+
+def flags(values: NDArray[np.bool_]) -> pa.Array:
+    """The same flags as an Arrow array; ``pyarrow.array`` would import pandas."""
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
+
+
+def to_numpy(array: pa.Array) -> NDArray[Any]:
+    """The memory of numbers; what stands there for a null is anything."""
+    kind = np.dtype(array.type.to_pandas_dtype())
+    if len(array) == 0:
+        return np.empty(0, dtype=kind)
+    return np.frombuffer(array.buffers()[1], dtype=kind)[array.offset : array.offset + len(array)]
 
 
 def invalid_at(data: bytes) -> int | None:

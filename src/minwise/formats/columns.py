@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import from_bytes, invalid_at
+from minwise.formats.arrays import flags, from_bytes, invalid_at, present, to_numpy
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 
 __all__ = [
@@ -16,11 +16,9 @@ __all__ = [
     "check_types",
     "cuts",
     "filtered",
-    "flags",
     "is_text",
     "lengths",
     "numbers",
-    "present",
     "select",
     "to_batches",
     "with_one_buffer",
@@ -122,23 +120,8 @@ def numbers(array: pa.Array, missing: int) -> NDArray[np.int64]:
     """Whole numbers as NumPy has them, with ``missing`` in place of nulls."""
     if len(array) == 0:
         return np.empty(0, dtype=np.int64)
-    values = np.frombuffer(array.buffers()[1], dtype=array.type.to_pandas_dtype())
-    values = values[array.offset : array.offset + len(array)].astype(np.int64)
+    values = to_numpy(array).astype(np.int64)
     return np.where(present(array), values, missing) if array.null_count else values
-
-
-def present(array: pa.Array) -> NDArray[np.bool_]:
-    """A flag for each value that is not null."""
-    if not array.null_count:
-        return np.ones(len(array), dtype=np.bool_)
-    bits = np.frombuffer(array.is_valid().buffers()[1], dtype=np.uint8)
-    return np.unpackbits(bits, count=len(array), bitorder="little").view(np.bool_)
-
-
-def flags(values: NDArray[np.bool_]) -> pa.Array:
-    """The same flags as an Arrow array; ``pyarrow.array`` would import pandas."""
-    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def filtered(rows: Any, keep: NDArray[np.bool_]) -> Any:  # noqa: ANN401 - a table or a record batch

@@ -144,6 +144,10 @@ class FileSource(Source):
         """Bytes of the file as it lies there."""
         return self.file.size_bytes()
 
+    def paths(self) -> list[str]:
+        """The file."""
+        return [self.file.path]
+
     @contextmanager
     def _copying(self, keep: NDArray[np.bool_]) -> Iterator[None]:
         """Lets a file be that can not be read and of which nothing is kept; anything else would lose rows."""

@@ -42,7 +42,7 @@ def gather(source: Any, columns: Columns, shingle: str | Shingler, format: str |
         return [StandardInput()], ""
     if paths is not None:
         if shingle == "set":
-            raise InputError("shingle='set' takes sets from memory: a list of sets, or a table with a list column")
+            raise ConfigError("shingle='set' takes sets from memory: a list of sets, or a table with a list column")
         return open_sources(paths, format=format)
     if shingle == "set" or isinstance(source, ShingleSets):
         return [SetsSource(_sets(source, columns))], ""
@@ -56,19 +56,22 @@ def _paths(source: Any) -> list[str] | None:  # noqa: ANN401 - anything
         return [fspath(source)]
     if not isinstance(source, (list, tuple)) or not source:
         return None
-    if all(isinstance(one, PathLike) or one == "-" or _names_a_file(one) for one in source):
+    if all(isinstance(one, PathLike) or _names_a_file(one) for one in source):
         return [fspath(one) for one in source]
     return None
 
 
 def _names_a_file(text: object) -> bool:
     """Whether a string is surely not a document: it ends like a table's name, or there is a file of that name."""
-    if not isinstance(text, str) or not text or "\n" in text or len(text) > 4096:
+    if not isinstance(text, str) or not text or "\n" in text:
         return False
     name = text.lower()
     for ending in COMPRESSIONS:
         name = name.removesuffix(ending)
-    return name.endswith(tuple(SUFFIXES)) or Path(text).is_file()
+    try:
+        return name.endswith(tuple(SUFFIXES)) or Path(text).is_file()
+    except (OSError, ValueError):  # no name that a file could have
+        return False
 
 
 def _sets(source: Any, columns: Columns) -> ShingleSets:  # noqa: ANN401 - anything

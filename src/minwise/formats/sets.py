@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise.errors import ConfigError
+from minwise.formats.arrays import from_numpy
 from minwise.formats.source import Batch, Columns, Source
 from minwise.stages.shingle import ShingleSets
 
@@ -44,7 +45,7 @@ class SetsSource(Source):
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """The sets' numbers."""
-        return pa.array(rows.astype(np.int64))
+        return from_numpy(rows.astype(np.int64))
 
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
         """Sets have no file to copy."""
@@ -52,4 +53,4 @@ class SetsSource(Source):
 
     def kept_table(self, keep: NDArray[np.bool_]) -> pa.Table:
         """The numbers of the kept sets."""
-        return pa.table({"id": np.flatnonzero(keep)})
+        return pa.table({"id": from_numpy(np.flatnonzero(keep))})

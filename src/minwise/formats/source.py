@@ -128,6 +128,10 @@ class Source(ABC):
         """File name and row within that file, for each of ``rows``."""
         return [self.name] * len(rows), rows
 
+    def paths(self) -> list[str]:
+        """The files it reads."""
+        return [self.name]
+
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """The ids of ``rows`` where the source itself has none: ``name:row``."""
         prefix = self.name.encode()

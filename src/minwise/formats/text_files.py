@@ -80,6 +80,10 @@ class TextFiles(Source):
         if texts:
             yield Batch(first, from_bytes(texts, pa.large_binary()), faults=tuple(faults))
 
+    def paths(self) -> list[str]:
+        """All the files."""
+        return [file.path for file in self.files]
+
     def copy_kept(self, keep: Flags, folder: Path, root: str) -> int:
         """Copies the kept files, byte for byte."""
         for row in np.flatnonzero(keep).tolist():

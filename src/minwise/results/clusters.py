@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from minwise.engines.local import Found
+from minwise.formats.arrays import from_numpy
 from minwise.results.columns import slices
 from minwise.stages.band import FAULTY
 from minwise.stages.cluster import group_by_components, group_by_star
@@ -38,7 +39,7 @@ class Clustering:
         for numbers in slices(self._readable):
             heads = self._heads[numbers]
             ids, owners = self._documents.ids(numbers), self._documents.ids(heads)
-            yield pa.table({"id": ids, "cluster": owners, "size": pa.array(self._sizes[heads])})
+            yield pa.table({"id": ids, "cluster": owners, "size": from_numpy(self._sizes[heads])})
 
     @property
     def schema(self) -> pa.Schema:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise.engines.local import Found
+from minwise.formats.arrays import from_numpy, from_strings
 from minwise.formats.tables_out import TABLE_ROWS
 
 __all__ = ["identity", "similarity_column", "similarity_name", "slices"]
@@ -26,9 +27,9 @@ def slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 def identity(found: Found, numbers: NDArray[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Id, source and row of documents."""
     names, rows = found.documents.locate(numbers)
-    return found.documents.ids(numbers), pa.array(names, type=pa.string(), from_pandas=False), pa.array(rows)
+    return found.documents.ids(numbers), from_strings(names), from_numpy(rows)
 
 
 def similarity_column(values: NDArray[np.float64]) -> pa.Array:
     """Similarities, null where they are unknown."""
-    return pa.array(values, mask=np.isnan(values))
+    return from_numpy(values, ~np.isnan(values))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ from minwise.config import show
 from minwise.engines.local import Found
 from minwise.engines.publish import check_output, publish
 from minwise.errors import ConfigError, MinwiseError
+from minwise.formats.arrays import from_numpy
 from minwise.formats.sets import SetsSource
 from minwise.formats.table import TableSource
 from minwise.formats.tables_out import write_tables
@@ -108,17 +110,21 @@ class DedupResult:
         last = corpus.sources[-1] if len(corpus.sources) > corpus.against else None
         if isinstance(last, (TableSource, SetsSource)):
             return last.kept_table(self.keep)
-        return pa.concat_tables(self._kept_tables(), promote_options="permissive")
+        kind = self._found.documents.id_type
+        schema = pa.schema(
+            [("id", kind), ("source", pa.large_string()), ("row", pa.int64()), ("text", pa.large_string())]
+        )
+        return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
 
     def _kept_tables(self) -> Iterator[pa.Table]:
         documents, corpus = self._found.documents, self._found.documents.corpus
         for number in range(corpus.against, len(corpus.sources)):
             start = documents.starts[number]
             keep = self.keep[start - documents.protected : start - documents.protected + documents.rows[number]]
-            for batch in corpus.sources[number].batches(corpus.columns, wanted=keep):
+            for batch in corpus.sources[number].batches(replace(corpus.columns, rank=None), wanted=keep):
                 rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
                 columns = identity(self._found, start + batch.first + rows)
-                texts = batch.texts.take(pa.array(rows)).cast(pa.large_string())
+                texts = _readable(batch.texts.take(from_numpy(rows)))
                 yield pa.table([*columns, texts], names=["id", "source", "row", "text"])
 
     def _removed_tables(self) -> Iterator[pa.Table]:
@@ -136,7 +142,7 @@ class DedupResult:
         for numbers in slices(readable[readable >= documents.protected]):
             ids, sources, rows = identity(self._found, numbers)
             heads = self._removals.heads_of(numbers)
-            size = pa.array(self._removals.sizes_of(heads))
+            size = from_numpy(self._removals.sizes_of(heads))
             yield pa.table({"id": ids, "source": sources, "row": rows, "cluster": documents.ids(heads), "size": size})
 
     def largest_clusters(self, count: int = 5) -> list[dict[str, Any]]:
@@ -197,13 +203,21 @@ class DedupResult:
                     written += kept
                     stage.advance(rows)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)  # a writer that went on would bring back what is cleared away
         return written
+
+
+def _readable(texts: pa.Array) -> pa.Array:
+    """Texts as strings, as bytes if they are not that: byte shingles take anything."""
+    try:
+        return texts.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return texts.cast(pa.large_binary())
 
 
 def _removed_schema(found: Found) -> pa.Schema:
     kind = found.documents.id_type
-    one = [("id", kind), ("source", pa.string()), ("row", pa.int64())]
+    one = [("id", kind), ("source", pa.large_string()), ("row", pa.int64())]
     kept = [(f"kept_{name}", type_) for name, type_ in one]
     return pa.schema([*one, *kept, (similarity_name(found), pa.float64())])
 
@@ -211,7 +225,7 @@ def _removed_schema(found: Found) -> pa.Schema:
 def _cluster_schema(found: Found) -> pa.Schema:
     kind = found.documents.id_type
     return pa.schema(
-        [("id", kind), ("source", pa.string()), ("row", pa.int64()), ("cluster", kind), ("size", pa.int64())]
+        [("id", kind), ("source", pa.large_string()), ("row", pa.int64()), ("cluster", kind), ("size", pa.int64())]
     )
 
 

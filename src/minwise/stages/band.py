@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.formats.arrays import present, to_numpy
 from minwise.settings import FindSettings
 from minwise.stages.read import text_chunk
 from minwise.stages.shingle import kernel_shingler
@@ -56,7 +57,7 @@ class KeyBlock:
     def of(cls, settings: FindSettings, documents: int) -> "KeyBlock":
         """Room for ``documents``."""
         plan = settings.plan
-        packed = np.empty((documents, 2 * plan.slots), dtype=np.uint8) if settings.verify == "signature" else None
+        packed = np.zeros((documents, 2 * plan.slots), dtype=np.uint8) if settings.verify == "signature" else None
         return cls(
             np.empty((plan.bands, documents), dtype=np.uint64),
             np.empty((documents, 2), dtype=np.uint64),
@@ -99,7 +100,7 @@ class Bander:
             chunk = text_chunk(texts)
             faults = self._bander.band_texts(self._shingler, chunk.offsets, chunk.data, block, start, threads)
         if texts.null_count:
-            nulls = np.flatnonzero(texts.is_null().to_numpy(zero_copy_only=False))
+            nulls = np.flatnonzero(~present(texts))
             block.keys[:, start + nulls] = NO_KEY
             block.states[start + nulls] = FAULTY
             missing = set(nulls.tolist())
@@ -109,8 +110,7 @@ class Bander:
 
 def set_arrays(sets: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Offsets and elements of a list column of hashed elements."""
-    offsets = sets.offsets.to_numpy()
-    return np.ascontiguousarray(offsets), np.ascontiguousarray(sets.values.to_numpy())
+    return to_numpy(sets.offsets), to_numpy(sets.values)
 
 
 class BucketCounts(NamedTuple):

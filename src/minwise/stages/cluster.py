@@ -86,12 +86,11 @@ def group_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected:
         blocks: Gives the pairs in ascending order, as often as it is called.
         copies: Documents with the same tokens; only their leaders are in pairs.
         documents: How many there are.
-        protected: The first so many are never removed.
+        protected: The first so many are never removed; no two of them may be a pair.
     """
     removed = np.zeros(documents, dtype=bool)
     for block in blocks():
         _kernel.remove_neighbours(block.low, block.high, removed)
-    removed[:protected] = False
     witness, best = np.full(documents, NOBODY, dtype=np.uint32), np.full(documents, np.nan)
     for block in blocks():
         _kernel.choose_witnesses(block.low, block.high, block.similarity, removed, witness, best)

@@ -5,6 +5,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from minwise.formats.arrays import from_numpy, to_numpy
+
 __all__ = ["KeepOrder"]
 
 
@@ -61,7 +63,6 @@ def _sorted_places(ranks: pa.Array, *, descending: bool) -> NDArray[np.int64]:
     """Places in sorted order; equal values in their order, nulls and what is not a number last."""
     if pa.types.is_floating(ranks.type):
         ranks = pc.if_else(pc.is_nan(ranks), None, ranks)
-    table = pa.table({"rank": ranks, "place": np.arange(len(ranks))})
+    table = pa.table({"rank": ranks, "place": from_numpy(np.arange(len(ranks)))})
     keys = [("rank", "descending" if descending else "ascending"), ("place", "ascending")]
-    places: NDArray[np.int64] = pc.sort_indices(table, sort_keys=keys).to_numpy()
-    return places
+    return to_numpy(pc.sort_indices(table, sort_keys=keys)).astype(np.int64)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.errors import InputError, MinwiseError
+from minwise.formats.arrays import present
 
 __all__ = ["TextChunk", "Texts", "naming_documents", "read_texts", "text_chunk", "to_bytes"]
 
@@ -70,7 +71,7 @@ def _from_arrow(column: pa.Array | pa.ChunkedArray) -> Iterator[TextChunk]:
     for piece in _pieces(column):
         array = _with_one_buffer(piece)
         if array.null_count:
-            row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
+            row = int(np.argmin(present(array)))
             to_bytes(None, f"document {first + row}")
         yield text_chunk(array, first)
         first += len(array)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.config import check_choice, check_seed, check_threads, show
 from minwise.errors import ConfigError, InputError
+from minwise.formats.arrays import from_numpy
 from minwise.stages.read import Texts, naming_documents, read_texts, to_bytes
 
 __all__ = ["ShingleSets", "ShingleSpans", "Shingler", "kernel_shingler"]
@@ -245,7 +246,7 @@ class ShingleSets:
 
     def to_arrow(self) -> pa.LargeListArray:
         """The sets as an Arrow list column, without a copy."""
-        return pa.LargeListArray.from_arrays(pa.array(self.offsets), pa.array(self.hashes))
+        return pa.LargeListArray.from_arrays(from_numpy(self.offsets), from_numpy(self.hashes))
 
 
 def _hash_members(members: Iterable[object], number: int, seed: int) -> NDArray[np.uint64]:

@@ -1,0 +1,304 @@
+"""Banding: keys, content hashes and candidate pairs of the kernel equal the reference bit for bit, however cut."""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import minwise as mw
+from minwise import reference
+from minwise.plan import Plan
+from minwise.reference.banding import band_keys, content_hash, propose_pairs
+from minwise.reference.text import _token_bytes
+from minwise.settings import FindSettings
+from minwise.stages.band import (
+    EMPTY,
+    FAULTY,
+    FILLED,
+    NOBODY,
+    Bander,
+    KeyBlock,
+    cut_runs,
+    merge_runs,
+    pairs_of,
+    split,
+)
+
+from .strategies import ORACLES, SWITCHES, WORD, effort, elements, readable, seeds, shingle_sets, shinglers, texts
+
+LAYOUTS = ((1, 1), (1, 5), (4, 3), (5, 2), (13, 8), (7, 1))
+SCHEMES = ("fast", "minhash")
+FIRST = 16
+
+Run = NDArray[np.uint64]
+
+
+def find_settings(
+    layout: tuple[int, int], scheme: str, seed: int, shingler: mw.Shingler | None, verify: str = "exact"
+) -> FindSettings:
+    """Settings with this layout of bands and rows."""
+    plan = Plan(threshold=0.8, bands=layout[0], rows=layout[1])
+    return FindSettings(plan=plan, shingler=shingler, scheme=scheme, seed=seed, verify=verify)
+
+
+def banded(settings: FindSettings, documents: pa.Array, threads: int = 1, batch: int = 1000) -> KeyBlock:
+    """The documents' keys, by batches of ``batch`` documents."""
+    block, bander = KeyBlock.of(settings, len(documents)), Bander(settings)
+    for start in range(0, len(documents), batch):
+        assert bander.band(documents.slice(start, batch), block, threads) == []
+    assert block.room == 0
+    return block
+
+
+def expected_keys(settings: FindSettings, sets: list[NDArray[np.uint64]]) -> list[list[int]]:
+    """The keys of each set by the reference, a row per document."""
+    plan, oracle = settings.plan, ORACLES[settings.scheme]
+    signatures = [oracle(members, plan.slots, settings.seed) for members in sets]
+    return [band_keys(signature, plan.bands, plan.rows, settings.seed) for signature in signatures]
+
+
+def token_hashes(text: str, shingler: mw.Shingler) -> list[int]:
+    """The hash of every token, in order: what the content hash is made of."""
+    normalisation = {} if shingler.kind == "byte" else {name: getattr(shingler, name) for name in SWITCHES}
+    data = _token_bytes(text, shingler.kind, normalisation)
+    return [reference.hash_bytes(token, reference.Domain.TOKEN, shingler.seed) for token in data]
+
+
+def reference_sets(given: list[str], shingler: mw.Shingler) -> list[NDArray[np.uint64]]:
+    """The shingle set of each text by the reference."""
+    chosen = {
+        name: value for name, value in shingler.settings.items() if shingler.kind != "byte" or name not in SWITCHES
+    }
+    return [reference.shingle_hashes(text, **chosen) for text in given]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@effort(0.5)
+@given(
+    shingler=shinglers(),
+    documents=st.lists(texts | st.sampled_from(("", " ", "...", "one")), min_size=1, max_size=4),
+    layout=st.sampled_from(LAYOUTS),
+    seed=seeds,
+)
+@example(shingler=mw.Shingler("word:2", bag=True), documents=["a b a b a b", "a b", ""], layout=(4, 3), seed=1)
+def test_keys_and_contents_of_texts_equal_the_reference(
+    scheme: str, shingler: mw.Shingler, documents: list[str], layout: tuple[int, int], seed: int
+) -> None:
+    """Words, characters and bytes, sets and bags, odd and even rows; empty documents are in no bucket."""
+    documents = [readable(text, shingler) for text in documents]
+    settings = find_settings(layout, scheme, seed, shingler)
+    block = banded(settings, pa.array(documents))
+    sets = reference_sets(documents, shingler)
+    assert block.keys.T.tolist() == expected_keys(settings, sets)
+    assert [tuple(row) for row in block.contents.tolist()] == [
+        content_hash(token_hashes(text, shingler), shingler.seed) for text in documents
+    ]
+    assert block.states.tolist() == [FILLED if len(members) else EMPTY for members in sets]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@given(sets=st.lists(elements, min_size=1, max_size=5), layout=st.sampled_from(LAYOUTS), seed=seeds)
+@example(sets=[set(), {0}, {WORD}, set()], layout=(4, 3), seed=1)
+def test_keys_and_contents_of_sets_equal_the_reference(
+    scheme: str, sets: list[set[int]], layout: tuple[int, int], seed: int
+) -> None:
+    """A set's content is its elements in ascending order."""
+    members = shingle_sets(*map(sorted, sets))
+    settings = find_settings(layout, scheme, seed, None)
+    block = banded(settings, members.to_arrow(), batch=2)
+    assert block.keys.T.tolist() == expected_keys(settings, list(members))
+    assert [tuple(row) for row in block.contents.tolist()] == [content_hash(sorted(one), seed) for one in sets]
+    assert block.states.tolist() == [FILLED if one else EMPTY for one in sets]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("shingle", ["word:3", "char:4", "byte:5"])
+def test_empty_documents_have_no_key(scheme: str, shingle: str) -> None:
+    """2⁶⁴−1 in every band and no content, between documents that have both."""
+    settings = find_settings((5, 3), scheme, 1, mw.Shingler(shingle))
+    block = banded(settings, pa.array(["a text with words", "", "another one of them"]))
+    assert block.states.tolist() == [FILLED, EMPTY, FILLED]
+    assert block.keys[:, 1].tolist() == [WORD] * 5
+    assert WORD not in block.keys[:, [0, 2]]
+    assert block.contents[1].tolist() == [0, 0]
+    assert block.contents[0].tolist() != block.contents[2].tolist()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_null_and_broken_texts_are_faulty(scheme: str) -> None:
+    """Both are in no bucket; only of the one that is not UTF-8 does the bander tell why."""
+    settings = find_settings((5, 3), scheme, 1, mw.Shingler("word:2"))
+    documents = pa.array([b"one two three", None, b"one \xff two", b""])
+    block = KeyBlock.of(settings, 4)
+    [(place, reason)] = Bander(settings).band(documents, block, 1)
+    assert place == 2
+    assert "UTF-8" in reason
+    assert block.states.tolist() == [FILLED, FAULTY, FAULTY, EMPTY]
+    assert (block.keys[:, 1:] == WORD).all()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_packed_slots_are_the_low_sixteen_bits(scheme: str) -> None:
+    """What an estimate is made from later."""
+    documents = [" ".join(f"w{number % 37}" for number in range(start, start + 20)) for start in range(30)]
+    settings = find_settings((5, 3), scheme, 7, mw.Shingler("word:2"), verify="signature")
+    block = banded(settings, pa.array(documents))
+    sets = reference_sets(documents, mw.Shingler("word:2"))
+    slots = np.array([ORACLES[scheme](members, 15, 7) for members in sets])
+    assert block.packed is not None
+    np.testing.assert_array_equal(block.packed, reference.pack_bits(slots, 16))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kind", ["text", "set"])
+def test_threads_and_batches_change_nothing(scheme: str, kind: str) -> None:
+    """One thread and one batch, four threads and batches of 7: the same arrays, of documents of very unequal length."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(0, 40, size=300)
+    sizes[::50] = 5000
+    shingler = mw.Shingler("word:2")
+    documents = pa.array([" ".join(f"w{word}" for word in rng.integers(0, 99, size=size)) for size in sizes])
+    if kind == "set":
+        documents = shingler.shingle(documents).to_arrow()
+    settings = find_settings((13, 3), scheme, 1, shingler if kind == "text" else None, verify="signature")
+    alone, together = banded(settings, documents), banded(settings, documents, threads=4, batch=7)
+    for name in ("keys", "contents", "states"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(together, name), err_msg=name)
+    assert alone.packed is not None
+    assert together.packed is not None
+    filled = alone.states == FILLED  # nobody looks at the slots of others
+    np.testing.assert_array_equal(alone.packed[filled], together.packed[filled])
+
+
+def numbers(pairs: Run) -> list[tuple[int, int]]:
+    """Packed pairs as tuples."""
+    low, high = split(pairs)
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+# Few keys, so that buckets are large, spread over the whole range so that parts cut between them.
+band_columns = st.lists(
+    st.sampled_from((0, 1, 2**62, 2**63 - 1, 2**63, 2**63 + 1, WORD - 2, WORD - 1, WORD)) | st.integers(0, WORD),
+    max_size=90,
+)
+
+
+@effort(1)
+@given(
+    keys=band_columns,
+    parts=st.integers(1, 9),
+    pieces=st.integers(1, 40),
+    max_bucket=st.sampled_from((FIRST, FIRST + 1, 20, 2000)),
+    threads=st.sampled_from((1, 4)),
+)
+@example(keys=[5] * 60, parts=3, pieces=7, max_bucket=20, threads=1)
+@example(keys=[WORD] * 60, parts=3, pieces=7, max_bucket=20, threads=1)
+@example(keys=[], parts=2, pieces=1, max_bucket=20, threads=1)
+def test_pairs_of_all_parts_are_those_of_the_reference(
+    keys: list[int], parts: int, pieces: int, max_bucket: int, threads: int
+) -> None:
+    """Whatever the number of key ranges and pieces; each part ascends, and no pair is in two of them."""
+    column, members = np.array(keys, dtype=np.uint64), np.arange(len(keys), dtype=np.uint32)
+    cut = [column[start : start + pieces] for start in range(0, len(keys), pieces)]
+    found: list[tuple[int, int]] = []
+    for part in range(parts):
+        proposed, _ = pairs_of(iter(cut), members, part, parts, max_bucket, threads)
+        assert (np.diff(proposed.astype(object)) > 0).all()
+        found.extend(numbers(proposed))
+    assert len(found) == len(set(found))
+    assert set(found) == propose_pairs([[key] for key in keys], max_bucket, FIRST)
+
+
+@given(keys=band_columns, data=st.data(), max_bucket=st.sampled_from((FIRST, 20)))
+def test_pairs_are_of_the_numbers_that_members_take_part_under(
+    keys: list[int], data: st.DataObject, max_bucket: int
+) -> None:
+    """Renumbered by a keep order, and without those who are nobody: the first sixteen are the first by number."""
+    order = data.draw(st.permutations(range(len(keys))))
+    absent = data.draw(st.sets(st.sampled_from(range(len(keys))))) if keys else set()
+    members = np.array([NOBODY if i in absent else number for i, number in enumerate(order)], dtype=np.uint32)
+    proposed, _ = pairs_of([np.array(keys, dtype=np.uint64)], members, 0, 1, max_bucket, 1)
+    by_number = {order[i]: key for i, key in enumerate(keys) if i not in absent}
+    renumbered = [[by_number.get(number, WORD)] for number in range(len(keys))]
+    assert set(numbers(proposed)) == propose_pairs(renumbered, max_bucket, FIRST)
+
+
+@given(keys=band_columns, parts=st.integers(1, 9), max_bucket=st.sampled_from((FIRST, 20)))
+@example(keys=[1, 2], parts=1, max_bucket=20)
+@example(keys=[1, 2**63], parts=2, max_bucket=20)
+def test_bucket_counts_do_not_depend_on_the_parts(keys: list[int], parts: int, max_bucket: int) -> None:
+    """Buckets above the cap, their members and the pairs left out, by definition; a bucket has at least two members."""
+    column, members = np.array(keys, dtype=np.uint64), np.arange(len(keys), dtype=np.uint32)
+    counts = [pairs_of([column], members, part, parts, max_bucket, 1)[1] for part in range(parts)]
+    sizes = [keys.count(key) for key in set(keys) - {WORD}]
+    large = [size for size in sizes if size > max_bucket]
+    kept = [FIRST * (FIRST - 1) // 2 + (size - FIRST) * FIRST for size in large]
+    left_out = sum(size * (size - 1) // 2 for size in large) - sum(kept)
+    assert tuple(map(sum, zip(*(count[:3] for count in counts), strict=True))) == (len(large), sum(large), left_out)
+    largest = max(count.largest for count in counts)
+    assert largest == max(sizes, default=0) or max(sizes) == 1
+
+
+runs_of_words = st.lists(
+    st.lists(st.integers(0, 60) | st.sampled_from((2**32, WORD)), max_size=30).map(sorted), max_size=6
+).map(lambda lists: [np.array(one, dtype=np.uint64) for one in lists])
+limits = st.integers(1, 50)
+
+
+@effort(1.5)
+@given(runs=runs_of_words, most=limits, after=st.none() | st.integers(0, 61) | st.just(2**32))
+@example(runs=[], most=1, after=None)
+@example(runs=[np.array([7] * 9, dtype=np.uint64)], most=2, after=None)
+def test_merged_runs_are_their_union(runs: list[Run], most: int, after: int | None) -> None:
+    """Distinct, ascending across pieces, only what is above ``after``; however small the pieces."""
+    pieces = list(merge_runs(runs, most, after))
+    merged = [int(word) for piece in pieces for word in piece]
+    expected = {int(word) for run in runs for word in run if after is None or int(word) > after}
+    assert merged == sorted(expected)
+    assert all(len(piece) for piece in pieces)
+
+
+@effort(1.5)
+@given(runs=runs_of_words, most=limits, after=st.none() | st.integers(0, 61))
+def test_cuts_go_through_every_run_and_never_split_a_value(runs: list[Run], most: int, after: int | None) -> None:
+    """The slices of a run follow each other to its end; what is in a later cut is larger than all of an earlier one."""
+    cuts = list(cut_runs(runs, most, after))
+    for number, run in enumerate(runs):
+        passed = int(np.count_nonzero(run <= np.uint64(after))) if after is not None else 0
+        slices = [cut[number] for cut in cuts]
+        starts, ends = [piece.start for piece in slices], [piece.stop for piece in slices]
+        assert [*starts, len(run)] == [passed, *ends] if cuts else passed == len(run)
+    values = [np.concatenate([run[piece] for run, piece in zip(runs, cut, strict=True)]) for cut in cuts]
+    assert all(earlier.max() < later.min() for earlier, later in pairwise(values))
+
+
+@given(
+    runs=st.lists(st.sets(st.integers(0, 200), max_size=60).map(sorted), min_size=1, max_size=5),
+    most=st.integers(5, 40),
+)
+def test_a_cut_of_distinct_runs_holds_no_more_than_asked_for(runs: list[list[int]], most: int) -> None:
+    """With at least one entry allowed per run."""
+    arrays = [np.array(run, dtype=np.uint64) for run in runs]
+    sizes = [sum(piece.stop - piece.start for piece in cut) for cut in cut_runs(arrays, most)]
+    assert all(size <= max(most, len(runs)) for size in sizes)
+
+
+def test_going_on_after_a_piece_gives_the_rest() -> None:
+    """What an interrupted run does: start again above the last pair of any piece."""
+    rng = np.random.default_rng(5)
+    runs = [np.unique(rng.integers(0, 500, size=120).astype(np.uint64)) for _ in range(4)]
+    pieces = list(merge_runs(runs, 30))
+    assert len(pieces) > 5
+    for number, piece in enumerate(pieces):
+        rest = [int(word) for later in pieces[number + 1 :] for word in later]
+        assert [int(word) for one in merge_runs(runs, 77, int(piece[-1])) for word in one] == rest
+
+
+def test_split_undoes_packing() -> None:
+    """Numbers up to the largest that a document can have."""
+    pairs = list(combinations((0, 1, 2**31, 2**32 - 2), 2))
+    assert numbers(np.array([low << 32 | high for low, high in pairs], dtype=np.uint64)) == pairs

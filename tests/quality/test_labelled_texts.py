@@ -1,0 +1,95 @@
+"""Real texts with labels: planted copies are found and nothing else, and more copying means more similarity.
+
+The texts are not part of this repository; without them the tests are skipped.
+"""
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+import minwise as mw
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "text"
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the labelled texts of ../shared/data are not here")
+
+ARTICLES = ("articles_100", "articles_1000", "articles_2500")
+# From most to least copied.
+LABELS = ("cut", "light", "heavy", "non")
+OPTIONS: dict[str, Any] = {"shingle": "word:3", "threshold": 0.4}
+
+
+def read_documents(name: str) -> list[dict[str, str]]:
+    """The documents of a corpus, with id and text."""
+    return [json.loads(line) for line in (DATA / name / "docs.jsonl").read_bytes().splitlines()]
+
+
+def read_labels(name: str) -> list[list[str]]:
+    """The lines of a corpus's table of pairs."""
+    return [line.split("\t") for line in (DATA / name / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("name", ARTICLES)
+@pytest.mark.parametrize("given", ["file", "rows", "texts"])
+def test_planted_articles_are_found_and_no_others(name: str, given: str) -> None:
+    """At 0.4 of word-3 shingles, whichever way the articles come in."""
+    documents = read_documents(name)
+    planted = {frozenset(line[:2]) for line in read_labels(name)}
+    ids: list[Any] = [document["id"] for document in documents]
+    source = {"file": DATA / name / "docs.jsonl", "rows": documents, "texts": [one["text"] for one in documents]}[given]
+    found = mw.pairs(source, **OPTIONS).to_pylist()
+    if given == "texts":  # these are called by their number
+        found = [{**row, "left": ids[row["left"]], "right": ids[row["right"]]} for row in found]
+    assert len(planted) == {"articles_100": 5, "articles_1000": 10, "articles_2500": 20}[name]
+    assert {frozenset((row["left"], row["right"])) for row in found} == planted
+    assert len(found) == len(planted)
+    texts = {one["id"]: one["text"] for one in documents}
+    for row in found:
+        left, right = mw.Shingler("word:3").shingle([texts[row["left"]], texts[row["right"]]])
+        assert row["similarity"] == mw.jaccard(left, right) >= 0.4
+
+
+@pytest.mark.parametrize("scheme", ["fast", "minhash"])
+def test_one_of_each_planted_pair_is_removed(scheme: str, tmp_path: Path) -> None:
+    """The second, for the first; every other article is kept as it was, byte for byte."""
+    source = DATA / "articles_1000" / "docs.jsonl"
+    result = mw.dedup(source, tmp_path / "out", scheme=scheme, **OPTIONS)
+    planted = {frozenset(line[:2]) for line in read_labels("articles_1000")}
+    assert {frozenset((row["id"], row["kept_id"])) for row in result.removed.to_pylist()} == planted
+    assert all(row["kept_row"] < row["row"] for row in result.removed.to_pylist())
+    removed = set(result.removed.column("row").to_pylist())
+    lines = source.read_bytes().splitlines(keepends=True)
+    kept = (tmp_path / "out" / "kept" / "docs.jsonl").read_bytes()
+    assert kept == b"".join(line for number, line in enumerate(lines) if number not in removed)
+
+
+@pytest.mark.parametrize("measure", [mw.jaccard, mw.containment], ids=["jaccard", "containment"])
+def test_more_copied_answers_are_more_similar(measure: Any) -> None:  # noqa: ANN401 - one of two functions
+    """Copies above light revisions above heavy ones above answers of one's own, on average."""
+    documents = read_documents("clough")
+    sets = mw.Shingler("word:3").shingle([document["text"] for document in documents])
+    place = {document["id"]: number for number, document in enumerate(documents)}
+    similarities: dict[str, list[float]] = {label: [] for label in LABELS}
+    for answer, original, label in read_labels("clough"):
+        similarities[label].append(measure(sets[place[answer]], sets[place[original]]))
+    assert sum(map(len, similarities.values())) == 95
+    means = [fmean(similarities[label]) for label in LABELS]
+    assert means == sorted(means, reverse=True)
+    assert len(set(means)) == len(LABELS)
+
+
+def test_near_copies_are_found_at_a_threshold_and_own_answers_are_not() -> None:
+    """The pairs of answer and original are those whose exact similarity reaches 0.3; none of them is an own answer."""
+    documents = read_documents("clough")
+    sets = mw.Shingler("word:3").shingle([document["text"] for document in documents])
+    place = {document["id"]: number for number, document in enumerate(documents)}
+    label = {frozenset((answer, original)): kind for answer, original, kind in read_labels("clough")}
+    expected = {pair for pair in label if mw.jaccard(*(sets[place[one]] for one in pair)) >= 0.3}
+    table = mw.pairs(DATA / "clough" / "docs.jsonl", shingle="word:3", threshold=0.3, bands=250, rows=2)
+    found = {frozenset((row["left"], row["right"])) for row in table.to_pylist()}
+    assert expected == found & label.keys()  # a pair at 0.3 is missed with a chance of (1 − 0.09)²⁵⁰ < 10⁻¹⁰
+    assert expected
+    assert {label[pair] for pair in expected} >= {"cut", "light"}
+    assert "non" not in {label[pair] for pair in expected}

@@ -1,0 +1,233 @@
+"""Settings: sizes, limits, and what a wrong value of every option is told."""
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from expect import complaint
+
+import minwise as mw
+from minwise.pipeline import Options
+from minwise.settings import FindSettings, Limits, parse_bytes
+
+DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
+CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.clusters, "dedup": mw.dedup}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("4GB", 4 * 10**9),
+        ("4gb", 4 * 10**9),
+        ("4G", 4 * 10**9),
+        (" 512 MiB ", 512 * 2**20),
+        ("1.5GB", 1_500_000_000),
+        ("1KiB", 1024),
+        ("1kb", 1000),
+        ("2TB", 2 * 10**12),
+        ("2TiB", 2 * 2**40),
+        ("300000000", 300_000_000),
+        ("300000000B", 300_000_000),
+        (0, 0),
+        (2**40, 2**40),
+    ],
+)
+def test_sizes(value: str | int, expected: int) -> None:
+    """Units of 1,000, or of 1,024 with an i."""
+    assert parse_bytes("memory", value) == expected
+
+
+@pytest.mark.parametrize(
+    "value", ["", "GB", "4 G B", "4XB", "-4GB", "4iB", "4,5GB", "1e9", "inf", "nan", 1.5, None, True, [4], "9" * 400]
+)
+def test_sizes_that_are_none(value: Any) -> None:  # noqa: ANN401 - anything
+    """The message names the setting and the value."""
+    message = complaint(mw.ConfigError, lambda: parse_bytes("memory", value))
+    assert message.startswith("memory must be a size such as 4GB or 512MiB, got ")
+
+
+def test_limits_as_given() -> None:
+    """Batches are at most 32 MiB, and a small part of a small memory."""
+    roomy, tight = Limits.of("4GB", 3), Limits.of("256MB", None)
+    assert (roomy.memory, roomy.threads, roomy.batch_bytes) == (4 * 10**9, 3, 1 << 25)
+    assert (tight.memory, tight.threads) == (256 * 10**6, 0)
+    assert 64 * tight.batch_bytes <= tight.memory
+
+
+@pytest.mark.parametrize("memory", ["255MB", 255_999_999, 0, -1, "0GB"])
+def test_too_little_memory_is_refused(memory: str | int) -> None:
+    """With the least that will do."""
+    message = complaint(mw.ConfigError, lambda: Limits.of(memory, None))
+    assert message == f"memory must be at least 256MB, got {memory!r}"
+
+
+def find_settings(**changed: Any) -> FindSettings:  # noqa: ANN401 - any setting
+    """Settings that differ from the default in what is given."""
+    return FindSettings(plan=mw.plan(), shingler=mw.Shingler(), **changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"scheme": "oph"}, "scheme must be one of fast, minhash, got 'oph'"),
+        ({"verify": "Exact"}, "verify must be one of exact, signature, none, got 'Exact'"),
+        ({"group": None}, "group must be one of star, components, got None"),
+        ({"max_bucket": 15}, "max_bucket must be a whole number from 16 to 100000, got 15"),
+        ({"max_bucket": 16.0}, "max_bucket must be a whole number from 16 to 100000, got 16.0"),
+        ({"keep": "best"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'best'"),
+        ({"keep": "max"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'max'"),
+        ({"keep": "max:"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'max:'"),
+        ({"keep": "first:x"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'first:x'"),
+    ],
+)
+def test_wrong_settings_are_told_the_rule_and_the_value(changed: dict[str, Any], message: str) -> None:
+    """Word for word."""
+    assert complaint(mw.ConfigError, lambda: find_settings(**changed)) == message
+
+
+@pytest.mark.parametrize(("keep", "column"), [("first", None), ("max:score", "score"), ("min:a:b", "a:b")])
+def test_rank_column(keep: str, column: str | None) -> None:
+    """What follows the first colon."""
+    assert find_settings(keep=keep).rank_column == column
+
+
+def test_settings_as_plain_values_hold_everything_that_decides() -> None:
+    """Changing any of them changes the dictionary, which is how an earlier run is told apart."""
+    usual = find_settings().to_dict()
+    others: list[dict[str, Any]] = [
+        {"scheme": "minhash"},
+        {"seed": 2},
+        {"verify": "none"},
+        {"group": "components"},
+        {"keep": "last"},
+        {"max_bucket": 99},
+    ]
+    assert {name for other in others for name in other} == {one.name for one in fields(FindSettings)} - {
+        "plan",
+        "shingler",
+    }
+    found = [find_settings(**other).to_dict() for other in others]
+    found += [FindSettings(plan=mw.plan(0.7), shingler=mw.Shingler()).to_dict()]
+    found += [FindSettings(plan=mw.plan(), shingler=shingler).to_dict() for shingler in (None, mw.Shingler(bag=True))]
+    assert all(one != usual for one in found)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_unknown_setting_is_told_all_that_there_are(name: str) -> None:
+    """So that a misspelt one is found."""
+    message = complaint(mw.ConfigError, lambda: CALLS[name](DOCUMENTS, unknown_setting=1))
+    assert message.startswith("there is no setting 'unknown_setting'; settings are: ")
+    listed = message.partition("settings are: ")[2].split(", ")
+    assert {"threshold", "recall", "shingle", "verify", "max_bucket", "memory"} <= set(listed)
+
+
+# Values that are wrong for each option, of a wrong type and outside of what is allowed.
+WRONG: dict[str, tuple[Any, ...]] = {
+    "threshold": (0, -0.1, 1.1, math.nan, "0.8", None),
+    "recall": (0, 1, -1, math.nan, "high"),
+    "shingle": ("word", "word:0", "words:3", "", 5, None),
+    "bag": ("yes", 2, None),
+    "scheme": ("oph", "", None, 1),
+    "slots": (0, -1, 1.5, "256", None, 10**9),
+    "bands": (0, -1, "5", 10**9),
+    "rows": (0, -1, "5", 10**9),
+    "seed": (-1, 2**64, 1.0, "1", None),
+    "verify": ("yes", None, True),
+    "group": ("stars", None),
+    "keep": ("best", "max", "max:", None, 5),
+    "max_bucket": (0, 15, 10**9, 1.5, "many", None),
+    "text_column": ("", [], [""], 5, [5], "nowhere", None),
+    "id_column": ("", 5, "nowhere"),
+    "on_error": ("ignore", None, 5),
+    "memory": ("much", "1MB", -1, 0.5, None),
+    "threads": (0, -1, 1.5, "2", 10**6),
+    "work": (5,),
+}
+# Where one value has to be given for the other to be looked at.
+TOGETHER = {"bands": {"rows": 4}, "rows": {"bands": 10}}
+CASES = [(name, value) for name, values in WRONG.items() for value in values]
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=[f"{name}={value!r}" for name, value in CASES])
+def test_a_wrong_value_is_refused_by_name(name: str, value: Any) -> None:  # noqa: ANN401 - anything
+    """One line that begins with the setting, or names the column that is not there, and shows the value."""
+    message = complaint(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, **{**TOGETHER.get(name, {}), name: value}))
+    assert ("column" if name.endswith("_column") else name) in message
+    shown = type(value).__name__ if name == "keep" and not isinstance(value, str) else repr(value)
+    assert shown in message or str(value) in message
+
+
+@pytest.mark.parametrize("value", ["xls", 5, ""])
+def test_a_wrong_format_is_refused_by_name(value: Any, tmp_path: Path) -> None:  # noqa: ANN401 - anything
+    """Of files, where it matters."""
+    (tmp_path / "x.data").write_text("{}", encoding="utf-8")
+    message = complaint(mw.MinwiseError, lambda: mw.pairs(tmp_path / "x.data", format=value))
+    assert message.startswith("format must be one of parquet, jsonl, csv, tsv, arrow, text, got ")
+
+
+def test_every_option_has_been_given_a_wrong_value() -> None:
+    """Except what can not be wrong in itself, a source or whoever is told of progress, and a file's format (above)."""
+    assert {one.name for one in fields(Options)} - WRONG.keys() == {"format", "against", "progress"}
+
+
+@pytest.mark.parametrize("call", ["pairs", "clusters"])
+@pytest.mark.parametrize("option", [{"keep": "last"}, {"keep": "nonsense"}, {"against": DOCUMENTS}])
+def test_options_that_a_call_would_ignore_are_refused(call: str, option: dict[str, Any]) -> None:
+    """Pairs and clusters keep nothing, and compare a corpus with itself."""
+    [name] = option
+    assert name in complaint(mw.ConfigError, lambda: CALLS[call](DOCUMENTS, **option))
+
+
+@pytest.mark.parametrize("call", ["pairs", "clusters"])
+@pytest.mark.parametrize("output", ["x.txt", "x", ".parquet/", 5])
+def test_an_output_that_can_not_be_written_is_refused_first(call: str, output: Any) -> None:  # noqa: ANN401 - anything
+    """By its name, before anything is read."""
+    message = complaint(mw.ConfigError, lambda: CALLS[call]("nowhere.jsonl", output))
+    assert message.startswith("output must ")
+
+
+def test_an_output_that_is_no_path_is_refused() -> None:
+    """For dedup, which takes a directory."""
+    assert "output must " in complaint(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, 5))  # type: ignore[arg-type]
+
+
+def test_documents_in_memory_are_written_as_one_table(tmp_path: Path) -> None:
+    """The kept rows with all their columns."""
+    rows = [*DOCUMENTS, {"id": "c", "text": "One two, three four five!"}]
+    result = mw.dedup(rows, tmp_path / "out")
+    assert pq.read_table(tmp_path / "out" / "kept" / "documents.parquet").to_pylist() == DOCUMENTS
+    assert result.kept.to_pylist() == DOCUMENTS
+
+
+def test_outputs_may_lie_in_folders_that_are_not_there_yet(tmp_path: Path) -> None:
+    """They are made, for a directory and for a table."""
+    source = tmp_path / "x.jsonl"
+    source.write_text('{"text": "one two"}\n', encoding="utf-8")
+    mw.dedup(source, tmp_path / "new" / "folder" / "out")
+    assert (tmp_path / "new" / "folder" / "out" / "report.json").exists()
+    mw.pairs(source, tmp_path / "another" / "folder" / "pairs.csv")
+    assert (tmp_path / "another" / "folder" / "pairs.csv").exists()
+
+
+@pytest.mark.parametrize("shingle", ["set", mw.Shingler("word:2")], ids=["set", "shingler"])
+def test_a_bag_that_would_be_ignored_is_refused(shingle: Any) -> None:  # noqa: ANN401 - one of two kinds
+    """A set has no repetitions, and a shingler says itself whether it counts them."""
+    source = [[1, 2], [1, 2, 3]] if shingle == "set" else DOCUMENTS
+    assert "bag" in complaint(mw.ConfigError, lambda: mw.pairs(source, shingle=shingle, bag=True))
+
+
+def test_sets_need_no_further_word() -> None:
+    """`ShingleSets` can be nothing else."""
+    sets = mw.ShingleSets.from_sets([[1, 2], [1, 2]])
+    assert mw.pairs(sets).to_pylist() == [{"left": 0, "right": 1, "similarity": 1.0}]
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    """As settings, like everywhere else."""
+    options: dict[str, Any] = {"threshold": np.float64(0.7), "max_bucket": np.int64(20), "seed": np.uint64(3)}
+    assert mw.dedup(DOCUMENTS, **options).report["counts"]["kept"] == 2
