@@ -16,7 +16,7 @@ from minwise.formats.columns import filtered, is_text, lengths, numbers
 __all__ = ["GROUP_BYTES", "GROUP_ROWS", "kept_rows", "regroup", "row_bytes"]
 
 GROUP_ROWS = 65_536
-GROUP_BYTES = 1 << 26
+GROUP_BYTES = 1 << 24
 # What a value of fixed width counts.
 VALUE_BYTES = 8
 
