@@ -18,7 +18,7 @@ __all__ = ["show_dedup", "show_found"]
 SHOWN_CLUSTERS = 5
 
 
-def show_dedup(result: mw.DedupResult, output: str, seconds: float) -> None:
+def show_dedup(result: "mw.DedupResult", output: str, seconds: float) -> None:
     """The counts of a deduplication, its largest clusters and what to look at."""
     console = _console()
     with console.capture() as capture:
@@ -26,7 +26,7 @@ def show_dedup(result: mw.DedupResult, output: str, seconds: float) -> None:
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
-def _print_dedup(console: Console, result: mw.DedupResult, output: str, seconds: float) -> None:
+def _print_dedup(console: Console, result: "mw.DedupResult", output: str, seconds: float) -> None:
     report = result.report
     counts = report["counts"]
     if result.published:
@@ -56,7 +56,7 @@ def _print_dedup(console: Console, result: mw.DedupResult, output: str, seconds:
     console.print(f"[dim]kept rows and report in[/] {escape(output)}")
 
 
-def _show_clusters(console: Console, result: mw.DedupResult) -> None:
+def _show_clusters(console: Console, result: "mw.DedupResult") -> None:
     """The largest clusters, each with one of its removed documents."""
     largest = result.largest_clusters(SHOWN_CLUSTERS)
     if not largest:
