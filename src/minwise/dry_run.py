@@ -8,7 +8,9 @@ from typing import Any
 
 from minwise.engines.documents import Corpus
 from minwise.engines.first_pass import text_lengths
-from minwise.formats.source import Batch, Source
+from minwise.errors import InputError
+from minwise.formats.files import COMPRESSIONS
+from minwise.formats.source import BATCH_ROWS, Batch, Source
 from minwise.plan import Plan
 from minwise.settings import FindSettings, Limits
 from minwise.stages.band import Bander, KeyBlock
@@ -18,6 +20,8 @@ __all__ = ["RunEstimate", "estimate_corpus"]
 # Sources of which a first batch is read, and how much of each.
 SAMPLED_SOURCES = 3
 SAMPLE_BYTES = 1 << 23
+# How much smaller a compressed file is than its text, about.
+PACKED = 4
 # What a run needs beside the documents: the interpreter, Arrow, batches of text in flight.
 BASE_MEMORY = 300 * 10**6
 # Bytes per document that stay in memory: state, order, number, witness, similarity.
@@ -75,16 +79,23 @@ class RunEstimate:
 
 def estimate_corpus(corpus: Corpus, settings: FindSettings, limits: Limits) -> RunEstimate:
     """Reads metadata and a sample of a few sources, and works out the rest."""
-    rows = text = 0
+    rows = text = sampled = 0
     seconds = 0.0
     for source in _spread(corpus):
-        for batch in islice(source.batches(corpus.columns, batch_bytes=SAMPLE_BYTES), 1):
-            seconds += _time_of(batch, settings, limits)
-            rows += len(batch)
-            text += int(text_lengths(batch.texts).sum())
+        batch = next(source.batches(corpus.columns, batch_bytes=SAMPLE_BYTES), None)
+        if batch is None:
+            continue
+        _refuse_unusable(batch)
+        seconds += _time_of(batch, settings, limits)
+        rows += len(batch)
+        size = int(text_lengths(batch.texts).sum())
+        text += size
+        packed = source.name.endswith(tuple(COMPRESSIONS))
+        whole = size < SAMPLE_BYTES // 2 and len(batch) < BATCH_ROWS  # a fuller batch would have more behind it
+        sampled += source.size_bytes() if whole else size // (PACKED if packed else 1)
     known, total_bytes = corpus.known_rows(), sum(source.size_bytes() for source in corpus.sources)
     row_text = text / max(1, rows)
-    documents = known if known is not None else round(total_bytes / max(1.0, row_text))
+    documents = known if known is not None else round(total_bytes * rows / max(1, sampled))
     text_bytes = round(documents * row_text)
     keys = documents * (8 * settings.plan.bands + 32)
     shingles = round(text_bytes * 8 / 6 * CANDIDATE_SHARE) if settings.verify == "exact" else 0
@@ -99,6 +110,13 @@ def estimate_corpus(corpus: Corpus, settings: FindSettings, limits: Limits) -> R
         disk_bytes=keys + shingles + total_bytes,
         seconds=seconds / max(1, text) * text_bytes / FIRST_PASS_SHARE,
     )
+
+
+def _refuse_unusable(batch: Batch) -> None:
+    """Raises if nothing of a sample can be used, as with a column that is not there."""
+    if batch.faults and len(batch.faults) >= len(batch):
+        fault = batch.faults[0]
+        raise InputError(f"nothing of the sample can be read; {fault.source}: {fault.reason}")
 
 
 def _spread(corpus: Corpus) -> Iterator[Source]:

@@ -137,6 +137,16 @@ class Options:
             raise ConfigError(f"id_column must be a name, got {show(self.id_column)}")
         return Columns(text=text, id=self.id_column, rank=self.settings().rank_column)
 
+    def _refuse_work_inside(self, source: AnySource) -> None:
+        """Raises if the work directory lies in an input directory, whose files it would become."""
+        if self.work is None:
+            return
+        work = Path(os.path.realpath(check_path("work", self.work)))
+        for given in source if isinstance(source, Files) else [source]:
+            folder = Path(os.path.realpath(given)) if isinstance(given, (str, os.PathLike)) and given else None
+            if folder is not None and folder.is_dir() and folder in work.parents:
+                raise ConfigError(f"work must not lie in an input directory, got {self.work} in {given}")
+
     def limits(self) -> Limits:
         """How much of the machine may be used."""
         return Limits.of(self.memory, self.threads)
@@ -145,8 +155,10 @@ class Options:
         """Everything there is to read, in document order."""
         check_choice("on_error", self.on_error, ("fail", "quarantine", "skip"))
         columns = self.columns()
-        if self.work is not None and (source == "-" or (isinstance(source, Files) and "-" in source)):
+        given = [one for one in (source, self.against) if isinstance(one, (str, Files))]
+        if self.work is not None and any(one == "-" or (isinstance(one, Files) and "-" in one) for one in given):
             raise ConfigError("work must be left out with - as input: standard input can not be read again")
+        self._refuse_work_inside(source)
         sources, root = gather(source, columns, self.shingle, self.format)
         against: list[Source] = []
         if self.against is not None:
@@ -354,7 +366,7 @@ def _work(
         "settings": settings.to_dict(),
         "columns": columns,
         "on_error": corpus.on_error,
-        "against": corpus.against,
-        "inputs": corpus.fingerprint(),
+        "against": corpus.fingerprint()[: corpus.against],
+        "inputs": corpus.fingerprint()[corpus.against :],
     }
     return stack.enter_context(open_work(check_path("work", options.work), manifest))

@@ -51,7 +51,7 @@ class FindSettings:
         check_choice("verify", self.verify, ("exact", "signature", "none"))
         check_choice("group", self.group, ("star", "components"))
         # A bucket above the cap pairs each member with its first few: with fewer allowed the cap would add pairs.
-        check_whole("max_bucket", self.max_bucket, _kernel.FIRST_MEMBERS, 100_000)
+        check_whole("max_bucket", self.max_bucket, _kernel.FIRST_MEMBERS, 10_000)
         policy, colon, column = check_type("keep", self.keep, str).partition(":")
         plain = policy in ("first", "last", "longest", "shortest") and not colon
         if not plain and not (policy in ("max", "min") and column):

@@ -73,7 +73,7 @@ def refused(folder: Path, *arguments: str) -> str:
         (["--text-column", "number"], "text", "['text']", "['number']"),
         (["--id-column", "number"], "id", "None", "'number'"),
         (["--on-error", "skip"], "on_error", "'quarantine'", "'skip'"),
-        (["--against", "a.jsonl"], "against", "0", "1"),
+        (["--against", "a.jsonl"], "against", "[]", "['a.jsonl']"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -197,17 +197,22 @@ impl Buckets {
         Ok(())
     }
 
-    /// The candidate pairs, ascending; and (buckets above the cap, their members, pairs left out, largest bucket).
-    fn pairs<'py>(
+    /// The candidate pairs of the next buckets, about `most` of them, ascending; None when there are no more.
+    fn next_pairs<'py>(
         &mut self,
         py: Python<'py>,
         max_bucket: usize,
+        most: usize,
         threads: usize,
-    ) -> PyResult<(PairArray<'py>, (u64, u64, u64, u64))> {
-        let inner = std::mem::take(&mut self.inner);
-        let (pairs, counts) = py.detach(|| pool::install(threads, |_| inner.pairs(max_bucket)))?;
-        let counts = (counts.capped, counts.capped_members, counts.left_out, counts.largest);
-        Ok((pairs.into_pyarray(py), counts))
+    ) -> PyResult<Option<PairArray<'py>>> {
+        let pairs = py.detach(|| pool::install(threads, |_| self.inner.next_pairs(max_bucket, most)))?;
+        Ok(pairs.map(|pairs| pairs.into_pyarray(py)))
+    }
+
+    /// Buckets above the cap, their members, pairs left out, largest bucket.
+    fn counts(&self) -> (u64, u64, u64, u64) {
+        let counts = self.inner.counts();
+        (counts.capped, counts.capped_members, counts.left_out, counts.largest)
     }
 }
 

@@ -63,6 +63,11 @@ impl Banding {
 pub struct Buckets {
     keys: Vec<u64>,
     members: Vec<u32>,
+    /// What shares its key with another, by key and number, once gathering is over.
+    shared: Option<Vec<(u64, u32)>>,
+    /// Where the next bucket starts.
+    place: usize,
+    counts: BucketCounts,
 }
 
 /// What a band's buckets held.
@@ -90,19 +95,35 @@ impl Buckets {
         }
     }
 
-    /// The candidate pairs `low << 32 | high` of all buckets, ascending and distinct.
-    #[must_use]
-    pub fn pairs(self, max_bucket: usize) -> (Vec<u64>, BucketCounts) {
-        let mut entries = shared_entries(&self.keys, &self.members);
-        drop(self);
-        entries.par_sort_unstable();
-        let (mut pairs, mut counts) = (Vec::new(), BucketCounts::default());
-        for bucket in entries.chunk_by(|left, right| left.0 == right.0) {
-            pair_members(bucket, max_bucket, &mut pairs, &mut counts);
+    /// The candidate pairs `low << 32 | high` of the next buckets, ascending and distinct: of as many as give `most` pairs, and at
+    /// least of one. None when there are no more buckets.
+    pub fn next_pairs(&mut self, max_bucket: usize, most: usize) -> Option<Vec<u64>> {
+        let entries = self.shared.get_or_insert_with(|| {
+            let mut entries = shared_entries(&std::mem::take(&mut self.keys), &std::mem::take(&mut self.members));
+            entries.par_sort_unstable();
+            entries
+        });
+        let rest = &entries[self.place..];
+        if rest.is_empty() {
+            return None;
+        }
+        let mut pairs = Vec::new();
+        for bucket in rest.chunk_by(|left, right| left.0 == right.0) {
+            pair_members(bucket, max_bucket, &mut pairs, &mut self.counts);
+            self.place += bucket.len();
+            if pairs.len() >= most {
+                break;
+            }
         }
         pairs.par_sort_unstable();
         pairs.dedup();
-        (pairs, counts)
+        Some(pairs)
+    }
+
+    /// What the buckets so far held.
+    #[must_use]
+    pub const fn counts(&self) -> BucketCounts {
+        self.counts
     }
 }
 
@@ -249,7 +270,10 @@ mod tests {
                     for (keys, members) in keys.chunks(100).zip(members.chunks(100)) {
                         buckets.push(keys, members, part, parts);
                     }
-                    pairs.extend(buckets.pairs(max_bucket).0);
+                    for most in [1, 50, usize::MAX] {
+                        pairs.extend(buckets.next_pairs(max_bucket, most).unwrap_or_default());
+                    }
+                    assert_eq!(buckets.next_pairs(max_bucket, 1), None);
                 }
                 pairs.sort_unstable();
                 assert_eq!(pairs, expected(&keys, &members, max_bucket), "{max_bucket} {parts}");
@@ -261,11 +285,11 @@ mod tests {
     fn what_a_cap_leaves_out_is_counted() {
         let mut buckets = Buckets::default();
         buckets.push(&[7; 100], &(0..100).collect::<Vec<u32>>(), 0, 1);
-        let (pairs, counts) = buckets.pairs(99);
+        let pairs = buckets.next_pairs(99, usize::MAX).unwrap_or_default();
         // Members 1…15 have all earlier ones as partners, members 16…99 the first 16.
         assert_eq!(pairs.len(), 15 * 16 / 2 + 84 * 16);
         let left_out = 100 * 99 / 2 - pairs.len() as u64;
-        assert_eq!(counts, BucketCounts { capped: 1, capped_members: 100, left_out, largest: 100 });
+        assert_eq!(buckets.counts(), BucketCounts { capped: 1, capped_members: 100, left_out, largest: 100 });
     }
 
     #[test]

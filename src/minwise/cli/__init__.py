@@ -1,6 +1,7 @@
 """The minwise command. The file tree is the command tree: a file per command."""
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -44,6 +45,7 @@ for one in (dedup, pairs, clusters, compare, plan):
 
 def main() -> NoReturn:
     """Runs the command: one line on standard error and an exit code for whatever goes wrong, never a traceback."""
+    signal.signal(signal.SIGTERM, _stop)
     try:
         command.main(standalone_mode=False)
         if sys.stdout is not None:
@@ -67,6 +69,11 @@ def main() -> NoReturn:
             raise
         _fail(f"a bug in minwise, please report it: {error}", FAILURE)
     sys.exit(0)
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    """Ends the command as an error would, so that what is temporary is cleared away."""
+    raise SystemExit(128 + number)
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -20,6 +20,9 @@ from minwise.stages.band import EMPTY, FAULTY, FILLED
 from minwise.stages.keep import KeepOrder
 from minwise.stages.read import text_chunk
 
+# Faults that are made Python objects at a time.
+FAULTS_AT_ONCE = 4096
+
 __all__ = ["Corpus", "Documents", "joined_ids", "joined_ranks", "same_type"]
 
 
@@ -100,7 +103,17 @@ class Documents:
     def faults(self) -> Iterator[dict[str, Any]]:
         """Source, row and reason of everything that could not be used."""
         for name in self._work.names("faults-"):
-            yield from self._work.read_table(name).to_pylist()
+            for batch in self._work.read_table(name).to_batches(max_chunksize=FAULTS_AT_ONCE):
+                yield from batch.to_pylist()
+
+    def unreadable(self) -> list[dict[str, Any]]:
+        """The faults of whole sources."""
+        found: list[dict[str, Any]] = []
+        for name in self._work.names("faults-"):
+            table = self._work.read_table(name)
+            if table.column("row").null_count:
+                found.extend(table.filter(table.column("row").is_null()).to_pylist())
+        return found
 
     def keep_order(self, policy: str) -> KeepOrder:
         """The order in which a policy prefers documents."""
@@ -205,14 +218,40 @@ def joined_ids(columns: list[pa.Array]) -> pa.Array:
 
 
 def joined_ranks(ranks: list[pa.Array], name: str | None) -> pa.Array:
-    """Columns of ranks as one; numbers of different types become floats."""
+    """Columns of ranks as one, of a type that holds them all: texts, numbers and times are never mixed."""
     types = {column.type for column in ranks if column.type != pa.null()}
-    target = types.pop() if len(types) == 1 else pa.float64()
     try:
+        target = _rank_type(types)
         return pa.concat_arrays([column.cast(target) for column in ranks])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        shown = ", ".join(sorted({str(column.type) for column in ranks}))
-        raise ConfigError(f"keep column {name} must have one type in all files, got {shown}") from None
+        shown = ", ".join(sorted(map(str, types)))
+        raise ConfigError(
+            f"keep column {name} must have one kind of values in all files, got {shown}; cast it in one of them"
+        ) from None
+
+
+def _rank_type(types: set[Any]) -> pa.DataType:
+    """The type in which values of all these types compare as they do in their own."""
+    kinds = pa.types
+
+    def every(*tests: Any) -> bool:  # noqa: ANN401 - functions of pyarrow
+        return all(any(test(kind) for test in tests) for kind in types)
+
+    if every(kinds.is_string, kinds.is_large_string, kinds.is_string_view):
+        return pa.large_string()
+    if every(kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view):
+        return pa.large_binary()
+    if every(kinds.is_integer, kinds.is_boolean):
+        return pa.uint64() if pa.uint64() in types and len(types) == 1 else pa.int64()
+    if every(kinds.is_integer, kinds.is_boolean, kinds.is_floating):
+        return pa.float64()
+    if len(types) > 1 and every(kinds.is_timestamp, kinds.is_date):
+        zones = {kinds.is_timestamp(kind) and kind.tz is not None for kind in types}
+        if len(zones) == 1:
+            return pa.timestamp("us", "UTC" if zones.pop() else None)
+    if len(types) == 1:
+        return next(iter(types))
+    raise pa.ArrowInvalid("no type holds them all")
 
 
 def _id_hashes(ids: pa.Array) -> NDArray[np.uint64]:

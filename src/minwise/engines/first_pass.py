@@ -125,7 +125,7 @@ class _FirstPass:
         part.ids.append(self._ids(source, batch))
         part.ranks.append(batch.rank)
         self.rows[source] = max(self.rows[source], batch.first + len(batch))
-        if sum(self.rows) > MAX_DOCUMENTS:
+        if part.first + part.block.used > MAX_DOCUMENTS:
             raise InputError(f"a run takes at most {MAX_DOCUMENTS} documents, got more; use the spark engine")
 
     def _ids(self, source: int, batch: Batch) -> pa.Array | None:
@@ -160,18 +160,17 @@ class _FirstPass:
             header = {"first": part.first, "spans": _joined_spans(part.spans), "ended": part.ended}
             self.work.write(f"part-{name}", arrays, **header)
             self.number += 1
-        part.block.used = 0
-        self.part = _Part(part.block, sum(self.rows))
+        first, part.block.used = part.first + part.block.used, 0
+        self.part = _Part(part.block, first)
 
     def _refuse_nothing_readable(self) -> None:
         """A run that could read no row at all has the wrong column or the wrong files."""
-        names = self.work.names("faults-")
-        faulty = [self.work.read_table(name) for name in names]
+        faulty = [self.work.read_table(name) for name in self.work.names("faults-")]  # views of their files
         rows = sum(len(table) - table.column("row").null_count for table in faulty)
         if faulty and rows >= sum(self.rows):
             fault = faulty[0].slice(0, 1).to_pylist()[0]
-            place = fault["source"] if fault["row"] is None else f"{fault['source']}: row {fault['row']}"
-            raise InputError(f"no document can be read; {place}: {fault['reason']}")
+            where = [fault["source"], "" if fault["row"] is None else f"row {fault['row']}", fault["reason"]]
+            raise InputError(f"no document can be read; {': '.join(filter(None, where))}")
 
 
 def _first(batch: Batch, rows: int) -> Batch:

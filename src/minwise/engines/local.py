@@ -8,6 +8,7 @@ real. What is left are verified pairs, which fit the groups of :mod:`minwise.sta
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,13 @@ from minwise.engines.documents import Corpus, Documents
 from minwise.engines.first_pass import read_documents
 from minwise.engines.work import Work
 from minwise.errors import InputError
-from minwise.formats.array_file import Arrays
+from minwise.formats.array_file import ArrayFile, Arrays
 from minwise.formats.arrays import flags
 from minwise.formats.source import Batch
 from minwise.prefetch import prefetch
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
-from minwise.stages.band import FILLED, NOBODY, BucketCounts, merge_runs, pairs_of, set_arrays, split
+from minwise.stages.band import FILLED, NOBODY, BucketCounts, buckets_of, merge_runs, set_arrays, split
 from minwise.stages.cluster import CopyGroups, PairBlock
 from minwise.stages.keep import KeepOrder
 from minwise.stages.shingle import Shingler
@@ -68,6 +69,19 @@ class Found:
         """The exact similarity of documents that are in candidate pairs, by their places in the keep order."""
         left, right = self.order.document_at[low], self.order.document_at[high]
         return _SpilledSets(self.work, room=0).similarities(left, right, 0.0, self.limits.threads)
+
+
+class StoredRun:
+    """Ascending pairs in a file. A slice is a fresh view, so that pages are given back as soon as it is not needed."""
+
+    def __init__(self, piece: ArrayFile) -> None:
+        self._piece = piece
+
+    def __len__(self) -> int:
+        return self._piece.length("pairs")
+
+    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - a number or a slice, as an array takes them
+        return self._piece.map("pairs")[key]
 
 
 class _SpilledSets:
@@ -159,15 +173,25 @@ class _Search:
         self._refuse_other_parts(parts)
         with self.progress.stage("band", len(todo), "bands") as stage:
             for band, part in todo:
-                name = f"candidates-{band:05}-{part:05}"
-                if not self.work.has(name):
-                    keys = self.documents.pieces(f"band{band}")
-                    most = self.settings.max_bucket
-                    pairs, counts = pairs_of(keys, self.members, part, parts, most, self.limits.threads)
-                    if self.documents.protected:  # two that are only compared against need not be compared
-                        pairs = pairs[split(pairs)[1] >= self.documents.protected]
-                    self.work.write(name, {"pairs": pairs}, counts=counts)
+                if not self.work.has(f"candidates-{band:05}-{part:05}"):
+                    self._propose(band, part, parts)
                 stage.advance(1)
+
+    def _propose(self, band: int, part: int, parts: int) -> None:
+        """Writes the pairs of a band's buckets in runs of a bounded size; the piece that says so comes last."""
+        name = f"{band:05}-{part:05}"
+        self.work.forget(f"proposed-{name}-")  # of a run that was cut short
+        buckets = buckets_of(self.documents.pieces(f"band{band}"), self.members, part, parts)
+        number = 0
+        while True:
+            pairs = buckets.next_pairs(self.settings.max_bucket, self.limits.memory // 64, self.limits.threads)
+            if pairs is None:
+                break
+            if self.documents.protected:  # two that are only compared against need not be compared
+                pairs = pairs[split(pairs)[1] >= self.documents.protected]
+            self.work.write(f"proposed-{name}-{number:05}", {"pairs": pairs})
+            number += 1
+        self.work.write(f"candidates-{name}", {}, counts=buckets.counts())
 
     def _refuse_other_parts(self, parts: int) -> None:
         """Drops what an earlier run with another memory limit proposed: its ranges of keys were others."""
@@ -176,10 +200,11 @@ class _Search:
             names and self.work.has("ranges") and self.work.read_note("ranges")["parts"] != parts
         ):
             self.work.forget("candidates-")
+            self.work.forget("proposed-")
         self.work.note("ranges", {"parts": parts})
 
-    def _runs(self) -> list[NDArray[np.uint64]]:
-        return [self.work.open(name).map("pairs") for name in self.work.names("candidates-")]
+    def _runs(self) -> list[StoredRun]:
+        return [StoredRun(self.work.open(name)) for name in self.work.names("proposed-")]
 
     @cached_property
     def wanted(self) -> NDArray[np.bool_]:
@@ -214,8 +239,9 @@ class _Search:
     def _candidate_texts(self, documents: NDArray[np.int64]) -> Iterator[pa.Array]:
         """The texts of some documents, in document order."""
         corpus, starts = self.documents.corpus, self.documents.starts
+        bounds = np.searchsorted(documents, starts)
         for number, source in enumerate(corpus.sources):
-            rows = documents[(documents >= starts[number]) & (documents < starts[number + 1])] - starts[number]
+            rows = documents[bounds[number] : bounds[number + 1]] - starts[number]
             if len(rows):
                 wanted = np.zeros(self.documents.rows[number], dtype=bool)
                 wanted[rows] = True
@@ -239,12 +265,13 @@ class _Search:
                 arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
                 self.work.write(f"verified-{number:06}", arrays, after=int(pairs[-1]), examined=examined)
                 number += 1
-                stage.reach(sum(int(np.searchsorted(run, pairs[-1], side="right")) for run in runs))
+                stage.reach(sum(int(np.searchsorted(run[:], pairs[-1], side="right")) for run in runs))
         counts = [self.work.open(name).header["counts"] for name in self.work.names("candidates-")]
         caps = [sum(column) for column in zip(*counts, strict=True)][:3] if counts else [0, 0, 0]
         largest = max((count[3] for count in counts), default=0)
         self.work.note("verified", {"caps": [*caps, largest], "candidates": examined})
         self.work.forget("candidates-")
+        self.work.forget("proposed-")
 
     @property
     def _chunk(self) -> int:

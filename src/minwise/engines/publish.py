@@ -17,6 +17,11 @@ __all__ = ["check_output", "is_published", "publish", "refuse_inputs"]
 def check_output(output: Path, sources: list[Source], *, overwrite: bool) -> None:
     """Raises if the output would replace something, or would swallow an input."""
     refuse_inputs(output, sources)
+    if output.is_symlink() or output.is_mount():
+        kind = "link" if output.is_symlink() else "mount point"
+        raise ConfigError(
+            f"output must be a directory that can be renamed, got the {kind} {output}; give {output}/NAME"
+        )
     if output.exists() and not output.is_dir():
         raise ConfigError(f"output must be a directory, got the file {output}")
     if not overwrite and output.exists() and any(output.iterdir()):

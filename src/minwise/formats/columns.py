@@ -226,5 +226,5 @@ def _is_rank(kind: Any) -> bool:  # noqa: ANN401 - as above
         or pa.types.is_boolean(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
     )

@@ -1,11 +1,10 @@
 """Gather: anything that a user calls documents in, sources in document order out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from minwise.errors import ConfigError, InputError
@@ -45,7 +44,7 @@ def gather(source: Any, columns: Columns, shingle: str | Shingler, format: str |
             raise ConfigError("shingle='set' takes sets from memory: a list of sets, or a table with a list column")
         return open_sources(paths, format=format)
     if shingle == "set" or isinstance(source, ShingleSets):
-        return [SetsSource(_sets(source, columns))], ""
+        return [_sets_source(source, columns)], ""
     return [TableSource(as_table(source))], ""
 
 
@@ -74,13 +73,17 @@ def _names_a_file(text: object) -> bool:
         return False
 
 
-def _sets(source: Any, columns: Columns) -> ShingleSets:  # noqa: ANN401 - anything
+def _sets_source(source: Any, columns: Columns) -> SetsSource:  # noqa: ANN401 - anything
+    """Sets given directly, or the list column of a table, whose other columns go with it."""
     if isinstance(source, ShingleSets):
-        return source
-    if isinstance(source, (pa.Table, pa.RecordBatch)) or hasattr(type(source), "columns"):
-        source = as_table(source).column(columns.text[0])
+        return SetsSource(source)
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
-        source = source.to_pylist()
-    if isinstance(source, np.ndarray) or not isinstance(source, Iterable):
-        raise InputError(f"sets must be a list of collections, got {type(source).__name__}")
-    return ShingleSets.from_sets(source)
+        return SetsSource(ShingleSets.from_sets(source.to_pylist()))
+    begun = list(source) if isinstance(source, Iterable) and not hasattr(source, "__arrow_c_stream__") else None
+    if begun is not None and not (begun and isinstance(begun[0], Mapping)):
+        return SetsSource(ShingleSets.from_sets(begun))
+    table = as_table(source if begun is None else begun)
+    if columns.text[0] not in table.column_names:
+        names = ", ".join(table.column_names)
+        raise InputError(f"the table of sets has no column {columns.text[0]!r}; its columns are: {names}")
+    return SetsSource(ShingleSets.from_sets(table.column(columns.text[0]).to_pylist()), table)

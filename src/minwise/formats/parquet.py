@@ -27,6 +27,8 @@ DICTIONARY_ROWS = 8_192
 # ...and one with fewer bytes per value than this is read as what it is, numbers into a dictionary.
 DENSE_BYTES = 64
 DEFAULT_CODEC = "snappy"
+# Rows that are decoded to see how large they really are.
+PEEK_ROWS = 16
 
 Flags = NDArray[np.bool_]
 
@@ -86,7 +88,9 @@ def _pieces(
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
         if wanted is None or wanted[first : first + group.num_rows].any():
-            for done, rows in _read_group(parquet, file, number, names, _batch_rows(group, texts, most)):
+            size = _batch_rows(group, texts, most)
+            size = min(size, _rows_within(parquet, file, number, names, size, most))
+            for done, rows in _read_group(parquet, file, number, names, size):
                 yield first + done, rows
         first += group.num_rows
 
@@ -111,6 +115,29 @@ def _read_group(
         for row, rows in _read_group(parquet, file, number, names, 1):
             if row >= done:
                 yield row, rows
+
+
+def _rows_within(
+    parquet: Any,  # noqa: ANN401 - as above
+    file: File,
+    number: int,
+    names: list[str],
+    size: int,
+    most: int,
+) -> int:
+    """Rows in a batch of ``most`` bytes, going by the first few as they are decoded.
+
+    What the metadata tells is the size of the encoding, and a page of repeated texts may stand for a thousand times as
+    much.
+    """
+    if size <= PEEK_ROWS:
+        return size
+    try:
+        with reading(file):
+            rows = next(parquet.iter_batches(PEEK_ROWS, row_groups=[number], columns=names, use_threads=False), None)
+    except Unreadable:
+        return size  # reading it for good will say so
+    return max(1, most * len(rows) // max(1, rows.nbytes)) if rows is not None and len(rows) else size
 
 
 def _batch_rows(group: Any, texts: tuple[str, ...] | None, most: int) -> int:  # noqa: ANN401 - as above

@@ -7,19 +7,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.errors import ConfigError
-from minwise.formats.arrays import from_numpy
-from minwise.formats.source import Batch, Columns, Source
+from minwise.formats.arrays import flags, from_numpy
+from minwise.formats.columns import is_text
+from minwise.formats.source import Batch, Columns, Source, Unreadable
+from minwise.formats.tables_out import write_tables
 from minwise.stages.shingle import ShingleSets
 
 __all__ = ["SetsSource"]
 
 
 class SetsSource(Source):
-    """Sets in memory; a set's id is its number."""
+    """Sets in memory. Without a table, or without an id column in it, a set's id is its number.
 
-    def __init__(self, sets: ShingleSets) -> None:
+    Attributes:
+        table: The table that the sets are a column of, if they are.
+    """
+
+    def __init__(self, sets: ShingleSets, table: pa.Table | None = None) -> None:
         self.name = ""
+        self.table = table
         self._sets = sets
 
     def fingerprint(self) -> dict[str, object]:
@@ -36,21 +42,40 @@ class SetsSource(Source):
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         column, offsets = self._sets.to_arrow(), self._sets.offsets
+        ids = self._other(columns.id or "id", wanted=columns.id is not None)
+        rank = self._other(columns.rank, wanted=True)
         start = 0
         while start < len(self._sets):
             end = int(np.searchsorted(offsets, offsets[start] + batch_bytes // 8, side="right")) - 1
             end = min(max(end, start + 1), len(self._sets))
-            yield Batch(start, column.slice(start, end - start))
+            mine, ranks = (None if one is None else one.slice(start, end - start) for one in (ids, rank))
+            yield Batch(start, column.slice(start, end - start), mine, ranks)
             start = end
+
+    def _other(self, name: str | None, *, wanted: bool) -> pa.Array | None:
+        """Another column of the table, numbers as int64 and texts as large_string."""
+        names = [] if self.table is None else self.table.column_names
+        if self.table is None or name is None or name not in names:
+            if name is not None and wanted:
+                raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(names)}")
+            return None
+        array = self.table.column(name).combine_chunks()
+        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        if pa.types.is_integer(array.type):
+            return array.cast(pa.int64())
+        return array.cast(pa.large_string()) if is_text(array.type) else array
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """The sets' numbers."""
         return from_numpy(rows.astype(np.int64))
 
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
-        """Sets have no file to copy."""
-        raise ConfigError("output must be left out for sets in memory; use .removed and .keep")
+        """Writes the kept rows as ``documents.parquet``."""
+        table = self.kept_table(keep)
+        return write_tables(folder / "documents.parquet", [table], table.schema)
 
     def kept_table(self, keep: NDArray[np.bool_]) -> pa.Table:
-        """The numbers of the kept sets."""
+        """The kept rows of the table, or the numbers of the kept sets."""
+        if self.table is not None:
+            return self.table.filter(flags(keep))
         return pa.table({"id": from_numpy(np.flatnonzero(keep))})

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,8 @@ def _cluster_schema(found: Found) -> pa.Schema:
 def _write_quarantine(path: Path, found: Found) -> None:
     if found.documents.corpus.on_error != "quarantine":
         return
-    lines = [json.dumps(fault, ensure_ascii=False) + "\n" for fault in found.documents.faults()]
-    if lines:
-        path.write_text("".join(lines), encoding="utf-8")
+    faults = found.documents.faults()
+    first = next(faults, None)
+    if first is not None:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(fault, ensure_ascii=False) + "\n" for fault in chain([first], faults))

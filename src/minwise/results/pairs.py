@@ -83,7 +83,7 @@ def pair_report(found: Found) -> dict[str, Any]:
             "identical_pairs_left_out": expansion.left_out_within() + across,
             "largest_identical_groups": [{"first": first, "documents": size} for first, size in groups],
         },
-        "unreadable": [fault for fault in found.documents.faults() if fault["row"] is None],
+        "unreadable": found.documents.unreadable(),
         "faults": list(islice(found.documents.faults(), SHOWN_FAULTS)),
     }
 

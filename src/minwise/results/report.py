@@ -1,5 +1,6 @@
 """Report: a result in, what happened in numbers out."""
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ class DedupReport:
             "pairs": {"candidates": found.candidates, "verified": sum(len(block) for block in self.result._blocks())},
             "caps": cap_report(found),
             "sources": self._sources(),
-            "unreadable": [fault for fault in found.documents.faults() if fault["row"] is None],
+            "unreadable": found.documents.unreadable(),
             "duplicate_ids": found.documents.duplicate_ids(),
             "warnings": self._warnings(),
         }
@@ -52,9 +53,9 @@ class DedupReport:
         kept = int(np.count_nonzero(self.result.keep))
         if counts["read"] != kept + removed + counts["quarantined"]:
             raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
-        followers = found.order.document_at[found.copies.followers()[0]]
-        identical = int(np.count_nonzero(followers >= found.documents.protected))
-        return {**counts, "kept": kept, "removed": removed, "removed_identical": min(identical, removed)}
+        followers, leaders = (found.order.document_at[side] for side in found.copies.followers())
+        for_leader = (followers >= found.documents.protected) & ~np.isin(leaders, self.result._removals.documents)
+        return {**counts, "kept": kept, "removed": removed, "removed_identical": int(np.count_nonzero(for_leader))}
 
     def _clusters(self) -> dict[str, int]:
         return {"of_two_or_more": self.result._removals.clusters, "largest": self._largest[1]}
@@ -70,7 +71,9 @@ class DedupReport:
         for number, source in enumerate(documents.corpus.sources):
             start, end = documents.starts[number], documents.starts[number + 1]
             faulty = int(np.count_nonzero(documents.states[start:end] == FAULTY))
-            row = {"source": source.name, "rows": int(end - start), "quarantined": faulty}
+            paths = source.paths()
+            name = source.name if len(paths) == 1 else f"{os.path.commonpath(paths) or '.'} ({len(paths)} files)"
+            row = {"source": name, "rows": int(end - start), "quarantined": faulty}
             if number < documents.corpus.against:
                 rows.append({**row, "against": True})
             else:

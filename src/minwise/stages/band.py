@@ -1,8 +1,8 @@
 """Band: texts or sets in, the keys of their bands out; keys in, candidate pairs out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ __all__ = [
     "Bander",
     "BucketCounts",
     "KeyBlock",
+    "buckets_of",
     "cut_runs",
     "distinct",
     "merge_runs",
@@ -34,6 +35,8 @@ FILLED, EMPTY, FAULTY = 0, 1, 2
 # The number of a document that takes part in no bucket.
 NOBODY = 2**32 - 1
 NO_KEY = 2**64 - 1
+# Texts that a thread is done with before another has woken up, as in corpora of tiny files.
+SMALL_BYTES = 1 << 16
 
 
 @dataclass(slots=True)
@@ -98,6 +101,8 @@ class Bander:
             faults = self._bander.band_sets(offsets, elements, self._seed, block, start, threads)
         else:
             chunk = text_chunk(texts)
+            if chunk.offsets[-1] - chunk.offsets[0] < SMALL_BYTES:
+                threads = 1
             faults = self._bander.band_texts(self._shingler, chunk.offsets, chunk.data, block, start, threads)
         if texts.null_count:
             nulls = np.flatnonzero(~present(texts))
@@ -113,6 +118,13 @@ def set_arrays(sets: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     return to_numpy(sets.offsets), to_numpy(sets.values)
 
 
+class Run(Protocol):
+    """Ascending numbers that can be sliced: an array, or one in a file."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...  # noqa: ANN401 - a number or a slice
+
+
 class BucketCounts(NamedTuple):
     """What the cap met in a band: buckets above it, their members, pairs left out; and the largest bucket."""
 
@@ -120,6 +132,24 @@ class BucketCounts(NamedTuple):
     capped_members: int = 0
     left_out: int = 0
     largest: int = 0
+
+
+def buckets_of(
+    keys: Iterable[NDArray[np.uint64]], members: NDArray[np.uint32], part: int, parts: int
+) -> "_kernel.Buckets":
+    """The buckets of one band, which give their candidate pairs bit by bit.
+
+    Args:
+        keys: The band's keys of all documents, in pieces.
+        members: The number under which each document takes part, or ``NOBODY``.
+        part: Which of ``parts`` equal ranges of keys to look at; together they give what one range gives.
+        parts: Into how many ranges the keys are cut.
+    """
+    buckets, first = _kernel.Buckets(), 0
+    for piece in keys:
+        buckets.push(piece, members[first : first + len(piece)], part, parts)
+        first += len(piece)
+    return buckets
 
 
 def pairs_of(
@@ -130,22 +160,10 @@ def pairs_of(
     max_bucket: int,
     threads: int,
 ) -> tuple[NDArray[np.uint64], BucketCounts]:
-    """The candidate pairs of one band, ``low << 32 | high``, ascending and distinct.
-
-    Args:
-        keys: The band's keys of all documents, in pieces.
-        members: The number under which each document takes part, or ``NOBODY``.
-        part: Which of ``parts`` equal ranges of keys to look at; together they give what one range gives.
-        parts: Into how many ranges the keys are cut.
-        max_bucket: Members up to which a bucket is paired all with all.
-        threads: Threads.
-    """
-    buckets, first = _kernel.Buckets(), 0
-    for piece in keys:
-        buckets.push(piece, members[first : first + len(piece)], part, parts)
-        first += len(piece)
-    pairs, counts = buckets.pairs(max_bucket, threads)
-    return pairs, BucketCounts(*counts)
+    """The candidate pairs of one band, ``low << 32 | high``, ascending and distinct, and what the cap met."""
+    buckets = buckets_of(keys, members, part, parts)
+    pairs = buckets.next_pairs(max_bucket, 2**62, threads)
+    return np.empty(0, dtype=np.uint64) if pairs is None else pairs, BucketCounts(*buckets.counts())
 
 
 def split(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
@@ -153,7 +171,7 @@ def split(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uin
     return (pairs >> np.uint64(32)).astype(np.uint32), (pairs & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
 
 
-def merge_runs(runs: list[NDArray[np.uint64]], most: int, after: int | None = None) -> Iterator[NDArray[np.uint64]]:
+def merge_runs(runs: Sequence[Run], most: int, after: int | None = None) -> Iterator[NDArray[np.uint64]]:
     """The union of ascending runs: ascending, distinct, in pieces of about ``most``; only what is above ``after``."""
     for slices in cut_runs(runs, most, after):
         yield distinct(np.concatenate([run[piece] for run, piece in zip(runs, slices, strict=True)]))
@@ -167,15 +185,15 @@ def distinct(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers if fresh.all() else numbers[fresh]
 
 
-def cut_runs(runs: list[NDArray[np.uint64]], most: int, after: int | None = None) -> Iterator[list[slice]]:
+def cut_runs(runs: Sequence[Run], most: int, after: int | None = None) -> Iterator[list[slice]]:
     """Cuts ascending runs at common values: every slice of a cut lies above those of the cut before.
 
     Args:
-        runs: Ascending arrays, possibly views of files.
+        runs: Ascending arrays, or what gives views of a file.
         most: Entries of all runs in one cut, at most; but at least one of each.
         after: Leave out what is not above it.
     """
-    places = [0 if after is None else int(np.searchsorted(run, np.uint64(after), side="right")) for run in runs]
+    places = [0 if after is None else int(np.searchsorted(run[:], np.uint64(after), side="right")) for run in runs]
     share = max(1, most // max(1, len(runs)))
     while any(place < len(run) for place, run in zip(places, runs, strict=True)):
         left = [(place, run) for place, run in zip(places, runs, strict=True) if place < len(run)]
@@ -183,6 +201,6 @@ def cut_runs(runs: list[NDArray[np.uint64]], most: int, after: int | None = None
             ends = [len(run) for run in runs]
         else:  # no run gives more than its share up to the least of what the shares end with
             limit = min(run[min(place + share, len(run)) - 1] for place, run in left)
-            ends = [int(np.searchsorted(run, limit, side="right")) for run in runs]
+            ends = [int(np.searchsorted(run[:], limit, side="right")) for run in runs]
         yield [slice(place, end) for place, end in zip(places, ends, strict=True)]
         places = ends

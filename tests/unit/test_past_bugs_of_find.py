@@ -1,0 +1,130 @@
+"""Bugs of finding that were fixed; each test bears the name of one and failed before."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from expect import complaint
+
+import minwise as mw
+from minwise.stages.band import NOBODY, buckets_of
+
+SHARED = "alpha beta gamma delta epsilon zeta"
+
+
+def write_lines(path: Path, *texts: str) -> None:
+    """JSON lines with an id made of the file's name and the row."""
+    path.write_text("".join(f'{{"id": "{path.stem}{row}", "text": "{text}"}}\n' for row, text in enumerate(texts)))
+
+
+def test_inputs_and_against_in_each_others_place_are_another_run(tmp_path: Path) -> None:
+    """The manifest knew how many files were compared against, not which."""
+    one, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    write_lines(one, SHARED, "nobody else has this row at all")
+    write_lines(other, SHARED, "another text that is only here")
+    mw.dedup(str(other), tmp_path / "out", against=str(one), work=tmp_path / "work")
+    message = complaint(
+        mw.MismatchError,
+        lambda: mw.dedup(str(one), tmp_path / "again", against=str(other), work=tmp_path / "work"),
+    )
+    assert "a.jsonl" in message
+    assert "b.jsonl" in message
+    assert not (tmp_path / "again").exists()
+
+
+def test_rows_with_sets_are_not_sets_of_their_keys() -> None:
+    """Every row had the key `text`, so all were the same."""
+    rows = [{"text": [1, 2, 3]}, {"text": [4, 5, 6]}, {"text": [4, 5, 6]}]
+    assert mw.dedup(rows, shingle="set").removed.column("row").to_pylist() == [2]
+
+
+def test_a_table_of_sets_keeps_its_ids_and_columns() -> None:
+    """They were replaced by numbers."""
+    table = pa.table({"id": ["p", "q", "r"], "text": [[1, 2], [1, 2], [3]], "rank": [1, 5, 2]})
+    result = mw.dedup(table, shingle="set", keep="max:rank")
+    assert result.kept.to_pydict() == {"id": ["q", "r"], "text": [[1, 2], [3]], "rank": [5, 2]}
+    assert result.removed.column("kept_id").to_pylist() == ["q"]
+
+
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        pa.array(np.array([1, 2], dtype=np.float16)),
+        pa.array(["1", "2"], pa.string_view()),
+        pa.array([b"1", b"2"], pa.binary_view()),
+    ],
+    ids=["half", "string view", "binary view"],
+)
+def test_columns_that_arrow_can_not_sort(ranks: pa.Array) -> None:
+    """They ended in a traceback."""
+    result = mw.dedup(pa.table({"text": [SHARED, SHARED], "rank": ranks}), keep="max:rank")
+    assert result.removed.column("kept_row").to_pylist() == [1]
+
+
+def test_digits_in_text_columns_of_two_widths_are_text(tmp_path: Path) -> None:
+    """Where files had string and large_string, both were made numbers, and 10 came before 9."""
+    for name, kind, rank in (("a", pa.string(), "10"), ("b", pa.large_string(), "9")):
+        columns = {"text": pa.array([SHARED]), "rank": pa.array([rank], kind)}
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    result = mw.dedup(tmp_path, keep="max:rank")
+    assert Path(result.removed.column("kept_source")[0].as_py()).name == "b.parquet"
+
+
+def test_copies_of_a_removed_document_are_not_counted_as_identical() -> None:
+    """Their witness is another, and their similarity is not 1."""
+    long = " ".join(f"word{number}" for number in range(60))
+    result = mw.dedup([long, f"{long} x", f"{long} x", f"{long} x"])
+    assert result.report["counts"]["removed"] == 3
+    assert result.report["counts"]["removed_identical"] == 0
+
+
+def test_an_output_that_can_not_be_renamed_is_refused_at_once(tmp_path: Path) -> None:
+    """A link was found out after all the work."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    write_lines(tmp_path / "a.jsonl", SHARED)
+    message = complaint(mw.ConfigError, lambda: mw.dedup(str(tmp_path / "a.jsonl"), tmp_path / "link"))
+    assert "link" in message
+
+
+def test_a_work_directory_among_the_inputs_is_refused(tmp_path: Path) -> None:
+    """Its pieces became documents of the next run."""
+    write_lines(tmp_path / "a.jsonl", SHARED)
+    message = complaint(mw.ConfigError, lambda: mw.dedup(str(tmp_path), work=tmp_path / "state"))
+    assert "state" in message
+
+
+def test_pairs_of_a_band_come_in_pieces_of_a_bounded_size() -> None:
+    """All pairs of all buckets of a band were held at once."""
+    keys = np.repeat(np.arange(1, 41, dtype=np.uint64) << np.uint64(50), 100)
+    members = np.arange(len(keys), dtype=np.uint32)
+    members[7] = NOBODY
+    buckets = buckets_of([keys], members, 0, 1)
+    sizes = []
+    while (pairs := buckets.next_pairs(2000, 10_000, 1)) is not None:
+        sizes.append(len(pairs))
+    assert max(sizes) < 10_000 + 100 * 99 // 2
+    assert sum(sizes) == 39 * (100 * 99 // 2) + 99 * 98 // 2
+
+
+def test_a_parquet_file_of_one_text_many_times_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    """Batches were sized by the bytes of the dictionary, so that 0.4 MB became 3.7 GB."""
+    texts = pa.DictionaryArray.from_arrays(np.zeros(3000, dtype=np.int32), ["x" * 513_000])
+    pq.write_table(pa.table({"text": texts}), tmp_path / "bomb.parquet", store_schema=False)
+    program = (
+        "import re, sys, minwise as mw; mw.dedup(sys.argv[1], sys.argv[2], memory='256MB');"
+        r"print(re.search(r'VmHWM:\s+(\d+)', open('/proc/self/status').read())[1])"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "bomb.parquet"), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) * 1024 < 256e6 + 300e6
+
+
+def test_a_text_longer_than_a_file_name_may_be_is_a_text() -> None:
+    """Asking the system whether it is a file was an error."""
+    text = " ".join(f"word{number}" for number in range(100))
+    assert mw.pairs([text, text]).num_rows == 1
