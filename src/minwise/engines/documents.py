@@ -89,10 +89,9 @@ class Documents:
         """``FILLED``, ``EMPTY`` or ``FAULTY`` for each document."""
         return self.column("states")
 
-    def count(self, state: int, *, protected: bool = False) -> int:
-        """How many documents are in a state, among those compared against or among the others."""
-        states = self.states[: self.protected] if protected else self.states[self.protected :]
-        return int(np.count_nonzero(states == state))
+    def count(self, state: int) -> int:
+        """How many documents of the input are in a state."""
+        return int(np.count_nonzero(self.states[self.protected :] == state))
 
     @property
     def counts(self) -> dict[str, int]:

@@ -113,7 +113,7 @@ def find(corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, pro
     search = _Search(documents, settings, limits, work, progress, order)
     copies = search.collapse_copies()
     if not work.has("verified"):
-        search.propose_candidates(copies)
+        search.propose_candidates()
         search.spill_sets()
         search.verify_candidates()
     caps, candidates = search.counts()
@@ -166,11 +166,11 @@ class _Search:
             found.append(CopyGroups(*groups.groups(self.limits.threads)))
         return _in_order_of_leaders(found)
 
-    def propose_candidates(self, copies: CopyGroups) -> None:
+    def propose_candidates(self) -> None:
         """Finds the pairs that share a bucket, band by band."""
         bands, parts = self.settings.plan.bands, self._parts()
         todo = [(band, part) for band in range(bands) for part in range(parts)]
-        self._refuse_other_parts(parts)
+        self._forget_other_ranges(parts)
         with self.progress.stage("band", len(todo), "bands") as stage:
             for band, part in todo:
                 if not self.work.has(f"candidates-{band:05}-{part:05}"):
@@ -193,12 +193,9 @@ class _Search:
             number += 1
         self.work.write(f"candidates-{name}", {}, counts=buckets.counts())
 
-    def _refuse_other_parts(self, parts: int) -> None:
+    def _forget_other_ranges(self, parts: int) -> None:
         """Drops what an earlier run with another memory limit proposed: its ranges of keys were others."""
-        names = self.work.names("candidates-")
-        if any(int(name.rpartition("-")[2]) >= parts for name in names) or (
-            names and self.work.has("ranges") and self.work.read_note("ranges")["parts"] != parts
-        ):
+        if self.work.has("ranges") and self.work.read_note("ranges")["parts"] != parts:
             self.work.forget("candidates-")
             self.work.forget("proposed-")
         self.work.note("ranges", {"parts": parts})

@@ -1,1 +1,1 @@
-"""The stages of the pipeline, one file each: read, shingle, sketch, verify."""
+"""The stages of the pipeline, one file each: read, shingle, sketch, band, verify, cluster, keep, expand."""
