@@ -150,6 +150,35 @@ class SetStore:
     ) -> NDArray[np.float64]: ...
 
 @final
+class Rarity:
+    def __new__(cls, elements: int, most_bytes: int) -> Rarity: ...
+    def add(self, elements: NDArray[np.uint64], threads: int) -> None: ...
+
+@final
+class SetIndex:
+    def __new__(
+        cls,
+        threshold: float,
+        rarity: Rarity,
+        all_counted: bool,
+        batches: list[tuple[NDArray[np.int64], NDArray[np.uint64]]],
+        numbers: NDArray[np.uint32],
+        threads: int,
+    ) -> SetIndex: ...
+    def __len__(self) -> int: ...
+    def matches(
+        self,
+        offsets: NDArray[np.int64],
+        elements: NDArray[np.uint64],
+        numbers: NDArray[np.uint32],
+        most: int,
+        threads: int,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], int]: ...
+    def matches_within(
+        self, first: int, most: int, threads: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], int]: ...
+
+@final
 class KeptDocuments:
     def __new__(cls, bands: int, threshold: float, max_bucket: int, path: str) -> KeptDocuments: ...
     def __len__(self) -> int: ...

@@ -35,6 +35,7 @@ class FindSettings:
         keep: Which document of a group is kept: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or
             ``min:COL``.
         max_bucket: Members up to which a bucket, or a group of identical documents, is compared all with all.
+        exact: Whether every pair is found, by an exact join in place of bands.
     """
 
     plan: Plan
@@ -45,6 +46,7 @@ class FindSettings:
     group: str = "star"
     keep: str = "first"
     max_bucket: int = 2000
+    exact: bool = False
 
     def __post_init__(self) -> None:
         check_choice("scheme", self.scheme, ("fast", "minhash"))
@@ -63,12 +65,18 @@ class FindSettings:
         """The column that the keep policy compares, if it is one that does."""
         return self.keep.partition(":")[2] or None
 
+    def planned(self) -> dict[str, Any] | None:
+        """The plan in plain values; None if there is none because every pair is found."""
+        return None if self.exact else self.plan.to_dict()
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values under their public names."""
         shingles = {"shingle": "set"} if self.shingler is None else self.shingler.settings
         names = ("scheme", "seed", "verify", "group", "keep", "max_bucket")
-        layout = {"threshold": self.plan.threshold, "bands": self.plan.bands, "rows": self.plan.rows}
-        return {**layout, **shingles, **{name: getattr(self, name) for name in names}}
+        layout = {"bands": self.plan.bands, "rows": self.plan.rows}
+        found = {"exact": True} if self.exact else layout
+        shared = {name: getattr(self, name) for name in names if not (self.exact and name == "scheme")}
+        return {"threshold": self.plan.threshold, **found, **shingles, **shared}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

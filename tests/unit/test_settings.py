@@ -106,6 +106,7 @@ def test_settings_as_plain_values_hold_everything_that_decides() -> None:
         {"group": "components"},
         {"keep": "last"},
         {"max_bucket": 99},
+        {"exact": True},
     ]
     assert {name for other in others for name in other} == {one.name for one in fields(FindSettings)} - {
         "plan",
@@ -137,6 +138,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "bands": (0, -1, "5", 10**9),
     "rows": (0, -1, "5", 10**9),
     "seed": (-1, 2**64, 1.0, "1", None),
+    "exact": ("yes", None, 1),
     "verify": ("yes", None, True),
     "group": ("stars", None),
     "keep": ("best", "max", "max:", None, 5),

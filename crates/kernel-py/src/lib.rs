@@ -8,6 +8,7 @@
 
 mod arrays;
 mod find;
+mod join;
 mod pool;
 mod shingle;
 mod sketch;
@@ -113,6 +114,9 @@ mod _kernel {
         Bander, Buckets, Copies, KeptDocuments, SetStore, choose_witnesses, flatten_components, join_pairs,
         remove_neighbours,
     };
+    #[pymodule_export]
+    #[pymodule_export]
+    use crate::join::{Rarity, SetIndex};
     #[pymodule_export]
     use crate::shingle::{ShingleStream, Shingler};
     #[pymodule_export]

@@ -10,6 +10,7 @@ pub mod batch;
 pub mod cluster;
 pub mod error;
 pub mod hash;
+pub mod join;
 pub mod normalise;
 pub mod shingle;
 pub mod simd;

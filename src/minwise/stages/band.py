@@ -12,7 +12,7 @@ from minwise import _kernel
 from minwise.formats.arrays import present, to_numpy
 from minwise.settings import FindSettings
 from minwise.stages.read import text_chunk
-from minwise.stages.shingle import kernel_shingler
+from minwise.stages.shingle import Shingler, kernel_shingler
 
 __all__ = [
     "EMPTY",
@@ -25,6 +25,7 @@ __all__ = [
     "buckets_of",
     "cut_runs",
     "distinct",
+    "element_arrays",
     "merge_runs",
     "pairs_of",
     "split",
@@ -111,6 +112,17 @@ class Bander:
             missing = set(nulls.tolist())
             return [fault for fault in faults if fault[0] not in missing]
         return faults
+
+
+def element_arrays(
+    texts: pa.Array, shingler: Shingler | None, threads: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Offsets and elements of documents: the shingles of texts; without a shingler they are sets already."""
+    if shingler is not None:
+        sets = shingler.shingle(texts, threads=threads or None)
+        return sets.offsets, sets.hashes
+    offsets, elements = set_arrays(texts)
+    return offsets - offsets[0], elements[offsets[0] : offsets[-1]]
 
 
 def set_arrays(sets: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:

@@ -1,0 +1,145 @@
+"""Entry: ``python -m benchmarks.exact`` prepares, measures, prints the table and writes the record."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import minwise as mw
+from benchmarks.processes import run_measured
+from benchmarks.recording import write_json
+from benchmarks.speed.corpus import cache_dir, prepare_corpus
+from benchmarks.speed.peers import environment_python
+from benchmarks.targets import Target, align_rows
+
+THRESHOLD, SHINGLES = 0.8, "word:5"
+# Enough of the corpus of whole files for the documents that are asked for.
+MEGABYTES = 1300
+PEER = "SetSimilaritySearch"
+TIMES_BANDS = Target(figure="times the bands", wanted=10, at_most=True)
+TIMES_PEER = Target(figure="times as fast as the peer", wanted=20)
+
+Runs = list[dict[str, Any]]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    settings = parse_settings()
+    corpus = prepare_corpus("source", settings.megabytes)
+    peer = environment_python(f"peer-{PEER}", ["SetSimilaritySearch>=1.0,<2", "numpy"])
+    with tempfile.TemporaryDirectory(prefix="exact-", dir=cache_dir()) as folder:
+        documents = first_documents(corpus.path, settings.documents, Path(folder) / "documents.parquet")
+        corpora = compare_with_bands(documents, Path(folder), settings.rounds)
+        sets = write_sets(documents, settings.sets, Path(folder) / "sets.npz")
+        joins = compare_with_peer(sets, peer, settings.rounds)
+    rows = [["engine", "seconds", "pairs", "peak MB", "target"], *table(corpora, joins)]
+    print(
+        f"\n{settings.documents:,} documents, then {settings.sets:,} sets of {corpus.note}\n{align_rows(rows, words=1)}"
+    )
+    if settings.record:
+        content = {
+            "settings": {"threshold": THRESHOLD, "shingles": SHINGLES, **vars(settings)},
+            "corpus": asdict(corpus),
+            "documents": corpora,
+            "sets": joins,
+            "ratios": ratios(corpora, joins),
+        }
+        print(f"written to {write_json(content, benchmark='exact')}")
+
+
+def parse_settings() -> argparse.Namespace:
+    """Return the settings given on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.exact", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each engine (default 3)")
+    parser.add_argument("--documents", type=int, default=100_000, help="documents of the join of files")
+    parser.add_argument("--sets", type=int, default=10_000, help="documents whose sets the peer joins too")
+    parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="size of the corpus they are taken from")
+    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
+    return parser.parse_args()
+
+
+def first_documents(source: Path, count: int, path: Path) -> Path:
+    """Return a file of the first documents of another."""
+    with pq.ParquetWriter(path, pq.read_schema(source), compression="zstd") as writer:
+        for batch in pq.ParquetFile(source).iter_batches(10_000):
+            writer.write_batch(batch.slice(0, count))
+            count -= min(count, batch.num_rows)
+    return path
+
+
+def write_sets(documents: Path, count: int, path: Path) -> Path:
+    """Return a file of the shingle sets of the first documents."""
+    texts = next(pq.ParquetFile(documents).iter_batches(count, columns=["text"])).column(0)
+    sets = mw.Shingler(SHINGLES).shingle(texts)
+    np.savez(path, offsets=sets.offsets, elements=sets.hashes)
+    return path
+
+
+def compare_with_bands(documents: Path, folder: Path, rounds: int) -> dict[str, Runs]:
+    """Run ``minwise pairs`` with bands and with the exact join, in turn."""
+    ways: dict[str, list[str]] = {"bands": [], "exact": ["--exact"]}
+    runs: dict[str, Runs] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, options in ways.items():
+            settings = ["--threshold", str(THRESHOLD), "--shingle", SHINGLES, "--json", *options]
+            output = ["-o", str(folder / "pairs.parquet")]
+            run = run_measured([sys.executable, "-m", "minwise", "pairs", str(documents), *output, *settings])
+            found = json.loads(run.output)["pairs"]
+            runs[name].append({"seconds": run.seconds, "pairs": found, "peak_bytes": run.peak_bytes, "load": run.load})
+            print(f"{name:8} {run.seconds:8.2f} s  {found:,} pairs", flush=True)
+    return runs
+
+
+def compare_with_peer(sets: Path, peer: Path, rounds: int) -> dict[str, Runs]:
+    """Join the same sets by ours, on one core and on two, and by the peer, in turn."""
+    ours = (sys.executable, "minwise")
+    ways = {"minwise, one core": (*ours, "1"), "minwise, two cores": (*ours, "2"), PEER: (str(peer), PEER, "1")}
+    runs: dict[str, Runs] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, (python, package, threads) in ways.items():
+            words = [python, "-m", "benchmarks.exact.join_sets", package, str(sets), str(THRESHOLD), threads]
+            run = run_measured(words)
+            runs[name].append({**json.loads(run.output), "peak_bytes": run.peak_bytes, "load": run.load})
+            print(f"{name:18} {runs[name][-1]['seconds']:8.2f} s  {runs[name][-1]['pairs']:,} pairs", flush=True)
+    return runs
+
+
+def best(runs: Runs) -> float:
+    """Return the seconds of the best round: what is above it is the machine's noise."""
+    return float(min(run["seconds"] for run in runs))
+
+
+def ratios(corpora: dict[str, Runs], joins: dict[str, Runs]) -> dict[str, float]:
+    """Return the figures that have targets."""
+    peer = best(joins[PEER])
+    found = {TIMES_BANDS.figure: best(corpora["exact"]) / best(corpora["bands"])}
+    return found | {f"{name}: {TIMES_PEER.figure}": peer / best(runs) for name, runs in joins.items() if name != PEER}
+
+
+def table(corpora: dict[str, Runs], joins: dict[str, Runs]) -> Sequence[Sequence[str]]:
+    """Return a row per engine, with the verdict on its target."""
+    figures = ratios(corpora, joins)
+    verdicts = {"exact": f"{TIMES_BANDS.verdict(figures[TIMES_BANDS.figure])}: {figures[TIMES_BANDS.figure]:.1f}"}
+    for name in joins:
+        figure = figures.get(f"{name}: {TIMES_PEER.figure}")
+        if figure is not None:
+            verdicts[name] = f"{TIMES_PEER.verdict(figure)}: {figure:.1f}"
+    rows = []
+    for name, runs in (corpora | joins).items():
+        peak = max(run["peak_bytes"] for run in runs)
+        cells = [f"{best(runs):.2f}", f"{runs[0]['pairs']:,}", f"{peak / 1e6:,.0f}"]
+        rows.append([name, *cells, verdicts.get(name, "")])
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+//! The exact join for Python.
+
+use std::sync::Arc;
+
+use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use minwise_kernel::batch::Sets;
+use minwise_kernel::join::{self, Match};
+
+use crate::arrays::sets;
+use crate::pool;
+
+type Matches<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, usize);
+
+/// How often elements occur.
+#[pyclass(frozen, module = "minwise._kernel")]
+pub struct Rarity {
+    inner: Arc<join::Rarity>,
+}
+
+#[pymethods]
+impl Rarity {
+    #[new]
+    fn new(elements: usize, most_bytes: usize) -> Self {
+        Self { inner: Arc::new(join::Rarity::new(elements, most_bytes)) }
+    }
+
+    /// Counts the elements of sets.
+    fn add<'py>(&self, py: Python<'py>, elements: PyReadonlyArray1<'py, u64>, threads: usize) -> PyResult<()> {
+        let elements = elements.as_slice()?;
+        py.detach(|| pool::install(threads, |_| self.inner.add(elements)))
+    }
+}
+
+/// Sets that can be asked which of them are similar to others.
+#[pyclass(frozen, module = "minwise._kernel")]
+pub struct SetIndex {
+    inner: join::SetIndex,
+}
+
+#[pymethods]
+impl SetIndex {
+    /// An index of sets with their numbers; `all_counted` says that `rarity` knows every set that will be compared.
+    #[new]
+    fn new<'py>(
+        py: Python<'py>,
+        threshold: f64,
+        rarity: &Rarity,
+        all_counted: bool,
+        batches: Vec<(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u64>)>,
+        numbers: PyReadonlyArray1<'py, u32>,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let numbers = numbers.as_slice()?;
+        let batches: Vec<Sets<'_>> = batches
+            .iter()
+            .map(|(offsets, elements)| sets(offsets.as_slice()?, elements.as_slice()?))
+            .collect::<PyResult<_>>()?;
+        check(batches.iter().map(Sets::len).sum::<usize>() == numbers.len())?;
+        let rarity = Arc::clone(&rarity.inner);
+        let inner = py.detach(|| {
+            pool::install(threads, |_| join::SetIndex::new(threshold, rarity, all_counted, &batches, numbers))
+        })?;
+        Ok(Self { inner })
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Queries, members and similarities of about `most` matches, and of how many queries they are.
+    fn matches<'py>(
+        &self,
+        py: Python<'py>,
+        offsets: PyReadonlyArray1<'py, i64>,
+        elements: PyReadonlyArray1<'py, u64>,
+        numbers: PyReadonlyArray1<'py, u32>,
+        most: usize,
+        threads: usize,
+    ) -> PyResult<Matches<'py>> {
+        let (sets, numbers) = (sets(offsets.as_slice()?, elements.as_slice()?)?, numbers.as_slice()?);
+        check(sets.len() == numbers.len())?;
+        let work = |threads| self.inner.matches(sets, numbers, most, threads);
+        Ok(columns(py, py.detach(|| pool::install(threads, work))?))
+    }
+
+    /// The same for members among each other, from the member at place `first` on.
+    fn matches_within<'py>(
+        &self,
+        py: Python<'py>,
+        first: usize,
+        most: usize,
+        threads: usize,
+    ) -> PyResult<Matches<'py>> {
+        let work = |threads| self.inner.matches_within(first, most, threads);
+        Ok(columns(py, py.detach(|| pool::install(threads, work))?))
+    }
+}
+
+fn columns(py: Python<'_>, (found, done): (Vec<Match>, usize)) -> Matches<'_> {
+    let queries: Vec<u32> = found.iter().map(|&Match { query, .. }| query).collect();
+    let members: Vec<u32> = found.iter().map(|&Match { member, .. }| member).collect();
+    let similarities: Vec<f64> = found.iter().map(|&Match { similarity, .. }| similarity).collect();
+    (queries.into_pyarray(py), members.into_pyarray(py), similarities.into_pyarray(py), done)
+}
+
+fn check(numbered: bool) -> PyResult<()> {
+    if numbered { Ok(()) } else { Err(PyValueError::new_err("every set must have a number")) }
+}

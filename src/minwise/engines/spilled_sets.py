@@ -1,0 +1,68 @@
+"""Spilled sets: the shingles of documents on their way to files, and read back from there."""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise import _kernel
+from minwise.engines.work import Work
+from minwise.settings import Limits
+from minwise.stages.band import element_arrays
+from minwise.stages.shingle import Shingler
+
+__all__ = ["SetSpill", "SpilledSets"]
+
+# Elements of sets that are gathered before they are written.
+SPILL_ELEMENTS = 1 << 23
+
+
+class SpilledSets:
+    """The shingle sets of every document that is in a candidate pair."""
+
+    def __init__(self, work: Work, room: int) -> None:
+        """Opens the sets and holds as many files of them in memory as there is room, in bytes."""
+        self._documents = work.open("sets").read("documents")
+        self._store = _kernel.SetStore()
+        for name in work.names("sets-"):
+            piece = work.open(name)
+            room -= 8 * piece.length("elements")
+            self._store.add(str(piece.path), piece.position("elements"), piece.read("offsets"), room >= 0)
+
+    def similarities(
+        self, left: NDArray[np.uint32], right: NDArray[np.uint32], threshold: float, threads: int
+    ) -> NDArray[np.float64]:
+        """The similarity of pairs of documents that reach the threshold, NaN for the others."""
+        left, right = (np.searchsorted(self._documents, side).astype(np.uint32) for side in (left, right))
+        return self._store.similarities(left, right, threshold, threads)
+
+
+class SetSpill:
+    """Shingle sets on their way to files."""
+
+    def __init__(self, work: Work, shingler: Shingler | None, limits: Limits) -> None:
+        self.work, self.shingler, self.limits = work, shingler, limits
+        self.sizes: list[NDArray[np.int64]] = []
+        self.elements: list[NDArray[np.uint64]] = []
+        self.gathered = self.written = 0
+        self.number = len(work.names("sets-"))
+
+    def add(self, texts: pa.Array) -> None:
+        """Shingles texts and writes what has gathered when it is much."""
+        offsets, elements = element_arrays(texts, self.shingler, self.limits.threads)
+        self.sizes.append(np.diff(offsets))
+        self.elements.append(elements)
+        self.gathered += len(elements)
+        if self.gathered >= min(SPILL_ELEMENTS, self.limits.memory // 64):
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes a file of what has gathered."""
+        if not self.sizes:
+            return
+        sizes = np.concatenate(self.sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
+        arrays = {"offsets": offsets, "elements": np.concatenate(self.elements)}
+        self.work.write(f"sets-{self.number:06}", arrays)
+        self.number += 1
+        self.written += len(sizes)
+        self.sizes, self.elements, self.gathered = [], [], 0
