@@ -49,7 +49,7 @@ def expect_failure(folder: Path, status: int, *arguments: str, **options: Any) -
 
 
 def test_two_files(folder: Path) -> None:
-    """The exact similarity, the estimate with its interval, and the counts, each on a line."""
+    """The exact similarity, the estimate with its interval, the counts and the verdicts, each on a line."""
     done = run(folder, "compare", "left.txt", "right.txt")
     assert (done.returncode, done.stderr) == (OK, "")
     expected = mw.compare(LEFT, RIGHT)
@@ -59,8 +59,11 @@ def test_two_files(folder: Path) -> None:
     assert f"{expected.estimate.low:.4f} to {expected.estimate.high:.4f} at 95%" in lines[1]
     assert lines[2] == f"shared {expected.shared} shingles"
     assert lines[3].startswith(f"only in left.txt {expected.only_left} shingles; {expected.containment_left:.1%}")
-    assert lines[4].startswith(f"only in right.txt {expected.only_right} shingles")
-    assert len(lines) == 5
+    assert lines[4].startswith(f"only in right.txt {expected.only_right} shingles; {expected.containment_right:.1%}")
+    assert lines[5] == "near-duplicates no, below the threshold 0.8"
+    chance = f"at this similarity {expected.chance:.1%} of pairs are found"
+    assert lines[6] == f"candidates no, none of 26 bands fires; {chance}"
+    assert lines[7] == ""
 
 
 @pytest.mark.parametrize(
@@ -71,6 +74,7 @@ def test_two_files(folder: Path) -> None:
         (["--shingle=byte:8", "--bag"], mw.Shingler("byte:8", bag=True), mw.FastSketch()),
         (["--scheme", "minhash", "--slots", "64"], mw.Shingler(), mw.MinHash(slots=64)),
         (["--seed", "7"], mw.Shingler(seed=7), mw.FastSketch(seed=7)),
+        (["--full"], mw.Shingler(), mw.FastSketch()),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -83,6 +87,23 @@ def test_json_is_what_the_library_says(folder: Path, options: list[str], shingle
     assert (found.pop("a"), found.pop("b")) == ("left.txt", "right.txt")
     assert found.pop("settings").items() >= shingler.settings.items()
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "plan"),
+    [
+        (["--threshold", "0.5"], mw.plan(0.5)),
+        (["--threshold", "0.7", "--recall", "0.9"], mw.plan(0.7, 0.9)),
+        (["--bands", "4", "--rows", "2"], mw.plan(bands=4, rows=2)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_plan_is_the_one_asked_for(folder: Path, options: list[str], plan: mw.Plan) -> None:
+    """With what it would find."""
+    found = json.loads(run(folder, "compare", "left.txt", "right.txt", "--json", *options).stdout)
+    expected = mw.compare(LEFT, RIGHT, plan=plan)
+    assert found["plan"] == plan.to_dict()
+    assert (found["bands_fired"], found["chance"]) == (list(expected.bands_fired), expected.chance)
 
 
 def test_json_says_how_the_estimate_was_made(folder: Path) -> None:
@@ -203,6 +224,12 @@ def test_bytes_of_any_kind_with_byte_shingles(folder: Path) -> None:
         (["--shingle", "word:0"], "got 'word:0'"),
         (["--shingle", ""], "shingle must be"),
         (["--slots", "0"], "slots must be a whole number from 1 to 16384, got 0"),
+        (["--threshold", "0"], "threshold must be a number above 0 and at most 1, got 0.0"),
+        (["--recall", "1"], "recall must be a number between 0 and 1, both excluded, got 1.0"),
+        (["--bands", "4"], "bands and rows must be given together, got bands 4 without rows"),
+        (["--bands", "4", "--rows", "0"], "rows must be a whole number from 1 to 16384, got 0"),
+        (["--html", ""], "html must be a path, got ''"),
+        (["--html", "./no-a"], "html must not be one of the files compared, got ./no-a"),
         (["--slots", "16385"], "slots must be a whole number from 1 to 16384, got 16385"),
         (["--seed", "-1"], "seed must be a whole number from 0 to"),
         (["--seed", str(2**64)], "seed must be a whole number from 0 to"),
@@ -323,5 +350,5 @@ def test_output_into_a_pipe_is_a_line_per_fact(folder: Path) -> None:
     """Whatever COLUMNS says, and without spaces at the ends, which would show in a diff of two runs."""
     done = run(folder, "compare", "left.txt", "right.txt", env={**os.environ, "COLUMNS": "20"})
     lines = done.stdout.splitlines()
-    assert len(lines) == 5
+    assert lines.index("") == 7
     assert lines == [line.rstrip() for line in lines]

@@ -2,8 +2,10 @@
 
 import errno
 import json
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -11,10 +13,18 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise.cli.summary import shorten
+from minwise.cli.two_texts import print_texts
 
 __all__ = ["compare"]
 
 SCHEMES = {"fast": mw.FastSketch, "minhash": mw.MinHash}
+# Characters of either text that are shown without --full: a few screens.
+MOST_SHOWN = 6000
+# Of a file's name on a terminal.
+MOST_NAME = 40
+# Bands that are named; of more, the reader wants to know how many.
+SHOWN_BANDS = 12
 
 
 @click.command()
@@ -25,27 +35,50 @@ SCHEMES = {"fast": mw.FastSketch, "minhash": mw.MinHash}
 @click.option("--scheme", default="fast", show_default=True, type=click.Choice(list(SCHEMES)), help="How to sketch.")
 @click.option("--slots", default=256, show_default=True, help="Slots of the signatures behind the estimate.")
 @click.option("--seed", default=1, show_default=True, help="Seed of every hash.")
+@click.option("--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates.")
+@click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold.")
+@click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall.")
+@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
+@click.option("--full", is_flag=True, help="Show both texts whole, not only around their differences.")
+@click.option("--html", type=click.Path(), default=None, help="Write the texts side by side to this file instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
-def compare(a: str, b: str, shingle: str, bag: bool, scheme: str, slots: int, seed: int, as_json: bool) -> None:
-    """Show how alike the texts in the files A and B are; - is standard input."""
+def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's values
+    """Show how alike the texts in the files A and B are, and what they share; - is standard input."""
     if a == b == "-":
         raise click.UsageError("only one of A and B may be - (standard input), got both")
-    shingler = mw.Shingler(shingle, bag=bag, seed=seed)
-    sketcher = SCHEMES[scheme](slots=slots, seed=seed)
-    result = _compare(a, b, shingler, sketcher)
-    if as_json:
-        settings = {**shingler.settings, "scheme": scheme, "slots": slots}
-        click.echo(json.dumps({"a": a, "b": b, "settings": settings, **result.to_dict()}, indent=2))
+    result = _compare(a, b, given)
+    if given["html"] is not None:
+        result.write_html(given["html"], names=(_name(a), _name(b)))
+    if given["as_json"]:
+        click.echo(json.dumps(_as_dict(a, b, result, given), indent=2))
     else:
-        _show(a, b, result, shingle)
+        _show(a, b, result, given)
 
 
-def _compare(a: str, b: str, shingler: mw.Shingler, sketcher: mw.Scheme) -> mw.Comparison:
+def _compare(a: str, b: str, given: dict[str, Any]) -> mw.Comparison:
+    """The comparison; whatever is wrong with the settings is said before a file is read."""
+    shingler = mw.Shingler(given["shingle"], bag=given["bag"], seed=given["seed"])
+    scheme = SCHEMES[given["scheme"]](slots=given["slots"], seed=given["seed"])
+    plan = mw.plan(given["threshold"], given["recall"], bands=given["bands"], rows=given["rows"])
+    _check_page(given["html"], a, b)
     try:
-        return mw.compare(_read(a), _read(b), shingler=shingler, scheme=sketcher)
+        return mw.compare(_read(a), _read(b), shingler=shingler, scheme=scheme, plan=plan)
     except mw.InputError as error:
         named = str(error).replace("the left text", _name(a)).replace("the right text", _name(b))
         raise mw.InputError(named) from None
+
+
+def _check_page(page: str | None, a: str, b: str) -> None:
+    """Refuses a page in place of what is compared, and one that has no directory, before the work is done."""
+    if page is None:
+        return
+    if not page:
+        raise mw.ConfigError("html must be a path, got ''")
+    for path in (a, b):
+        if path != "-" and os.path.realpath(path) == os.path.realpath(page):
+            raise mw.ConfigError(f"html must not be one of the files compared, got {page}")
+    if not Path(page).resolve().parent.is_dir():
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(page).parent))
 
 
 def _read(path: str) -> bytes:
@@ -57,15 +90,40 @@ def _read(path: str) -> bytes:
 
 
 def _name(path: str) -> str:
-    return "standard input" if path == "-" else path
+    """What a file is called; what a terminal would obey in its name is written out."""
+    if path == "-":
+        return "standard input"
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in path)
 
 
-def _show(a: str, b: str, result: mw.Comparison, shingle: str) -> None:
+def _as_dict(a: str, b: str, result: mw.Comparison, given: dict[str, Any]) -> dict[str, Any]:
+    settings = {**result.shingler.settings, "scheme": given["scheme"], "slots": given["slots"]}
+    page = {} if given["html"] is None else {"html": given["html"]}
+    return {"a": a, "b": b, "settings": settings, **result.to_dict(), **page}
+
+
+def _show(a: str, b: str, result: mw.Comparison, given: dict[str, Any]) -> None:
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console.width = 10_000  # into a pipe nothing is wrapped or cut
+    names = (_name(a), _name(b))
+    if console.is_terminal:  # where two long paths would be cut at their ends, which are what tells them apart
+        names = (shorten(names[0], MOST_NAME), shorten(names[1], MOST_NAME))
+    with console.capture() as capture:
+        console.print(_facts(*names, result, given["html"]))
+        if given["html"] is None:
+            rows = result.rows(most=None if given["full"] else MOST_SHOWN)
+            print_texts(console, names, rows)
+    click.echo("\n".join(line.rstrip() for line in capture.get().split("\n")).rstrip("\n"))
+
+
+def _facts(a: str, b: str, result: mw.Comparison, page: str | None) -> Table:
     estimate = result.estimate
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim")
     table.add_column()
-    table.add_row("similarity", f"[bold]{result.similarity:.4f}[/bold]  exact Jaccard of {shingle} shingles")
+    spec = result.shingler.spec
+    table.add_row("similarity", f"[bold]{result.similarity:.4f}[/bold]  exact Jaccard of {spec} shingles")
     interval = f"{estimate.low:.4f} to {estimate.high:.4f} at {estimate.confidence:.0%}"
     table.add_row("estimate", f"{estimate.value:.4f}  from signatures; {interval}")
     table.add_row("shared", f"{result.shared} shingles")
@@ -73,11 +131,37 @@ def _show(a: str, b: str, result: mw.Comparison, shingle: str) -> None:
         (a, result.only_left, result.containment_left),
         (b, result.only_right, result.containment_right),
     ):
-        row = f"{only} shingles; {share:.1%} of its own are shared"
-        table.add_row(f"only in {escape(_name(name))}", row)
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 10_000  # into a pipe nothing is wrapped or cut
-    with console.capture() as capture:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+        row = f"{only} shingles; {_percent(share)} of its own are shared"
+        table.add_row(f"only in {escape(name)}", row)
+    table.add_row("near-duplicates", _verdict(result))
+    table.add_row("candidates", _candidates(result))
+    if page is not None:
+        table.add_row("page", escape(page))
+    return table
+
+
+def _verdict(result: mw.Comparison) -> str:
+    threshold = f"the threshold {result.plan.threshold:g}"
+    alike = result.similarity >= result.plan.threshold
+    return f"[bold]yes[/bold], at {threshold}" if alike else f"[bold]no[/bold], below {threshold}"
+
+
+def _candidates(result: mw.Comparison) -> str:
+    """Whether a run would look at the pair, by which bands, and how often it does at such a similarity."""
+    fired, bands = result.bands_fired, result.plan.bands
+    named = ", ".join(map(str, fired[:SHOWN_BANDS])) + (", …" if len(fired) > SHOWN_BANDS else "")
+    fire = "fires" if len(fired) == 1 else "fire"
+    band = "band" if bands == 1 else "bands"
+    answer = (
+        f"[bold]yes[/bold], {len(fired)} of {bands} {band} {fire} ({named})"
+        if fired
+        else (f"[bold]no[/bold], none of {bands} {band} fires")
+    )
+    return f"{answer}; at this similarity {_percent(result.chance)} of pairs are found"
+
+
+def _percent(share: float) -> str:
+    """Per cent; what is not all is never called 100%, nor what is not nothing 0%."""
+    if share in (0, 1):
+        return f"{share:.0%}"
+    return "less than 0.1%" if share < 0.001 else "over 99.9%" if share > 0.999 else f"{share:.1%}"

@@ -1,21 +1,26 @@
 """Curve: a plan in, a picture of its S-curve out.
 
-The picture is an SVG file of its own, without a script, a font or anything else to load. Its colours follow the
-reader's light or dark setting. The same plan gives the same bytes.
+`draw_curve` makes an SVG file of its own, without a script, a font or anything else to load. Its colours follow the
+reader's light or dark setting. `curve_chart` makes a part of a page, with what an audit measured. The same plan gives
+the same bytes.
 """
 
 import os
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minwise.formats.array_file import atomic_writer
 from minwise.plan import Plan
+from minwise.report.charts import Tick, chart, line_at
+from minwise.report.html import escape
+from minwise.report.wording import plural, probability
 
-__all__ = ["draw_curve", "write_curve"]
+__all__ = ["curve_chart", "draw_curve", "write_curve"]
 
 Floats = NDArray[np.float64]
 Real = TypeVar("Real", float, Floats)
@@ -80,6 +85,64 @@ def write_curve(plan: Plan, path: str | PathLike[str]) -> None:
     """Writes `draw_curve` to a file, which appears whole or not at all."""
     with atomic_writer(Path(os.fspath(path))) as file:
         file.write(draw_curve(plan).encode())
+
+
+def curve_chart(plan: Plan, measured: Iterable[Mapping[str, Any]] = ()) -> str:
+    """The S-curve as a part of a page, with the recall of each bin of an audit and its interval where it has one."""
+    bins = [one for one in measured if one["value"] is not None]
+    points = f" An audit measured the recall of {plural(len(bins), 'bin')}; the table has them." if bins else ""
+    ticks = [Tick(tick, f"{tick:g}") for tick in TICKS]
+    return chart(
+        "curve",
+        f"S-curve of {plan.layout}",
+        _description(plan).replace("&gt;", ">") + points,
+        [
+            _panel(plan),
+            *line_at(plan.threshold, f"threshold {plan.threshold:g}"),
+            _promise(plan),
+            *map(_measured, bins),
+        ],
+        across=ticks,
+        up=ticks,
+        across_label="similarity of two documents",
+        up_label="probability of being found",
+    )
+
+
+def _panel(plan: Plan) -> str:
+    """The curve and its areas in a plot of 100 by 100 that is stretched to the room there is; its lines are not."""
+    similarities = _sample(plan)
+    left, right = similarities[similarities <= plan.threshold], similarities[similarities >= plan.threshold]
+    edge = f"{100 * plan.threshold:.2f}"
+
+    def path(places: Floats) -> str:
+        points = zip(100 * places, 100 - 100 * plan.probability(places), strict=True)
+        return "M" + " L".join(f"{x:.2f} {y:.2f}" for x, y in points)
+
+    return (
+        '<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="100%">'
+        f'<path class="false-positive" d="{path(left)} L{edge} 100 Z"/>'
+        f'<path class="false-negative" d="{path(right)} L{edge} 0 Z"/>'
+        f'<path class="curve" d="{path(similarities)}"/></svg>'
+    )
+
+
+def _promise(plan: Plan) -> str:
+    """The mark where the threshold meets the curve."""
+    words = f"promised at the threshold: {_short(plan.recall)}"
+    x, y = f"{100 * plan.threshold:.3f}%", f"{100 - 100 * plan.recall:.3f}%"
+    return f'<circle class="promise" cx="{x}" cy="{y}" r="5"><title>{words}</title></circle>'
+
+
+def _measured(one: Mapping[str, Any]) -> str:
+    """A measured recall: a mark in the middle of its bin, on a line over its interval."""
+    x = f"{50 * (one['from'] + one['to']):.3f}%"
+    low, high, value = (f"{100 - 100 * one[name]:.3f}%" for name in ("low", "high", "value"))
+    words = f"{one['from']:g} to {one['to']:g}: {one['found']:,} of {one['pairs']:,} pairs found"
+    return (
+        f'<g class="measured"><title>{words}</title><line x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>'
+        f'<circle cx="{x}" cy="{value}" r="4"/></g>'
+    )
 
 
 def _description(plan: Plan) -> str:
@@ -181,10 +244,7 @@ def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> 
 
 
 def _short(value: float) -> str:
-    """Four decimals, or three digits of what is too small for them; never a 1 that is none."""
-    if 0 < value < 0.001:
-        return f"{value:.3g}"
-    return "&gt; 0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
+    return escape(probability(value))
 
 
 def _x(similarity: Real) -> Real:
