@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: demo test check torture bench clean
+.PHONY: demo test check torture bench chromium clean
 
 demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/ready ## Every test, Python and Rust
+test: $(VENV)/ready chromium ## Every test, Python and Rust
 	cargo test --release --quiet --workspace --exclude minwise-kernel-py
 	$(BIN)/python -m pytest
 
@@ -30,7 +30,12 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.endtoend
 	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.exact
 	$(BIN)/python -m benchmarks.readme
+
+chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped
+	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || true
 
 clean: ## Forget everything that was built
 	rm -rf $(VENV) target

@@ -243,6 +243,7 @@ def show_next(console: Console, texts: str, clean: str, pairs: list[Pair], paths
         ("every pair, not only who is removed", ["pairs", texts, "-o", str(folder / "pairs.csv")]),
         ("what a threshold of a half removes", ["dedup", texts, "-o", str(folder / "half"), "--threshold", "0.5"]),
         ("why it finds what it finds", ["plan", "--plot", str(folder / "curve.svg")]),
+        ("how much it missed here", ["audit", texts]),
     ]
     if pairs:
         kept, removed = (short_path(paths[name]) for name in (pairs[0].kept, pairs[0].removed))
@@ -251,7 +252,7 @@ def show_next(console: Console, texts: str, clean: str, pairs: list[Pair], paths
     for why, words in lines:
         console.print(f"   [dim]# {why}[/]")
         console.print(f"   [cyan]{escape(as_typed([command_name(), *words], console.width - 3))}[/]")
-    console.print(f"\n   The clean copy is in {escape(clean)}/kept, the full account in {escape(clean)}/report.json.")
+    console.print(f"\n   The clean copy is in {escape(clean)}/kept. Open {escape(clean)}/report.html to see what was removed.")
 
 
 def command_name() -> str:

@@ -27,14 +27,18 @@ from minwise.stages.verify import RowCounts, containment, hamming, jaccard, jacc
 if _TYPE_CHECKING:
     from minwise.dry_run import RunEstimate
     from minwise.formats.gather import Files
-    from minwise.pipeline import clusters, dedup, dedup_stream, estimate_run, pairs
+    from minwise.pipeline import audit, clusters, dedup, dedup_stream, estimate_run, pairs
     from minwise.results import DedupResult
+    from minwise.results.audit import Audit
+    from minwise.results.report_page import write_report
+    from minwise.results.restore import restore
 
 __version__ = _kernel.VERSION
 UNICODE_VERSION = _kernel.UNICODE_VERSION
 
 __all__ = [
     "UNICODE_VERSION",
+    "Audit",
     "Comparison",
     "ConfigError",
     "CurvePoint",
@@ -60,6 +64,7 @@ __all__ = [
     "Signatures",
     "Silence",
     "__version__",
+    "audit",
     "clusters",
     "compare",
     "containment",
@@ -72,21 +77,27 @@ __all__ = [
     "pairs",
     "plan",
     "plan_by_area",
+    "restore",
     "row_counts",
     "similarities",
     "slots_for",
+    "write_report",
 ]
 
 # What needs all file formats and the engine comes when it is first asked for: `import minwise` stays quick.
 _LATER = {
+    "Audit": "results.audit",
     "DedupResult": "results",
     "Files": "formats.gather",
     "RunEstimate": "dry_run",
+    "audit": "pipeline",
     "clusters": "pipeline",
     "dedup": "pipeline",
     "dedup_stream": "pipeline",
     "estimate_run": "pipeline",
     "pairs": "pipeline",
+    "restore": "results.restore",
+    "write_report": "results.report_page",
 }
 
 

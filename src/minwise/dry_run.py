@@ -28,6 +28,7 @@ BASE_MEMORY = 300 * 10**6
 MEMORY_PER_DOCUMENT = 33
 # Of a run's time, about this share is the first pass, which is what the sample measures.
 FIRST_PASS_SHARE = 0.35
+EXACT_SHARE = 0.2
 # Share of documents that are taken to be in some candidate pair and so have their shingles on disk for a while.
 CANDIDATE_SHARE = 0.2
 
@@ -37,7 +38,7 @@ class RunEstimate:
     """What a run would do, and take, as far as a sample tells.
 
     Attributes:
-        plan: Bands and rows.
+        plan: Bands and rows; None if an exact join finds every pair.
         sources: How many sources there are.
         source_bytes: Their size as they lie there.
         documents: Their rows: known, or estimated from the sample.
@@ -48,7 +49,7 @@ class RunEstimate:
         seconds: Time, estimated from how fast the sample went.
     """
 
-    plan: Plan
+    plan: Plan | None
     sources: int
     source_bytes: int
     documents: int
@@ -60,7 +61,7 @@ class RunEstimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {**asdict(self), "plan": self.plan.to_dict()}
+        return {**asdict(self), "plan": None if self.plan is None else self.plan.to_dict()}
 
     def __str__(self) -> str:
         about = "" if self.documents_known else "about "
@@ -68,7 +69,7 @@ class RunEstimate:
             [
                 f"would read   {self.sources:,} sources, {_size(self.source_bytes)}; "
                 f"{about}{self.documents:,} documents, {_size(self.text_bytes)} of text",
-                f"plan         {self.plan}",
+                f"plan         {self.plan or 'none: an exact join finds every pair'}",
                 f"memory       about {_size(self.memory_bytes)}",
                 f"disk         about {_size(self.disk_bytes)} while it runs, output included",
                 f"time         about {_time(self.seconds)}",
@@ -98,9 +99,10 @@ def estimate_corpus(corpus: Corpus, settings: FindSettings, limits: Limits) -> R
     documents = known if known is not None else round(total_bytes * rows / max(1, sampled))
     text_bytes = round(documents * row_text)
     keys = documents * (8 * settings.plan.bands + 32)
-    shingles = round(text_bytes * 8 / 6 * CANDIDATE_SHARE) if settings.verify == "exact" else 0
+    share = 1.0 if settings.exact else CANDIDATE_SHARE
+    shingles = round(text_bytes * 8 / 6 * share) if settings.verify == "exact" else 0
     return RunEstimate(
-        plan=settings.plan,
+        plan=None if settings.exact else settings.plan,
         sources=len(corpus.sources),
         source_bytes=total_bytes,
         documents=documents,
@@ -108,7 +110,7 @@ def estimate_corpus(corpus: Corpus, settings: FindSettings, limits: Limits) -> R
         text_bytes=text_bytes,
         memory_bytes=min(limits.memory, BASE_MEMORY + documents * (MEMORY_PER_DOCUMENT + 40)),
         disk_bytes=keys + shingles + total_bytes,
-        seconds=seconds / max(1, text) * text_bytes / FIRST_PASS_SHARE,
+        seconds=seconds / max(1, text) * text_bytes / (EXACT_SHARE if settings.exact else FIRST_PASS_SHARE),
     )
 
 

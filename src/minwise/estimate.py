@@ -31,6 +31,7 @@ __all__ = [
     "one_permutation_trials",
     "one_permutation_variance",
     "slots_for",
+    "two_sided_quantile",
     "wilson_interval",
 ]
 
@@ -105,7 +106,7 @@ def wilson_interval(fraction: ArrayLike, trials: ArrayLike, confidence: float = 
     _check_fraction("fraction", share)
     if np.any(np.isnan(count) | (count < 0)):
         raise ConfigError(f"trials must be at least 0, got {show(count)}")
-    squared = _two_sided_quantile(confidence) ** 2
+    squared = two_sided_quantile(confidence) ** 2
     weight = squared / (count + squared)
     centre = share * (1 - weight) + weight / 2
     half = np.sqrt(weight * (1 - weight) * share * (1 - share) + weight**2 / 4)
@@ -127,7 +128,7 @@ def slots_for(error: float = 0.05, confidence: float = 0.95) -> int:
     _check_open("confidence", confidence)
     from fractions import Fraction  # here, because importing minwise should stay quick
 
-    quantile = Fraction(math.ceil(10 * _two_sided_quantile(confidence)), 10)
+    quantile = Fraction(math.ceil(10 * two_sided_quantile(confidence)), 10)
     # Fractions, because in floats (1.7 / 0.1)² may land on the wrong side of 289.
     return max(1, math.ceil((quantile / (2 * Fraction(str(float(error))))) ** 2))
 
@@ -265,7 +266,8 @@ def containment(jaccard: Real, size_left: Real, size_right: Real) -> Real:
     return share
 
 
-def _two_sided_quantile(confidence: float) -> float:
+def two_sided_quantile(confidence: float) -> float:
+    """How many standard deviations to both sides of its mean hold this much of a normal distribution."""
     from statistics import NormalDist  # here, because importing minwise should stay quick
 
     return NormalDist().inv_cdf((1 + confidence) / 2)

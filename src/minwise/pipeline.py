@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 import pyarrow as pa
 
-from minwise.config import check_choice, check_path, check_seed, show
+from minwise.config import check_choice, check_path, check_seed, check_whole, show
 from minwise.dry_run import RunEstimate, estimate_corpus
 from minwise.engines.documents import Corpus
 from minwise.engines.line_stream import LineStream
@@ -26,19 +26,28 @@ from minwise.errors import ConfigError
 from minwise.formats.gather import Files, gather
 from minwise.formats.source import Columns, Source
 from minwise.formats.tables_out import check_table_name, write_tables
+from minwise.plan import Plan
 from minwise.plan import plan as make_plan
-from minwise.progress import Progress, Silence
+from minwise.progress import Progress, Silence, Stopwatch
 from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
+from minwise.results.run_facts import RunFacts
 from minwise.settings import FindSettings, Limits
 from minwise.stages.shingle import Shingler, ShingleSets
 
-__all__ = ["Options", "clusters", "dedup", "dedup_stream", "estimate_run", "pairs"]
+if TYPE_CHECKING:
+    from minwise.results.audit import Audit
+
+__all__ = ["Options", "audit", "clusters", "dedup", "dedup_stream", "estimate_run", "pairs"]
 
 AnySource = Any
 AnySetting = Any
 AnyPath = str | PathLike[str]
 # Settings that choose among near-duplicates, which only deduplication does.
 OF_DEDUP = ("group", "keep", "against")
+# Settings that decide how candidates are checked or that leave nothing to measure.
+NOT_OF_AUDIT = (*OF_DEDUP, "exact", "verify")
+# What can be done with lines that are decided one by one.
+STREAMED = (("keep", "first"), ("group", "star"), ("exact", False), ("verify", "exact"))
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -56,6 +65,7 @@ class Options:
         bands: With ``rows``: a layout that wins over ``recall``.
         rows: Slots per band.
         seed: Seed of every hash.
+        exact: Whether to find every pair by an exact join, in place of bands; takes longer, and disk for all shingles.
         verify: ``exact``, ``signature`` (similarities are estimates) or ``none`` (every candidate is a pair).
         group: ``star``: who is removed is similar to the kept one itself. ``components``: whatever is connected.
         keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
@@ -80,6 +90,7 @@ class Options:
     bands: int | None = None
     rows: int | None = None
     seed: int = 1
+    exact: bool = False
     verify: str = "exact"
     group: str = "star"
     keep: str = "first"
@@ -112,10 +123,21 @@ class Options:
 
     def settings(self) -> FindSettings:
         """What decides the result."""
-        plan = make_plan(self.threshold, self.recall, slots=self.slots, bands=self.bands, rows=self.rows)
+        plan = self._plan_of_one_slot() if check_choice("exact", self.exact, (False, True)) else self._plan()
         seed = check_seed("seed", self.seed)
-        shared = {name: getattr(self, name) for name in ("scheme", "verify", "group", "keep", "max_bucket")}
+        shared = {name: getattr(self, name) for name in ("scheme", "verify", "group", "keep", "max_bucket", "exact")}
         return FindSettings(plan=plan, shingler=self._shingler(seed), seed=seed, **shared)
+
+    def _plan(self) -> Plan:
+        return make_plan(self.threshold, self.recall, slots=self.slots, bands=self.bands, rows=self.rows)
+
+    def _plan_of_one_slot(self) -> Plan:
+        """What is planned when nothing is left to chance: a slot that nobody looks at."""
+        for name in ("recall", "scheme", "slots", "bands", "rows", "verify"):
+            if getattr(self, name) != getattr(Options, name):
+                given = show(getattr(self, name))
+                raise ConfigError(f"{name} must be left out with exact, which finds and compares all; got {given}")
+        return make_plan(self.threshold, bands=1, rows=1)
 
     def _shingler(self, seed: int) -> Shingler | None:
         ready = isinstance(self.shingle, Shingler)
@@ -166,7 +188,12 @@ class Options:
             for one in against:
                 one.name = one.name or "against"
         return Corpus(
-            sources=[*against, *sources], columns=columns, against=len(against), on_error=self.on_error, root=root
+            sources=[*against, *sources],
+            columns=columns,
+            against=len(against),
+            on_error=self.on_error,
+            root=root,
+            format=self.format,
         )
 
 
@@ -274,6 +301,7 @@ def dedup(
     ['one two three four five six', 'seven']
     """
     chosen = Options.of(source, options)
+    watch = Stopwatch(chosen.watcher)
     folder = None if output is None else check_path("output", output)
     with ExitStack() as stack:
         settings, limits = chosen.settings(), chosen.limits()
@@ -283,10 +311,12 @@ def dedup(
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
-        found = find(corpus, settings, limits, work, chosen.watcher)
-        result = DedupResult(found, progress=chosen.watcher, published=published)
+        run = RunFacts.begin(corpus, watch)
+        found = find(corpus, settings, limits, work, watch, near_misses=True)
+        result = DedupResult(found, run=run, published=published)
         if folder is not None and not published:
             result.write(folder, overwrite=overwrite)
+        watch.stop()
         if not work.durable:
             result.owns(stack.pop_all())
     return result
@@ -308,12 +338,54 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> d
         How many lines were read, kept, removed and left out because they can not be read.
     """
     chosen = Options.of(source, options)
-    for name, value in (("keep", "first"), ("group", "star"), ("verify", "exact"), ("work", None), ("against", None)):
+    for name, value in (*STREAMED, ("work", None), ("against", None)):
         if getattr(chosen, name) != value:
             raise ConfigError(f"{name} must be {value} for a stream, got {show(getattr(chosen, name))}; give files")
     with temporary_work(None) as work:
         stream = LineStream(chosen.settings(), chosen.columns(), work, chosen.on_error, chosen.limits())
         return stream.run(source, output)
+
+
+@_with_options(*NOT_OF_AUDIT)
+def audit(source: AnySource, output: AnyPath | None = None, *, sample: int = 20_000, **options: AnySetting) -> "Audit":
+    """What the settings really find in ``source``, measured against an exact join.
+
+    A sample of the documents is compared with all of them: which pairs there are, and which of them the bands propose.
+    Always the same documents are sampled from the same corpus.
+
+    Args:
+        source: As in :func:`pairs`.
+        output: A .json file to write the figures to as well.
+        sample: How many documents to sample; all of them if there are no more. Fewer are taken if they have more than
+            four million pairs.
+        options: The settings; see :class:`Options`.
+
+    >>> import minwise as mw
+    >>> texts = ["one two three four five six", "seven eight nine", "One two three four five six seven"]
+    >>> result = mw.audit(texts, threshold=0.5)
+    >>> result.recall.found, result.recall.of, result.complete
+    (1, 1, True)
+    """
+    from minwise.engines.audit import look  # here, because few who find also audit
+    from minwise.results.audit import floor_below, summarise
+
+    chosen = Options.of(source, options, without=NOT_OF_AUDIT)
+    size = check_whole("sample", sample, 1, 2**31)
+    file = None if output is None else check_path("output", output)
+    if file is not None and file.suffix != ".json":
+        raise ConfigError(f"output must be a file that ends in .json, got {show(str(output))}")
+    with ExitStack() as stack:
+        settings, limits = chosen.settings(), chosen.limits()
+        corpus = chosen.corpus(source)
+        if file is not None:
+            refuse_inputs(file, corpus.sources)
+        work = _work(chosen, corpus, settings, "audit", None, stack)
+        floor = floor_below(settings.plan.threshold)
+        seen = look(corpus, settings, limits, work, chosen.watcher, sample=size, floor=floor)
+        result = summarise(seen, settings, floor, chosen.recall)
+    if file is not None:
+        result.write(file)
+    return result
 
 
 @_with_options()

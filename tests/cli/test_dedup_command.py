@@ -665,5 +665,7 @@ def test_the_executable_itself(folder: Path) -> None:
         "kept",
         "kept/in.jsonl",
         "removed.parquet",
+        "report.html",
         "report.json",
+        "run.json",
     ]

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from reliability.commands import INPUT_OUTPUT, OK, Job, digest, hidden, one_line, run
@@ -148,3 +149,36 @@ def test_an_input_that_disappears(place: Path) -> None:
     line = one_line(run(place, "dedup", *NAMES, "-o", "out", "--work", "work"), INPUT_OUTPUT)
     assert "a.jsonl" in line
     assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize("how", ["--all", "--ids"])
+@pytest.mark.parametrize("size", ["4k", "32k", "80k"])
+def test_no_room_for_what_is_restored(disk: Disk, place: Path, how: str, size: str) -> None:
+    """Nothing of it stays; with more room the same command does it."""
+    assert run(place, "dedup", *NAMES, "-o", "out", "--quiet").status == OK
+    removed = pq.read_table(place / "out/removed.parquet").column("id").to_pylist()
+    (place / "ids.txt").write_text("\n".join(removed))
+    arguments = [
+        "restore",
+        "out",
+        *(["--all"] if how == "--all" else ["--ids", "ids.txt"]),
+        "-o",
+        f"{disk.folder}/back",
+    ]
+    disk.resize(size)
+    assert FULL in one_line(run(place, *arguments), INPUT_OUTPUT)
+    assert list(disk.folder.iterdir()) == []
+    disk.resize("64m")
+    assert run(place, *arguments).status == OK
+    assert sorted(path.name for path in (disk.folder / "back/kept").iterdir()) == sorted(NAMES)
+
+
+def test_no_room_for_a_new_page(disk: Disk, place: Path) -> None:
+    """The old one stays."""
+    disk.resize("64m")
+    output = disk.folder / "out"
+    assert run(place, "dedup", *NAMES, "-o", str(output), "--quiet").status == OK
+    before = digest(output)
+    disk.resize(f"{sum(path.stat().st_blocks for path in output.rglob('*')) // 2 + 8}k")
+    assert FULL in one_line(run(place, "report", str(output)), INPUT_OUTPUT)
+    assert digest(output) == before

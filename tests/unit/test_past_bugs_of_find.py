@@ -128,3 +128,21 @@ def test_a_text_longer_than_a_file_name_may_be_is_a_text() -> None:
     """Asking the system whether it is a file was an error."""
     text = " ".join(f"word{number}" for number in range(100))
     assert mw.pairs([text, text]).num_rows == 1
+
+
+def test_text_files_named_absolutely_and_relatively_are_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The report names the common parent of a run of text files, which such a mixture has not; it was a ValueError."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.txt").write_text("one two three four five six seven", encoding="utf-8")
+    (tmp_path / "two.txt").write_text("one two three four five six seven", encoding="utf-8")
+    report = mw.dedup(mw.Files(["one.txt", str(tmp_path / "two.txt")])).report
+    assert [row["source"] for row in report["sources"]] == [". (2 files)"]
+
+
+def test_an_output_may_be_called_as_a_table_to_compare_against(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table in memory that is compared against is called against, but is no file of that name."""
+    monkeypatch.chdir(tmp_path)
+    mw.dedup(["one two three four five"], "against", against=["six seven eight nine ten"])
+    assert (tmp_path / "against" / "kept").is_dir()

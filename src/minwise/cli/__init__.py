@@ -8,11 +8,14 @@ from typing import NoReturn
 import click
 
 import minwise as mw
+from minwise.cli.audit import audit
 from minwise.cli.clusters import clusters
 from minwise.cli.compare import compare
 from minwise.cli.dedup import dedup
 from minwise.cli.pairs import pairs
 from minwise.cli.plan import plan
+from minwise.cli.report import report
+from minwise.cli.restore import restore
 
 __all__ = ["main"]
 
@@ -39,7 +42,7 @@ def command() -> None:
     """
 
 
-for one in (dedup, pairs, clusters, compare, plan):
+for one in (dedup, pairs, clusters, compare, plan, audit, report, restore):
     command.add_command(one)
 
 

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["find_options", "running_options", "settings_of"]
+__all__ = ["find_options", "plan_options", "running_options", "settings_of"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-FIND = (
+PLAN = (
     click.option(
         "--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates."
     ),
@@ -22,14 +22,17 @@ FIND = (
     click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall."),
     click.option("--seed", default=1, show_default=True, help="Seed of every hash."),
     click.option(
+        "--max-bucket", default=2000, show_default=True, help="Members up to which all are compared with all."
+    ),
+)
+CHECK = (
+    click.option("--exact", is_flag=True, help="Find every pair, by an exact join in place of bands; slower."),
+    click.option(
         "--verify",
         default="exact",
         show_default=True,
         type=click.Choice(["exact", "signature", "none"]),
         help="How candidate pairs are checked.",
-    ),
-    click.option(
-        "--max-bucket", default=2000, show_default=True, help="Members up to which all are compared with all."
     ),
 )
 RUNNING = (
@@ -58,9 +61,14 @@ RUNNING = (
 )
 
 
+def plan_options(command: Command) -> Command:
+    """Adds the settings that decide what is proposed."""
+    return _add(PLAN, command)
+
+
 def find_options(command: Command) -> Command:
-    """Adds the settings that decide what is found."""
-    return _add(FIND, command)
+    """Adds the settings that decide what is found: what is proposed, and how it is checked."""
+    return _add((*PLAN, *CHECK), command)
 
 
 def running_options(command: Command) -> Command:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,17 +14,15 @@ from rich.table import Table
 
 import minwise as mw
 
-__all__ = ["show_dedup", "show_found"]
+__all__ = ["printed", "shorten", "show_dedup", "show_found"]
 
 SHOWN_CLUSTERS = 5
 
 
 def show_dedup(result: "mw.DedupResult", output: str, seconds: float) -> None:
     """The counts of a deduplication, its largest clusters and what to look at."""
-    console = _console()
-    with console.capture() as capture:
+    with printed() as console:
         _print_dedup(console, result, output, seconds)
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def _print_dedup(console: Console, result: "mw.DedupResult", output: str, seconds: float) -> None:
@@ -47,13 +46,19 @@ def _print_dedup(console: Console, result: "mw.DedupResult", output: str, second
     if counts["empty"]:
         facts.add_row("empty", f"{counts['empty']:,} without a single token; kept")
     plan = report["plan"]
-    layout = f"{plan['bands']} bands × {plan['rows']} rows find {plan['recall']:.2%} of pairs at {plan['threshold']}"
-    facts.add_row("plan", layout)
+    facts.add_row("plan", _plan_line(plan))
     console.print(facts)
     _show_clusters(console, result)
     for warning in report["warnings"]:
         console.print(f"[yellow]note:[/] {escape(warning)}")
-    console.print(f"[dim]kept rows and report in[/] {escape(output)}")
+    kept, page = (escape(str(Path(output) / name)) for name in ("kept", "report.html"))
+    console.print(f"[dim]kept rows in[/] {kept}[dim]; to look at it, open[/] {page}")
+
+
+def _plan_line(plan: dict[str, Any] | None) -> str:
+    if plan is None:
+        return "none: an exact join finds every pair"
+    return f"{plan['bands']} bands × {plan['rows']} rows find {plan['recall']:.2%} of pairs at {plan['threshold']}"
 
 
 def _show_clusters(console: Console, result: "mw.DedupResult") -> None:
@@ -66,7 +71,7 @@ def _show_clusters(console: Console, result: "mw.DedupResult") -> None:
     table.add_column("kept")
     table.add_column("for example")
     for row in largest:
-        table.add_row(f"{row['removed']:,}", escape(_short(row["kept_id"])), escape(_short(row["id"])))
+        table.add_row(f"{row['removed']:,}", escape(shorten(row["kept_id"])), escape(shorten(row["id"])))
     console.print()
     console.print("[dim]largest clusters[/]")
     console.print(table)
@@ -117,7 +122,8 @@ def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "0 %"
 
 
-def _short(value: object, most: int = 60) -> str:
+def shorten(value: object, most: int = 60) -> str:
+    """A name that fits a line: of a long one the end, which tells it from others."""
     text = str(value)
     return text if len(text) <= most else f"…{text[-most + 1 :]}"
 
@@ -129,8 +135,12 @@ def _table() -> Table:
     return table
 
 
-def _console() -> Console:
+@contextmanager
+def printed() -> Iterator[Console]:
+    """A console whose lines go to standard output, without spaces at their ends."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 10_000  # into a pipe nothing is wrapped or cut
-    return console
+    with console.capture() as capture:
+        yield console
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))

@@ -36,6 +36,7 @@ class Corpus:
         against: How many of the sources are only compared against.
         on_error: ``quarantine``, ``skip`` or ``fail``.
         root: The common parent of the sources that are not only compared against.
+        format: The format of all files, if it was given and their names do not decide.
     """
 
     sources: list[Source]
@@ -43,6 +44,7 @@ class Corpus:
     against: int = 0
     on_error: str = "quarantine"
     root: str = ""
+    format: str | None = None
 
     def fingerprint(self) -> list[dict[str, object]]:
         """What changes when a source does."""

@@ -13,6 +13,9 @@ from minwise.formats.source import Source
 
 __all__ = ["check_output", "is_published", "publish", "refuse_inputs"]
 
+# What ``minwise report`` writes anew into a directory, which does not make it another.
+WRITTEN_LATER = ("report.html", "audit.json")
+
 
 def check_output(output: Path, sources: list[Source], *, overwrite: bool) -> None:
     """Raises if the output would replace something, or would swallow an input."""
@@ -47,7 +50,12 @@ def is_published(work: Work, output: Path) -> bool:
 
 def _identity(folder: Path) -> dict[str, int]:
     """What tells a directory and its content from another, without reading its files."""
-    sizes = [(Path(place) / name).stat().st_size for place, _, names in os.walk(folder) for name in names]
+    sizes = [
+        (Path(place) / name).stat().st_size
+        for place, _, names in os.walk(folder)
+        for name in names
+        if place != str(folder) or name not in WRITTEN_LATER
+    ]
     here = folder.stat()
     return {"device": here.st_dev, "inode": here.st_ino, "files": len(sizes), "bytes": sum(sizes)}
 

@@ -17,7 +17,7 @@ from minwise.formats.array_file import ArrayFile, Arrays, FileKind, atomic_write
 
 __all__ = ["Work", "open_work", "temporary_work"]
 
-KIND = FileKind(b"MINWORK\n", 1, "work file", "delete the work directory and start again")
+KIND = FileKind(b"MINWORK\n", 2, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
 
 

@@ -129,8 +129,8 @@ class Source(ABC):
         return [self.name] * len(rows), rows
 
     def paths(self) -> list[str]:
-        """The files it reads."""
-        return [self.name]
+        """The files it reads; none if it is in memory."""
+        return []
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """The ids of ``rows`` where the source itself has none: ``name:row``."""

@@ -24,10 +24,12 @@ from minwise.formats.arrays import from_numpy
 from minwise.formats.sets import SetsSource
 from minwise.formats.table import TableSource
 from minwise.formats.tables_out import write_tables
-from minwise.progress import Progress, Silence
+from minwise.progress import Progress
+from minwise.results.automatic_report import reading_samples, write_json, write_run
 from minwise.results.columns import identity, similarity_column, similarity_name, slices
 from minwise.results.removals import Removals, find_removals
 from minwise.results.report import DedupReport
+from minwise.results.run_facts import RunFacts
 from minwise.stages.band import FAULTY
 from minwise.stages.cluster import PairBlock
 
@@ -48,12 +50,12 @@ class DedupResult:
         found: Found,
         *,
         threshold: float | None = None,
-        progress: Progress | None = None,
+        run: RunFacts,
         published: bool = False,
         owner: "DedupResult | None" = None,
     ) -> None:
         self._found = found
-        self._progress = progress or Silence()
+        self._run = run
         self._owner = owner
         self.published = published
         self.threshold = found.settings.plan.threshold if threshold is None else threshold
@@ -71,7 +73,7 @@ class DedupResult:
             raise ConfigError(
                 f"threshold must be from {lowest}, that of the run, to 1, got {show(threshold)}; run again"
             )
-        return DedupResult(self._found, threshold=float(threshold), progress=self._progress, owner=self)
+        return DedupResult(self._found, threshold=float(threshold), run=self._run, owner=self)
 
     def owns(self, work: ExitStack) -> None:
         """Takes over temporary files: they go when the result does."""
@@ -163,7 +165,7 @@ class DedupResult:
         return DedupReport(self).to_dict()
 
     def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Writes kept rows, tables and report to a directory that appears whole or not at all.
+        """Writes kept rows, tables and reports to a directory that appears whole or not at all.
 
         Args:
             output: A new or empty directory.
@@ -172,20 +174,21 @@ class DedupResult:
         folder = Path(output)
         corpus = self._found.documents.corpus
         check_output(folder, corpus.sources, overwrite=overwrite)
-        report = self.report
-        with publish(folder, self._found.work) as staging:
-            written = self._copy_kept(staging / "kept")
+        run = self._run.go_on()
+        with run.watch.unseen("group"):
+            report = self.report
+        with publish(folder, self._found.work) as staging, reading_samples(report, self._found, run) as texts:
+            written = self._copy_kept(staging / "kept", run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
             write_tables(staging / "removed.parquet", self._removed_tables(), _removed_schema(self._found))
             write_tables(staging / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._found))
             _write_quarantine(staging / "quarantine.jsonl", self._found)
-            (staging / "report.json").write_text(
-                json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-            )
+            write_json(staging / "report.json", report)
+            write_run(staging, report, self._found, run, texts)
 
-    def _copy_kept(self, folder: Path) -> int:
+    def _copy_kept(self, folder: Path, progress: Progress) -> int:
         """Copies the kept rows of several sources at a time; returns how many were written."""
         documents, corpus = self._found.documents, self._found.documents.corpus
         numbers = range(corpus.against, len(corpus.sources))
@@ -199,7 +202,7 @@ class DedupResult:
         written = 0
         pool = ThreadPoolExecutor(self._found.limits.writers, thread_name_prefix="minwise-write")
         try:
-            with self._progress.stage("write", len(self.keep), "documents") as stage:
+            with progress.stage("write", len(self.keep), "documents") as stage:
                 for rows, kept in pool.map(copy, numbers):
                     written += kept
                     stage.advance(rows)

@@ -74,7 +74,7 @@ def pair_report(found: Found) -> dict[str, Any]:
     return {
         "minwise": _kernel.VERSION,
         "settings": found.settings.to_dict(),
-        "plan": found.settings.plan.to_dict(),
+        "plan": found.settings.planned(),
         "counts": found.documents.counts,
         "candidates": found.candidates,
         "caps": {

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise.engines.local import Found
+from minwise.engines.near_misses import places_of_smallest
 from minwise.stages.cluster import Grouping, PairBlock, group_by_components, group_by_star
 
 __all__ = ["Removals", "find_removals"]
@@ -32,6 +33,13 @@ class Removals:
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    def include(self, documents: NDArray[Any]) -> NDArray[np.bool_]:
+        """A flag for each of the documents that is removed."""
+        if not len(self):
+            return np.zeros(len(documents), dtype=bool)
+        places = np.minimum(np.searchsorted(self.documents, documents), len(self) - 1)
+        return self.documents[places] == documents  # type: ignore[no-any-return]
 
     def between(self, start: int, end: int) -> int:
         """How many documents of a range are removed."""
@@ -68,6 +76,19 @@ class Removals:
         owners, removed = self._clusters
         order = np.argsort(-removed, kind="stable")[:count]
         return list(zip(owners[order].tolist(), removed[order].tolist(), strict=True))
+
+    def least_similar(self, head: int, count: int) -> NDArray[np.int64]:
+        """The places here of the documents removed for a kept one: least similar first, among equals in order.
+
+        An unknown similarity comes first: the documents were joined through others, and are not identical.
+        """
+        places = np.flatnonzero(self.witness == head)
+        return places[places_of_smallest(np.nan_to_num(self.similarity[places], nan=-1.0), count)]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Documents in each cluster of two or more, in the order of the kept ones."""
+        return self._clusters[1] + 1
 
     @property
     def clusters(self) -> int:

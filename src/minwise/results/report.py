@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from minwise import _kernel
 from minwise.engines.local import Found
 from minwise.errors import MinwiseError
+from minwise.formats.source import Source
+from minwise.results.similar import SimilarityReport, largest_clusters, size_distribution
 from minwise.stages.band import FAULTY
 
 if TYPE_CHECKING:
@@ -31,15 +34,19 @@ class DedupReport:
         """Plain values, the same for the same documents and settings."""
         found = self.result._found
         settings = {**found.settings.to_dict(), "threshold": self.result.threshold}
-        counts = self._counts()
+        similarities = SimilarityReport(self.result)
         return {
             "minwise": _kernel.VERSION,
             "settings": settings,
             "on_error": found.documents.corpus.on_error,
-            "plan": found.settings.plan.to_dict(),
-            "counts": counts,
+            "plan": found.settings.planned(),
+            "counts": self._counts(),
+            "text_bytes": self._text_bytes(),
             "clusters": self._clusters(),
-            "pairs": {"candidates": found.candidates, "verified": sum(len(block) for block in self.result._blocks())},
+            "largest_clusters": largest_clusters(self.result),
+            "pairs": {"candidates": found.candidates, "verified": similarities.pairs},
+            "similarities": similarities.counts(),
+            "just_below": similarities.just_below(),
             "caps": cap_report(found),
             "sources": self._sources(),
             "unreadable": found.documents.unreadable(),
@@ -54,11 +61,32 @@ class DedupReport:
         if counts["read"] != kept + removed + counts["quarantined"]:
             raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
         followers, leaders = (found.order.document_at[side] for side in found.copies.followers())
-        for_leader = (followers >= found.documents.protected) & ~np.isin(leaders, self.result._removals.documents)
+        for_leader = (followers >= found.documents.protected) & ~self.result._removals.include(leaders)
         return {**counts, "kept": kept, "removed": removed, "removed_identical": int(np.count_nonzero(for_leader))}
 
-    def _clusters(self) -> dict[str, int]:
-        return {"of_two_or_more": self.result._removals.clusters, "largest": self._largest[1]}
+    def _text_bytes(self) -> dict[str, int] | None:
+        """Bytes of the texts that were read, and what became of them; sets have none."""
+        documents, keep = self.result._found.documents, self.result.keep
+        if self.result._found.settings.shingler is None:
+            return None
+        read = kept = quarantined = 0
+        end = -documents.protected  # of the input, which is what ``keep`` counts
+        for lengths in documents.pieces("lengths"):
+            start, end = end, end + len(lengths)
+            mine, place = lengths[max(0, -start) :], max(0, start)
+            faulty = documents.states[place + documents.protected :][: len(mine)] == FAULTY
+            read += int(mine.sum())
+            kept += int(mine[keep[place : place + len(mine)]].sum())
+            quarantined += int(mine[faulty].sum())
+        return {"read": read, "kept": kept, "removed": read - kept - quarantined, "quarantined": quarantined}
+
+    def _clusters(self) -> dict[str, Any]:
+        removals = self.result._removals
+        return {
+            "of_two_or_more": removals.clusters,
+            "largest": self._largest[1],
+            "sizes": size_distribution(removals.sizes),
+        }
 
     @cached_property
     def _largest(self) -> tuple[int, int]:
@@ -71,9 +99,7 @@ class DedupReport:
         for number, source in enumerate(documents.corpus.sources):
             start, end = documents.starts[number], documents.starts[number + 1]
             faulty = int(np.count_nonzero(documents.states[start:end] == FAULTY))
-            paths = source.paths()
-            name = source.name if len(paths) == 1 else f"{os.path.commonpath(paths) or '.'} ({len(paths)} files)"
-            row = {"source": name, "rows": int(end - start), "quarantined": faulty}
+            row = {"source": _shown_name(source), "rows": int(end - start), "quarantined": faulty}
             if number < documents.corpus.against:
                 rows.append({**row, "against": True})
             else:
@@ -95,16 +121,26 @@ class DedupReport:
             head = documents.ids(np.array([head]))[0].as_py()
             warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {head}")
         warnings.extend(
-            f"{row['source']} loses {row['removed']} of its {row['rows']} documents, more than half"
+            f"{row['source'] or 'the input'} loses {row['removed']} of its {row['rows']} documents, more than half"
             for row in self._sources()
             if not row.get("against") and row["rows"] > 1 and row["removed"] > row["rows"] / 2
         )
         return warnings
 
 
+def _shown_name(source: Source) -> str:
+    """The name of a source, or the common parent of its files and how many they are."""
+    paths = source.paths()
+    if len(paths) < 2:
+        return source.name
+    absolute = {PurePath(path).is_absolute() for path in paths}
+    parent = os.path.commonpath(paths) if len(absolute) == 1 else ""
+    return f"{parent or '.'} ({len(paths)} files)"
+
+
 def cap_report(found: Found) -> dict[str, Any]:
     """What the cap on buckets left out, and what that may have cost."""
-    verified = sum(len(block) for block in found.blocks())
+    verified = found.verified
     share = verified / found.candidates if found.candidates else 0.0
     return {
         "max_bucket": found.settings.max_bucket,

@@ -1,0 +1,89 @@
+"""minwise audit INPUT…."""
+
+import json
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+import minwise as mw
+from minwise.cli.options import plan_options, running_options, settings_of
+from minwise.cli.progress import watch
+from minwise.cli.summary import printed
+
+__all__ = ["audit"]
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.option("--sample", default=20_000, show_default=True, help="Documents to compare with all, exactly.")
+@click.option("-o", "--output", type=click.Path(), default=None, help="Also write the figures to this .json file.")
+@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
+@plan_options
+@running_options
+def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any) -> None:  # noqa: ANN401
+    """Measure what the settings really find in INPUTS.
+
+    A sample of the documents is compared with all of them, exactly. Shows recall by similarity beside what the S-curve
+    promises, precision before verification, how the similarities are spread, and a better threshold if they have a
+    clear gap elsewhere. `minwise report OUT --audit FILE` adds what -o wrote to the page of a run.
+    """
+    progress = watch(quiet=given["quiet"] or given["as_json"])
+    result = mw.audit(mw.Files(inputs), output, sample=sample, progress=progress, **settings_of(given))
+    if given["as_json"]:
+        click.echo(json.dumps(result.to_dict(), indent=2))
+    elif not given["quiet"]:
+        with printed() as console:
+            _show(console, result)
+
+
+def _show(console: Console, result: "mw.Audit") -> None:
+    facts = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    facts.add_column(style="dim")
+    facts.add_column()
+    whole = f"all {result.distinct:,}" if result.complete else f"{result.sampled:,} of {result.distinct:,}"
+    copies = f"; {result.identical:,} more are identical to one of them" if result.identical else ""
+    facts.add_row("compared", f"{whole} distinct documents with every other{copies}")
+    facts.add_row("plan", str(result.plan))
+    promised = "" if result.promised is None else f"; the S-curve promises {result.promised:.2%}"
+    facts.add_row("recall", f"[bold]{_share(result.recall)}[/] of {result.recall.of:,} pairs{promised}")
+    facts.add_row(
+        "documents", f"{_share(result.with_duplicates)} of {result.with_duplicates.of:,} with a near-duplicate"
+    )
+    facts.add_row("precision", f"{_share(result.precision)} of {result.precision.of:,} candidates, before verification")
+    console.print(facts)
+    console.print()
+    console.print(_bins(result))
+    if result.suggestion is not None:
+        console.print(_suggestion(result.suggestion))
+
+
+def _bins(result: "mw.Audit") -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    whole = [] if result.complete else ["in the corpus"]
+    for name in ("similarity", "pairs", *whole, "found", "interval", "promised"):
+        table.add_column(name, justify="left" if name == "similarity" else "right")
+    for one in result.bins:
+        inside = [part for part in result.spread if one.start <= part.start < one.end]
+        about = [f"about {sum(part.estimated for part in inside):,.0f}"] if whole else []
+        shown = (f"{one.start:.2f} to {one.end:.2f}", f"{one.share.of:,}", *about)
+        if one.share.value is None or one.promised is None:
+            table.add_row(*shown, "", "", "")
+            continue
+        interval = f"{one.share.low:.1%} to {one.share.high:.1%}"
+        odd = not one.share.low <= one.promised <= one.share.high
+        style = "yellow" if odd else "dim" if one.end <= result.plan.threshold else None
+        table.add_row(*shown, f"{one.share.value:.2%}", interval, f"{one.promised:.2%}", style=style)
+    return table
+
+
+def _suggestion(suggestion: Any) -> str:  # noqa: ANN401 - a part of the audit
+    layout = f"{suggestion.bands} bands × {suggestion.rows} rows"
+    return f"[yellow]note:[/] a threshold of {suggestion.threshold:g} ({layout}) fits this corpus. {suggestion.why}"
+
+
+def _share(share: Any) -> str:  # noqa: ANN401 - a part of the audit
+    if share.value is None:
+        return "none"
+    return f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"

@@ -1,0 +1,84 @@
+"""minwise restore OUT (--ids FILE | --all) -o DIR."""
+
+import errno
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+import minwise as mw
+from minwise.cli.progress import watch
+
+__all__ = ["restore"]
+
+
+@click.command()
+@click.argument("out", type=click.Path())
+@click.option(
+    "--ids",
+    metavar="FILE",
+    type=click.Path(),
+    default=None,
+    help="File of ids to restore, one per line; - is standard input.",
+)
+@click.option("--all", "every", is_flag=True, help="Restore every row of the input, also those in quarantine.")
+@click.option("-o", "--output", metavar="DIR", required=True, type=click.Path(), help="New directory for the result.")
+@click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary.")
+@click.option("--quiet", is_flag=True, help="Show neither progress nor summary.")
+def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool, as_json: bool, quiet: bool) -> None:
+    """Put removed documents back, from the inputs of the run that wrote OUT.
+
+    DIR/kept holds the rows that OUT/kept has and the restored ones, in the order and format of the input;
+    DIR/removed.parquet lists what stays removed. OUT itself is not changed. An input that has changed since is refused.
+
+    A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them.
+    """
+    if every == (ids is not None):
+        raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")
+    wanted = None if ids is None else list(_read_ids(ids))
+    progress = watch(quiet=quiet or as_json)
+    counts = mw.restore(out, output, ids=wanted, overwrite=overwrite, progress=progress)
+    if as_json:
+        click.echo(json.dumps({"output": output, **counts}, indent=2))
+    elif not quiet:
+        click.echo(_summary(counts, output))
+
+
+def _summary(counts: dict[str, Any], output: str) -> str:
+    removed = counts["restored"] + counts["still_removed"]
+    broken = f", {counts['quarantined']:,} of which can not be read," if counts["quarantined"] else ""
+    place = Path(output) / "kept"
+    return (
+        f"restored {counts['restored']:,} of {removed:,} removed documents; {counts['rows']:,} rows{broken} in {place}"
+    )
+
+
+def _read_ids(path: str) -> Iterator[str]:
+    """The ids of a file, a line each; blank lines are none."""
+    name = "standard input" if path == "-" else path
+    for number, line in enumerate(_read(path).removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        found = _id_of(line, f"{name}: line {number}")
+        if found is not None:
+            yield found
+
+
+def _id_of(line: bytes, where: str) -> str | None:
+    try:
+        text = line.decode().strip(" \t\r")
+        return str(json.loads(text)) if text.startswith('"') else text or None
+    except UnicodeDecodeError:
+        raise mw.InputError(f"{where} is not valid UTF-8") from None
+    except ValueError as error:
+        raise mw.InputError(f"{where} begins with a quotation mark, so it must be a JSON string: {error}") from None
+
+
+def _read(path: str) -> bytes:
+    if path != "-":
+        return Path(path).read_bytes()
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "is closed", "standard input")
+    return sys.stdin.buffer.read()

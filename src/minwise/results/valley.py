@@ -1,0 +1,81 @@
+"""Valley: pairs by similarity in; a threshold that parts them where few are, if there is such a place, out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minwise.errors import ConfigError
+from minwise.plan import plan
+
+__all__ = ["Spread", "Suggestion", "suggest"]
+
+# A valley is one if it is at most so deep against the lower of its two sides, and the difference is this many standard
+# deviations of two counts.
+VALLEY_DEPTH, VALLEY_DEVIATIONS = 0.5, 3.0
+# A suggestion that is nearer to the threshold than this is none.
+WORTH_SAYING = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How many pairs of a range of similarities were seen, and how many the whole corpus has, with the interval."""
+
+    start: float
+    end: float
+    seen: int
+    estimated: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A threshold at which the similarities themselves have a gap, and the plan for it."""
+
+    threshold: float
+    bands: int
+    rows: int
+    recall: float
+    why: str
+
+
+def suggest(spread: list[Spread], threshold: float, recall: float) -> Suggestion | None:
+    """A threshold in the deepest valley of the similarities, if it is clear and not where the threshold stands."""
+    valley = _valley(np.array([one.seen for one in spread], dtype=np.float64))
+    if valley is None:
+        return None
+    first, last = valley
+    better = round((spread[first].start + spread[last].end) / 2, 2)
+    if abs(better - threshold) < WORTH_SAYING:
+        return None
+    try:
+        found = plan(better, recall)
+    except ConfigError:  # no plan reaches it
+        return None
+    pairs = sum(one.estimated for one in spread if min(better, threshold) <= one.start < max(better, threshold))
+    change = "would join" if better < threshold else "would leave out"
+    why = (
+        f"Few pairs are between {spread[first].start:g} and {spread[last].end:g}, many below and above; "
+        f"it {change} about {pairs:,.0f} pairs."
+    )
+    return Suggestion(better, found.bands, found.rows, found.recall, why)
+
+
+def _valley(counts: NDArray[np.float64]) -> tuple[int, int] | None:
+    """The first and last bin of the lowest stretch between two higher ones, if it is clearly lower than both."""
+    best, found = VALLEY_DEPTH, None
+    for place in range(1, len(counts) - 1):
+        side = min(counts[:place].max(), counts[place + 1 :].max())
+        clear = side - counts[place] >= VALLEY_DEVIATIONS * np.sqrt(side + counts[place])
+        if side and clear and counts[place] / side < best:
+            best, found = counts[place] / side, place
+    if found is None:
+        return None
+    level = counts[found]
+    first = last = found
+    while first > 1 and counts[first - 1] <= level:
+        first -= 1
+    while last < len(counts) - 2 and counts[last + 1] <= level:
+        last += 1
+    return first, last

@@ -1,0 +1,318 @@
+"""`minwise restore` as a user runs it: every format, every kind of id and of name, and what is printed."""
+
+import gzip
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from reliability.commands import FAILURE, OK, execute, one_line, run
+from restoring import contents, dedup, removed, restore
+from test_dedup_command import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, json_lines, plain, read, write
+
+FORMATS = [*TABLES, "in.parquet", "in.arrow", "in.feather", "in.ipc"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the files are and the command runs, after a run that removed d2 and d4."""
+    write(tmp_path / "in.jsonl", ROWS)
+    dedup(tmp_path, "in.jsonl")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_and_compression(tmp_path: Path, name: str) -> None:
+    """All: every file as it was. One: where it stood, with all columns. Both: the same bytes, where rows are lines."""
+    write(tmp_path / "corpus" / name, ROWS)
+    dedup(tmp_path, f"corpus/{name}")
+    before = contents(tmp_path / "out")
+    assert restore(tmp_path, "--all") == "restored 2 of 2 removed documents; 5 rows in back/kept\n"
+    assert contents(tmp_path / "back/kept") == contents(tmp_path / "corpus")
+    assert pq.read_table(tmp_path / "back/removed.parquet") == pq.read_table(tmp_path / "out/removed.parquet").slice(2)
+
+    assert restore(tmp_path, ids=["d2"]) == "restored 1 of 2 removed documents; 4 rows in back/kept\n"
+    rows = read(tmp_path / "corpus" / name)
+    assert read(tmp_path / "back/kept" / name) == [row for row in rows if row["id"] != "d4"]
+    assert pq.read_table(tmp_path / "back/removed.parquet") == pq.read_table(tmp_path / "out/removed.parquet").slice(1)
+    assert sorted(path.name for path in (tmp_path / "back").iterdir()) == ["kept", "removed.parquet"]
+
+    assert restore(tmp_path, ids=["d4", "d2"]) == "restored 2 of 2 removed documents; 5 rows in back/kept\n"
+    assert read(tmp_path / "back/kept" / name) == rows
+    if name in TABLES:
+        assert plain(tmp_path / "back/kept" / name) == plain(tmp_path / "corpus" / name)
+    assert contents(tmp_path / "out") == before
+
+
+def test_files_of_one_name(tmp_path: Path) -> None:
+    """In several directories: each copy lies as in OUT."""
+    for place in ("a", "b", "b/deep"):
+        write(tmp_path / "corpus" / place / "in.jsonl", ROWS)
+    dedup(tmp_path, "corpus")
+    assert restore(tmp_path, "--all") == "restored 12 of 12 removed documents; 15 rows in back/kept\n"
+    assert contents(tmp_path / "back/kept") == contents(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize(
+    ("given", "packing"), [("texts/*", ""), (".", ""), *(("texts", packing) for packing in COMPRESSORS)]
+)
+def test_a_directory_of_texts(tmp_path: Path, given: str, packing: str) -> None:
+    """A document per file: the restored file is back, by its name as an id."""
+    texts = tmp_path / "corpus" / "texts"
+    texts.mkdir(parents=True)
+    for row in ROWS:
+        (texts / f"{row['id']}.txt{packing}").write_bytes(COMPRESSORS[packing](row["text"].encode()))
+    corpus = tmp_path / "corpus"
+    done = run(corpus, "dedup", given, "-o", "../out", "--quiet")
+    assert done.status == OK
+    ids = removed(tmp_path, "out")
+    assert len(ids) == 2
+    assert restore(tmp_path, ids=ids[:1]) == "restored 1 of 2 removed documents; 4 rows in back/kept\n"
+    kept = {path.name for path in (tmp_path / "back/kept").rglob("*.txt*")}
+    assert kept == {f"{name}.txt{packing}" for name in (*KEPT, "d2")}
+    assert removed(tmp_path) == ids[1:]
+    restore(tmp_path, "--all")
+    here = {path.name: path.read_bytes() for path in (tmp_path / "back/kept").rglob("*.txt*")}
+    assert here == {path.name: path.read_bytes() for path in texts.iterdir()}
+
+
+def test_texts_between_tables(tmp_path: Path) -> None:
+    """Runs of text files before, between and after tables, with one that can not be read."""
+    names = ["a.txt", "b.txt", "c.jsonl", "d.txt", "e.parquet", "f.txt", "g.txt"]
+    for number, name in enumerate(names):
+        if name.endswith(".txt"):
+            (tmp_path / name).write_text(f"{FERRY} {number if name == 'g.txt' else ''}")
+        else:
+            write(tmp_path / name, ROWS)
+    (tmp_path / "d.txt").write_bytes(b"\xff\xfe")
+    dedup(tmp_path, *names)
+    restore(tmp_path, ids=["b.txt", "g.txt"])
+    found = contents(tmp_path / "back/kept")
+    assert set(found) == {"a.txt", "b.txt", "c.jsonl", "e.parquet", "g.txt"}
+    assert removed(tmp_path) == ["d0", "d2", "d4", *(row["id"] for row in ROWS), "f.txt"]
+    restore(tmp_path, "--all")
+    assert contents(tmp_path / "back/kept") == {name: contents(tmp_path)[name] for name in names}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_can_not_be_read(tmp_path: Path, fault: str) -> None:
+    """Comes back with all, as it is; by ids only documents do."""
+    name, content, row, _ = FAULTS[fault]
+    (tmp_path / name).write_bytes(content)
+    write(tmp_path / "in.jsonl", ROWS)
+    dedup(tmp_path, name, "in.jsonl")
+    line = restore(tmp_path, "--all")
+    assert (", 1 of which can not be read," in line) == (row is not None)
+    assert (tmp_path / "back/kept" / name).read_bytes() == content
+    counts = json.loads((tmp_path / "out/report.json").read_text())["counts"]
+    assert f" {counts['read']:,} rows" in line
+    line = restore(tmp_path, ids=["d4"])
+    assert f"; {counts['kept'] + 1:,} rows in" in line
+    assert read(tmp_path / "back/kept/in.jsonl")[-1]["id"] == "d4"
+
+
+# An id, and the line of a file that stands for it.
+IDS = {
+    "plain": "plain",
+    "two words": "two words",
+    " spaces ": '" spaces "',
+    "line\nbreak": '"line\\nbreak"',
+    '"quoted"': '"\\"quoted\\""',
+    "tab\there": "tab\there",
+    "ünïcödé \U0001f40d": "ünïcödé \U0001f40d",
+    "snake": '"\\u0073nake"',
+    "a\u2028b\x85c\x0bd": "a\u2028b\x85c\x0bd",
+    "carriage\rreturn": "carriage\rreturn",
+    "<script>alert(1)</script>": "<script>alert(1)</script>",
+    "-": "-",
+    "007": "007",
+    "../../etc": "../../etc",
+}
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_ids_of_all_kinds(tmp_path: Path, ending: str) -> None:
+    """Every one of them is found, with blank lines between, a byte order mark and whatever ends the lines."""
+    rows = [{"id": "first", "text": FERRY}, *({"id": one, "text": FERRY} for one in IDS), {"id": "7", "text": FERRY}]
+    write(tmp_path / "in.jsonl", rows)
+    dedup(tmp_path, "in.jsonl")
+    lines = f"{ending}{ending}".join(IDS.values()) + ending
+    (tmp_path / "ids.txt").write_bytes("\ufeff".encode() + lines.encode())
+    line = restore(tmp_path, "--ids", "ids.txt")
+    assert line == f"restored {len(IDS)} of {len(IDS) + 1} removed documents; {len(IDS) + 1} rows in back/kept\n"
+    kept = (tmp_path / "back/kept/in.jsonl").read_text(encoding="utf-8").split("\n")
+    assert [json.loads(line)["id"] for line in kept[:-1]] == ["first", *IDS]
+    assert removed(tmp_path) == ["7"]
+
+
+@pytest.mark.parametrize("name", ["in.parquet", "in.jsonl"])
+def test_ids_that_are_numbers(tmp_path: Path, name: str) -> None:
+    """Are found by their digits."""
+    write(tmp_path / name, [{"id": number - 3, "text": FERRY} for number in range(6)])
+    dedup(tmp_path, name)
+    restore(tmp_path, ids=["-1", "2"])
+    assert [row["id"] for row in read(tmp_path / "back/kept" / name)] == [-3, -1, 2]
+    assert removed(tmp_path) == [-2, 0, 1]
+
+
+def test_ids_that_the_files_do_not_have(tmp_path: Path) -> None:
+    """Were made from the name of the file and the row, and work as others do."""
+    rows = [{"text": row["text"]} for row in ROWS]
+    write(tmp_path / "in.jsonl", rows)
+    dedup(tmp_path, "in.jsonl")
+    restore(tmp_path, ids=["in.jsonl:4"])
+    assert read(tmp_path / "back/kept/in.jsonl") == [rows[0], rows[1], rows[3], rows[4]]
+
+
+def test_one_id_of_several_documents(tmp_path: Path) -> None:
+    """All that are removed and have it are restored, once, however often it is named."""
+    write(tmp_path / "in.jsonl", [{"id": "same", "text": FERRY}] * 3 + [{"id": "other", "text": FERRY}])
+    dedup(tmp_path, "in.jsonl")
+    assert restore(tmp_path, ids=["same", "same"]) == "restored 2 of 3 removed documents; 3 rows in back/kept\n"
+    assert [row["id"] for row in read(tmp_path / "back/kept/in.jsonl")] == ["same"] * 3
+
+
+def test_ids_from_standard_input(folder: Path) -> None:
+    """`--ids -`."""
+    done = execute(folder, "restore", "out", "--ids", "-", "-o", "back", stdin=b"d4\n")
+    assert (done.returncode, done.stderr) == (OK, b"")
+    assert done.stdout == b"restored 1 of 2 removed documents; 4 rows in back/kept\n"
+
+
+def test_an_empty_list_of_ids(folder: Path) -> None:
+    """Restores nothing: a copy of what was kept."""
+    assert restore(folder, ids=[]) == "restored 0 of 2 removed documents; 3 rows in back/kept\n"
+    assert contents(folder / "back/kept") == contents(folder / "out/kept")
+
+
+def test_a_text_file_that_is_new(tmp_path: Path) -> None:
+    """Is none of the inputs, and makes no difference."""
+    (tmp_path / "texts").mkdir()
+    for row in ROWS:
+        (tmp_path / "texts" / f"{row['id']}.txt").write_text(row["text"])
+    dedup(tmp_path, "texts")
+    (tmp_path / "texts" / "d11.txt").write_text("new")
+    assert restore(tmp_path, "--all") == "restored 2 of 2 removed documents; 5 rows in back/kept\n"
+    assert "d11.txt" not in contents(tmp_path / "back/kept")
+
+
+@pytest.mark.parametrize(
+    ("place", "given"),
+    [
+        ("here", ["in.jsonl"]),
+        ("here", ["../beside/in.jsonl", "in.jsonl"]),
+        ("here/deep", ["../in.jsonl", "../../beside/in.jsonl"]),
+        ("here", ["{}/beside/in.jsonl", "in.jsonl"]),
+        ("beside", ["texts", "in.jsonl", "{}/here/texts"]),
+    ],
+)
+def test_standing_elsewhere(tmp_path: Path, place: str, given: list[str]) -> None:
+    """Inputs are found where the run had them; the copies lie as in OUT/kept."""
+    for name in ("here", "beside"):
+        write(tmp_path / name / "in.jsonl", ROWS)
+        (tmp_path / name / "texts").mkdir()
+        (tmp_path / name / "texts" / "one.txt").write_text(f"{name} has a text of its own")
+    (tmp_path / "here/deep").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    inputs = [one.format(tmp_path) for one in given]
+    done = run(tmp_path / place, "dedup", *inputs, "-o", f"{tmp_path}/out", "--quiet")
+    assert (done.status, done.err) == (OK, "")
+    (tmp_path / "elsewhere/ids.txt").write_text("")
+    done = run(tmp_path / "elsewhere", "restore", "../out", "--ids", "ids.txt", "-o", "same")
+    assert (done.status, done.err) == (OK, "")
+    assert contents(tmp_path / "elsewhere/same/kept") == contents(tmp_path / "out/kept")
+    done = run(tmp_path / "elsewhere", "restore", "../out", "--all", "-o", "back")
+    assert (done.status, done.err) == (OK, "")
+    names = {path.relative_to(tmp_path / "elsewhere/back/kept") for path in files(tmp_path / "elsewhere/back/kept")}
+    assert names == {path.relative_to(tmp_path / "out/kept") for path in files(tmp_path / "out/kept")}
+    copies = {path.read_bytes() for path in files(tmp_path / "elsewhere/back/kept")}
+    assert json_lines(ROWS) in copies
+    assert copies <= {path.read_bytes() for name in ("here", "beside") for path in files(tmp_path / name)}
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below a folder."""
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    "name", [b"a b.jsonl", b"[x]*.jsonl", b"\xff.jsonl", b"\\udcff.jsonl", b"-x.jsonl", "é%20.jsonl".encode()]
+)
+def test_names_of_all_kinds(tmp_path: Path, name: bytes) -> None:
+    """Spaces, what looks like a pattern or an escape, and bytes that are no UTF-8."""
+    path = tmp_path / os.fsdecode(name)
+    path.write_bytes(json_lines(ROWS))
+    done = execute(tmp_path, "dedup", "--quiet", "-o", "out", b"./" + name)
+    assert (done.returncode, done.stderr) == (OK, b"")
+    restore(tmp_path, ids=["d2", "d4"])
+    assert (tmp_path / "back/kept" / os.fsdecode(name)).read_bytes() == json_lines(ROWS)
+    path.write_bytes(b"changed")
+    line = one_line(run(tmp_path, "restore", "out", "--all", "-o", "other"), FAILURE)
+    assert "has changed since the run: 7 bytes now" in line
+
+
+def test_a_format_by_option(folder: Path) -> None:
+    """And columns by option, as the run had them."""
+    shutil.rmtree(folder / "out")
+    (folder / "in.jsonl").rename(folder / "corpus.dump")
+    dedup(folder, "corpus.dump", "--format", "jsonl", "--text-column", "text", "--id-column", "year")
+    restore(folder, ids=["2001"])
+    kept = (folder / "back/kept/corpus.dump").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in kept] == ["d0", "d1", "d2", "d3"]
+
+
+def test_against(tmp_path: Path) -> None:
+    """What was removed for a document of another corpus comes back; nothing of the other corpus does."""
+    write(tmp_path / "old.jsonl", ROWS[:2])
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "bad.txt").write_bytes(b"\xff")
+    write(tmp_path / "in.jsonl", ROWS)
+    (tmp_path / "a.txt").write_bytes(b"\xff")
+    (tmp_path / "b.txt").write_text("a text that is fine")
+    dedup(tmp_path, "in.jsonl", "a.txt", "b.txt", "--against", "old", "--against", "old.jsonl")
+    assert restore(tmp_path, ids=["d1"]) == "restored 1 of 4 removed documents; 3 rows in back/kept\n"
+    assert [row["id"] for row in read(tmp_path / "back/kept/in.jsonl")] == ["d1", "d3"]
+    assert removed(tmp_path) == ["d0", "d2", "d4"]
+    restore(tmp_path, "--all")
+    assert sorted(contents(tmp_path / "back/kept")) == ["a.txt", "b.txt", "in.jsonl"]
+    assert read(tmp_path / "back/kept/in.jsonl") == ROWS
+
+
+@pytest.mark.parametrize("options", [["--group", "components"], ["--keep", "longest"], ["--verify", "none"]])
+def test_other_settings(tmp_path: Path, options: list[str]) -> None:
+    """Whoever was removed, and why."""
+    write(tmp_path / "in.parquet", ROWS)
+    dedup(tmp_path, "in.parquet", *options)
+    gone = removed(tmp_path, "out")
+    assert len(gone) == 2
+    restore(tmp_path, ids=gone[1:])
+    assert read(tmp_path / "back/kept/in.parquet") == [row for row in ROWS if row["id"] != gone[0]]
+
+
+def test_a_run_that_was_resumed(tmp_path: Path) -> None:
+    """The second time it had nothing to do; what it wrote is as good as ever."""
+    write(tmp_path / "in.jsonl", ROWS)
+    for _ in range(2):
+        dedup(tmp_path, "in.jsonl", "--work", "work")
+    restore(tmp_path, ids=["d4"])
+    assert [row["id"] for row in read(tmp_path / "back/kept/in.jsonl")] == ["d0", "d1", "d3", "d4"]
+
+
+def test_what_is_printed(folder: Path) -> None:
+    """One line, one JSON object, or nothing."""
+    done = run(folder, "restore", "out", "--all", "-o", "one", "--json")
+    expected = {"output": "one", "restored": 2, "still_removed": 0, "quarantined": 0, "rows": 5}
+    assert (done.status, json.loads(done.out), done.err) == (OK, expected, "")
+    done = run(folder, "restore", "out", "--all", "-o", "two", "--quiet")
+    assert (done.status, done.out, done.err) == (OK, "", "")
+
+
+def test_an_input_that_is_damaged_further_on(tmp_path: Path) -> None:
+    """The rows before the damage are documents, and come back by their ids."""
+    whole = gzip.compress(json_lines([{"id": n, "text": FERRY if n < 2 else f"text {n} " * 9} for n in range(4000)]))
+    (tmp_path / "in.jsonl.gz").write_bytes(whole[:-30])
+    dedup(tmp_path, "in.jsonl.gz")
+    counts = json.loads((tmp_path / "out/report.json").read_text())["counts"]
+    assert restore(tmp_path, ids=["1"]).endswith(f"; {counts['kept'] + 1:,} rows in back/kept\n")

@@ -1,0 +1,159 @@
+"""Samples: the texts that a page shows, from every format, as far as there is time."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+import minwise as mw
+from minwise.formats.opening import open_sources
+from minwise.formats.sets import SetsSource
+from minwise.formats.source import Batch, Columns, Source
+from minwise.formats.table import TableSource, as_table
+from minwise.results.samples import find_places, read_texts, reading_texts, shown_documents
+
+TEXTS = [f"text {number} — ünïcödé" for number in range(300)]
+ROWS = (299, 0, 7, 150)
+
+
+def write(path: Path) -> Path:
+    """The texts in the format that a name tells, a small part at a time."""
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({"text": TEXTS}), path, row_group_size=40)
+    elif path.suffix == ".arrow":
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, pa.schema([("text", pa.string())])) as out:
+            out.write_table(pa.table({"text": TEXTS}), max_chunksize=40)
+    elif path.suffix == ".csv":
+        path.write_text("text\n" + "".join(f'"{text}"\n' for text in TEXTS), encoding="utf-8")
+    else:
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.csv", "a.jsonl"])
+@pytest.mark.parametrize("read_bytes", [100, 1 << 21])
+def test_texts_of_every_format(name: str, read_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By row, whatever is read at a time, with and without a deadline, alone and beside other work."""
+    monkeypatch.setattr("minwise.results.samples.READ_BYTES", read_bytes)
+    sources, _ = open_sources([str(write(tmp_path / name))])
+    wanted = [(0, row) for row in ROWS]
+    expected = {(0, row): TEXTS[row] for row in ROWS}
+    assert read_texts(sources, Columns(), wanted, None) == expected
+    assert read_texts(sources, Columns(), wanted, time.monotonic() + 60) == expected
+    with reading_texts(sources, Columns(), wanted, time.monotonic() + 60) as wait:
+        assert wait(time.monotonic() + 60) == expected
+
+
+def test_text_files_are_found_by_their_names(tmp_path: Path) -> None:
+    """Each file is row 0 of itself, and a row of the source that reads them all; bytes that are no UTF-8 are shown."""
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_bytes(b"file %d \xff" % number)
+    table = str(write(tmp_path / "table.jsonl"))
+    sources, _ = open_sources([str(tmp_path / "*.txt"), table])
+    shown = [(table, 8), (str(tmp_path / "2.txt"), 0), (str(tmp_path / "gone.txt"), 0), (table, 5)]
+    places = find_places(sources, shown)
+    assert list(places) == [shown[0], shown[1], shown[3]]
+    texts = read_texts(sources, Columns(), list(places.values()), None)
+    assert [texts[place] for place in places.values()] == [TEXTS[8], "file 2 \ufffd", TEXTS[5]]
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "漢", "𝄞"])
+def test_long_texts_are_cut(character: str) -> None:
+    """After 20,000 characters, wherever that is in the bytes."""
+    text = f"a{character * 30_000}"
+    sources: list[Source] = [TableSource(as_table([text]))]
+    assert read_texts(sources, Columns(), [(0, 0)], None) == {(0, 0): text[:20_000]}
+
+
+def test_what_has_no_text(tmp_path: Path) -> None:
+    """Sets, rows that are null, rows that are not there, a file that is gone and one that is damaged give none."""
+    sets = SetsSource(mw.ShingleSets.from_sets([{1, 2}, {3}]))
+    table = TableSource(as_table(["one", None, "three"]))
+    gone, broken = str(write(tmp_path / "gone.jsonl")), str(write(tmp_path / "broken.parquet"))
+    files, _ = open_sources([broken, gone])
+    Path(gone).unlink()
+    Path(broken).write_bytes(b"PAR1 no more")
+    sources = [sets, table, *files]
+    wanted = [(0, 0), (1, 0), (1, 1), (1, 2), (1, 99), (2, 3), (3, 3)]
+    assert read_texts(sources, Columns(), wanted, None) == {(1, 0): "one", (1, 2): "three"}
+
+
+class Slow(TableSource):
+    """A table of which every row takes a while."""
+
+    looked_at = 0
+
+    def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
+        for row in range(len(self.table)):
+            time.sleep(0.01)
+            self.looked_at += 1
+            if wanted is not None and wanted[row : row + 1].any():
+                yield Batch(row, self.table.column("text").chunk(0).slice(row, 1))
+
+
+@pytest.mark.parametrize("rows", [[3, 299], list(range(300))], ids=["skipping", "reading"])
+def test_the_deadline_ends_reading(rows: list[int]) -> None:
+    """Whether the source skips or reads at that moment; what was read until then is there."""
+    slow = Slow(as_table(TEXTS))
+    began = time.monotonic()
+    texts = read_texts([slow, TableSource(as_table(["late"]))], Columns(), [(0, row) for row in rows], began + 0.2)
+    assert 0.2 <= time.monotonic() - began < 1.0
+    assert texts[0, 3] == TEXTS[3]
+    assert (0, 299) not in texts
+    assert slow.looked_at < 100
+
+
+def test_who_waits_may_have_less_time() -> None:
+    """Beside other work there is more time to read than for somebody who only waits for it."""
+    slow = Slow(as_table(TEXTS))
+    began = time.monotonic()
+    with reading_texts([slow], Columns(), [(0, 3), (0, 299)], began + 60) as wait:
+        assert wait(began + 0.2) == {(0, 3): TEXTS[3]}
+    assert 0.2 <= time.monotonic() - began < 1.0
+
+
+def test_who_fails_does_not_wait_for_texts() -> None:
+    """An error beside the reading ends it at once, long before the deadline."""
+    slow = Slow(as_table(TEXTS))
+    began = time.monotonic()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        reading_texts([slow], Columns(), [(0, 299)], began + 60),
+    ):
+        raise KeyboardInterrupt
+    assert time.monotonic() - began < 1.0
+
+
+def test_servers_are_not_asked_if_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One answer may take longer than there is; without a deadline they are."""
+    remote = Slow(as_table(TEXTS[:3]))
+    monkeypatch.setattr(remote, "paths", lambda: ["s3://bucket/a.parquet"])
+    assert read_texts([remote], Columns(), [(0, 1)], time.monotonic() + 60) == {}
+    assert remote.looked_at == 0
+    assert read_texts([remote], Columns(), [(0, 1)], None) == {(0, 1): TEXTS[1]}
+
+
+def document(row: int) -> dict[str, Any]:
+    """A document as a report names it."""
+    return {"id": row, "source": "a", "row": row}
+
+
+def test_what_a_page_shows() -> None:
+    """Of each of ten clusters the kept one and three others, then both sides of ten pairs; each once."""
+    clusters = [
+        {"kept": document(100 * number), "members": [document(100 * number + one) for one in range(1, 20)]}
+        for number in range(12)
+    ]
+    pairs = [{"left": document(0), "right": document(5000 + number)} for number in range(15)]
+    shown = shown_documents({"largest_clusters": clusters, "just_below": {"closest": pairs}})
+    assert shown[:5] == [("a", 0), ("a", 1), ("a", 2), ("a", 3), ("a", 100)]
+    assert len(shown) == 10 * 4 + 10
+    assert shown[-1] == ("a", 5009)
+    assert shown_documents({"largest_clusters": clusters[:1], "just_below": None}) == shown[:4]
