@@ -252,7 +252,9 @@ def show_next(console: Console, texts: str, clean: str, pairs: list[Pair], paths
     for why, words in lines:
         console.print(f"   [dim]# {why}[/]")
         console.print(f"   [cyan]{escape(as_typed([command_name(), *words], console.width - 3))}[/]")
-    console.print(f"\n   The clean copy is in {escape(clean)}/kept. Open {escape(clean)}/report.html to see what was removed.")
+    console.print(
+        f"\n   The clean copy is in {escape(clean)}/kept. Open {escape(clean)}/report.html to see what was removed."
+    )
 
 
 def command_name() -> str:

@@ -18,6 +18,7 @@ RUN: dict[str, Any] = {
     "resumed": False,
     "stages": [{"stage": "read and sketch", "seconds": 0.512}, {"stage": "write", "seconds": 0.1234}],
     "peak_memory_bytes": 312_000_000,
+    "peak_memory_before_bytes": 90_000_000,
     "memory_limit_bytes": 4_000_000_000,
     "threads": 2,
 }
@@ -102,10 +103,7 @@ def estimated() -> Shape:
 
 def exact() -> Shape:
     """A run without bands."""
-    shape = newsroom()
-    shape.report["plan"] = None
-    shape.report["settings"] |= {"exact": True, "bands": None, "rows": None}
-    return shape
+    return Shape(mw.dedup(str(NEWSROOM), exact=True).report, RUN, newsroom().texts)
 
 
 def sets() -> Shape:
@@ -145,10 +143,11 @@ def alarming() -> Shape:
 
 
 def audited() -> Shape:
-    """A run whose settings were audited, with a bin in which there was no pair."""
+    """A run whose settings were audited, with a bin that breaks the promise and one in which there was no pair."""
     shape = newsroom()
     plan = mw.plan(0.55, bands=shape.report["plan"]["bands"], rows=shape.report["plan"]["rows"])
     bins = [_bin(plan, tenth / 20) for tenth in range(8, 20)]
+    bins[1] |= {"found": 100, "value": 0.5, "low": 0.43, "high": 0.57, "promised": 0.64}
     bins[3] |= {"pairs": 0, "found": 0, "value": None, "low": None, "high": None, "promised": None}
     histogram = [
         {
@@ -165,7 +164,7 @@ def audited() -> Shape:
         "minwise": "0.1.0",
         "settings": shape.report["settings"],
         "plan": plan.to_dict(),
-        "documents": 37,
+        "documents": 60_000,
         "identical": 3,
         "sampled": 20_000,
         "complete": False,
@@ -180,6 +179,17 @@ def audited() -> Shape:
         "suggestion": {"threshold": 0.66, "bands": 30, "rows": 7, "recall": 0.99, "why": "Few pairs lie near 0.66."},
     }
     return shape._replace(audit=audit)
+
+
+def audited_completely() -> Shape:
+    """An audit of all documents, in which buckets were capped."""
+    shape = audited()
+    assert shape.audit is not None
+    caps = {"max_bucket": 2000, "buckets": 3, "candidates_left_out": 1}
+    shape.audit.update(documents=40, distinct=37, sampled=37, complete=True, caps=caps)
+    for one in shape.audit["histogram"]:
+        one |= {"estimated": float(one["pairs"]), "low": float(one["pairs"]), "high": float(one["pairs"])}
+    return shape
 
 
 def _bin(plan: mw.Plan, start: float) -> dict[str, Any]:
@@ -202,6 +212,7 @@ SHAPES: dict[str, Callable[[], Shape]] = {
     "texts missing": texts_missing,
     "alarming": alarming,
     "audited": audited,
+    "audited completely": audited_completely,
     "ids that are numbers": lambda: renamed(newsroom(), lambda row: 2**63 - 1 - row),
     "long ids": lambda: renamed(newsroom(), lambda row: f"{LONG}{row}"),
     "a part of run.json": lambda: newsroom()._replace(run={}),

@@ -17,6 +17,8 @@ __all__ = [
     "Copies",
     "DocumentError",
     "KeptDocuments",
+    "Rarity",
+    "SetIndex",
     "SetStore",
     "ShingleStream",
     "Shingler",

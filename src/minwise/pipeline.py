@@ -382,7 +382,7 @@ def audit(source: AnySource, output: AnyPath | None = None, *, sample: int = 20_
         work = _work(chosen, corpus, settings, "audit", None, stack)
         floor = floor_below(settings.plan.threshold)
         seen = look(corpus, settings, limits, work, chosen.watcher, sample=size, floor=floor)
-        result = summarise(seen, settings, floor, chosen.recall)
+        result = summarise(seen, settings, floor, recall=chosen.recall, slots=chosen.slots)
     if file is not None:
         result.write(file)
     return result

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from page_shapes import SHAPES, Shape, alarming, audited, newsroom
+from page_shapes import SHAPES, Shape, alarming, audited, newsroom, without_similarities
 
 from browser.conftest import Opener
 from browser.visit import Visit
@@ -55,7 +55,7 @@ def background(visit: Visit) -> str:
 
 
 @schemes
-@pytest.mark.parametrize("make", [newsroom, alarming, audited])
+@pytest.mark.parametrize("make", [newsroom, alarming, audited, without_similarities])
 def test_text_is_readable(visit: Opener, scheme: str, make: Callable[[], Shape]) -> None:
     """Every text, also in marks, alarms, charts and the bar, has a contrast of at least 4.5."""
     opened = visit(make().page(), color_scheme=scheme)
@@ -138,6 +138,34 @@ def test_without_a_script(visit: Opener) -> None:
     assert "Tick what" not in opened.one("#clusters").inner_text()
     assert opened.one("#ticked").is_visible() is False
     assert opened.one("#similarity-chart svg").is_visible()
+
+
+@schemes
+def test_text_that_goes_on_below_fades(visit: Opener, scheme: str) -> None:
+    """A box that scrolls has an edge all around and fades below; at its end no text lies under the fading."""
+    shape = newsroom()
+    cluster = shape.report["largest_clusters"][0]
+    for one in (cluster["kept"], *cluster["members"]):
+        lines = [f"line {line} of {one['row'] if line % 3 else 'all'} in one" for line in range(300)]
+        shape.texts[one["source"], one["row"]] = "\n".join(lines)
+    opened = visit(shape.page(), color_scheme=scheme)
+    opened.all("#clusters summary").first.click()
+    box = opened.all("#clusters .differences").first
+    assert box.evaluate("one => one.scrollHeight > one.clientHeight + 100")
+    assert box.evaluate("one => getComputedStyle(one).borderBottomWidth") == "1px"
+    fading = "getComputedStyle(one, '::after')"
+    assert background(opened) in box.evaluate(f"one => {fading}.backgroundImage")
+    assert box.evaluate(f"one => {fading}.position + {fading}.bottom") == "sticky0px"
+    box.evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    left_below = (
+        "one => one.getBoundingClientRect().bottom - one.querySelector('.sides').getBoundingClientRect().bottom"
+    )
+    assert box.evaluate(left_below) >= box.evaluate(f"one => parseFloat({fading}.height)")
+    names = box.locator(".names").bounding_box()
+    top = box.bounding_box()
+    assert names is not None
+    assert top is not None
+    assert names["y"] == pytest.approx(top["y"] + 1, abs=1)
 
 
 def test_on_paper(visit: Opener) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_shapes import NEWSROOM, audited
+from page_shapes import NEWSROOM, audited, newsroom
 
 import minwise as mw
 from browser.conftest import Opener
@@ -200,6 +200,18 @@ def test_alarms_come_first(visit: Opener, tmp_path: Path) -> None:
     assert alarms is not None
     assert charts is not None
     assert alarms["y"] < charts["y"]
+
+
+def test_bars_of_stages_fill_their_share(visit: Opener) -> None:
+    """Of a box that stands for the whole time, as the number beside it says."""
+    shape = newsroom()
+    opened = visit(shape.page())
+    stages = zip(shape.run["stages"], opened.all("#effort .with-bar").all(), strict=True)
+    for stage, cell in stages:
+        whole, bar = (cell.locator(name).bounding_box() for name in ("svg", "rect"))
+        assert whole is not None
+        assert bar is not None
+        assert bar["width"] == pytest.approx(whole["width"] * stage["seconds"] / shape.run["seconds"], abs=1)
 
 
 def test_an_audit_is_drawn_on_the_curve(visit: Opener) -> None:

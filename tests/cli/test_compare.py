@@ -83,7 +83,11 @@ def test_json_is_what_the_library_says(folder: Path, options: list[str], shingle
     done = run(folder, "compare", "left.txt", "right.txt", "--json", *options)
     assert (done.returncode, done.stderr) == (OK, "")
     found = json.loads(done.stdout)
-    expected = json.loads(json.dumps(mw.compare(LEFT, RIGHT, shingler=shingler, scheme=scheme).to_dict()))
+    expected = json.loads(
+        json.dumps(
+            mw.compare(LEFT, RIGHT, shingler=shingler, scheme=scheme, plan=mw.plan(slots=scheme.slots)).to_dict()
+        )
+    )
     assert (found.pop("a"), found.pop("b")) == ("left.txt", "right.txt")
     assert found.pop("settings").items() >= shingler.settings.items()
     assert found == expected
@@ -95,6 +99,7 @@ def test_json_is_what_the_library_says(folder: Path, options: list[str], shingle
         (["--threshold", "0.5"], mw.plan(0.5)),
         (["--threshold", "0.7", "--recall", "0.9"], mw.plan(0.7, 0.9)),
         (["--bands", "4", "--rows", "2"], mw.plan(bands=4, rows=2)),
+        (["--slots", "64"], mw.plan(slots=64)),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

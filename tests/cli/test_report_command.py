@@ -49,11 +49,12 @@ def has_text(page: str, text: str) -> bool:
 def audit_of(folder: Path, **settings: object) -> dict[str, Any]:
     """What an audit of a run might have measured, with other settings perhaps."""
     report = json.loads((folder / "out/report.json").read_text())
-    names = ("verify", "group", "keep", "max_bucket")
+    names = ("verify", "group", "keep")
     own = {name: value for name, value in report["settings"].items() if name not in names}
     share = {"value": 0.97, "low": 0.9, "high": 0.99}
     return {
-        "minwise": mw.__version__, "settings": {**own, **settings}, "plan": report["plan"], "documents": 5,
+        "minwise": mw.__version__, "settings": {**own, **settings}, "plan": report["plan"],
+        "documents": report["counts"]["read"], "text_bytes": report["text_bytes"]["read"],
         "identical": 1, "sampled": 5, "complete": True, "threshold": 0.8, "floor": 0.4, "confidence": 0.95,
         "recall": {**share, "pairs": 100, "found": 97, "promised": 0.995},
         "documents_with_duplicates": {**share, "documents": 50, "found": 48},
@@ -164,6 +165,16 @@ def test_against(tmp_path: Path) -> None:
     page(tmp_path, note="old.jsonl may have changed since the run, and 1 more inputs are not what they were")
 
 
+def test_texts_that_can_not_be_had_again_are_kept(folder: Path) -> None:
+    """The page that showed them stands beside the new one, also after a second time."""
+    before = (folder / "out/report.html").read_bytes()
+    assert b"<mark" in before
+    (folder / "in.jsonl").unlink()
+    for _ in range(2):
+        assert "<mark" not in page(folder, note="is gone since the run")
+        assert (folder / "out/report-with-texts.html").read_bytes() == before
+
+
 def test_standard_input(folder: Path) -> None:
     """There is no file to go back to, but there is a page."""
     shutil.rmtree(folder / "out")
@@ -200,7 +211,7 @@ def test_an_audit(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [("threshold", 0.7), ("shingle", "word:4"), ("bands", 7), ("rows", 2), ("scheme", "minhash"), ("seed", 2),
-     ("lowercase", False), ("bag", True)],
+     ("lowercase", False), ("bag", True), ("max_bucket", 16)],
 )  # fmt: skip
 def test_an_audit_of_other_settings(folder: Path, name: str, value: object) -> None:
     """Both values of the first that differs; OUT stays as it is."""
@@ -218,6 +229,23 @@ def test_settings_that_an_audit_does_not_have(folder: Path, setting: tuple[str, 
     """Choose among what was found, and make no difference."""
     write_audit(folder, audit_of(folder, **dict([setting])))
     assert AUDITED in page(folder, "--audit", "measured.json")
+
+
+def test_an_audit_of_other_documents(folder: Path) -> None:
+    """Of as many with the same settings, but not these."""
+    audit = audit_of(folder)
+    write_audit(folder, {**audit, "text_bytes": audit["text_bytes"] + 1})
+    message = one_line(run(folder, "report", "out", "--audit", "measured.json"), FAILURE)
+    assert "must be an audit of the documents of out" in message
+    assert not (folder / "out/audit.json").exists()
+
+
+def test_an_audit_of_an_exact_run(folder: Path) -> None:
+    """There is nothing to measure."""
+    audit = write_audit(folder, audit_of(folder))
+    dedup(folder, "in.jsonl", "--exact", "--overwrite")
+    message = one_line(run(folder, "report", "out", "--audit", audit.name), FAILURE)
+    assert "is of an exact run, which misses nothing" in message
 
 
 @pytest.mark.parametrize("content", [b"", b"no JSON", b"[]", b"{}", b'{"minwise": "0.1.0", "settings": {}}', b"\xff"])

@@ -12,6 +12,8 @@ from reliability.commands import FAILURE, OK, execute, one_line, run
 from restoring import contents, dedup, removed, restore
 from test_dedup_command import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, json_lines, plain, read, write
 
+import minwise as mw
+
 FORMATS = [*TABLES, "in.parquet", "in.arrow", "in.feather", "in.ipc"]
 
 
@@ -182,9 +184,11 @@ def test_ids_from_standard_input(folder: Path) -> None:
 
 
 def test_an_empty_list_of_ids(folder: Path) -> None:
-    """Restores nothing: a copy of what was kept."""
-    assert restore(folder, ids=[]) == "restored 0 of 2 removed documents; 3 rows in back/kept\n"
-    assert contents(folder / "back/kept") == contents(folder / "out/kept")
+    """Is a slip: nothing would be restored."""
+    (folder / "ids.txt").write_text("\n")
+    message = one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
+    assert message == "minwise: ids.txt: must have the ids to restore, one a line, got none\n"
+    assert not (folder / "back").exists()
 
 
 def test_a_text_file_that_is_new(tmp_path: Path) -> None:
@@ -208,7 +212,7 @@ def test_a_text_file_that_is_new(tmp_path: Path) -> None:
         ("beside", ["texts", "in.jsonl", "{}/here/texts"]),
     ],
 )
-def test_standing_elsewhere(tmp_path: Path, place: str, given: list[str]) -> None:
+def test_standing_elsewhere(tmp_path: Path, place: str, given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Inputs are found where the run had them; the copies lie as in OUT/kept."""
     for name in ("here", "beside"):
         write(tmp_path / name / "in.jsonl", ROWS)
@@ -219,9 +223,8 @@ def test_standing_elsewhere(tmp_path: Path, place: str, given: list[str]) -> Non
     inputs = [one.format(tmp_path) for one in given]
     done = run(tmp_path / place, "dedup", *inputs, "-o", f"{tmp_path}/out", "--quiet")
     assert (done.status, done.err) == (OK, "")
-    (tmp_path / "elsewhere/ids.txt").write_text("")
-    done = run(tmp_path / "elsewhere", "restore", "../out", "--ids", "ids.txt", "-o", "same")
-    assert (done.status, done.err) == (OK, "")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert mw.restore("../out", "same", ids=[])["restored"] == 0
     assert contents(tmp_path / "elsewhere/same/kept") == contents(tmp_path / "out/kept")
     done = run(tmp_path / "elsewhere", "restore", "../out", "--all", "-o", "back")
     assert (done.status, done.err) == (OK, "")

@@ -24,9 +24,9 @@ def audited(source: Any, **options: Any) -> tuple[mw.Audit, Seen]:  # noqa: ANN4
     seen: list[Seen] = []
     given = results.summarise
 
-    def noting(what: Seen, *facts: Any) -> mw.Audit:  # noqa: ANN401 - passed on
+    def noting(what: Seen, *facts: Any, **more: Any) -> mw.Audit:  # noqa: ANN401 - passed on
         seen.append(what)
-        return given(what, *facts)
+        return given(what, *facts, **more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(results, "summarise", noting)

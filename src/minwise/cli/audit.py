@@ -52,6 +52,11 @@ def _show(console: Console, result: "mw.Audit") -> None:
         "documents", f"{_share(result.with_duplicates)} of {result.with_duplicates.of:,} with a near-duplicate"
     )
     facts.add_row("precision", f"{_share(result.precision)} of {result.precision.of:,} candidates, before verification")
+    if result.caps.capped:
+        capped = f"{result.caps.capped:,} buckets of more than {result.settings['max_bucket']:,} documents"
+        facts.add_row(
+            "caps", f"[yellow]{capped}: {result.caps.left_out:,} candidates left out[/]; the S-curve knows no cap"
+        )
     console.print(facts)
     console.print()
     console.print(_bins(result))

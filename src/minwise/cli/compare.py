@@ -33,7 +33,7 @@ SHOWN_BANDS = 12
 @click.option("--shingle", default="word:5", show_default=True, help="word:N, char:N or byte:N.")
 @click.option("--bag", is_flag=True, help="Count repeated shingles.")
 @click.option("--scheme", default="fast", show_default=True, type=click.Choice(list(SCHEMES)), help="How to sketch.")
-@click.option("--slots", default=256, show_default=True, help="Slots of the signatures behind the estimate.")
+@click.option("--slots", default=256, show_default=True, help="Slots that the plan may use, and of the estimate.")
 @click.option("--seed", default=1, show_default=True, help="Seed of every hash.")
 @click.option("--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates.")
 @click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold.")
@@ -59,7 +59,8 @@ def _compare(a: str, b: str, given: dict[str, Any]) -> mw.Comparison:
     """The comparison; whatever is wrong with the settings is said before a file is read."""
     shingler = mw.Shingler(given["shingle"], bag=given["bag"], seed=given["seed"])
     scheme = SCHEMES[given["scheme"]](slots=given["slots"], seed=given["seed"])
-    plan = mw.plan(given["threshold"], given["recall"], bands=given["bands"], rows=given["rows"])
+    layout = {name: given[name] for name in ("slots", "bands", "rows")}
+    plan = mw.plan(given["threshold"], given["recall"], **layout)
     _check_page(given["html"], a, b)
     try:
         return mw.compare(_read(a), _read(b), shingler=shingler, scheme=scheme, plan=plan)

@@ -26,7 +26,11 @@ PLAN = (
     ),
 )
 CHECK = (
-    click.option("--exact", is_flag=True, help="Find every pair, by an exact join in place of bands; slower."),
+    click.option(
+        "--exact",
+        is_flag=True,
+        help="Find every pair, by an exact join in place of bands; slower. The cap on identical ones stays.",
+    ),
     click.option(
         "--verify",
         default="exact",

@@ -40,6 +40,10 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
     if every == (ids is not None):
         raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")
     wanted = None if ids is None else list(_read_ids(ids))
+    if wanted == []:
+        raise mw.InputError(
+            f"{'standard input' if ids == '-' else ids}: must have the ids to restore, one a line, got none"
+        )
     progress = watch(quiet=quiet or as_json)
     counts = mw.restore(out, output, ids=wanted, overwrite=overwrite, progress=progress)
     if as_json:

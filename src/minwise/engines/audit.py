@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.engines.documents import Corpus, Documents
+from minwise.engines.exact import index_elements
 from minwise.engines.first_pass import read_documents
 from minwise.engines.search import Search
 from minwise.engines.work import Work
 from minwise.prefetch import prefetch
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
-from minwise.stages.band import NOBODY, element_arrays, merge_runs, split
+from minwise.stages.band import NOBODY, BucketCounts, element_arrays, merge_runs, split
 from minwise.stages.cluster import PairBlock
 
 __all__ = ["Seen", "look"]
@@ -41,6 +42,8 @@ class Seen:
         documents: How many documents there are all in all.
         distinct: How many of them are looked at: of identical ones the first, and none that is empty.
         identical: How many stand behind an identical one.
+        text_bytes: Of all of them.
+        caps: What the cap on buckets met.
     """
 
     pairs: PairBlock
@@ -50,6 +53,8 @@ class Seen:
     documents: int
     distinct: int
     identical: int
+    text_bytes: int
+    caps: BucketCounts
 
 
 def look(
@@ -66,7 +71,9 @@ def look(
     pairs = _join(search, everyone, ranking, floor)
     found, candidates = _compare(search, pairs, ranking)
     identical = len(copies.followers()[0])
-    return Seen(pairs, found, ranking.sampled(), candidates, len(documents), len(everyone), identical)
+    text_bytes = sum(int(lengths.sum()) for lengths in documents.pieces("lengths"))
+    counts = (len(documents), len(everyone), identical, text_bytes)
+    return Seen(pairs, found, ranking.sampled(), candidates, *counts, search.caps())
 
 
 @dataclass
@@ -122,7 +129,7 @@ def _gather(search: Search, everyone: NDArray[np.int64], ranking: _Ranking, floo
 
 
 def _indexes(search: Search, sampled: NDArray[np.int64], floor: float) -> Iterator["_kernel.SetIndex"]:
-    """The sampled documents as one index, or as several if one would take more than an eighth of the memory."""
+    """The sampled documents as one index, or as several if one would take more than about an eighth of the memory."""
     batches: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
     place, documents, elements = 0, 0, 0
 
@@ -136,7 +143,7 @@ def _indexes(search: Search, sampled: NDArray[np.int64], floor: float) -> Iterat
     for texts in search.texts_of(sampled):
         batches.append(element_arrays(texts, search.settings.shingler, search.limits.threads))
         documents, elements = documents + len(texts), elements + len(batches[-1][1])
-        if elements > search.limits.memory // 128:
+        if elements > index_elements(search.limits.memory // 8, floor):
             yield index()
             batches, place, documents, elements = [], place + documents, 0, 0
     if batches:

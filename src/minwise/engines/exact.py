@@ -17,10 +17,18 @@ from minwise.progress import Progress
 from minwise.settings import Limits
 from minwise.stages.keep import KeepOrder
 
-__all__ = ["propose_similar"]
+__all__ = ["index_elements", "propose_similar"]
 
 # What the cap on buckets met, of which there are none here.
 NO_CAPS = (0, 0, 0, 0)
+
+
+def index_elements(room: int, threshold: float) -> int:
+    """How many elements an index in so many bytes may have: each takes 8, and those of prefixes 32 while it is made.
+
+    Entries of prefixes are counted in 32 bits.
+    """
+    return min(int(room / (8 + 32 * (1 - threshold))), 2**32 - 1)
 
 
 def propose_similar(
@@ -53,8 +61,8 @@ class _Join:
         self._rarity: _kernel.Rarity | None = None
 
     def _cuts(self) -> list[int]:
-        """The first file of each index, and one past the last: an index's elements take a quarter of the memory."""
-        most, cuts, elements = self.limits.memory // 32, [0], 0
+        """The first file of each index, and one past the last."""
+        most, cuts, elements = index_elements(self.limits.memory // 4, self.threshold), [0], 0
         for number, piece in enumerate(self.pieces):
             elements += piece.length("elements")
             if elements > most and cuts[-1] < number:

@@ -14,7 +14,7 @@ from minwise.formats.source import Source
 __all__ = ["check_output", "is_published", "publish", "refuse_inputs"]
 
 # What ``minwise report`` writes anew into a directory, which does not make it another.
-WRITTEN_LATER = ("report.html", "audit.json")
+WRITTEN_LATER = ("report.html", "report-with-texts.html", "audit.json")
 
 
 def check_output(output: Path, sources: list[Source], *, overwrite: bool) -> None:

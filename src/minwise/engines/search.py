@@ -204,12 +204,15 @@ class Search:
                 self.work.write(f"verified-{number:06}", arrays, after=int(pairs[-1]), examined=examined)
                 number += 1
                 stage.reach(sum(int(np.searchsorted(run[:], pairs[-1], side="right")) for run in runs))
-        counts = [self.work.open(name).header["counts"] for name in self.work.names("candidates-")]
-        caps = [sum(column) for column in zip(*counts, strict=True)][:3] if counts else [0, 0, 0]
-        largest = max((count[3] for count in counts), default=0)
-        self.work.note("verified", {"caps": [*caps, largest], "candidates": examined})
+        self.work.note("verified", {"caps": self.caps(), "candidates": examined})
         self.work.forget("candidates-")
         self.work.forget("proposed-")
+
+    def caps(self) -> BucketCounts:
+        """What the cap on buckets met in all bands."""
+        counts = [self.work.open(name).header["counts"] for name in self.work.names("candidates-")]
+        capped, members, left_out, largest = zip(*counts, strict=True) if counts else ((), (), (), (0,))
+        return BucketCounts(sum(capped), sum(members), sum(left_out), max(largest))
 
     @property
     def _chunk(self) -> int:

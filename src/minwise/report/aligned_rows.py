@@ -7,7 +7,7 @@ stretch without such places is cut by its length. The rows hold both texts, whol
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from minwise.passages import Passage
 from minwise.report.readable import visible
 
-__all__ = ["Piece", "Row", "aligned_rows", "cut_pieces"]
+__all__ = ["Piece", "Row", "aligned_rows", "cut_pieces", "differ"]
 
 # Code points after which a row without a line end is cut, and most rows that a text is cut into, for a browser's sake.
 LONG_ROW, MOST_ROWS = 1200, 20_000
@@ -73,6 +73,19 @@ def stretches(texts: tuple[str, str], passages: Sequence[Passage]) -> tuple[Stre
         _stretches(texts[0], columns[~moved, 0:2], columns[moved, 0:2]),
         _stretches(texts[1], columns[~moved, 2:4], columns[moved, 2:4]),
     )
+
+
+def differ(left: str, right: str, passages: Sequence[Passage]) -> bool:
+    """Whether anything is in one text only or at another place; what no shingle holds differs if its characters do."""
+    sides = [
+        [(kind, side.text[start:end].strip() if KINDS[kind] == "only" else "") for kind, (start, end) in _spans(side)]
+        for side in stretches((left, right), passages)
+    ]
+    return any(passage.moved for passage in passages) or sides[0] != sides[1]
+
+
+def _spans(side: Stretches) -> Iterator[tuple[int, Span]]:
+    return zip(side.kinds, pairwise(side.bounds), strict=True)
 
 
 def _stretches(text: str, shared: NDArray[np.int64], moved: NDArray[np.int64]) -> Stretches:

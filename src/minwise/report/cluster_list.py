@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minwise.report.html import section
+from minwise.report.limits import MANY_DOCUMENTS, SHOWN_MEMBERS, SHOWN_PAIRS
 from minwise.report.side_by_side import LEGEND
 from minwise.report.texts import Texts, tick_box
 from minwise.report.wording import cut, plural, share, with_code
-from minwise.results.report import MANY_DOCUMENTS
-from minwise.results.samples import SHOWN_MEMBERS, SHOWN_PAIRS
 
 __all__ = ["just_below", "largest_clusters"]
 
@@ -47,8 +46,6 @@ def just_below(report: Values, texts: Texts) -> str:
 
 def _cluster(cluster: Values, report: Values, texts: Texts) -> str:
     kept, members = cluster["kept"], cluster["members"]
-    known = [one["similarity"] for one in members if one["similarity"] is not None]
-    least = f"least similar {_about(min(known), report)}" if known else "not compared"
     read = report["counts"]["read"]
     large = (
         f'<span class="tag">{share(cluster["size"], read)} of all</span>' if _is_large(cluster["size"], read) else ""
@@ -57,10 +54,21 @@ def _cluster(cluster: Values, report: Values, texts: Texts) -> str:
     more = f'<p class="quiet">{plural(left_out, "more", "more")} in removed.parquet.</p>' if left_out > 0 else ""
     return (
         f'<details class="cluster"><summary><span class="count">{plural(cluster["size"], "document")}</span> '
-        f'{texts.name(kept)} {large} <span class="quiet least">{least}</span></summary>'
+        f'{texts.name(kept)} {large} <span class="quiet least">{_least(cluster, report)}</span></summary>'
         f'<p class="kept-one"><span class="quiet">kept</span> {texts.name(kept)} {texts.place(kept)}</p>'
         f'<ol class="members">{_members(kept, members, report, texts)}</ol>{more}</details>'
     )
+
+
+def _least(cluster: Values, report: Values) -> str:
+    """How similar the least similar member is; how many nobody compared, if so: of these it is not known."""
+    similarities = [one["similarity"] for one in cluster["members"]]
+    unknown = similarities.count(None)
+    if unknown:
+        # Members that were not compared come first: if all that are named are such, there may be more.
+        more = unknown == len(similarities) < cluster["size"] - 1
+        return f"{'at least ' if more else ''}{unknown:,} not compared"
+    return f"least similar {_about(min(similarities), report)}"
 
 
 def _members(kept: Values, members: Iterable[Values], report: Values, texts: Texts) -> str:

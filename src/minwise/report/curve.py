@@ -69,7 +69,7 @@ def draw_curve(plan: Plan) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
         ' aria-labelledby="title desc">',
         f'<title id="title">S-curve of {plan.layout}</title>',
-        f'<desc id="desc">{_description(plan)}</desc>',
+        f'<desc id="desc">{escape(_description(plan))}</desc>',
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
         *_heading(plan),
@@ -95,7 +95,7 @@ def curve_chart(plan: Plan, measured: Iterable[Mapping[str, Any]] = ()) -> str:
     return chart(
         "curve",
         f"S-curve of {plan.layout}",
-        _description(plan).replace("&gt;", ">") + points,
+        _description(plan) + points,
         [
             _panel(plan),
             *line_at(plan.threshold, f"threshold {plan.threshold:g}"),
@@ -146,10 +146,11 @@ def _measured(one: Mapping[str, Any]) -> str:
 
 
 def _description(plan: Plan) -> str:
-    below, above = _short(plan.false_positive_area()), _short(plan.false_negative_area())
+    """The picture in plain words, for those who do not see it."""
+    below, above = probability(plan.false_positive_area()), probability(plan.false_negative_area())
     return (
         f"How likely two documents become a candidate pair, by their similarity. At the threshold {plan.threshold:g} "
-        f"it is {_short(plan.recall)}. The curve is steepest near {plan.steepest:.2f}. "
+        f"it is {probability(plan.recall)}. The curve is steepest near {plan.steepest:.2f}. "
         f"False positive area, below the curve left of the threshold: {below}. "
         f"False negative area, above the curve right of the threshold: {above}."
     )

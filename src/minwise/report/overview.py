@@ -5,6 +5,7 @@ from typing import Any
 
 from minwise.report.charts import share_bar
 from minwise.report.html import escape, section
+from minwise.report.limits import MANY_DOCUMENTS
 from minwise.report.wording import clipped, duration, moment, number, plural, share, size
 
 __all__ = ["alarms", "headline", "statement"]
@@ -56,7 +57,7 @@ def alarms(report: Values) -> str:
     """What deserves a look, or that nothing does."""
     found = [escape(words) for words in report["warnings"]] + _caps(report) + _unreadable(report)
     if not found:
-        return section("alarms", "Nothing alarming", f"<p>{_calm(report)}</p>", "calm")
+        return _no_alarms(report)
     rest = found[SHOWN_ALARMS:]
     left_out = len(rest) - FOLDED_ALARMS
     others = [f"{left_out:,} more in report.json"] if left_out > 0 else []
@@ -66,12 +67,21 @@ def alarms(report: Values) -> str:
     return section("alarms", title, _list(found[:SHOWN_ALARMS]) + more, "alarms")
 
 
-def _calm(report: Values) -> str:
-    """What was looked at; without verification nobody knows how similar a removed document is."""
-    looked = "No source lost more than half of its documents, no cluster holds more than 1 % of a large corpus"
+def _no_alarms(report: Values) -> str:
+    """What was looked at in vain; if nothing was compared, nobody knows whether there is cause for alarm."""
+    looked = (
+        "No source lost more than half of its documents, no cluster holds more than 1 % of all "
+        f"(looked at in corpora of {MANY_DOCUMENTS:,} documents or more)"
+    )
     if report["settings"]["verify"] == "none":
-        return f"{looked}. Candidates were not compared (verify: none), so some of those removed may be less similar."
-    return f"{looked}, and every removed document is itself similar to the one kept for it."
+        words = (
+            f"{looked}. But candidates were not compared (verify: none), so how similar those removed are to the ones "
+            "kept for them is not known, unless they are identical."
+        )
+        return section("alarms", "Nothing was compared exactly", f"<p>{words}</p>", "neutral")
+    judged = ", as far as signatures tell" if report["settings"]["verify"] == "signature" else ""
+    words = f"{looked}, and every removed document is itself similar to the one kept for it{judged}."
+    return section("alarms", "Nothing alarming", f"<p>{words}</p>", "calm")
 
 
 def _circumstances(report: Values, run: Values) -> list[str]:

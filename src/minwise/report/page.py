@@ -13,8 +13,9 @@ from minwise.report.distribution import cluster_sizes, similarities
 from minwise.report.effort import effort
 from minwise.report.html import page
 from minwise.report.losses import source_table
+from minwise.report.measured import audit_section
 from minwise.report.overview import alarms, headline, statement
-from minwise.report.promise import audit_section, promise
+from minwise.report.promise import promise
 from minwise.report.side_by_side import STYLE as SIDE_BY_SIDE
 from minwise.report.texts import Texts
 
@@ -61,7 +62,7 @@ def report_page(
         just_below(report, shown),
         source_table(report),
         promise(report, audit),
-        audit_section(audit),
+        audit_section(report, run, audit),
         effort(run),
     ]
     body = f"<main>{headline(report, run)}{_contents(''.join(sections))}{''.join(sections)}</main>{_ticked()}"

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from minwise.passages import align_passages
+from minwise.passages import Passage, align_passages
+from minwise.report.aligned_rows import differ
 from minwise.report.html import escape
 from minwise.report.readable import readable_passages
 from minwise.report.side_by_side import side_by_side
@@ -54,15 +55,16 @@ class Texts:
         if texts[0] is None or texts[1] is None:
             return '<p class="quiet missing">The text is not here.</p>'
         names = (self._column(left), self._column(right))
-        both = self._side_by_side(texts[0][:COMPARED_CHARACTERS], texts[1][:COMPARED_CHARACTERS], names)
+        aligned = self._aligned(texts[0][:COMPARED_CHARACTERS], texts[1][:COMPARED_CHARACTERS])
+        both = side_by_side(*aligned, names=names, most=SHOWN_CHARACTERS)
         long = max(len(texts[0]), len(texts[1])) > COMPARED_CHARACTERS
-        only = f'<p class="quiet missing">The first {COMPARED_CHARACTERS:,} characters.</p>' if long else ""
+        only = f'<p class="quiet missing">{_first_ones(*aligned)}</p>' if long else ""
         return f'{only}<div class="differences" tabindex="0" role="region" aria-label="Differences">{both}</div>'
 
-    def _side_by_side(self, left: str, right: str, names: tuple[str, str]) -> str:
+    def _aligned(self, left: str, right: str) -> tuple[str, str, list[Passage]]:
+        """Both texts as they can be shown, and what they share."""
         passages = align_passages(self._spans(left), self._spans(right))
-        shown = readable_passages(left, right, passages, in_bytes=self._shingler.kind == "byte")
-        return side_by_side(*shown, names=names, most=SHOWN_CHARACTERS)
+        return readable_passages(left, right, passages, in_bytes=self._shingler.kind == "byte")
 
     def name(self, one: Values) -> str:
         """The id of a document; of one that is a path, the directory is quieter."""
@@ -104,6 +106,12 @@ class Texts:
         if text not in self._known:
             self._known[text] = self._shingler.spans(text)
         return self._known[text]
+
+
+def _first_ones(left: str, right: str, passages: list[Passage]) -> str:
+    """How much of long texts is compared, and if nothing differs there, that it is so."""
+    words = f"The first {COMPARED_CHARACTERS:,} characters."
+    return words if differ(left, right, passages) else f"{words} Nothing in them differs."
 
 
 def tick_box(one: Values) -> str:

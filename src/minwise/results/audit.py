@@ -21,6 +21,7 @@ from minwise.formats.array_file import atomic_writer
 from minwise.plan import Plan
 from minwise.results.valley import Spread, Suggestion, suggest
 from minwise.settings import FindSettings
+from minwise.stages.band import BucketCounts
 
 __all__ = ["Audit", "Bin", "Share", "floor_below", "summarise"]
 
@@ -74,6 +75,8 @@ class Audit:
         bins: Recall by similarity.
         spread: Pairs by similarity.
         suggestion: A better threshold, if the similarities have a clear valley elsewhere.
+        text_bytes: Of all documents.
+        caps: What the cap on buckets met: it may leave out candidates, of which the S-curve knows nothing.
     """
 
     settings: dict[str, Any]
@@ -90,6 +93,8 @@ class Audit:
     bins: list[Bin]
     spread: list[Spread]
     suggestion: Suggestion | None
+    text_bytes: int
+    caps: BucketCounts
     confidence: float = CONFIDENCE
 
     @property
@@ -142,6 +147,12 @@ class Audit:
                 }
                 for one in self.spread
             ],
+            "text_bytes": self.text_bytes,
+            "caps": {
+                "max_bucket": self.settings["max_bucket"],
+                "buckets": self.caps.capped,
+                "candidates_left_out": self.caps.left_out,
+            },
             "suggestion": None if self.suggestion is None else asdict(self.suggestion),
         }
 
@@ -161,8 +172,8 @@ def floor_below(threshold: float) -> float:
     return min(threshold, max(BIN, round(half, 6)))
 
 
-def summarise(seen: Seen, settings: FindSettings, floor: float, recall: float) -> Audit:
-    """The figures of an audit. ``recall`` is what a suggested plan is to reach."""
+def summarise(seen: Seen, settings: FindSettings, floor: float, *, recall: float, slots: int) -> Audit:
+    """The figures of an audit. ``recall`` is what a suggested plan is to reach with ``slots``."""
     figures = _Figures(seen, settings.plan, floor)
     spread = figures.spread()
     return Audit(
@@ -179,7 +190,9 @@ def summarise(seen: Seen, settings: FindSettings, floor: float, recall: float) -
         precision=figures.precision(),
         bins=figures.bins(),
         spread=spread,
-        suggestion=suggest(spread, settings.plan.threshold, recall),
+        suggestion=suggest(spread, settings.plan.threshold, recall, slots),
+        text_bytes=seen.text_bytes,
+        caps=seen.caps,
     )
 
 
@@ -201,7 +214,7 @@ class _Figures:
         """The first document of each document's cluster: what is connected by pairs that reach the threshold."""
         parents = np.arange(self.seen.documents, dtype=np.uint32)
         near = self.seen.pairs.where(self.similar)
-        _join(near.low, near.high, parents)
+        _connect(near.low, near.high, parents)
         return parents
 
     @cached_property
@@ -215,7 +228,7 @@ class _Figures:
         """Of some pairs, those that are found; pairs of a group count as one throw, by default those of a document."""
         groups = self._owners[wanted] if groups is None else groups
         found, of = int(np.count_nonzero(self.seen.found[wanted])), int(np.count_nonzero(wanted))
-        return _share(found, of, worth_of(groups)) if of else NOTHING
+        return _share(found, of, effective_trials(groups)) if of else NOTHING
 
     def promised(self, wanted: Flags) -> float | None:
         """The share that the S-curve promises for pairs as similar as these."""
@@ -235,7 +248,7 @@ class _Figures:
         for number in reversed(range(len(edges) - 1)):
             here = places == number
             low, high = self.seen.pairs.low[here], self.seen.pairs.high[here]
-            _join(low, high, families)
+            _connect(low, high, families)
             start, end = edges[number : number + 2].tolist()
             groups = families[low] if end <= self.plan.threshold else None
             found.append(Bin(start, end, self.recall(here, groups), self.promised(here)))
@@ -249,8 +262,8 @@ class _Figures:
         with_any, with_found = (np.isin(self.seen.sampled, documents) for documents in either)
         if not with_any.any():
             return NOTHING
-        worth = worth_of(self.cluster_of[self.seen.sampled[with_any]])
-        return _share(int(np.count_nonzero(with_found)), int(np.count_nonzero(with_any)), worth)
+        trials = effective_trials(self.cluster_of[self.seen.sampled[with_any]])
+        return _share(int(np.count_nonzero(with_found)), int(np.count_nonzero(with_any)), trials)
 
     def precision(self) -> Share:
         """Of the candidates of sampled documents, those that reach the threshold."""
@@ -269,7 +282,9 @@ class _Figures:
         edges = _edges(self.floor, FINE_BIN)
         places = _places(self.seen.pairs.similarity, edges)
         sampled, distinct = len(self.seen.sampled), self.seen.distinct
-        error = distinct * _error_of_mean(self._degrees(places, len(edges) - 1) / 2, distinct)
+        degrees = self._degrees(places, len(edges) - 1)
+        error = distinct * _error_of_mean(degrees / 2, distinct)
+        documents = np.count_nonzero(degrees, axis=0).tolist()
         unseen = (distinct - sampled) * (distinct - sampled - 1) / max(1, distinct * (distinct - 1))
         nothing = distinct / 2 * float(wilson_interval(0.0, max(sampled, 1), CONFIDENCE)[1])
         most = distinct * (distinct - 1) / 2
@@ -279,7 +294,7 @@ class _Figures:
             high = nothing if not count and sampled < distinct else total + error[number]
             ends = float(edges[number]), float(edges[number + 1])
             low = max(float(count), float(total - error[number]))
-            found.append(Spread(*ends, count, float(total), low, float(min(high, most))))
+            found.append(Spread(*ends, count, documents[number], float(total), low, float(min(high, most))))
         return found
 
     def _degrees(self, places: Numbers, bins: int) -> NDArray[np.int32]:
@@ -305,21 +320,21 @@ def _error_of_mean(values: NDArray[np.float64], population: int) -> NDArray[np.f
     return error
 
 
-def _join(low: NDArray[np.uint32], high: NDArray[np.uint32], first: NDArray[np.uint32]) -> None:
+def _connect(low: NDArray[np.uint32], high: NDArray[np.uint32], first: NDArray[np.uint32]) -> None:
     """Joins the components of pairs, each named after its first document."""
     _kernel.join_pairs(low, high, first)
     _kernel.flatten_components(first)
 
 
-def worth_of(groups: NDArray[Any]) -> float:
+def effective_trials(groups: NDArray[Any]) -> float:
     """How many independent trials things are worth that are found or missed together in groups."""
     ordered = np.sort(groups)
     sizes = np.diff(np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1], [True]]))).astype(np.float64)
     return len(groups) ** 2 / float((sizes**2).sum())
 
 
-def _share(found: int, of: int, worth: float) -> Share:
-    low, high = wilson_interval(found / of, worth, CONFIDENCE)
+def _share(found: int, of: int, trials: float) -> Share:
+    low, high = wilson_interval(found / of, trials, CONFIDENCE)
     return Share(found, of, found / of, float(low), float(high))
 
 

@@ -12,6 +12,7 @@ from minwise import _kernel
 from minwise.engines.local import Found
 from minwise.errors import MinwiseError
 from minwise.formats.source import Source
+from minwise.report.limits import MANY_DOCUMENTS
 from minwise.results.similar import SimilarityReport, largest_clusters, size_distribution
 from minwise.stages.band import FAULTY
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from minwise.results.dedup import DedupResult
 
 __all__ = ["DedupReport", "cap_report"]
-
-# A corpus from which on one cluster of more than a hundredth of it is worth a warning.
-MANY_DOCUMENTS = 1000
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,11 @@ from minwise.results.samples import find_places, read_texts, shown_documents
 __all__ = ["write_report"]
 
 # Settings that choose among pairs that were found. An audit measures how many are found, so it has none of them.
-NOT_AUDITED = ("verify", "group", "keep", "max_bucket")
+NOT_AUDITED = ("verify", "group", "keep")
 # What tells an audit from any other JSON file.
 OF_AUDIT = {"minwise": str, "settings": dict, "recall": dict, "precision": dict, "bins": list, "histogram": list}
+# Where a page with texts goes that a new one would lose.
+WITH_TEXTS = "report-with-texts.html"
 # What the page shows of a report.
 SHOWN = ("plan", "caps", "clusters", "largest_clusters", "just_below", "unreadable", "warnings")
 
@@ -57,6 +59,8 @@ def write_report(
     page = report_page(published.report, published.run, texts, measured, texts_note=note)
     if given is not None:
         _replace(stored, given.read_bytes())
+    if note:
+        _keep_texts(published.folder, page)
     _replace(published.folder / "report.html", page.encode())
     if note and on_note is not None:
         on_note(note)
@@ -73,6 +77,13 @@ def _open(output: str | PathLike[str]) -> Published:
     return published
 
 
+def _keep_texts(folder: Path, page: str) -> None:
+    """Leaves a page that shows more texts than the new one beside it: they may not be had again."""
+    old = folder / "report.html"
+    if old.is_file() and old.read_text(encoding="utf-8", errors="replace").count("<mark") > page.count("<mark"):
+        _replace(folder / WITH_TEXTS, old.read_bytes())
+
+
 def _replace(path: Path, data: bytes) -> None:
     with atomic_writer(path) as file:
         file.write(data)
@@ -87,6 +98,10 @@ def _read_audit(path: Path, published: Published) -> dict[str, Any]:
     for name, kind in OF_AUDIT.items():
         if not isinstance(audit, dict) or not isinstance(audit.get(name), kind):
             raise FormatError(f"{path}: must be an audit of minwise, got a file without {name}")
+    if published.report["plan"] is None:
+        raise MismatchError(
+            f"{path}: {published.folder} is of an exact run, which misses nothing that could be measured"
+        )
     for name, ours in published.report["settings"].items():
         theirs = audit["settings"].get(name)
         if theirs != ours and name not in NOT_AUDITED:
@@ -94,7 +109,20 @@ def _read_audit(path: Path, published: Published) -> dict[str, Any]:
                 f"{path}: must be an audit with the settings of {published.folder}: {name} is {theirs!r} in the audit, "
                 f"{ours!r} in the run; audit again"
             )
+    _refuse_other_corpus(path, audit, published)
     return dict(audit)
+
+
+def _refuse_other_corpus(path: Path, audit: dict[str, Any], published: Published) -> None:
+    """Raises if the audit was of other documents, as far as their number and size tell."""
+    size = published.report["text_bytes"]
+    ours = (published.report["counts"]["read"], None if size is None else size["read"])
+    theirs = (audit.get("documents"), audit.get("text_bytes") if size is not None else None)
+    if ours != theirs:
+        raise MismatchError(
+            f"{path}: must be an audit of the documents of {published.folder}, got one of {theirs[0]} documents with "
+            f"{theirs[1]} bytes, not of {ours[0]} with {ours[1]}"
+        )
 
 
 def _texts(published: Published) -> tuple[Texts, str]:

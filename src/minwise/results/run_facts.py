@@ -3,7 +3,7 @@
 import os
 import resource
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +23,23 @@ class RunFacts:
         watch: When it began, and how long its stages took.
         directory: Where it ran: relative names of inputs begin there.
         inputs: What changes when an input does, for each that is not only compared against, as of its beginning.
+        memory_before: The most memory that the process had held when the run began: not all that it holds is the run's.
     """
 
     watch: Stopwatch
     directory: str
     inputs: list[dict[str, object]]
+    memory_before: int
 
     @classmethod
     def begin(cls, corpus: Corpus, watch: Stopwatch) -> "RunFacts":
         """The facts of a run that has read nothing yet: an input that changes from now on is not the one it read."""
         inputs = [{**source.fingerprint(), "name": source.name} for source in corpus.sources[corpus.against :]]
-        return cls(watch, str(Path.cwd()), inputs)
+        return cls(watch, str(Path.cwd()), inputs, _peak_memory_bytes())
 
     def go_on(self) -> "RunFacts":
         """The same run, which now does something more."""
-        return RunFacts(self.watch.go_on(), self.directory, self.inputs)
+        return replace(self, watch=self.watch.go_on())
 
     def to_dict(self, found: Found) -> dict[str, Any]:
         """Plain values, as of now."""
@@ -49,6 +51,7 @@ class RunFacts:
             "resumed": found.work.resumed,
             "stages": [{"stage": name, "seconds": round(seconds, 3)} for name, seconds in self.watch.stages],
             "peak_memory_bytes": _peak_memory_bytes(),
+            "peak_memory_before_bytes": self.memory_before,
             "memory_limit_bytes": limits.memory,
             "threads": limits.threads or os.cpu_count() or 1,
             "directory": self.directory,

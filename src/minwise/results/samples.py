@@ -14,13 +14,10 @@ from minwise.errors import MinwiseError
 from minwise.formats.sets import SetsSource
 from minwise.formats.source import Batch, Columns, Source
 from minwise.formats.text_files import TextFiles
+from minwise.report.limits import SHOWN_CLUSTERS, SHOWN_MEMBERS, SHOWN_PAIRS
 
-__all__ = ["SHOWN_MEMBERS", "SHOWN_PAIRS", "find_places", "read_texts", "reading_texts", "shown_documents"]
+__all__ = ["find_places", "read_texts", "reading_texts", "shown_documents"]
 
-# Of how many clusters texts are shown, of how many members beside the kept one, and of how many pairs.
-SHOWN_CLUSTERS = 10
-SHOWN_MEMBERS = 3
-SHOWN_PAIRS = 10
 # Characters of a text that are shown; in UTF-8 none takes more than four bytes.
 SHOWN_CHARACTERS = 20_000
 # Text that is read at once: little, so that a deadline is seen in time.

@@ -12,9 +12,10 @@ from expect import complaint
 import minwise as mw
 from minwise.engines.audit import Seen
 from minwise.estimate import wilson_interval
-from minwise.results.audit import Audit, floor_below, summarise, worth_of
+from minwise.results.audit import Audit, effective_trials, floor_below, summarise
 from minwise.results.valley import Spread, Suggestion, suggest
 from minwise.settings import FindSettings
+from minwise.stages.band import BucketCounts
 from minwise.stages.cluster import PairBlock
 
 THRESHOLD, FLOOR = 0.8, 0.4
@@ -30,13 +31,13 @@ def seen(pairs: Pairs, sampled: tuple[int, ...], documents: int, missed: tuple[t
     found = np.array([pair not in missed for pair in touched], dtype=bool)
     owners = [next(one for one in pair if one in sampled) for pair in touched if pair not in missed]
     candidates = np.array([owners.count(one) for one in sampled], dtype=np.int64)
-    return Seen(block, found, np.array(sampled, dtype=np.int64), candidates, documents, documents, 0)
+    return Seen(block, found, np.array(sampled, dtype=np.int64), candidates, documents, documents, 0, 0, BucketCounts())
 
 
 def figures(what: Seen, threshold: float = THRESHOLD) -> Audit:
     """The figures of an audit with 20 bands of 5 rows."""
     settings = FindSettings(plan=mw.plan(threshold, bands=20, rows=5), shingler=None)
-    return summarise(what, settings, FLOOR, 0.99)
+    return summarise(what, settings, FLOOR, recall=0.99, slots=256)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def figures(what: Seen, threshold: float = THRESHOLD) -> Audit:
 )
 def test_what_groups_are_worth(groups: list[int], worth: float) -> None:
     """Kish's effective size, (Σt)² / Σt², in any order."""
-    assert worth_of(np.array(groups)) == pytest.approx(worth)
+    assert effective_trials(np.array(groups)) == pytest.approx(worth)
 
 
 def test_a_share_by_hand() -> None:
@@ -200,29 +201,31 @@ def spread_of(counts: list[int], start: float = 0.4, width: float = 0.05) -> lis
     """Bins from ``start`` on with so many pairs."""
     ends = [round(start + width * place, 6) for place in range(len(counts) + 1)]
     return [
-        Spread(low, high, count, 3.0 * count, 0.0, 0.0)
+        Spread(low, high, count, count, 3.0 * count, 0.0, 0.0)
         for low, high, count in zip(ends, ends[1:], counts, strict=False)
     ]
 
 
 def test_a_clear_valley() -> None:
     """Its middle is suggested, with a plan that reaches the recall, and what the change would do."""
-    spread = spread_of([900, 400, 100, 4, 2, 2, 60, 300, 500, 400, 300, 800])  # lowest from 0.6 to 0.7
-    found = suggest(spread, threshold=0.8, recall=0.95)
+    spread = spread_of([900, 400, 100, 4, 2, 2, 60, 300, 500, 400, 300, 800])  # lowest from 0.55 to 0.7
+    found = suggest(spread, threshold=0.8, recall=0.95, slots=256)
     assert found is not None
-    plan = mw.plan(0.65, 0.95)
-    assert found == Suggestion(0.65, plan.bands, plan.rows, plan.recall, found.why)
+    plan = mw.plan(0.62, 0.95)
+    assert found == Suggestion(0.62, plan.bands, plan.rows, plan.recall, found.why)
     assert plan.recall >= 0.95
-    assert "between 0.6 and 0.7" in found.why
-    assert "would join about 1,086 pairs" in found.why  # 3 · (2 + 60 + 300): from 0.65 to 0.8
+    assert "between 0.55 and 0.7" in found.why
+    assert "would join about 1,086 pairs" in found.why  # 3 · (2 + 60 + 300): from 0.62 to 0.8
 
 
 def test_a_valley_above_the_threshold() -> None:
     """Then the suggestion leaves out what is now joined."""
-    found = suggest(spread_of([900, 400, 300, 200, 100, 90, 80, 70, 60, 1, 70, 800]), threshold=0.5, recall=0.99)
+    found = suggest(
+        spread_of([900, 400, 300, 200, 100, 1, 1, 1, 60, 200, 700, 800]), threshold=0.5, recall=0.99, slots=256
+    )
     assert found is not None
-    assert found.threshold == 0.88  # between 0.85 and 0.9
-    assert "would leave out about 2,703 pairs" in found.why  # 3 · (300 + 200 + 100 + 90 + 80 + 70 + 60 + 1)
+    assert found.threshold == 0.73  # between 0.65 and 0.8
+    assert "would leave out about 1,806 pairs" in found.why  # 3 · (300 + 200 + 100 + 1 + 1)
 
 
 NO_VALLEY = {
@@ -242,22 +245,24 @@ NO_VALLEY = {
 @pytest.mark.parametrize("counts", NO_VALLEY.values(), ids=NO_VALLEY)
 def test_no_valley(counts: list[int]) -> None:
     """Nothing is suggested."""
-    assert suggest(spread_of(counts), threshold=0.8, recall=0.99) is None
+    assert suggest(spread_of(counts), threshold=0.8, recall=0.99, slots=256) is None
 
 
-@pytest.mark.parametrize(("threshold", "said"), [(0.65, False), (0.68, False), (0.62, False), (0.7, True), (0.6, True)])
+@pytest.mark.parametrize(
+    ("threshold", "said"), [(0.62, False), (0.65, False), (0.59, False), (0.67, True), (0.57, True)]
+)
 def test_a_valley_where_the_threshold_stands(threshold: float, said: bool) -> None:
     """Nothing is to be said within 0.04 of it."""
     spread = spread_of([900, 400, 100, 4, 2, 2, 60, 300, 500, 400, 300, 800])
-    assert (suggest(spread, threshold, recall=0.99) is not None) is said
+    assert (suggest(spread, threshold, recall=0.99, slots=256) is not None) is said
 
 
 def test_a_valley_that_no_plan_reaches() -> None:
     """A threshold for which there are too few slots is not suggested."""
-    spread = spread_of([900, 0, 0, 900, 900, 0, 0], start=0.01, width=0.01)
-    message = complaint(mw.ConfigError, lambda: mw.plan(0.03, 0.999999))
+    spread = spread_of([900, 900, 900, 0, 0, 0, 900, 900, 900], start=0.01, width=0.01)
+    message = complaint(mw.ConfigError, lambda: mw.plan(0.06, 0.999999, slots=64))
     assert "recall" in message
-    assert suggest(spread, threshold=0.8, recall=0.999999) is None
+    assert suggest(spread, threshold=0.8, recall=0.999999, slots=64) is None
 
 
 def test_a_corpus_with_a_gap_gets_a_suggestion() -> None:
