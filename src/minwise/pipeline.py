@@ -312,7 +312,7 @@ def dedup(
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
         run = RunFacts.begin(corpus, watch)
-        found = find(corpus, settings, limits, work, watch, near_misses=True)
+        found = find(corpus, settings, limits, work, watch, for_report=True)
         result = DedupResult(found, run=run, published=published)
         if folder is not None and not published:
             result.write(folder, overwrite=overwrite)

@@ -16,6 +16,7 @@ from minwise.engines.documents import Corpus, Documents
 from minwise.engines.exact import propose_similar
 from minwise.engines.first_pass import read_documents
 from minwise.engines.near_misses import BINS, NearMisses, floor_bin
+from minwise.engines.remembered import RememberedTexts
 from minwise.engines.search import Search
 from minwise.engines.spilled_sets import SpilledSets
 from minwise.engines.work import Work
@@ -43,6 +44,7 @@ class Found:
     candidates: int
     work: Work
     limits: Limits
+    remembered: RememberedTexts
 
     def blocks(self, threshold: float | None = None) -> Iterator[PairBlock]:
         """The pairs, ascending, block by block; only those that reach ``threshold``, if it is given."""
@@ -80,14 +82,17 @@ def find(
     work: Work,
     progress: Progress,
     *,
-    near_misses: bool = False,
+    for_report: bool = False,
 ) -> Found:
-    """Finds every pair of near-duplicates, as far as the plan goes; with ``near_misses`` also what nearly is one."""
+    """Finds every pair of near-duplicates, as far as the plan goes.
+
+    With ``for_report``, also what a report shows: candidates that nearly are a pair, and texts.
+    """
     read_documents(corpus, settings, limits, work, progress)
     documents = Documents(corpus, work)
     pa.default_memory_pool().release_unused()
     order = documents.keep_order(settings.keep)
-    search = Search(documents, settings, limits, work, progress, order, near_misses=near_misses)
+    search = Search(documents, settings, limits, work, progress, order, for_report=for_report)
     copies = search.collapse_copies()
     if not work.has("verified"):
         if settings.exact:
@@ -98,4 +103,4 @@ def find(
             search.spill_sets()
         search.verify_candidates()
     caps, candidates = search.counts()
-    return Found(documents, settings, order, copies, caps, candidates, work, limits)
+    return Found(documents, settings, order, copies, caps, candidates, work, limits, search.remembered)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from minwise import _kernel, estimate
 from minwise.engines.documents import Documents
 from minwise.engines.near_misses import BINS, NearMisses, floor_bin
+from minwise.engines.remembered import RememberedTexts
 from minwise.engines.spilled_sets import SetSpill, SpilledSets
 from minwise.engines.work import Work
 from minwise.errors import InputError
@@ -53,6 +54,7 @@ class Search:
 
     Attributes:
         floor: The similarity from which on candidates are compared to the end: the threshold, or a little below it.
+        remembered: Texts of candidates, if somebody is to see them.
     """
 
     def __init__(
@@ -64,12 +66,13 @@ class Search:
         progress: Progress,
         order: KeepOrder,
         *,
-        near_misses: bool = False,
+        for_report: bool = False,
     ) -> None:
         self.documents, self.settings, self.limits = documents, settings, limits
         self.work, self.progress, self.order = work, progress, order
         threshold = settings.plan.threshold
-        self.floor = floor_bin(threshold) / BINS if near_misses else threshold
+        self.floor = floor_bin(threshold) / BINS if for_report else threshold
+        self.remembered = RememberedTexts(limits.memory // 64 if for_report else 0)
 
     @cached_property
     def members(self) -> NDArray[np.uint32]:
@@ -163,13 +166,14 @@ class Search:
         with self.progress.stage(name, len(documents), "documents", done=done) as stage:
             for texts in prefetch(self.texts_of(documents[done:])):
                 spill.add(texts)
+                self.remembered.add(documents[done : done + len(texts)], texts)
+                done += len(texts)
                 stage.advance(len(texts))
         spill.flush()
         pa.default_memory_pool().release_unused()
-        if spill.written + done != len(documents):
-            now = spill.written + done
+        if done != len(documents):
             raise InputError(
-                f"the input changed while it was read: {len(documents)} documents were to be read again, {now} were"
+                f"the input changed while it was read: {len(documents)} documents were to be read again, {done} were"
             )
         self.work.write("sets", {"documents": documents.astype(np.uint32)})
 

@@ -43,7 +43,7 @@ class SetSpill:
         self.work, self.shingler, self.limits = work, shingler, limits
         self.sizes: list[NDArray[np.int64]] = []
         self.elements: list[NDArray[np.uint64]] = []
-        self.gathered = self.written = 0
+        self.gathered = 0
         self.number = len(work.names("sets-"))
 
     def add(self, texts: pa.Array) -> None:
@@ -64,5 +64,4 @@ class SetSpill:
         arrays = {"offsets": offsets, "elements": np.concatenate(self.elements)}
         self.work.write(f"sets-{self.number:06}", arrays)
         self.number += 1
-        self.written += len(sizes)
         self.sizes, self.elements, self.gathered = [], [], 0

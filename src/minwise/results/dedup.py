@@ -25,7 +25,7 @@ from minwise.formats.sets import SetsSource
 from minwise.formats.table import TableSource
 from minwise.formats.tables_out import write_tables
 from minwise.progress import Progress
-from minwise.results.automatic_report import reading_samples, write_json, write_run
+from minwise.results.automatic_report import write_json, write_run
 from minwise.results.columns import identity, similarity_column, similarity_name, slices
 from minwise.results.removals import Removals, find_removals
 from minwise.results.report import DedupReport
@@ -177,7 +177,7 @@ class DedupResult:
         run = self._run.go_on()
         with run.watch.unseen("group"):
             report = self.report
-        with publish(folder, self._found.work) as staging, reading_samples(report, self._found, run) as texts:
+        with publish(folder, self._found.work) as staging:
             written = self._copy_kept(staging / "kept", run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
@@ -186,7 +186,7 @@ class DedupResult:
             write_tables(staging / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._found))
             _write_quarantine(staging / "quarantine.jsonl", self._found)
             write_json(staging / "report.json", report)
-            write_run(staging, report, self._found, run, texts)
+            write_run(staging, report, self._found, run)
 
     def _copy_kept(self, folder: Path, progress: Progress) -> int:
         """Copies the kept rows of several sources at a time; returns how many were written."""

@@ -7,15 +7,18 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from expect import complaint
 
 import minwise as mw
 from minwise.engines import work as work_files
+from minwise.engines.remembered import RememberedTexts
 from minwise.formats.array_file import FileKind
 from minwise.formats.jsonl import JsonLinesFile
 from minwise.progress import Silence, Stopwatch
-from minwise.results import automatic_report, samples
+from minwise.results import automatic_report
 
 FERRY = "the ferry leaves the old harbour at six in the morning and the gulls follow it far out to the open sea"
 TEXTS = [FERRY, "something else entirely, of which there is only one", FERRY.upper(), f"{FERRY} again"]
@@ -135,41 +138,53 @@ def test_writing_twice(file: str) -> None:
 
 
 def test_texts_on_the_page(file: str) -> None:
-    """Of a small corpus there is time to read them all."""
+    """Those of candidates were read anyway; of a small corpus the others are read too."""
     mw.dedup(mw.Files([file]), "out")
     page = Path("out/report.html").read_text(encoding="utf-8")
     assert "FERRY" in page
     assert "were not read" not in page
 
 
-def test_a_slow_input_costs_no_more_than_allowed(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What can not be read in time is left out, the page says so, and the run goes on."""
-    read = JsonLinesFile._read
+def pages_without_reading(source: Any, monkeypatch: pytest.MonkeyPatch, room: int) -> str:  # noqa: ANN401 - any source
+    """The page of a corpus that is not small, with room to remember so many bytes."""
+    monkeypatch.setattr(automatic_report, "SMALL_BYTES", -1)
+    monkeypatch.setattr("minwise.engines.search.RememberedTexts", lambda _: RememberedTexts(room))
+    mw.dedup(source, "out")
+    return Path("out/report.html").read_text(encoding="utf-8")
 
-    def slow(self: JsonLinesFile, columns: Any, wanted: Any, size: int) -> Any:  # noqa: ANN401
-        while isinstance(wanted, samples._Flags):
-            wanted[:0]  # as a source looks at the flags of what it skips
-            time.sleep(0.01)
-        return read(self, columns, wanted, size)
 
-    monkeypatch.setattr(JsonLinesFile, "_read", slow)
-    mw.dedup(mw.Files([file]), "out")
-    run = run_of("out")
-    seconds = {one["stage"]: one["seconds"] for one in run["stages"]}
-    # Half a second beside it for a machine that does something else as well.
-    assert seconds["report"] <= max(0.15, 0.05 * run["seconds"]) + 0.5
-    page = Path("out/report.html").read_text(encoding="utf-8")
-    assert "The texts of 3 documents were not read, to keep the run short; minwise report" in page
+def test_texts_of_candidates_are_shown_without_reading_them_again(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large the corpus is; a copy, which is no candidate, is not."""
+    page = pages_without_reading(mw.Files([file]), monkeypatch, 10**6)
+    assert "the gulls follow it far out" in page
     assert "FERRY" not in page
 
 
-def test_standard_input_and_tables_are_not_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_texts_for_which_there_is_no_room_are_left_out(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says so, and what adds them."""
+    page = pages_without_reading(mw.Files([file]), monkeypatch, 10)
+    assert "The texts of 3 documents were not read, to keep the run short; minwise report" in page
+    assert "the gulls follow it far out" not in page
+
+
+@pytest.mark.usefixtures("file")
+def test_standard_input_and_tables_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """So the page does not promise it."""
-    monkeypatch.setattr(automatic_report, "LEAST_SECONDS", -10.0)
-    monkeypatch.setattr(automatic_report, "SHARE", 0.0)
-    mw.dedup(TEXTS, tmp_path / "out")
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    page = pages_without_reading(TEXTS, monkeypatch, 10)
     assert "The texts of 3 documents were not read, to keep the run short." in page
+
+
+@pytest.mark.parametrize("room", [0, 1, 8, 9, 12, 100])
+def test_what_is_remembered(room: int) -> None:
+    """The first texts that fit, by their documents; from the first on that does not, none."""
+    texts = RememberedTexts(room)
+    texts.add(np.array([3, 7]), pa.array(["four", "more"]).slice(0))
+    texts.add(np.array([8, 20, 21]), pa.array(["skipped", "nine", "", "end"]).slice(1))
+    given = {3: b"four", 7: b"more", 8: b"nine", 20: b"", 21: b"end"}
+    ends = {3: 4, 7: 8, 8: 12, 20: 12, 21: 15}
+    fitting = {one: text for one, text in given.items() if 0 < ends[one] <= room}
+    assert {one: texts.get(one) for one in given} == {one: fitting.get(one) for one in given}
+    assert texts.get(5) is None
 
 
 def test_a_bug_in_the_page_does_not_cost_the_result(file: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,23 +1,19 @@
-"""Samples: the texts that a page shows, from every format, as far as there is time."""
+"""Samples: the texts that a page shows, from every format."""
 
 import json
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 
 import minwise as mw
 from minwise.formats.opening import open_sources
 from minwise.formats.sets import SetsSource
-from minwise.formats.source import Batch, Columns, Source
+from minwise.formats.source import Columns, Source
 from minwise.formats.table import TableSource, as_table
-from minwise.results.samples import find_places, read_texts, reading_texts, shown_documents
+from minwise.results.samples import find_places, read_texts, shown_documents
 
 TEXTS = [f"text {number} — ünïcödé" for number in range(300)]
 ROWS = (299, 0, 7, 150)
@@ -40,15 +36,12 @@ def write(path: Path) -> Path:
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.csv", "a.jsonl"])
 @pytest.mark.parametrize("read_bytes", [100, 1 << 21])
 def test_texts_of_every_format(name: str, read_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By row, whatever is read at a time, with and without a deadline, alone and beside other work."""
+    """By row, whatever is read at a time."""
     monkeypatch.setattr("minwise.results.samples.READ_BYTES", read_bytes)
     sources, _ = open_sources([str(write(tmp_path / name))])
     wanted = [(0, row) for row in ROWS]
     expected = {(0, row): TEXTS[row] for row in ROWS}
-    assert read_texts(sources, Columns(), wanted, None) == expected
-    assert read_texts(sources, Columns(), wanted, time.monotonic() + 60) == expected
-    with reading_texts(sources, Columns(), wanted, time.monotonic() + 60) as wait:
-        assert wait(time.monotonic() + 60) == expected
+    assert read_texts(sources, Columns(), wanted) == expected
 
 
 def test_text_files_are_found_by_their_names(tmp_path: Path) -> None:
@@ -60,7 +53,7 @@ def test_text_files_are_found_by_their_names(tmp_path: Path) -> None:
     shown = [(table, 8), (str(tmp_path / "2.txt"), 0), (str(tmp_path / "gone.txt"), 0), (table, 5)]
     places = find_places(sources, shown)
     assert list(places) == [shown[0], shown[1], shown[3]]
-    texts = read_texts(sources, Columns(), list(places.values()), None)
+    texts = read_texts(sources, Columns(), list(places.values()))
     assert [texts[place] for place in places.values()] == [TEXTS[8], "file 2 \ufffd", TEXTS[5]]
 
 
@@ -69,7 +62,7 @@ def test_long_texts_are_cut(character: str) -> None:
     """After 20,000 characters, wherever that is in the bytes."""
     text = f"a{character * 30_000}"
     sources: list[Source] = [TableSource(as_table([text]))]
-    assert read_texts(sources, Columns(), [(0, 0)], None) == {(0, 0): text[:20_000]}
+    assert read_texts(sources, Columns(), [(0, 0)]) == {(0, 0): text[:20_000]}
 
 
 def test_what_has_no_text(tmp_path: Path) -> None:
@@ -82,62 +75,7 @@ def test_what_has_no_text(tmp_path: Path) -> None:
     Path(broken).write_bytes(b"PAR1 no more")
     sources = [sets, table, *files]
     wanted = [(0, 0), (1, 0), (1, 1), (1, 2), (1, 99), (2, 3), (3, 3)]
-    assert read_texts(sources, Columns(), wanted, None) == {(1, 0): "one", (1, 2): "three"}
-
-
-class Slow(TableSource):
-    """A table of which every row takes a while."""
-
-    looked_at = 0
-
-    def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
-        for row in range(len(self.table)):
-            time.sleep(0.01)
-            self.looked_at += 1
-            if wanted is not None and wanted[row : row + 1].any():
-                yield Batch(row, self.table.column("text").chunk(0).slice(row, 1))
-
-
-@pytest.mark.parametrize("rows", [[3, 299], list(range(300))], ids=["skipping", "reading"])
-def test_the_deadline_ends_reading(rows: list[int]) -> None:
-    """Whether the source skips or reads at that moment; what was read until then is there."""
-    slow = Slow(as_table(TEXTS))
-    began = time.monotonic()
-    texts = read_texts([slow, TableSource(as_table(["late"]))], Columns(), [(0, row) for row in rows], began + 0.2)
-    assert 0.2 <= time.monotonic() - began < 1.0
-    assert texts[0, 3] == TEXTS[3]
-    assert (0, 299) not in texts
-    assert slow.looked_at < 100
-
-
-def test_who_waits_may_have_less_time() -> None:
-    """Beside other work there is more time to read than for somebody who only waits for it."""
-    slow = Slow(as_table(TEXTS))
-    began = time.monotonic()
-    with reading_texts([slow], Columns(), [(0, 3), (0, 299)], began + 60) as wait:
-        assert wait(began + 0.2) == {(0, 3): TEXTS[3]}
-    assert 0.2 <= time.monotonic() - began < 1.0
-
-
-def test_who_fails_does_not_wait_for_texts() -> None:
-    """An error beside the reading ends it at once, long before the deadline."""
-    slow = Slow(as_table(TEXTS))
-    began = time.monotonic()
-    with (
-        pytest.raises(KeyboardInterrupt),
-        reading_texts([slow], Columns(), [(0, 299)], began + 60),
-    ):
-        raise KeyboardInterrupt
-    assert time.monotonic() - began < 1.0
-
-
-def test_servers_are_not_asked_if_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One answer may take longer than there is; without a deadline they are."""
-    remote = Slow(as_table(TEXTS[:3]))
-    monkeypatch.setattr(remote, "paths", lambda: ["s3://bucket/a.parquet"])
-    assert read_texts([remote], Columns(), [(0, 1)], time.monotonic() + 60) == {}
-    assert remote.looked_at == 0
-    assert read_texts([remote], Columns(), [(0, 1)], None) == {(0, 1): TEXTS[1]}
+    assert read_texts(sources, Columns(), wanted) == {(1, 0): "one", (1, 2): "three"}
 
 
 def document(row: int) -> dict[str, Any]:
