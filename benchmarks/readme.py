@@ -98,10 +98,25 @@ def scale_table(record: Record) -> str:
     return f"{table(columns, rows)}\n\nWith `--work`, two cores; {where(record)}."
 
 
+def exact_table(record: Record) -> str:
+    """Return the exact join against the bands, and against another join of the same sets."""
+    rows = []
+    for part, names in (("documents", {"bands": "`minwise pairs`", "exact": "`minwise pairs --exact`"}), ("sets", {})):
+        for name, runs in record[part].items():
+            best = min(runs, key=lambda run: float(run["seconds"]))
+            peak = max(run["peak_bytes"] for run in runs)
+            cells = [f"{best['seconds']:.1f}", f"{best['pairs']:,}", f"{peak / 1e6:,.0f}"]
+            rows.append([f"{record['settings'][part]:,} {part}", names.get(name, name), *cells])
+    shown = table(["", "engine", "seconds", "pairs", "peak MB"], rows)
+    peer = record["sets"]["SetSimilaritySearch"][0]["version"]
+    return f"{shown}\n\nThreshold 0.8, word:5; {where(record)}; SetSimilaritySearch {peer}."
+
+
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
     "endtoend": endtoend_table,
     "scale": scale_table,
+    "exact": exact_table,
 }
 
 
