@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, execute, hidden, one_line, run
 from restoring import contents, dedup
-from test_dedup_command import FERRY, ROWS, TRAIN, json_lines, write
+from small_corpus import FERRY, ROWS, TRAIN, json_lines, write
 
 import minwise as mw
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from reliability.commands import FAILURE, OK, execute, one_line, run
 from restoring import contents, dedup, removed, restore
-from test_dedup_command import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, json_lines, plain, read, write
+from small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, json_lines, plain, read, write
 
 import minwise as mw
 

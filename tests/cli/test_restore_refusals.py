@@ -23,7 +23,7 @@ from reliability.commands import (
     run,
 )
 from restoring import contents, dedup, restore
-from test_dedup_command import FERRY, ROWS, TRAIN, json_lines, write
+from small_corpus import FERRY, ROWS, TRAIN, json_lines, write
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise.cli.reading import read_bytes
 from minwise.cli.summary import shorten
 from minwise.cli.two_texts import print_texts
 
@@ -63,7 +63,7 @@ def _compare(a: str, b: str, given: dict[str, Any]) -> mw.Comparison:
     plan = mw.plan(given["threshold"], given["recall"], **layout)
     _check_page(given["html"], a, b)
     try:
-        return mw.compare(_read(a), _read(b), shingler=shingler, scheme=scheme, plan=plan)
+        return mw.compare(read_bytes(a), read_bytes(b), shingler=shingler, scheme=scheme, plan=plan)
     except mw.InputError as error:
         named = str(error).replace("the left text", _name(a)).replace("the right text", _name(b))
         raise mw.InputError(named) from None
@@ -80,14 +80,6 @@ def _check_page(page: str | None, a: str, b: str) -> None:
             raise mw.ConfigError(f"html must not be one of the files compared, got {page}")
     if not Path(page).resolve().parent.is_dir():
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(page).parent))
-
-
-def _read(path: str) -> bytes:
-    if path != "-":
-        return Path(path).read_bytes()
-    if sys.stdin is None:
-        raise OSError(errno.EBADF, "is closed", "standard input")
-    return sys.stdin.buffer.read()
 
 
 def _name(path: str) -> str:

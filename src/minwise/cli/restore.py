@@ -1,8 +1,6 @@
 """minwise restore OUT (--ids FILE | --all) -o DIR."""
 
-import errno
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ import click
 
 import minwise as mw
 from minwise.cli.progress import watch
+from minwise.cli.reading import read_bytes
 
 __all__ = ["restore"]
 
@@ -64,7 +63,7 @@ def _summary(counts: dict[str, Any], output: str) -> str:
 def _read_ids(path: str) -> Iterator[str]:
     """The ids of a file, a line each; blank lines are none."""
     name = "standard input" if path == "-" else path
-    for number, line in enumerate(_read(path).removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+    for number, line in enumerate(read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         found = _id_of(line, f"{name}: line {number}")
         if found is not None:
             yield found
@@ -78,11 +77,3 @@ def _id_of(line: bytes, where: str) -> str | None:
         raise mw.InputError(f"{where} is not valid UTF-8") from None
     except ValueError as error:
         raise mw.InputError(f"{where} begins with a quotation mark, so it must be a JSON string: {error}") from None
-
-
-def _read(path: str) -> bytes:
-    if path != "-":
-        return Path(path).read_bytes()
-    if sys.stdin is None:
-        raise OSError(errno.EBADF, "is closed", "standard input")
-    return sys.stdin.buffer.read()

@@ -1,0 +1,193 @@
+"""`minwise dedup` on every format, compression and kind of broken file."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from reliability.commands import FAILURE, OK, execute, hidden, one_line, run
+from small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, TRAIN, kept_ids, read, report, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the files are and the command runs."""
+    write(tmp_path / "in.jsonl", ROWS)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", [*TABLES, "in.parquet", "in.arrow", "in.feather", "in.ipc"])
+def test_every_format_and_compression(tmp_path: Path, name: str) -> None:
+    """Kept rows come in the format they came in, with all columns, in order; removed ones name their witness."""
+    write(tmp_path / "corpus" / name, ROWS)
+    rows = read(tmp_path / "corpus" / name)
+    done = run(tmp_path, "dedup", f"corpus/{name}", "-o", "out")
+    assert (done.status, done.err) == (OK, "")
+    assert read(tmp_path / "out" / "kept" / name) == [row for row in rows if row["id"] in KEPT]
+    removed = pq.read_table(tmp_path / "out" / "removed.parquet").to_pylist()
+    assert [(row["id"], row["row"], row["kept_id"], row["kept_row"]) for row in removed] == [
+        ("d2", 2, "d0", 0),
+        ("d4", 4, "d1", 1),
+    ]
+    assert {row["source"] for row in removed} == {row["kept_source"] for row in removed} == {f"corpus/{name}"}
+    assert removed[0]["similarity"] == 1.0
+    assert 0.8 <= removed[1]["similarity"] < 1.0
+    clusters = pq.read_table(tmp_path / "out" / "clusters.parquet").to_pylist()
+    assert [(row["id"], row["cluster"], row["size"]) for row in clusters] == [
+        ("d0", "d0", 2), ("d1", "d1", 2), ("d2", "d0", 2), ("d3", "d3", 1), ("d4", "d1", 2),
+    ]  # fmt: skip
+    counts = report(tmp_path)["counts"]
+    assert (counts["kept"], counts["removed"], counts["removed_identical"], counts["quarantined"]) == (3, 2, 1, 0)
+    assert not (tmp_path / "out" / "quarantine.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.parquet", "in.arrow"])
+def test_kept_rows_keep_their_types(tmp_path: Path, name: str) -> None:
+    """Numbers stay numbers, and the columns stay in order."""
+    write(tmp_path / name, ROWS)
+    assert run(tmp_path, "dedup", name, "-o", "out").status == OK
+    kept = read(tmp_path / "out" / "kept" / name)
+    assert [list(row.items()) for row in kept] == [list(row.items()) for row in ROWS if row["id"] in KEPT]
+
+
+@pytest.mark.parametrize("given", ["texts", "texts/", "texts/*.txt", "texts/**", "."])
+def test_a_directory_of_texts(tmp_path: Path, given: str) -> None:
+    """A document per file, found in the directory or by a pattern; kept files are copied byte for byte."""
+    texts = tmp_path / "corpus" / "texts"
+    texts.mkdir(parents=True)
+    for row in ROWS:
+        (texts / f"{row['id']}.txt").write_text(row["text"])
+    done = run(tmp_path / "corpus", "dedup", given, "-o", str(tmp_path / "out"))
+    assert (done.status, done.err) == (OK, "")
+    kept = {path.name: path.read_text() for path in (tmp_path / "out" / "kept").rglob("*.txt")}
+    assert kept == {f"{row['id']}.txt": row["text"] for row in ROWS if row["id"] in KEPT}
+    assert report(tmp_path)["counts"]["read"] == 5
+
+
+@pytest.mark.parametrize("packing", [".gz", ".bz2", ".zst"])
+def test_compressed_texts(tmp_path: Path, packing: str) -> None:
+    """Are documents too, and copied as they are."""
+    for row in ROWS:
+        (tmp_path / f"{row['id']}.txt{packing}").write_bytes(COMPRESSORS[packing](row["text"].encode()))
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert run(tmp_path, "dedup", *names, "-o", "out").status == OK
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "out" / "kept").iterdir()}
+    assert kept == {f"{name}.txt{packing}": (tmp_path / f"{name}.txt{packing}").read_bytes() for name in KEPT}
+
+
+@pytest.mark.parametrize("given", ["corpus", "corpus/*", "corpus/**/*.*", "corpus/[ab].*"])
+def test_a_directory_of_tables(tmp_path: Path, given: str) -> None:
+    """Every table in it, whatever its format; the copies lie as the originals do."""
+    write(tmp_path / "corpus" / "a.jsonl", ROWS[:3])
+    write(tmp_path / "corpus" / "b.parquet", ROWS[3:])
+    done = run(tmp_path, "dedup", given, "-o", "out")
+    assert (done.status, done.err) == (OK, "")
+    assert kept_ids(tmp_path, "a.jsonl") == ["d0", "d1"]
+    assert kept_ids(tmp_path, "b.parquet") == ["d3"]
+
+
+def test_standard_input_as_a_file(folder: Path) -> None:
+    """`minwise dedup - -o out` reads JSON lines and writes a directory, as it does with a file."""
+    done = execute(folder, "dedup", "-", "-o", "out", "--json", stdin=(folder / "in.jsonl").read_bytes())
+    assert (done.returncode, done.stderr) == (OK, b"")
+    assert json.loads(done.stdout)["counts"]["kept"] == 3
+    kept = [
+        line
+        for path in (folder / "out" / "kept").rglob("*")
+        if path.is_file()
+        for line in path.read_text().splitlines()
+    ]
+    assert [json.loads(line)["id"] for line in kept] == KEPT
+
+
+def test_a_format_by_option(folder: Path) -> None:
+    """For files whose names do not tell."""
+    (folder / "in.jsonl").rename(folder / "corpus.dump")
+    assert run(folder, "dedup", "corpus.dump", "-o", "out", "--format", "jsonl").status == OK
+    kept = (folder / "out" / "kept" / "corpus.dump").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in kept] == KEPT
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_quarantine(folder: Path, fault: str) -> None:
+    """Source, row and reason of each; everything else is deduplicated, and the counts add up."""
+    name, content, row, reason = FAULTS[fault]
+    (folder / name).write_bytes(content)
+    done = run(folder, "dedup", "in.jsonl", name, "-o", "out")
+    assert (done.status, done.err) == (OK, "")
+    assert "quarantined" in done.out
+    (line,) = (folder / "out" / "quarantine.jsonl").read_text(encoding="utf-8").splitlines()
+    found = json.loads(line)
+    assert list(found) == ["source", "row", "reason"]
+    assert (found["source"], found["row"]) == (name, row)
+    assert reason in found["reason"]
+    facts = report(folder)
+    assert facts["counts"]["quarantined"] == (0 if row is None else 1)
+    assert len(facts["unreadable"]) == (1 if row is None else 0)
+    # Documents of bad.* precede those of in.jsonl, so of the same texts these are kept.
+    assert facts["counts"]["kept"] == 3
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_failing_on_an_error(folder: Path, fault: str) -> None:
+    """`--on-error fail`: one line with the file, the row and the reason, and nothing is written."""
+    name, content, row, reason = FAULTS[fault]
+    (folder / name).write_bytes(content)
+    line = one_line(run(folder, "dedup", "in.jsonl", name, "-o", "out", "--on-error", "fail"), FAILURE)
+    assert line.startswith(f"minwise: {name}: ")
+    assert reason in line
+    assert row is None or f"row {row}" in line
+    assert not (folder / "out").exists()
+    assert hidden(folder) == []
+
+
+@pytest.mark.parametrize("fault", ["json", "gzip", "parquet"])
+def test_skipping_errors(folder: Path, fault: str) -> None:
+    """`--on-error skip`: no quarantine.jsonl, but the counts still tell."""
+    name, content, row, _ = FAULTS[fault]
+    (folder / name).write_bytes(content)
+    assert run(folder, "dedup", "in.jsonl", name, "-o", "out", "--on-error", "skip").status == OK
+    assert not (folder / "out" / "quarantine.jsonl").exists()
+    assert report(folder)["counts"]["quarantined"] == (0 if row is None else 1)
+
+
+def test_faults_in_tables_with_types(tmp_path: Path) -> None:
+    """Null texts and bytes that are no text, in Parquet; the rows around them are kept."""
+    texts = pa.array([FERRY.encode(), None, b"\xff\xfe bad", TRAIN.encode()], pa.binary())
+    pq.write_table(pa.table({"id": [1, 2, 3, 4], "text": texts}), tmp_path / "in.parquet")
+    assert run(tmp_path, "dedup", "in.parquet", "-o", "out").status == OK
+    faults = [json.loads(line) for line in (tmp_path / "out" / "quarantine.jsonl").read_text().splitlines()]
+    assert [fault["row"] for fault in faults] == [1, 2]
+    assert kept_ids(tmp_path, "in.parquet") == [1, 4]
+    assert report(tmp_path)["counts"]["quarantined"] == 2
+
+
+def test_files_with_other_columns(tmp_path: Path) -> None:
+    """Files need only share what is read; each keeps its own columns and types."""
+    write(tmp_path / "a.jsonl", ROWS[:2])
+    write(tmp_path / "b.parquet", [{"text": row["text"], "id": number} for number, row in enumerate(ROWS[2:])])
+    write(tmp_path / "c.csv", [{"author": "x", "text": FERRY}, {"author": "y", "text": "three new words"}])
+    done = run(tmp_path, "dedup", "c.csv", "b.parquet", "a.jsonl", "-o", "out")
+    assert (done.status, done.err) == (OK, "")
+    assert kept_ids(tmp_path, "a.jsonl") == ["d0", "d1"]
+    assert read(tmp_path / "out/kept/b.parquet") == [{"text": ROWS[3]["text"], "id": 1}]
+    assert read(tmp_path / "out/kept/c.csv") == [{"author": "y", "text": "three new words"}]
+    removed = pq.read_table(tmp_path / "out" / "removed.parquet").to_pylist()
+    assert [row["id"] for row in removed] == ["0", "2", "c.csv:0"]
+
+
+def test_ids_twice_lose_nothing(tmp_path: Path) -> None:
+    """Rows are told apart by source and row; the report says how many ids were there before."""
+    write(tmp_path / "in.jsonl", [{**row, "id": "same"} for row in ROWS])
+    assert run(tmp_path, "dedup", "in.jsonl", "-o", "out").status == OK
+    facts = report(tmp_path)
+    assert (facts["counts"]["kept"], facts["counts"]["removed"]) == (3, 2)
+    assert facts["duplicate_ids"] > 0
+
+
+def test_several_text_columns(tmp_path: Path) -> None:
+    """Are joined; what differs in the second is not the same."""
+    write(tmp_path / "in.jsonl", [{"a": FERRY, "b": "x"}, {"a": FERRY, "b": TRAIN}, {"a": FERRY, "b": "x"}])
+    assert run(tmp_path, "dedup", "in.jsonl", "-o", "out", "--text-column", "a", "--text-column", "b").status == OK
+    assert [row["b"] for row in read(tmp_path / "out/kept/in.jsonl")] == ["x", TRAIN]
