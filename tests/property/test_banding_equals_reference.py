@@ -1,5 +1,6 @@
 """Banding: keys, content hashes and candidate pairs of the kernel equal the reference bit for bit, however cut."""
 
+from collections.abc import Iterable
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -21,10 +22,11 @@ from minwise.stages.band import (
     FILLED,
     NOBODY,
     Bander,
+    BucketCounts,
     KeyBlock,
+    buckets_of,
     cut_runs,
     merge_runs,
-    pairs_of,
     split,
 )
 
@@ -35,6 +37,20 @@ SCHEMES = ("fast", "minhash")
 FIRST = 16
 
 Run = NDArray[np.uint64]
+
+
+def pairs_of(
+    keys: Iterable[NDArray[np.uint64]],
+    members: NDArray[np.uint32],
+    part: int,
+    parts: int,
+    max_bucket: int,
+    threads: int,
+) -> tuple[NDArray[np.uint64], BucketCounts]:
+    """The candidate pairs of one band, ``low << 32 | high``, ascending and distinct, and what the cap met."""
+    buckets = buckets_of(keys, members, part, parts)
+    pairs = buckets.next_pairs(max_bucket, 2**62, threads)
+    return np.empty(0, dtype=np.uint64) if pairs is None else pairs, BucketCounts(*buckets.counts())
 
 
 def find_settings(

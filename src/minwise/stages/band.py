@@ -27,7 +27,6 @@ __all__ = [
     "distinct",
     "element_arrays",
     "merge_runs",
-    "pairs_of",
     "split",
 ]
 
@@ -162,20 +161,6 @@ def buckets_of(
         buckets.push(piece, members[first : first + len(piece)], part, parts)
         first += len(piece)
     return buckets
-
-
-def pairs_of(
-    keys: Iterable[NDArray[np.uint64]],
-    members: NDArray[np.uint32],
-    part: int,
-    parts: int,
-    max_bucket: int,
-    threads: int,
-) -> tuple[NDArray[np.uint64], BucketCounts]:
-    """The candidate pairs of one band, ``low << 32 | high``, ascending and distinct, and what the cap met."""
-    buckets = buckets_of(keys, members, part, parts)
-    pairs = buckets.next_pairs(max_bucket, 2**62, threads)
-    return np.empty(0, dtype=np.uint64) if pairs is None else pairs, BucketCounts(*buckets.counts())
 
 
 def split(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
