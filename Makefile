@@ -11,7 +11,7 @@ demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
 
 test: $(VENV)/ready chromium ## Every test, Python and Rust
 	cargo test --release --quiet --workspace --exclude minwise-kernel-py
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, tests
 	cargo fmt --all --check
@@ -24,7 +24,7 @@ check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, 
 	$(MAKE) test
 
 torture: $(VENV)/ready ## What takes too long for CI: 50 kills, every kill point, large bombs, the full matrix of one answer
-	MINWISE_TORTURE=1 $(BIN)/python -m pytest tests/reliability tests/property/test_one_answer.py
+	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/property/test_one_answer.py
 
 bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/record/ and the README's tables
 	$(BIN)/python -m benchmarks.speed

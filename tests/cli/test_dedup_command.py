@@ -205,7 +205,7 @@ def test_an_empty_directory(folder: Path) -> None:
         ("e.jsonl", b"\n\n"),
         ("e.csv", b"id,text\n"),
         ("e.txt", b""),
-        ("e.jsonl.gz", gzip.compress(b"")),
+        ("e.jsonl.gz", gzip.compress(b"", mtime=0)),
     ],
 )
 def test_files_without_documents(folder: Path, name: str, content: bytes) -> None:

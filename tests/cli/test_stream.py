@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -79,10 +80,14 @@ def test_however_the_lines_come(tmp_path: Path) -> None:
     whole = stream(tmp_path, data, "--quiet")
     with streaming(tmp_path, "--quiet", "--memory", "256MB", "--threads", "1") as process:
         assert process.stdin
-        for start in range(0, len(data), 7919):
-            process.stdin.write(data[start : start + 7919])
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (OK, whole.out.encode(), b"")
+        assert process.stdout
+        with ThreadPoolExecutor() as reader:  # what is kept is more than a pipe holds: it has to be taken meanwhile
+            kept = reader.submit(process.stdout.read)
+            for start in range(0, len(data), 7919):
+                process.stdin.write(data[start : start + 7919])
+            process.stdin.close()
+            assert kept.result(timeout=60) == whole.out.encode()
+        assert process.wait(timeout=60) == OK
 
 
 def test_lines_appear_before_the_input_ends(tmp_path: Path) -> None:
