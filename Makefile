@@ -23,14 +23,15 @@ check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, 
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-torture: $(VENV)/ready ## What takes too long for CI: 50 kills, every kill point, large bombs, the full matrix of one answer
-	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/property/test_one_answer.py
+torture: $(VENV)/ready ## What takes too long for CI: kills by the thousand, every power cut and I/O error, bit flips, the full matrix of one answer
+	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py
 
 bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/record/ and the README's tables
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.endtoend
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.exact
+	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.readme
 
 chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped

@@ -27,6 +27,7 @@ from minwise.stages.verify import RowCounts, containment, hamming, jaccard, jacc
 if _TYPE_CHECKING:
     from minwise.dry_run import RunEstimate
     from minwise.formats.gather import Files
+    from minwise.index import Added, Answer, Damage, Decision, Hit, Index, StoredDocument
     from minwise.pipeline import audit, clusters, dedup, dedup_stream, estimate_run, pairs
     from minwise.results import DedupResult
     from minwise.results.audit import Audit
@@ -38,16 +39,22 @@ UNICODE_VERSION = _kernel.UNICODE_VERSION
 
 __all__ = [
     "UNICODE_VERSION",
+    "Added",
+    "Answer",
     "Audit",
     "Comparison",
     "ConfigError",
     "CurvePoint",
+    "Damage",
+    "Decision",
     "DedupResult",
     "Estimate",
     "Estimates",
     "FastSketch",
     "Files",
     "FormatError",
+    "Hit",
+    "Index",
     "InputError",
     "MinHash",
     "MinwiseError",
@@ -63,6 +70,7 @@ __all__ = [
     "Shingler",
     "Signatures",
     "Silence",
+    "StoredDocument",
     "__version__",
     "audit",
     "clusters",
@@ -86,6 +94,13 @@ __all__ = [
 
 # What needs all file formats and the engine comes when it is first asked for: `import minwise` stays quick.
 _LATER = {
+    "StoredDocument": "index",
+    "Index": "index",
+    "Hit": "index",
+    "Decision": "index",
+    "Damage": "index",
+    "Answer": "index",
+    "Added": "index",
     "Audit": "results.audit",
     "DedupResult": "results",
     "Files": "formats.gather",

@@ -151,13 +151,7 @@ class Options:
 
     def columns(self) -> Columns:
         """What is read of every source."""
-        given = [self.text_column] if isinstance(self.text_column, str) else self.text_column
-        text = tuple(given) if isinstance(given, (list, tuple)) else ()
-        if not text or not all(isinstance(name, str) and name for name in text):
-            raise ConfigError(f"text_column must be a name or several, got {show(self.text_column)}")
-        if self.id_column is not None and not (isinstance(self.id_column, str) and self.id_column):
-            raise ConfigError(f"id_column must be a name, got {show(self.id_column)}")
-        return Columns(text=text, id=self.id_column, rank=self.settings().rank_column)
+        return Columns.of(self.text_column, self.id_column, rank=self.settings().rank_column)
 
     def _refuse_work_inside(self, source: AnySource) -> None:
         """Raises if the work directory lies in an input directory, whose files it would become."""

@@ -168,8 +168,9 @@ def leave(command: Callable[[], object]) -> None:
 
 
 if __name__ == "__main__":
-    for name in ("arrow_ipc", "delimited", "jsonl", "parquet", "text_files"):
-        importlib.import_module(f"minwise.formats.{name}")
+    formats = [f"formats.{name}" for name in ("arrow_ipc", "delimited", "jsonl", "parquet", "text_files")]
+    for name in (*formats, "index"):
+        importlib.import_module(f"minwise.{name}")
     gc.freeze()
     sys.argv = ["minwise", *serve(socket.socket(fileno=int(sys.argv[1])))]
     leave(main)

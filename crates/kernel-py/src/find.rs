@@ -21,7 +21,7 @@ use minwise_kernel::stream;
 use crate::arrays::{Offsets, lists, sets};
 use crate::pool;
 use crate::shingle::Shingler;
-use crate::sketch::{AnyScheme, Sketcher};
+use crate::sketch::{AnyScheme, Sketcher, Slots};
 
 type Faults = Vec<(usize, String)>;
 type PairArray<'py> = Bound<'py, PyArray1<u64>>;
@@ -123,6 +123,31 @@ impl Bander {
         let sets = sets(offsets.as_slice()?, elements.as_slice()?)?;
         let rows = arrays.rows(start, sets.len(), &self.banding)?;
         self.run(py, BandSets { sets, hasher: ContentHasher::new(seed) }, rows, threads)
+    }
+
+    /// Writes the keys of signatures that were made before, a row per document; all ones for those of no elements.
+    fn band_signatures<'py>(
+        &self,
+        py: Python<'py>,
+        slots: &Bound<'py, PyAny>,
+        mut keys: PyReadwriteArray2<'py, u64>,
+    ) -> PyResult<()> {
+        let narrow = matches!(self.sketcher.get().scheme, AnyScheme::MinHash(_));
+        let fits =
+            |shape: &[usize]| shape[1] == self.banding.slots() && keys.shape() == [shape[0], self.banding.bands()];
+        let wrong = || PyValueError::new_err("every document must have the slots of the scheme and a place per band");
+        match Slots::of(slots)? {
+            Slots::Narrow(slots) if narrow && fits(slots.shape()) => {
+                let (slots, keys) = (slots.as_slice()?, keys.as_slice_mut()?);
+                py.detach(|| batch::band_signatures(&self.banding, slots, keys));
+            }
+            Slots::Wide(slots) if !narrow && fits(slots.shape()) => {
+                let (slots, keys) = (slots.as_slice()?, keys.as_slice_mut()?);
+                py.detach(|| batch::band_signatures(&self.banding, slots, keys));
+            }
+            _ => return Err(wrong()),
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,8 @@ mod arrays;
 mod find;
 mod join;
 mod pool;
+mod postings;
+mod records;
 mod shingle;
 mod sketch;
 
@@ -115,8 +117,11 @@ mod _kernel {
         remove_neighbours,
     };
     #[pymodule_export]
-    #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
+    #[pymodule_export]
+    use crate::postings::{DamagedError, Postings, check_segment, merge_segments, set_similarities, write_segment};
+    #[pymodule_export]
+    use crate::records::{find_broken_seal, seal_documents, seal_rows};
     #[pymodule_export]
     use crate::shingle::{ShingleStream, Shingler};
     #[pymodule_export]

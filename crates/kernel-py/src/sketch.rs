@@ -37,7 +37,8 @@ pub enum Slots<'py> {
 }
 
 impl<'py> Slots<'py> {
-    fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+    /// The slots in `array`.
+    pub fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
         Ok(if item_size(array)? == 4 { Self::Narrow(array.extract()?) } else { Self::Wide(array.extract()?) })
     }
 }

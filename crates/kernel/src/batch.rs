@@ -8,7 +8,7 @@ use crate::band::{Banding, NO_KEY};
 use crate::error::{Fault, TextError};
 use crate::hash::ContentHasher;
 use crate::shingle::{Scratch, Shingler};
-use crate::sketch::{Scheme, Slot as _, pack_rows};
+use crate::sketch::{Scheme, Slot, pack_rows};
 
 /// Input per task: small enough to balance the cores, large enough that a task's own cost does not show.
 const TASK_BYTES: usize = 1 << 18;
@@ -281,6 +281,24 @@ pub fn band_sets<C: Scheme>(
         scratch.shingles.extend_from_slice(sets.get(document));
         Ok(hasher.hash(sets.get(document)))
     });
+}
+
+/// Writes the band keys of signatures that were made before: a row of slots and a row of keys per document.
+///
+/// A signature of empty slots is one of no elements and has no keys.
+///
+/// # Panics
+/// If there are fewer rows of keys than signatures.
+pub fn band_signatures<S: Slot>(banding: &Banding, signatures: &[S], keys: &mut [u64]) {
+    let rows = signatures.chunks_exact(banding.slots());
+    assert!(rows.len() * banding.bands() <= keys.len(), "there is a row for every signature");
+    for (signature, keys) in rows.zip(keys.chunks_exact_mut(banding.bands())) {
+        if signature.iter().all(|&slot| slot == S::EMPTY) {
+            keys.fill(NO_KEY);
+        } else {
+            keys.iter_mut().zip(banding.keys(signature)).for_each(|(place, key)| *place = key);
+        }
+    }
 }
 
 fn band<C: Scheme>(

@@ -12,6 +12,8 @@ pub mod error;
 pub mod hash;
 pub mod join;
 pub mod normalise;
+pub mod postings;
+pub mod segment;
 pub mod shingle;
 pub mod simd;
 pub mod sketch;

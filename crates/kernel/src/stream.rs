@@ -11,7 +11,7 @@ use crate::verify::similarity_at_least;
 
 /// Keys and content hashes are well mixed already.
 #[derive(Default)]
-struct Mixed(u64);
+pub(crate) struct Mixed(u64);
 
 impl Hasher for Mixed {
     fn finish(&self) -> u64 {
@@ -27,7 +27,7 @@ impl Hasher for Mixed {
     }
 }
 
-type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
 
 /// The members of a bucket: how many, and the last that came; each member knows the one before it.
 #[derive(Clone, Copy)]

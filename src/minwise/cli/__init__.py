@@ -12,6 +12,7 @@ from minwise.cli.audit import audit
 from minwise.cli.clusters import clusters
 from minwise.cli.compare import compare
 from minwise.cli.dedup import dedup
+from minwise.cli.index import index
 from minwise.cli.pairs import pairs
 from minwise.cli.plan import plan
 from minwise.cli.report import report
@@ -42,7 +43,7 @@ def command() -> None:
     """
 
 
-for one in (dedup, pairs, clusters, compare, plan, audit, report, restore):
+for one in (dedup, pairs, clusters, compare, index, plan, audit, report, restore):
     command.add_command(one)
 
 

@@ -6,11 +6,19 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["find_options", "plan_options", "running_options", "settings_of"]
+__all__ = [
+    "find_options",
+    "layout_options",
+    "plan_options",
+    "reading_options",
+    "running_options",
+    "settings_of",
+    "shown_options",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-PLAN = (
+LAYOUT = (
     click.option(
         "--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates."
     ),
@@ -20,6 +28,9 @@ PLAN = (
     click.option("--scheme", default="fast", show_default=True, type=click.Choice(["fast", "minhash"]), help="Sketch."),
     click.option("--slots", default=256, show_default=True, help="Slots that the plan may use."),
     click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall."),
+)
+PLAN = (
+    *LAYOUT,
     click.option("--seed", default=1, show_default=True, help="Seed of every hash."),
     click.option(
         "--max-bucket", default=2000, show_default=True, help="Members up to which all are compared with all."
@@ -39,7 +50,7 @@ CHECK = (
         help="How candidate pairs are checked.",
     ),
 )
-RUNNING = (
+READING = (
     click.option(
         "--text-column", multiple=True, default=("text",), show_default=True, help="Column of the text; repeatable."
     ),
@@ -59,10 +70,21 @@ RUNNING = (
     ),
     click.option("--memory", default="4GB", show_default=True, help="Memory to stay within."),
     click.option("--threads", type=int, default=None, help="Threads; all cores if not given."),
-    click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable."),
+)
+SHOWN = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),
     click.option("--quiet", is_flag=True, help="Show neither progress nor summary."),
 )
+RUNNING = (
+    *READING,
+    click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable."),
+    *SHOWN,
+)
+
+
+def layout_options(command: Command) -> Command:
+    """Adds the settings that decide which bands there are and what falls into them, but for the seed."""
+    return _add(LAYOUT, command)
 
 
 def plan_options(command: Command) -> Command:
@@ -78,6 +100,16 @@ def find_options(command: Command) -> Command:
 def running_options(command: Command) -> Command:
     """Adds the settings of reading and running."""
     return _add(RUNNING, command)
+
+
+def reading_options(command: Command) -> Command:
+    """Adds the settings of reading."""
+    return _add(READING, command)
+
+
+def shown_options(command: Command) -> Command:
+    """Adds how to say what was done."""
+    return _add(SHOWN, command)
 
 
 def _add(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:

@@ -1,7 +1,6 @@
 """minwise restore OUT (--ids FILE | --all) -o DIR."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import click
 
 import minwise as mw
 from minwise.cli.progress import watch
-from minwise.cli.reading import read_bytes
+from minwise.cli.reading import read_ids
 
 __all__ = ["restore"]
 
@@ -38,7 +37,7 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
     """
     if every == (ids is not None):
         raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")
-    wanted = None if ids is None else list(_read_ids(ids))
+    wanted = None if ids is None else list(read_ids(ids))
     if wanted == []:
         raise mw.InputError(
             f"{'standard input' if ids == '-' else ids}: must have the ids to restore, one a line, got none"
@@ -58,22 +57,3 @@ def _summary(counts: dict[str, Any], output: str) -> str:
     return (
         f"restored {counts['restored']:,} of {removed:,} removed documents; {counts['rows']:,} rows{broken} in {place}"
     )
-
-
-def _read_ids(path: str) -> Iterator[str]:
-    """The ids of a file, a line each; blank lines are none."""
-    name = "standard input" if path == "-" else path
-    for number, line in enumerate(read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        found = _id_of(line, f"{name}: line {number}")
-        if found is not None:
-            yield found
-
-
-def _id_of(line: bytes, where: str) -> str | None:
-    try:
-        text = line.decode().strip(" \t\r")
-        return str(json.loads(text)) if text.startswith('"') else text or None
-    except UnicodeDecodeError:
-        raise mw.InputError(f"{where} is not valid UTF-8") from None
-    except ValueError as error:
-        raise mw.InputError(f"{where} begins with a quotation mark, so it must be a JSON string: {error}") from None

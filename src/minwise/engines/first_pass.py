@@ -96,18 +96,18 @@ class _FirstPass:
                 columns = replace(columns, rank=None)
             for batch in self.corpus.sources[number].batches(columns, batch_bytes=self.limits.batch_bytes):
                 if batch.first + len(batch) > skip or len(batch) == 0:
-                    yield number, _without_first(batch, max(0, skip - batch.first))
+                    yield number, batch.part(max(0, skip - batch.first), len(batch))
 
     def _take(self, source: int, batch: Batch) -> None:
         """Adds a batch to the growing piece, cut where the piece is full."""
         while True:
             rows = min(len(batch), self.part.block.room)
-            self._add(source, _first(batch, rows))
+            self._add(source, batch.part(0, rows))
             if self.part.full:
                 self._finish_part()
             if rows == len(batch):
                 return
-            batch = _without_first(batch, rows)
+            batch = batch.part(rows, len(batch))
 
     def _add(self, source: int, batch: Batch) -> None:
         part = self.part
@@ -142,8 +142,7 @@ class _FirstPass:
     def _note_faults(self, faults: list[Fault]) -> None:
         if faults and self.corpus.on_error == "fail":
             first = min(faults, key=lambda fault: (fault.row is None, fault.row or 0))
-            where = [first.source, *([] if first.row is None else [f"row {first.row}"]), first.reason]
-            raise InputError(f"{': '.join(filter(None, where))}; on-error quarantine goes on without it")
+            raise InputError(f"{first}; on-error quarantine goes on without it")
         self.part.faults.extend(faults)
 
     def _finish_part(self) -> None:
@@ -171,24 +170,6 @@ class _FirstPass:
             fault = faulty[0].slice(0, 1).to_pylist()[0]
             where = [fault["source"], "" if fault["row"] is None else f"row {fault['row']}", fault["reason"]]
             raise InputError(f"no document can be read; {': '.join(filter(None, where))}")
-
-
-def _first(batch: Batch, rows: int) -> Batch:
-    """The first rows of a batch."""
-    if rows == len(batch):
-        return batch
-    texts = batch.texts.slice(0, rows)
-    ids, rank = (None if column is None else column.slice(0, rows) for column in (batch.ids, batch.rank))
-    return Batch(batch.first, texts, ids, rank, batch.faults[: texts.null_count])  # a fault per null, in their order
-
-
-def _without_first(batch: Batch, rows: int) -> Batch:
-    """The other rows."""
-    if rows == 0:
-        return batch
-    gone = batch.texts.slice(0, rows).null_count
-    ids, rank = (None if column is None else column.slice(rows) for column in (batch.ids, batch.rank))
-    return Batch(batch.first + rows, batch.texts.slice(rows), ids, rank, batch.faults[gone:])
 
 
 def text_lengths(texts: pa.Array) -> NDArray[np.uint64]:

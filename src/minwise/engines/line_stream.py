@@ -1,9 +1,6 @@
 """Line stream: JSON lines in, those that are no near-duplicate of an earlier one out, as soon as they are decided."""
 
-import io
-import select
 import sys
-from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
@@ -14,16 +11,13 @@ from minwise import _kernel
 from minwise.engines.work import Work
 from minwise.errors import ConfigError, InputError
 from minwise.formats.arrays import from_numpy
-from minwise.formats.jsonl import JsonLinesReader, Line, numbered_lines
+from minwise.formats.arriving import arriving_lines
+from minwise.formats.jsonl import JsonLinesReader, Line
 from minwise.formats.source import Columns, Fault
 from minwise.settings import FindSettings, Limits
 from minwise.stages.band import FAULTY, Bander, KeyBlock
 
 __all__ = ["LineStream"]
-
-READ_BYTES = 1 << 20
-# Lines that are decided together when they come faster than that.
-MOST_LINES = 8192
 
 
 class LineStream:
@@ -39,39 +33,18 @@ class LineStream:
         plan = settings.plan
         sets = str(work.folder / "sets")
         self._kept = _kernel.KeptDocuments(plan.bands, plan.threshold, settings.max_bucket, sets)
-        self._waiting: list[Line] = []
-        self._size = 0
         self._counts = {"read": 0, "kept": 0, "removed": 0, "quarantined": 0}
 
     def run(self, source: BinaryIO, output: BinaryIO) -> dict[str, int]:
         """Copies what is kept; returns the counts."""
-        for line in numbered_lines(self._chunks(source, output)):
-            self._waiting.append(line)
-            self._size += self._reader.size_of(line)
-            if len(self._waiting) == MOST_LINES or self._size >= self._limits.batch_bytes:
-                self._decide(output)
-        self._decide(output)
-        output.flush()
+        for lines in arriving_lines(source, self._limits.batch_bytes):
+            self._decide(lines, output)
+            output.flush()
         if self._counts["read"] and self._counts["read"] == self._counts["quarantined"]:
             raise InputError(f"no document can be read: {self._counts['read']} lines, and none of them was usable")
         return {**self._counts, "capped": self._kept.capped}
 
-    def _chunks(self, source: BinaryIO, output: BinaryIO) -> Iterator[bytes]:
-        """What the source has; before waiting for more, what has come is decided and passed on."""
-        read = getattr(source, "read1", source.read)
-        while True:
-            if not _has_more(source):
-                self._decide(output)
-                output.flush()
-            chunk = read(READ_BYTES)
-            if not chunk:
-                return
-            yield chunk
-
-    def _decide(self, output: BinaryIO) -> None:
-        if not self._waiting:
-            return
-        lines, self._waiting, self._size = self._waiting, [], 0
+    def _decide(self, lines: list[Line], output: BinaryIO) -> None:
         batch = self._reader.batch(self._counts["read"], lines)
         block = KeyBlock.of(self._settings, len(lines))
         invalid = self._bander.band(batch.texts, block, self._limits.threads)
@@ -101,16 +74,7 @@ class LineStream:
     def _report(self, faults: list[Fault]) -> None:
         """A stream has no place for what can not be read but standard error."""
         for fault in sorted(faults, key=lambda fault: fault.row or 0):
-            message = f"{fault.source}: row {fault.row}: {fault.reason}"
             if self._on_error == "fail":
-                raise InputError(message)
+                raise InputError(str(fault))
             if self._on_error == "quarantine" and sys.stderr is not None:
-                sys.stderr.write(f"minwise: {message}; left out\n")
-
-
-def _has_more(source: BinaryIO) -> bool:
-    """Whether reading would give something, or an end, without waiting."""
-    try:
-        return bool(select.select([source], [], [], 0)[0])
-    except (AttributeError, OSError, TypeError, ValueError, io.UnsupportedOperation):  # not a pipe, terminal or socket
-        return True
+                sys.stderr.write(f"minwise: {fault}; left out\n")

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from minwise.formats.arrays import flags, from_bytes, invalid_at, present, to_numpy
+from minwise.formats.json_objects import json_objects
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 
 __all__ = [
@@ -41,7 +42,7 @@ class Selection:
     def __init__(self, columns: Columns, id_column: str | None) -> None:
         self.columns = columns
         self.id = id_column
-        named = [*columns.text, id_column, columns.rank]
+        named = [*columns.text, id_column, columns.rank, *columns.metadata]
         self.needed = list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -87,12 +88,14 @@ def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: s
 def _batch(rows: pa.RecordBatch, first: int, selection: Selection, source: str) -> Batch:
     texts, reasons = _texts(rows, selection)
     ids, unusable = _ids(rows, selection)
+    metadata, without = _metadata(rows, selection)
+    unusable.update(without)
     if unusable:
         good = ~np.isin(np.arange(len(rows)), list(unusable))
         texts = pc.if_else(flags(good), texts, pa.nulls(len(texts), texts.type))
     rank = None if selection.columns.rank is None else _plain(rows.column(selection.columns.rank))
     faults = [Fault(source, first + row, reason) for row, reason in sorted({**unusable, **reasons}.items())]
-    return Batch(first, texts, ids, rank, tuple(faults))
+    return Batch(first, texts, ids, rank, tuple(faults), metadata)
 
 
 def cuts(sizes: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
@@ -182,6 +185,12 @@ def _ids(rows: pa.RecordBatch, selection: Selection) -> tuple[pa.Array | None, d
         return ids.cast(pa.large_string()), {}
     except pa.ArrowInvalid:
         return _valid_ids(ids, selection.id)
+
+
+def _metadata(rows: pa.RecordBatch, selection: Selection) -> tuple[list[dict[str, Any]] | None, dict[int, str]]:
+    """The metadata, and the reason for each that can not be used."""
+    names = list(selection.columns.metadata)
+    return json_objects(rows.select(names)) if names else (None, {})
 
 
 def _whole_numbers(ids: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -211,9 +212,10 @@ class _Reader(RowReader[_Record]):
         self.source = source
         self.texts = [names.index(name) for name in selection.columns.text]
         self.id = None if selection.id is None else names.index(selection.id)
-        self.id_name = selection.id
         self.rank = None if selection.columns.rank is None else names.index(selection.columns.rank)
         self.ranks = RankColumn(digits_are_numbers=True)
+        self.metadata = {name: names.index(name) for name in selection.columns.metadata}
+        self.checked = {**({} if selection.id is None else {selection.id: names.index(selection.id)}), **self.metadata}
 
     @property
     def knows_columns(self) -> bool:
@@ -227,7 +229,7 @@ class _Reader(RowReader[_Record]):
     def batch(self, first: int, rows: list[_Record]) -> Batch:
         """The batch of some records that follow each other."""
         ids = [_field(record, self.id) for record in rows]
-        reasons = [record.reason or self._complaint(value) for record, value in zip(rows, ids, strict=True)]
+        reasons = [record.reason or self._complaint(record) for record in rows]
         texts = [None if reason else self._text(record) for record, reason in zip(rows, reasons, strict=True)]
         ids = [None if reason else value for value, reason in zip(ids, reasons, strict=True)]
         ranks = [(_field(record, self.rank) or b"").decode("utf-8", "replace") for record in rows]
@@ -237,15 +239,24 @@ class _Reader(RowReader[_Record]):
             None if self.id is None else from_bytes(ids, pa.large_string()),
             None if self.rank is None else self.ranks.array(ranks),
             tuple(Fault(self.source, row, reason) for row, reason in enumerate(reasons, first) if reason),
+            [self._object(record) for record in rows] if self.metadata else None,
         )
 
     def _text(self, record: _Record) -> bytes:
         return "\n".join([record.fields[position] for position in self.texts]).encode("latin-1")
 
-    def _complaint(self, value: bytes | None) -> str | None:
-        """What is wrong with an id."""
-        invalid = invalid_at(value or b"")
-        return None if invalid is None else f"{self.id_name} is not valid UTF-8 at byte {invalid}"
+    def _object(self, record: _Record) -> dict[str, Any]:
+        """The metadata: strings, for CSV has no other types, and None where a field is empty."""
+        fields = {name: _field(record, position) for name, position in self.metadata.items()}
+        return {name: None if value is None else value.decode("utf-8", "replace") for name, value in fields.items()}
+
+    def _complaint(self, record: _Record) -> str | None:
+        """What is wrong with an id or with metadata."""
+        for name, position in self.checked.items():
+            invalid = invalid_at(_field(record, position) or b"")
+            if invalid is not None:
+                return f"{name} is not valid UTF-8 at byte {invalid}"
+        return None
 
 
 def _field(record: _Record, position: int | None) -> bytes | None:

@@ -1,6 +1,7 @@
 """JSON lines: one object per line in, batches of the fields asked for out; kept lines are copied byte for byte."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from minwise.formats.arrays import from_bytes, invalid_at
 from minwise.formats.files import File, FileSource, output_path, started, strip_bom, writing
-from minwise.formats.lines import TooLong, read_lines, too_long_reason
+from minwise.formats.lines import TooLong, lines_by_chunk, too_long_reason
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 from minwise.formats.untyped import RankColumn, RowReader, ids_of
 
-__all__ = ["JsonLinesFile", "JsonLinesReader", "Line", "looks_like_json_lines", "numbered_lines"]
+__all__ = ["JsonLinesFile", "JsonLinesReader", "Line", "looks_like_json_lines", "numbered_by_chunk"]
 
 Flags = NDArray[np.bool_]
 # The number of a line, counted from 1, and the line.
@@ -51,18 +52,24 @@ def looks_like_json_lines(file: File) -> bool:
 
 
 def _lines(file: File) -> Iterator[Line]:
-    return numbered_lines(file.chunks())
+    return chain.from_iterable(numbered_by_chunk(file.chunks()))
 
 
-def numbered_lines(chunks: Iterable[bytes]) -> Iterator[Line]:
-    """The lines that are rows, with their numbers."""
-    for number, line in enumerate(read_lines(chunks), 1):
-        if isinstance(line, TooLong):
-            yield number, line
-            continue
-        text = strip_bom(line) if number == 1 else line
-        if text and not text.isspace():
-            yield number, text
+def numbered_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
+    """The lines that are rows, with their numbers; those that end in a chunk together, before the next is asked for."""
+    done = 0
+    for lines in lines_by_chunk(chunks):
+        numbered = enumerate(lines, done + 1)
+        done += len(lines)
+        yield [(number, row) for number, line in numbered if (row := _row(number, line))]
+
+
+def _row(number: int, line: bytes | TooLong) -> bytes | TooLong | None:
+    """The line without a mark at the start of the file; None if it is blank."""
+    if isinstance(line, TooLong):
+        return line
+    text = strip_bom(line) if number == 1 else line
+    return None if text.isspace() else text
 
 
 class _Unusable(Exception):  # noqa: N818 - the reason of a fault
@@ -78,11 +85,12 @@ class JsonLinesReader(RowReader[Line]):
         self.id = columns.id or "id"
         self.has_ids = True if columns.id else None  # else the first object decides
         self.rank = None if columns.rank is None else RankColumn(digits_are_numbers=False)
+        self.unseen = set(columns.metadata)
 
     @property
     def knows_columns(self) -> bool:
         """Whether ids and the kind of ranks are known."""
-        return self.has_ids is not None and (self.rank is None or self.rank.kind is not None)
+        return not self.unseen and self.has_ids is not None and (self.rank is None or self.rank.kind is not None)
 
     def size_of(self, row: Line) -> int:
         """Bytes of the line; none if it is too long to be held."""
@@ -93,7 +101,9 @@ class JsonLinesReader(RowReader[Line]):
         texts: list[bytes | None] = []
         ids: list[int | str | None] = []
         ranks: list[object] = []
+        metadata: list[dict[str, Any]] = []
         faults: list[Fault] = []
+        last: dict[str, Any] = {}
         for row, (number, line) in enumerate(rows, first):
             record: dict[str, Any] = {}
             try:
@@ -105,13 +115,24 @@ class JsonLinesReader(RowReader[Line]):
                 texts.append(None)
                 ids.extend([None] * (len(texts) - len(ids)))
             ranks.append(record.get(self.columns.rank) if self.columns.rank else None)
+            metadata.append({name: record.get(name) for name in self.columns.metadata})
+            self.unseen.difference_update(record)
+            last = record or last
+        self._refuse_unseen(last)
         return Batch(
             first,
             from_bytes(texts, pa.large_string()),
             ids_of(ids) if self.has_ids else None,
             None if self.rank is None else self.rank.array(ranks),
             tuple(faults),
+            metadata if self.columns.metadata else None,
         )
+
+    def _refuse_unseen(self, columns: dict[str, Any]) -> None:
+        """Raises if none of the first objects has a column of metadata; what a later one lacks is null there."""
+        if columns and self.unseen:
+            name = next(name for name in self.columns.metadata if name in self.unseen)
+            raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(columns)}")
 
     def _id(self, record: dict[str, Any]) -> int | str | None:
         if self.has_ids is None:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_RECORD_BYTES", "TooLong", "read_lines", "read_quoted_lines", "too_long_reason"]
+__all__ = ["MAX_RECORD_BYTES", "TooLong", "lines_by_chunk", "read_quoted_lines", "too_long_reason"]
 
 # A document is held whole, and several at a time; nothing that people write is nearly as long as this.
 MAX_RECORD_BYTES = 1 << 27
@@ -33,20 +33,21 @@ def too_long_reason() -> str:
     return f"is longer than {MAX_RECORD_BYTES} bytes"
 
 
-def read_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:
+def lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[bytes | TooLong]]:
     """Yields every line with the line feed that ends it; the last may have none.
 
-    What follows the last line feed is not yielded if the chunks end in an error: nobody knows how it would go on.
+    Those that end in a chunk come together, if only as an empty list, before the next chunk is asked for: whoever reads
+    from a pipe knows what has come, and can deal with it before waiting. What follows the last line feed is not yielded
+    if the chunks end in an error: nobody knows how it would go on.
     """
     begun = _Begun()
     for chunk in chunks:
         lines = io.BytesIO(chunk).readlines()
         tail = b"" if chunk.endswith(b"\n") else lines.pop()
-        for line in lines:
-            yield begun.finish(line)
+        yield [begun.finish(line) for line in lines]
         begun.add(tail)
     if begun.length:
-        yield begun.finish(b"")
+        yield [begun.finish(b"")]
 
 
 def read_quoted_lines(chunks: Iterable[bytes]) -> Iterator[bytes | TooLong]:

@@ -1,14 +1,17 @@
 """Source: what every format offers; columns asked for in, batches of texts, ids and faults out, kept rows copied."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.config import show
+from minwise.errors import ConfigError
 from minwise.formats.arrays import from_bytes
 
 __all__ = ["BATCH_BYTES", "BATCH_ROWS", "Batch", "Columns", "Fault", "Source", "Unreadable"]
@@ -37,6 +40,10 @@ class Fault:
     row: int | None
     reason: str
 
+    def __str__(self) -> str:
+        where = [self.source, "" if self.row is None else f"row {self.row}"]
+        return ": ".join([*filter(None, where), self.reason])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
@@ -46,11 +53,42 @@ class Columns:
         text: The columns of the text; several are joined by a line break.
         id: The column of the id; None takes ``id`` where a file has it.
         rank: The column by which a keep policy such as ``max:COL`` compares: numbers, strings or dates.
+        metadata: Columns that are read as they are, whatever JSON can hold of them.
     """
 
     text: tuple[str, ...] = ("text",)
     id: str | None = None
     rank: str | None = None
+    metadata: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        text_column: str | Sequence[str],
+        id_column: str | None,
+        *,
+        rank: str | None = None,
+        metadata_columns: str | Sequence[str] = (),
+    ) -> "Columns":
+        """The columns as a user names them.
+
+        Raises:
+            ConfigError: If a name is none.
+        """
+        text = _names("text_column", text_column)
+        if not text:
+            raise ConfigError(f"text_column must be a name or several, got {show(text_column)}")
+        if id_column is not None and not (isinstance(id_column, str) and id_column):
+            raise ConfigError(f"id_column must be a name, got {show(id_column)}")
+        return cls(text=text, id=id_column, rank=rank, metadata=_names("metadata_columns", metadata_columns))
+
+
+def _names(setting: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several as a tuple."""
+    several = [given] if isinstance(given, str) else given
+    if not isinstance(several, (list, tuple)) or not all(isinstance(name, str) and name for name in several):
+        raise ConfigError(f"{setting} must be a name or several, got {show(given)}")
+    return tuple(several)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +102,8 @@ class Batch:
             types (JSONL) may give whole numbers in one batch and strings in the next.
         rank: The values that a keep policy compares, null where a row has none; None if no such column was asked for.
         faults: One for each null text; a last, empty batch holds the one with row None if a source can not be read on.
+        metadata: A JSON object for each row with the columns of metadata, None where a row has no value; None if no
+            such column was asked for.
     """
 
     first: int
@@ -71,9 +111,21 @@ class Batch:
     ids: pa.Array | None = None
     rank: pa.Array | None = None
     faults: tuple[Fault, ...] = ()
+    metadata: list[dict[str, Any]] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def part(self, start: int, stop: int) -> "Batch":
+        """Some of the rows, with their faults."""
+        if (start, stop) == (0, len(self)):
+            return self
+        texts = self.texts.slice(start, stop - start)
+        ids, rank = (None if column is None else column.slice(start, stop - start) for column in (self.ids, self.rank))
+        before = self.texts.slice(0, start).null_count
+        faults = self.faults[before : before + texts.null_count]  # a fault per null, in their order
+        metadata = None if self.metadata is None else self.metadata[start:stop]
+        return Batch(self.first + start, texts, ids, rank, faults, metadata)
 
 
 class Source(ABC):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from minwise.errors import InputError
 from minwise.formats.arrays import from_bytes, from_numbers
 from minwise.formats.columns import check_types, filtered, select, to_batches
-from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source
+from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable
 from minwise.formats.tables_out import write_tables
 
 __all__ = ["TableSource", "as_table"]
@@ -68,6 +69,7 @@ class TableSource(Source):
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         selection = select(columns, self.table.column_names)
         check_types(selection, self.table.schema)
+        self._refuse_mixed(columns.metadata)
         first = 0
         for rows in _joined(self.table.select(selection.needed)).to_batches(max_chunksize=BATCH_ROWS):
             if wanted is None or wanted[first : first + len(rows)].any():
@@ -75,12 +77,18 @@ class TableSource(Source):
                     yield self._explained(batch, selection.needed)
             first += len(rows)
 
+    def _refuse_mixed(self, names: tuple[str, ...]) -> None:
+        """Raises if values of metadata were lost when the table was made, because they were not of one kind."""
+        for name in names:
+            for row, reason in self.reasons.get(name, {}).items():
+                raise Unreadable(f"row {row}: {reason}; metadata of a table must be of one kind in all rows")
+
     def _explained(self, batch: Batch, names: list[str]) -> Batch:
         """The batch with the reasons that were known when the table was made."""
         if not self.reasons or not batch.faults:
             return batch
         faults = [Fault(fault.source, fault.row, self._reason(fault, names)) for fault in batch.faults]
-        return Batch(batch.first, batch.texts, batch.ids, batch.rank, tuple(faults))
+        return replace(batch, faults=tuple(faults))
 
     def _reason(self, fault: Fault, names: list[str]) -> str:
         known = (self.reasons.get(name, {}).get(str(fault.row)) for name in names)

@@ -63,6 +63,8 @@ class TextFiles(Source):
         return from_bytes([self.ids[row].encode() for row in rows.tolist()], pa.large_string())
 
     def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
+        if columns.metadata:
+            raise Unreadable(f"has no column {columns.metadata[0]!r}: a text file is one text and nothing else")
         first = size = 0
         texts: list[bytes | None] = []
         faults: list[Fault] = []

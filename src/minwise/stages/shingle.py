@@ -1,7 +1,7 @@
 """Shingle: texts in, sets of 64-bit shingle hashes out."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from operator import index
 from typing import Any, NamedTuple
@@ -111,8 +111,8 @@ class Shingler:
     @property
     def settings(self) -> dict[str, Any]:
         """Every setting under its public name, as signature files carry them."""
-        settings = asdict(self)
-        return {"shingle": settings.pop("spec"), **settings}
+        names = ("bag", "hash_bits", "seed", *NORMALISATION)
+        return {"shingle": self.spec, **{name: getattr(self, name) for name in names}}
 
     def shingle(self, texts: Texts, *, threads: int | None = None) -> "ShingleSets":
         """The shingle set of every text.

@@ -2,6 +2,8 @@
 
 import gzip
 import tracemalloc
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,12 @@ from hypothesis import strategies as st
 
 from minwise.formats import lines
 from minwise.formats.files import File
-from minwise.formats.lines import TooLong, read_lines, read_quoted_lines
+from minwise.formats.lines import TooLong, lines_by_chunk, read_quoted_lines
+
+
+def read_lines(chunks: Iterable[bytes]) -> list[bytes | TooLong]:
+    """All lines, whatever the chunks they end in."""
+    return list(chain.from_iterable(lines_by_chunk(chunks)))
 
 
 @given(data=st.binary(max_size=60).map(lambda raw: raw.replace(b"\x01", b"\n")), size=st.integers(1, 9))
@@ -18,7 +25,21 @@ def test_lines_do_not_depend_on_chunks(data: bytes, size: int) -> None:
     """They are what splitting the whole would give."""
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
     expected = [line + b"\n" for line in data.split(b"\n")[:-1]] + ([last] if (last := data.split(b"\n")[-1]) else [])
-    assert list(read_lines(chunks)) == expected
+    assert read_lines(chunks) == expected
+
+
+def test_lines_come_before_the_next_chunk_is_asked_for() -> None:
+    """Those that a chunk completes, in one list."""
+    asked: list[bytes] = []
+
+    def chunks() -> Iterator[bytes]:
+        for chunk in (b"a\nb\nc", b"d", b"\ne"):
+            asked.append(chunk)
+            yield chunk
+
+    found = lines_by_chunk(chunks())
+    assert (next(found), asked) == ([b"a\n", b"b\n"], [b"a\nb\nc"])
+    assert list(found) == [[], [b"cd\n"], [b"e"]]
 
 
 @given(data=st.text(st.sampled_from('a",\n'), max_size=60), size=st.integers(1, 30))
@@ -38,7 +59,7 @@ def test_a_long_line_is_replaced_and_its_quotes_are_counted(size: int, monkeypat
     monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 8)
     data = b'a\n12345678\n12"4"67"9 and "more"\nb\n123456789'
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
-    assert list(read_lines(chunks)) == [b"a\n", b"12345678\n", TooLong(5), b"b\n", TooLong(0)]
+    assert read_lines(chunks) == [b"a\n", b"12345678\n", TooLong(5), b"b\n", TooLong(0)]
 
 
 def test_a_line_of_a_gigabyte_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +69,7 @@ def test_a_line_of_a_gigabyte_takes_little_memory(tmp_path: Path, monkeypatch: p
     path.write_bytes(gzip.compress(bytes(1 << 24), 9) * 64 + gzip.compress(b"\nshort\n"))
     tracemalloc.start()
     try:
-        found = list(read_lines(File(str(path)).chunks()))
+        found = read_lines(File(str(path)).chunks())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

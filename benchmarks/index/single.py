@@ -1,0 +1,55 @@
+"""Single: how long it takes until one document is on disk, by the time of one sync of the same file system.
+
+``python -m benchmarks.index.single TEXTS.parquet FOLDER``. Syncs and additions take turns, so that both meet the same
+moments of the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import minwise as mw
+
+ROUNDS = 1_000
+# What an addition of a text of 2 kB appends to the log, about.
+APPENDED_BYTES = 3 * 4096
+
+
+def main() -> None:
+    """Measure both and print their medians."""
+    path, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    texts = next(pq.ParquetFile(path).iter_batches(ROUNDS, columns=["text"])).column(0).to_pylist()
+    index = mw.Index.create(folder / "single.mw")
+    file = os.open(folder / "synced", os.O_WRONLY | os.O_CREAT)
+    syncs, additions = [], []
+    for number, text in enumerate(texts):
+        os.pwrite(file, os.urandom(APPENDED_BYTES), number * APPENDED_BYTES)
+        start = time.perf_counter()
+        os.fsync(file)
+        syncs.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        index.add([number], [text])
+        additions.append(time.perf_counter() - start)
+    syncs.sort()
+    additions.sort()
+    middle, late = ROUNDS // 2, ROUNDS * 99 // 100
+    print(
+        json.dumps(
+            {
+                "sync_p50": syncs[middle],
+                "add_p50": additions[middle],
+                "sync_p99": syncs[late],
+                "add_p99": additions[late],
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

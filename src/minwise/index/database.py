@@ -1,0 +1,108 @@
+"""Database: SQLite connections, and what goes wrong with them as our errors; syncs whose failure is told apart."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+import apsw
+
+from minwise.errors import FormatError
+
+__all__ = ["DATABASE", "REMEDY", "SyncError", "connect", "connected", "drop", "naming", "sync", "transaction"]
+
+DATABASE = "index.db"
+REMEDY = "restore a backup"
+FAILED_SYNCS = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
+NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class SyncError(OSError):
+    """A sync failed: what it was to make durable may be lost, and asking again would hide that."""
+
+
+def sync(path: Path) -> None:
+    """Makes a file or the names in a directory last.
+
+    Raises:
+        SyncError: If that fails.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise SyncError(error.errno, error.strerror, str(path)) from None
+    finally:
+        os.close(descriptor)
+
+
+def connect(path: Path, flags: int) -> apsw.Connection:
+    """A connection that somebody will close or drop."""
+    with naming(path, None):
+        return apsw.Connection(str(path), flags=flags)
+
+
+def drop(connection: apsw.Connection) -> None:
+    """Closes a connection without another write: whatever the log holds stays there."""
+    with suppress(apsw.Error):
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close()
+
+
+@contextmanager
+def connected(path: Path) -> Iterator[apsw.Connection]:
+    """A connection to a new database, closed afterwards; dropped if something fails."""
+    connection = connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    try:
+        with naming(path, connection):
+            yield connection
+            connection.close()
+    except BaseException:
+        drop(connection)
+        raise
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """What is written inside is committed at its end, or taken back; SQLite itself takes back after some errors."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            with suppress(apsw.Error):
+                connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def naming(path: Path, connection: apsw.Connection | None) -> Iterator[None]:
+    """Turns what SQLite raises into our errors, with the file's name."""
+    try:
+        yield
+    except apsw.Error as error:
+        _raise_for(error, path, connection.system_errno if connection is not None else 0)
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: damaged: a text is not UTF-8; {REMEDY}") from None
+
+
+def _raise_for(error: apsw.Error, path: Path, number: int) -> NoReturn:
+    """Raises the error that says the same; ``number`` is what the system said last, 0 if that is unknown."""
+    told = " ".join(str(error).split())
+    if isinstance(error, apsw.FullError):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
+    if isinstance(error, apsw.IOError):
+        kind = SyncError if getattr(error, "extendedresult", 0) in FAILED_SYNCS else OSError
+        raise kind(number or errno.EIO, f"{os.strerror(number or errno.EIO)} ({told})", str(path)) from None
+    if isinstance(error, (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError)):
+        number = number or errno.EACCES
+        hint = f"; readers too write {DATABASE}-shm" if number in NO_RIGHT else ""
+        raise OSError(number, f"{os.strerror(number)} ({told}){hint}", str(path)) from None
+    if isinstance(error, (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)):
+        raise OSError(errno.EBUSY, f"is busy ({told})", str(path)) from None
+    if isinstance(error, (apsw.NoMemError, apsw.TooBigError)):
+        raise OSError(errno.ENOMEM, told, str(path)) from None
+    raise FormatError(f"{path}: damaged: {told}; {REMEDY}") from None

@@ -1,0 +1,487 @@
+"""Index: documents remembered on disk. Add, remove and ask one by one; what a call has acknowledged survives."""
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, overload
+
+import numpy as np
+
+from minwise.config import check_choice, check_path, check_threads, check_whole, show
+from minwise.errors import ConfigError, FormatError, InputError, MismatchError
+from minwise.index import bulk
+from minwise.index.admission import Admission, Incoming, Names, find_holders, gone_of
+from minwise.index.answers import Added, Answer, Damage, Decision, DocumentId, Metadata, StoredDocument
+from minwise.index.backup import back_up, new_directory
+from minwise.index.check import find_damage
+from minwise.index.database import DATABASE, REMEDY
+from minwise.index.export import write_signatures
+from minwise.index.lookup import Lookup
+from minwise.index.records import DocumentRecord, encode_metadata
+from minwise.index.settings import IndexSettings
+from minwise.index.sketching import Sketched, Sketching
+from minwise.index.state import State
+from minwise.index.store import Store
+from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
+from minwise.index.writer import Change, Writer
+from minwise.plan import Plan
+from minwise.signatures import Signatures
+from minwise.stages.read import Texts, read_texts
+from minwise.stages.shingle import Shingler
+from minwise.stages.sketch import FastSketch, MinHash
+
+__all__ = ["Index"]
+
+AnyPath = str | PathLike[str]
+AnySource = Any
+AnySetting = Any
+MOST_HITS = 10_000
+
+
+class Index:
+    """A directory of documents that can be asked for near-duplicates of a text.
+
+    One process writes at a time, any number read; each sees everything that was acknowledged before it asked. When
+    :meth:`add` or :meth:`remove` returns, what it did survives a crash and a power cut.
+
+    Made by :meth:`create` or :meth:`open`; a context manager. Threads may share one, but take turns.
+
+    Attributes:
+        path: The directory.
+        mode: ``"r"`` or ``"w"``.
+
+    >>> import minwise as mw, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "news.mw"
+    >>> with mw.Index.create(path, threshold=0.7, shingle="word:2") as index:
+    ...     _ = index.add(["a", "b"], ["the cat sat on the mat", "a dog barked all night long"])
+    ...     [(hit.id, round(hit.similarity, 2)) for hit in index.query("the cat sat on the mat again")]
+    [('a', 0.83)]
+    """
+
+    def __init__(self, path: Path, mode: str, threads: int | None = None) -> None:
+        self.path = path
+        self.mode = mode
+        self._lock = threading.RLock()
+        self._store = Store(path, writable=mode == "w")
+        try:
+            self._settings = self._read_settings()
+            self._sketching = Sketching(self._settings, check_threads(threads))
+            self._check_fingerprint()
+            self._view = View(self._store, self._settings.plan.bands)
+            with self._view.current():
+                pass
+            if mode == "w":
+                self._store.start_writing()
+            self._lookup = Lookup(self._settings, self._view, self._store)
+            self._writer = Writer(self._store, self._view) if mode == "w" else None
+        except BaseException:
+            self._store.close()
+            raise
+        self._closed = False
+
+    @classmethod
+    def create(
+        cls,
+        path: AnyPath,
+        *,
+        threshold: float = 0.8,
+        recall: float = 0.99,
+        shingle: str = "word:5",
+        bag: bool = False,
+        scheme: str = "fast",
+        slots: int = 256,
+        bands: int | None = None,
+        rows: int | None = None,
+        seed: int | None = None,
+        max_bucket: int = 128,
+        store: str = "shingles",
+    ) -> "Index":
+        """A new, empty index, open for writing. None of the settings can be changed later.
+
+        Args:
+            path: A directory that does not exist, or is empty.
+            threshold: Jaccard similarity from which on documents are near-duplicates; a query may ask for more.
+            recall: With what probability one at the threshold is found.
+            shingle: ``word:5``, ``char:9``, ``byte:8``: how texts are cut.
+            bag: Whether repeated shingles count.
+            scheme: ``fast`` or ``minhash``.
+            slots: Slots that the plan may use.
+            bands: With ``rows``: a layout that wins over ``recall``.
+            rows: Slots per band.
+            seed: Seed of every hash; drawn at random and kept secret if not given, so that nobody can prepare documents
+                that crowd a bucket.
+            max_bucket: Members up to which a whole bucket is looked at.
+            store: ``shingles`` for exact similarities, ``text`` to keep the texts too, ``sketch`` for estimates in
+                little space.
+        """
+        settings = IndexSettings.chosen(
+            threshold=threshold, recall=recall, shingle=shingle, bag=bag, scheme=scheme, slots=slots, bands=bands,
+            rows=rows, seed=seed, max_bucket=max_bucket, store=store,
+        )  # fmt: skip
+        folder = check_path("path", path)
+        with new_directory(folder) as unfinished:
+            Store.create(unfinished, [settings.encode(), State().encode(), Sketching(settings).fingerprint()])
+        return cls(folder, "w")
+
+    @classmethod
+    def open(cls, path: AnyPath, mode: str = "r", *, threads: int | None = None) -> "Index":
+        """An index that is there, for reading (``"r"``) or reading and writing (``"w"``).
+
+        Args:
+            path: The directory.
+            mode: ``"r"`` or ``"w"``.
+            threads: How many threads sketch texts; all cores if not given.
+        """
+        check_choice("mode", mode, ("r", "w"))
+        folder = check_path("path", path)
+        if not folder.exists():
+            raise FileNotFoundError(2, "No such index", str(folder))
+        if not folder.is_dir():
+            raise FormatError(f"{folder}: not an index; it must be a directory")
+        return cls(folder, mode, threads)
+
+    def _read_settings(self) -> IndexSettings:
+        try:
+            return IndexSettings.decode(self._store.content("manifest", SETTINGS_ROW))
+        except (ConfigError, FormatError, MismatchError) as error:
+            if str(error).startswith(str(self.path)):
+                raise
+            kind = MismatchError if isinstance(error, MismatchError) else FormatError
+            raise kind(f"{self.path / DATABASE}: {error}") from None
+
+    def _check_fingerprint(self) -> None:
+        """Raises if these settings cut and sketch differently here from where the index was made."""
+        theirs, ours = self._store.content("manifest", FINGERPRINT_ROW), self._sketching.fingerprint()
+        if theirs != ours:
+            rule = "the settings must give the sketches that they gave once"
+            raise MismatchError(f"{self.path / DATABASE}: {rule}: fingerprint {theirs.hex()} there, {ours.hex()} here")
+
+    def close(self) -> None:
+        """Lets go of the files; a second call does nothing."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._store.close()
+
+    def __enter__(self) -> "Index":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.path)!r}, mode={self.mode!r}, threshold={self.plan.threshold}, store={self.store!r})"
+
+    @property
+    def plan(self) -> Plan:
+        """Threshold, bands and rows."""
+        return self._settings.plan
+
+    @property
+    def shingler(self) -> Shingler:
+        """How texts are cut; it knows the seed."""
+        return self._settings.shingler
+
+    @property
+    def scheme(self) -> FastSketch | MinHash:
+        """How sketches are made; it knows the seed."""
+        return self._settings.scheme
+
+    @property
+    def store(self) -> str:
+        """What is kept of documents: ``shingles``, ``text`` or ``sketch``."""
+        return self._settings.store
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise ConfigError(f"index {self.path} must be open, got a closed one; open it again")
+            with self._view.current():
+                yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[Writer]:
+        with self._lock:
+            if self._writer is None:
+                raise ConfigError(f"index {self.path} is open for reading; open it with mode 'w' to change it")
+            if not self._closed:
+                self._store.refuse_if_stopped()
+            with self._reading():
+                try:
+                    yield self._writer
+                except BaseException:
+                    self._view.forget()
+                    raise
+
+    # Asking
+
+    @overload
+    def query(
+        self, texts: str, threshold: float | None = None, top: int = 10, *, where: Metadata | None = None
+    ) -> Answer: ...
+    @overload
+    def query(
+        self, texts: Texts, threshold: float | None = None, top: int = 10, *, where: Metadata | None = None
+    ) -> list[Answer]: ...
+    def query(
+        self, texts: Texts, threshold: float | None = None, top: int = 10, *, where: Metadata | None = None
+    ) -> Answer | list[Answer]:
+        """The near-duplicates of a text, or of each of several.
+
+        Args:
+            texts: A string, or whatever :meth:`Shingler.shingle` takes.
+            threshold: The least similarity: that of the index, or any above it.
+            top: The most hits for a text.
+            where: Only documents whose metadata has these values.
+        """
+        least = self._check_threshold(threshold)
+        most = check_whole("top", top, 1, MOST_HITS)
+        wanted = None if where is None else json.loads(encode_metadata(where, "to ask for"))
+        asked = self._sketching.sketch([texts] if isinstance(texts, str) else texts)
+        with self._reading():
+            answers = self._lookup.answers(asked, least, most, wanted)
+        return answers[0] if isinstance(texts, str) else answers
+
+    def _check_threshold(self, threshold: float | None) -> float:
+        planned = self.plan.threshold
+        if threshold is None:
+            return planned
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not planned <= threshold <= 1:
+            raise ConfigError(
+                f"threshold must be from {planned}, which the index was planned for, to 1, got {show(threshold)}"
+            )
+        return float(threshold)
+
+    def get(self, id: DocumentId) -> StoredDocument:  # noqa: A002 - the name that documents go by
+        """What is stored under an id.
+
+        Raises:
+            InputError: If there is no such document.
+        """
+        with self._reading():
+            names = Names.of([id], self._settings.find.seed)
+            held = find_holders(names, self._view, self._store).get(names.names[0])
+            if held is None:
+                raise InputError(f"id {show(id)} is not in the index {self.path}")
+            record = DocumentRecord.decode(held.record)
+            text = _as_text(self._store.content("texts", held.number)) if self.store == "text" else None
+            elements = np.frombuffer(record.body, dtype="<u8") if self._settings.exact else None
+            return StoredDocument(record.id, record.described(), text, elements)
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002
+        with self._reading():
+            names = Names.of([id], self._settings.find.seed)
+            return bool(find_holders(names, self._view, self._store))
+
+    def __len__(self) -> int:
+        with self._reading():
+            return self._view.state.documents
+
+    # Changing
+
+    def add(
+        self,
+        ids: Iterable[DocumentId],
+        texts: Texts,
+        metadata: Sequence[Metadata | None] | None = None,
+        *,
+        on_duplicate_id: str = "error",
+    ) -> Added:
+        """Adds documents, all or none; when it returns they survive whatever happens.
+
+        A document that is there already, the same under the same id, is left as it is, so a call may be repeated.
+
+        Args:
+            ids: A string or whole number each; ``5`` and ``"5"`` are the same id.
+            texts: As many texts, as :meth:`Shingler.shingle` takes them.
+            metadata: As many JSON objects or None, to be returned with hits and to be asked for.
+            on_duplicate_id: ``error``, ``skip`` or ``replace``: what becomes of a document whose id has another one.
+        """
+        return self._add(ids, *self._sketch(texts), metadata, on_duplicate_id)
+
+    def add_signatures(
+        self,
+        ids: Iterable[DocumentId],
+        signatures: Signatures,
+        metadata: Sequence[Metadata | None] | None = None,
+        *,
+        on_duplicate_id: str = "error",
+    ) -> Added:
+        """Adds documents that were sketched elsewhere with :attr:`scheme` and :attr:`shingler`; as :meth:`add` does.
+
+        Only for an index that stores sketches.
+        """
+        return self._add(ids, self._sketching.sketched(signatures), [], metadata, on_duplicate_id)
+
+    def _sketch(self, texts: Texts) -> tuple[Sketched, list[bytes]]:
+        """The texts sketched and, if they are stored, as bytes."""
+        if isinstance(texts, Iterator):
+            texts = list(texts)
+        return self._sketching.sketch(texts), _as_bytes(texts) if self.store == "text" else []
+
+    def _add(
+        self,
+        ids: Iterable[DocumentId],
+        sketched: Sketched,
+        texts: list[bytes],
+        metadata: Sequence[Metadata | None] | None,
+        policy: str,
+    ) -> Added:
+        incoming = Incoming.of(Names.of(ids, self._settings.find.seed), sketched, texts, metadata)
+        with self._writing() as writer:
+            admission = Admission(incoming, policy, self._view, self._store)
+            added = admission.admit_all()
+            writer.commit(admission.change())
+        return added
+
+    def add_unique(
+        self,
+        ids: Iterable[DocumentId],
+        texts: Texts,
+        metadata: Sequence[Metadata | None] | None = None,
+        *,
+        on_duplicate_id: str = "error",
+    ) -> list[Decision]:
+        """Adds those documents that are no near-duplicate of one that is there or came before; says so for each.
+
+        What is decided survives when it returns, all of it or nothing. The arguments are those of :meth:`add`.
+        """
+        sketched, stored = self._sketch(texts)
+        incoming = Incoming.of(Names.of(ids, self._settings.find.seed), sketched, stored, metadata)
+        with self._writing() as writer:
+            admission = Admission(incoming, on_duplicate_id, self._view, self._store)
+            pending: dict[int, bytes] = {}
+            decisions = [self._decide(place, incoming, admission, pending) for place in range(len(incoming.names))]
+            writer.commit(admission.change(), pushed=True)
+        return decisions
+
+    def _decide(self, place: int, incoming: Incoming, admission: Admission, pending: dict[int, bytes]) -> Decision:
+        name, sketched = incoming.names.ids[place], incoming.sketched
+        fate = admission.fate(place)
+        if fate in ("unchanged", "skipped"):
+            return Decision(name, fate)
+        before = admission.holder(place)
+        found, truncated = self._lookup.most_similar(sketched.keys[place], sketched.bodies[place], before, pending)
+        if found is not None:
+            return Decision(name, "duplicate", DocumentRecord.decode(found.record).id, found.similarity, truncated)
+        number, pending_row = admission.take(place)
+        pending[number] = pending_row
+        self._view.postings.push(number, incoming.keys([place]))
+        if before is not None:
+            self._view.postings.remove(np.array([before], dtype=np.uint32))
+        return Decision(name, fate, truncated=truncated)
+
+    def remove(self, ids: Iterable[DocumentId]) -> int:
+        """Removes documents; returns how many were there. When it returns they are gone for good."""
+        with self._writing() as writer:
+            names = Names.of(ids, self._settings.find.seed)
+            held = list(find_holders(names, self._view, self._store).values())
+            writer.commit(Change.removal(gone_of(held, self._store, texts=self.store == "text")))
+        return len(held)
+
+    def add_from(self, source: AnySource, *, on_duplicate_id: str = "error", **options: AnySetting) -> dict[str, Any]:
+        """Adds every document of files, tables or a stream; see :func:`minwise.index.bulk.add_from`."""
+        return bulk.add_from(self, source, on_duplicate_id=on_duplicate_id, **options)
+
+    def add_stream(
+        self,
+        source: AnySource,
+        kept: BinaryIO | None = None,
+        decisions: BinaryIO | None = None,
+        *,
+        on_duplicate_id: str = "error",
+        **options: AnySetting,
+    ) -> dict[str, Any]:
+        """Adds what is no near-duplicate, and says so of every row; see :func:`minwise.index.bulk.add_stream`."""
+        return bulk.add_stream(self, source, kept, decisions, on_duplicate_id=on_duplicate_id, **options)
+
+    def query_from(
+        self, source: AnySource, threshold: float | None = None, top: int = 10, **options: AnySetting
+    ) -> Iterator[dict[str, Any]]:
+        """The near-duplicates of every document of a source; see :func:`minwise.index.bulk.query_from`."""
+        return bulk.query_from(self, source, threshold=threshold, top=top, **options)
+
+    # Upkeep
+
+    def flush(self) -> None:
+        """Moves recent postings into a segment now. What was added is durable without it."""
+        with self._writing() as writer:
+            writer.flush()
+
+    def compact(self) -> None:
+        """Makes one segment of all, and gives back the room of removed documents."""
+        with self._writing() as writer:
+            writer.compact()
+
+    def backup(self, path: AnyPath) -> None:
+        """Copies one state of the index to a new directory, also while another process writes."""
+        target = check_path("path", path)
+        if not any(self._backed_up(target) for _ in range(ATTEMPTS)):
+            raise FormatError(f"{self.path}: a segment is missing; {REMEDY}")
+
+    def _backed_up(self, target: Path) -> bool:
+        """Whether a copy could be made: not if a segment was merged away before it was opened."""
+        try:
+            with self._reading():
+                back_up(self._store, self._view.segment_paths(), target)
+        except FileNotFoundError as error:
+            if error.filename is None or Path(error.filename).parent != self.path:
+                raise
+            return False
+        return True
+
+    def export(self, path: AnyPath) -> int:
+        """Writes id, metadata and signature of every document to a Parquet file; returns how many."""
+        with self._reading():
+            return write_signatures(check_path("path", path), self._settings, self._store)
+
+    def verify(self) -> list[Damage]:
+        """Checks every checksum and every count; what is not as it was written."""
+        with self._reading():
+            return find_damage(self._settings, self._view, self._store)
+
+    def stats(self) -> dict[str, Any]:
+        """How much there is, in how many files, and under which settings; a secret seed is left out."""
+        with self._reading():
+            state = self._view.state
+            segments = [
+                {
+                    "file": path.name,
+                    "bytes": path.stat().st_size,
+                    "documents": one.high - one.low,
+                    "postings": one.postings,
+                }
+                for path, one in zip(self._view.segment_paths(), state.segments, strict=True)
+            ]
+            return {
+                "documents": state.documents,
+                "removed": state.next - state.documents,
+                "recent": state.next - state.flushed,
+                "commits": state.commit,
+                "bytes": self._store.database_bytes + sum(path.stat().st_size for path in self._view.segment_paths()),
+                "database_bytes": self._store.database_bytes,
+                "segments": segments,
+                "resident_bytes": self._view.postings.resident_bytes,
+                "settings": self._settings.shown(),
+            }
+
+
+def _as_text(content: bytes) -> str | bytes:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def _as_bytes(texts: Texts) -> list[bytes]:
+    """The texts one by one."""
+    found = []
+    for chunk in read_texts(texts):
+        data, bounds = chunk.data.tobytes(), chunk.offsets.tolist()
+        found += [data[start:end] for start, end in pairwise(bounds)]
+    return found

@@ -1,0 +1,108 @@
+"""Lookup: a sketched text in, the documents that are similar to it out."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minwise import _kernel
+from minwise.index.answers import Answer, Hit, Metadata
+from minwise.index.records import DocumentRecord, body_of
+from minwise.index.settings import IndexSettings
+from minwise.index.sketching import Sketched, compare_sketches
+from minwise.index.store import Store
+from minwise.index.view import View
+
+__all__ = ["Lookup", "Similar"]
+
+# Candidates that are compared, however few hits are wanted...
+LEAST_CANDIDATES = 32
+# ...and for each hit that is wanted.
+CANDIDATES_PER_HIT = 4
+# Candidates that a document which may come in is compared with: that it stays out is for ever.
+MOST_COMPARED = 256
+
+
+class Similar(NamedTuple):
+    """A document that reaches the threshold: its number, how similar it is, and its record."""
+
+    number: int
+    similarity: float
+    record: bytes
+
+
+class Lookup:
+    """Finds similar documents in one view of an index."""
+
+    def __init__(self, settings: IndexSettings, view: View, store: Store) -> None:
+        self._settings, self._view, self._store = settings, view, store
+
+    def answers(self, asked: Sketched, threshold: float, top: int, where: Metadata | None) -> list[Answer]:
+        """The near-duplicates of each text."""
+        most = max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * top)
+        offsets, documents, _, truncated = self._view.postings.candidates(asked.keys, self._cap, most)
+        bounds = offsets.tolist()
+        answers = []
+        for place, body in enumerate(asked.bodies):
+            candidates = documents[bounds[place] : bounds[place + 1]].tolist()
+            hits = map(self._hit, self._similar(body, candidates, threshold, {}))
+            wanted = hits if where is None else (hit for hit in hits if _has(hit.metadata or {}, where))
+            answers.append(Answer(tuple(islice(wanted, top)), bool(truncated[place])))
+        return answers
+
+    def most_similar(
+        self, keys: NDArray[np.uint64], body: bytes, but: int | None, pending: Mapping[int, bytes]
+    ) -> tuple[Similar | None, bool]:
+        """The document most similar to one that may come in, and whether the search was cut short.
+
+        Args:
+            keys: The keys of its bands.
+            body: What is compared.
+            but: The number of a document that does not count, since this one would take its place.
+            pending: Records of documents that came in but are not in the database yet.
+        """
+        _, documents, _, truncated = self._view.postings.candidates(keys[None], self._cap, MOST_COMPARED)
+        candidates = [number for number in documents.tolist() if number != but]
+        found = self._similar(body, candidates, self._settings.plan.threshold, pending)
+        return found[0] if found else None, bool(truncated[0])
+
+    @property
+    def _cap(self) -> int:
+        return self._settings.find.max_bucket
+
+    def _similar(
+        self, body: bytes, candidates: Sequence[int], threshold: float, pending: Mapping[int, bytes]
+    ) -> list[Similar]:
+        """The candidates that reach the threshold, the most similar first, and of equal ones the first added."""
+        if not candidates or not body:
+            return []
+        stored = [number for number in candidates if number not in pending]
+        there = dict(zip(stored, self._store.records("documents", stored), strict=True))
+        records = [there[number] if number in there else pending[number] for number in candidates]
+        similarities = self._similarities(body, [body_of(record) for record in records], threshold)
+        found = [
+            Similar(number, similarity, record)
+            for number, similarity, record in zip(candidates, similarities.tolist(), records, strict=True)
+            if similarity >= threshold
+        ]
+        return sorted(found, key=lambda one: -one.similarity)
+
+    def _similarities(self, body: bytes, others: list[bytes], threshold: float) -> NDArray[np.float64]:
+        """Similarities; anything below the threshold may be NaN."""
+        if self._settings.exact:
+            return _kernel.set_similarities(np.frombuffer(body, dtype="<u8"), others, threshold)
+        return compare_sketches(body, others, self._settings.plan.slots)
+
+    def _hit(self, found: Similar) -> Hit:
+        document = DocumentRecord.decode(found.record)
+        return Hit(document.id, found.similarity, document.described(), self._settings.exact)
+
+
+def _has(about: Metadata, where: Metadata) -> bool:
+    """Whether metadata has these values; true and 1 are not the same in JSON."""
+    return all(
+        key in about and about[key] == value and isinstance(about[key], bool) == isinstance(value, bool)
+        for key, value in where.items()
+    )

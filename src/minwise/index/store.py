@@ -1,0 +1,335 @@
+"""Store: the database of an index. Rows in, durable when a transaction ends; rows out, checked.
+
+SQLite through apsw, in WAL mode with synchronous=FULL: a commit appends to the write-ahead log and syncs it once. The
+log is copied into the database here and not by SQLite's own hook, which would hide a sync that failed.
+"""
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+import numpy as np
+
+from minwise import _kernel
+from minwise.errors import ConfigError, FormatError
+from minwise.index.database import DATABASE, REMEDY, SyncError, connect, connected, drop, naming, sync, transaction
+from minwise.index.records import content_of, find_damaged, seal
+
+__all__ = ["HEAD", "LOCK", "TABLES", "Store"]
+
+HEAD, LOCK = "head", "writer.lock"
+TABLES = ("manifest", "documents", "texts", "recent", "removed")
+SCHEMA = {table: f"CREATE TABLE {table}(number INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT" for table in TABLES}
+# Pages of the log after which it is copied into the database: 16 MB, which a start after a crash reads in 20 ms.
+CHECKPOINT_PAGES = 4096
+# Rows that one statement asks for.
+MOST_ASKED = 512
+BUSY_MILLISECONDS = 30_000
+# How long emptying the log waits for readers, who can go on without it.
+PATIENCE_MILLISECONDS = 500
+# Share of free pages from which on the database is written anew.
+WORTH_SHRINKING = 0.1
+COMMIT_NUMBER = struct.Struct("<QI")
+
+
+class Store:
+    """The database in a directory, open for one writer or for a reader.
+
+    Attributes:
+        folder: The directory.
+        writable: Whether it was opened by the writer.
+    """
+
+    def __init__(self, folder: Path, *, writable: bool) -> None:
+        self.folder = folder
+        self.path = folder / DATABASE
+        self.writable = writable
+        self._stopped: OSError | None = None
+        self._pages = 0
+        if not self.path.exists():
+            raise FormatError(f"{folder}: not an index; there must be a file {DATABASE} in it")
+        self._lock = _take_lock(folder) if writable else None
+        try:
+            self._last_commit = self._read_head()
+            self._head = os.open(folder / HEAD, os.O_RDWR | os.O_CREAT, 0o666) if writable else None
+            self._connection = self._connect()
+        except BaseException:
+            self._release()
+            raise
+
+    @classmethod
+    def create(cls, folder: Path, rows: Sequence[bytes]) -> None:
+        """Makes a new database with these rows in its manifest; durable, and closed again."""
+        path = folder / DATABASE
+        with connected(path) as connection:
+            connection.pragma("journal_mode", "wal")
+            connection.pragma("synchronous", "full")
+            with transaction(connection):
+                for statement in SCHEMA.values():
+                    connection.execute(statement)
+                connection.executemany("INSERT INTO manifest VALUES(?, ?)", enumerate(seal(0, rows)[0]))
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        sync(path)
+
+    def _connect(self) -> apsw.Connection:
+        connection = connect(self.path, apsw.SQLITE_OPEN_READWRITE if self.writable else apsw.SQLITE_OPEN_READONLY)
+        try:
+            with naming(self.path, connection):
+                self._prepare(connection)
+        except BaseException:
+            drop(connection)
+            raise
+        return connection
+
+    def _prepare(self, connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        connection.pragma("cell_size_check", True)
+        if self.writable:
+            connection.pragma("synchronous", "full")
+            connection.wal_autocheckpoint(0)
+            connection.set_wal_hook(self._note_pages)
+        else:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        found = dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
+        mode = connection.pragma("journal_mode")
+        if found != SCHEMA or mode != "wal":
+            raise FormatError(f"{self.path}: the tables must be those of an index; {REMEDY}")
+
+    def _note_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
+
+    def close(self) -> None:
+        """Copies the log into the database, unless writing has been stopped, and lets go of everything."""
+        if self._stopped is not None:
+            drop(self._connection)
+        with suppress(apsw.Error):  # what could not be copied stays in the log, from which the next one copies it
+            self._connection.close()
+        self._release()
+
+    def _release(self) -> None:
+        for descriptor in (self._lock, getattr(self, "_head", None)):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._lock = self._head = None
+
+    @property
+    def database_bytes(self) -> int:
+        """Bytes of the database and its log."""
+        log = self.path.with_name(f"{DATABASE}-wal")
+        return sum(path.stat().st_size for path in (self.path, log) if path.exists())
+
+    # Reading
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One state of the database, whatever is committed meanwhile; the writer needs none, for nobody else writes."""
+        if self.writable or self._connection.in_transaction:
+            yield
+            return
+        with naming(self.path, self._connection):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with suppress(apsw.Error):
+                self._connection.execute("ROLLBACK")
+
+    def content(self, table: str, number: int) -> bytes:
+        """The content of one row.
+
+        Raises:
+            FormatError: If it is not there, or damaged.
+        """
+        return content_of(self.records(table, [number])[0])
+
+    def records(self, table: str, numbers: Sequence[int]) -> list[bytes]:
+        """The records of rows, in the order of their numbers as given.
+
+        Raises:
+            FormatError: If one is not there, or damaged.
+        """
+        found: dict[int, bytes] = {}
+        for start in range(0, len(numbers), MOST_ASKED):
+            rows = self._ask(table, list(numbers[start : start + MOST_ASKED]))
+            self._check(table, rows)
+            found.update(rows)
+        missing = next((number for number in numbers if number not in found), None)
+        if missing is not None:
+            raise FormatError(f"{self.path}: {table}: row {missing} is missing; {REMEDY}")
+        return [found[number] for number in numbers]
+
+    def _ask(self, table: str, numbers: list[int]) -> list[tuple[int, bytes]]:
+        places = 1 << (len(numbers) - 1).bit_length()  # few different statements, so that they stay prepared
+        numbers += numbers[-1:] * (places - len(numbers))
+        question = f"SELECT number, record FROM {table} WHERE number IN ({','.join('?' * places)})"
+        with naming(self.path, self._connection):
+            return list(self._connection.execute(question, numbers))
+
+    def rows(self, table: str, first: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Number and record of every row from ``first`` on, in order, as they are."""
+        with naming(self.path, self._connection):
+            cursor = self._connection.execute(
+                f"SELECT number, record FROM {table} WHERE number >= ? ORDER BY number", [first]
+            )
+            yield from cursor
+
+    def checked_rows(self, table: str, first: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Number and record of every row from ``first`` on, in order.
+
+        Raises:
+            FormatError: If one is damaged.
+        """
+        for row in self.rows(table, first):
+            self._check(table, [row])
+            yield row
+
+    def _check(self, table: str, rows: Sequence[tuple[int, bytes]]) -> None:
+        damaged = find_damaged(rows)
+        if damaged is not None:
+            raise FormatError(f"{self.path}: {table}: row {damaged} is damaged; {REMEDY}")
+
+    def complaints(self) -> Iterator[str]:
+        """What SQLite itself finds wrong."""
+        try:
+            with naming(self.path, self._connection):
+                for (line,) in self._connection.execute("PRAGMA integrity_check"):
+                    if line != "ok":
+                        yield " ".join(str(line).split())
+        except FormatError as error:
+            yield str(error).removeprefix(f"{self.path}: ")
+
+    def copy_to(self, path: Path) -> None:
+        """Writes the state of the database that a snapshot shows to a new file, durably."""
+        with connected(path) as copy, copy.backup("main", self._connection, "main") as backup:
+            backup.step(-1)
+        sync(path)
+
+    def start_writing(self) -> None:
+        """Copies what an earlier writer left in the log: after a sync that failed it may be in memory only."""
+        with self._stopping(), naming(self.path, self._connection):
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    # Writing
+
+    @contextmanager
+    def transaction(self, commit: int) -> Iterator[None]:
+        """What is written inside becomes visible and durable at its end, or not at all.
+
+        Args:
+            commit: The number of this commit.
+
+        Raises:
+            OSError: If it could not be made durable. After a sync that failed every later one is refused at once.
+        """
+        self.refuse_if_stopped()
+        with self._stopping(), naming(self.path, self._connection), transaction(self._connection):
+            yield
+        self._write_head(commit)
+        self._checkpoint()
+
+    def insert(self, table: str, first: int, records: Iterable[bytes]) -> None:
+        """Adds sealed rows from a number on."""
+        self._connection.executemany(f"INSERT INTO {table} VALUES(?, ?)", enumerate(records, first))
+
+    def put(self, table: str, number: int, content: bytes) -> None:
+        """Adds or replaces one row."""
+        (record,), _ = seal(number, [content])
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES(?, ?)", [number, record])
+
+    def delete(self, table: str, numbers: Iterable[int]) -> None:
+        """Takes rows away."""
+        self._connection.executemany(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in numbers))
+
+    def clear(self, table: str) -> None:
+        """Takes all rows away."""
+        self._connection.execute(f"DELETE FROM {table}")
+
+    def shrink(self) -> None:
+        """Gives back the room of rows that are gone, if it is worth it, and that of the log, if no reader needs it."""
+        self.refuse_if_stopped()
+        connection = self._connection
+        with self._stopping(), naming(self.path, connection):
+            if connection.pragma("freelist_count") >= WORTH_SHRINKING * connection.pragma("page_count"):
+                connection.execute("VACUUM")
+            connection.set_busy_timeout(PATIENCE_MILLISECONDS)
+            with suppress(apsw.BusyError):
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
+
+    @contextmanager
+    def _stopping(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self.stop_after(error)
+            raise
+
+    def stop_after(self, error: BaseException) -> None:
+        """Refuses to write from now on if the error is that of a sync."""
+        if isinstance(error, SyncError):
+            self._stopped = error
+
+    def refuse_if_stopped(self) -> None:
+        """Raises if a sync has failed before."""
+        if self._stopped is not None:
+            why = self._stopped.strerror
+            raise OSError(
+                self._stopped.errno, f"writes stopped after a failed sync ({why}); open the index again", str(self.path)
+            )
+
+    def _checkpoint(self) -> None:
+        """Copies a long log into the database. What was committed is durable without it."""
+        if self._pages < CHECKPOINT_PAGES:
+            return
+        with suppress(OSError), self._stopping(), naming(self.path, self._connection):  # the log stays, with everything
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._pages = 0
+
+    def _write_head(self, commit: int) -> None:
+        """Notes the last commit outside of the log, so that a log that lost its end is noticed; needs no sync."""
+        number = COMMIT_NUMBER.pack(commit, _checksum(commit))
+        with suppress(OSError):
+            os.pwrite(self._head, number, 0)  # type: ignore[arg-type]
+
+    def _read_head(self) -> int:
+        with suppress(OSError, struct.error):
+            commit, checksum = COMMIT_NUMBER.unpack((self.folder / HEAD).read_bytes())
+            if checksum == _checksum(commit):
+                return int(commit)
+        return 0
+
+    def refuse_lost_commits(self, commit: int) -> None:
+        """Raises if there were more commits than the database knows."""
+        if self._last_commit > commit:
+            lost = f"the last {self._last_commit - commit} of {self._last_commit} commits are missing"
+            log = f"{self.path}-wal"
+            remedy = f"{REMEDY}, or delete {self.folder / HEAD} to go on without them"
+            raise FormatError(f"{log}: {lost}: it was damaged or deleted; {remedy}")
+
+
+def _checksum(commit: int) -> int:
+    return _kernel.crc32c(np.frombuffer(struct.pack("<Q", commit), dtype=np.uint8), 0)
+
+
+def _take_lock(folder: Path) -> int:
+    """The descriptor of the lock file, which says who holds it."""
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        os.close(descriptor)
+        raise ConfigError(
+            f"index {folder} is open for writing in process {holder}; one process writes at a time"
+        ) from None
+    with suppress(OSError):  # a full disk must not keep anybody from removing something
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor

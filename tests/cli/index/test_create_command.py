@@ -1,0 +1,116 @@
+"""`minwise index create`: every option is a setting of the index; whatever is wrong leaves nothing behind."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reliability.commands import INPUT_OUTPUT, OK, USAGE, one_line, run
+
+import minwise as mw
+
+
+def settings_of(folder: Path, *options: str) -> dict[str, Any]:
+    """The settings of an index that was created with some options."""
+    done = run(folder, "index", "create", "new.mw", *options, "--json")
+    assert (done.status, done.err) == (OK, "")
+    made = json.loads(done.out)
+    assert made["index"] == "new.mw"
+    with mw.Index.open(folder / "new.mw") as index:
+        assert index.stats()["settings"] == made["settings"]
+        assert len(index) == 0
+    return dict(made["settings"])
+
+
+def test_an_empty_index(tmp_path: Path) -> None:
+    """With the defaults, in a directory whose parents are made too; one line says what it finds."""
+    done = run(tmp_path, "index", "create", "deep/er/news.mw")
+    assert (done.status, done.err) == (OK, "")
+    plan = mw.plan()
+    layout = f"{plan.bands} bands × {plan.rows} rows find {plan.recall:.2%} of documents at 0.8"
+    assert done.out == f"deep/er/news.mw: an empty index; {layout}\n"
+    with mw.Index.open(tmp_path / "deep/er/news.mw") as index, mw.Index.create(tmp_path / "python.mw") as other:
+        assert (len(index), index.store, index.plan, index.shingler.spec) == (0, "shingles", plan, "word:5")
+        assert index.stats()["settings"] == other.stats()["settings"]
+
+
+def test_every_option_is_a_setting(tmp_path: Path) -> None:
+    """Under its own name."""
+    options = ["--shingle", "char:9", "--bag", "--threshold", "0.6", "--scheme", "minhash", "--seed", "7"]
+    made = settings_of(tmp_path, *options, "--bands", "12", "--rows", "4", "--max-bucket", "100", "--store-text")
+    expected = {
+        "shingle": "char:9", "bag": True, "threshold": 0.6, "scheme": "minhash", "seed": 7, "bands": 12, "rows": 4,
+        "max_bucket": 100, "store": "text", "secret_seed": False,
+    }  # fmt: skip
+    assert {name: made[name] for name in expected} == expected
+
+
+def test_recall_and_slots_decide_the_plan(tmp_path: Path) -> None:
+    """As they do in `minwise plan`."""
+    made = settings_of(tmp_path, "--threshold", "0.7", "--recall", "0.9", "--slots", "128", "--sketch-only")
+    plan = mw.plan(0.7, 0.9, slots=128)
+    assert (made["bands"], made["rows"], made["store"]) == (plan.bands, plan.rows, "sketch")
+
+
+def test_a_secret_seed_is_not_told(tmp_path: Path) -> None:
+    """Two indexes get different ones, and neither command prints it."""
+    assert "seed" not in settings_of(tmp_path)
+    (tmp_path / "new.mw").rename(tmp_path / "old.mw")
+    assert "seed" not in settings_of(tmp_path)
+    seeds = []
+    for name in ("old.mw", "new.mw"):
+        with mw.Index.open(tmp_path / name) as index:
+            seeds.append(index.shingler.seed)
+        shown = run(tmp_path, "index", "stats", name, "--json").out + run(tmp_path, "index", "stats", name).out
+        assert str(seeds[-1]) not in shown
+    assert seeds[0] != seeds[1]
+
+
+def test_quiet(tmp_path: Path) -> None:
+    """Says nothing."""
+    done = run(tmp_path, "index", "create", "new.mw", "--quiet")
+    assert (done.status, done.out, done.err) == (OK, "", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--store-text", "--sketch-only"], "exclude each other"),
+        (["--threshold", "2"], "threshold must"),
+        (["--recall", "1"], "recall must"),
+        (["--shingle", "word:0"], "word:0"),
+        (["--shingle", "set"], "got set"),
+        (["--seed", "-1"], "seed must"),
+        (["--max-bucket", "1"], "max_bucket must"),
+        (["--bands", "5"], "rows"),
+        (["--slots", "0"], "slots must"),
+    ],
+)
+def test_a_setting_that_breaks_its_rule(tmp_path: Path, options: list[str], message: str) -> None:
+    """One line, exit code 2, and nothing is made."""
+    assert message in one_line(run(tmp_path, "index", "create", "new.mw", *options), USAGE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_is_taken(folder: Path) -> None:
+    """By an index or by a file: left as it is."""
+    before = sorted(path.name for path in (folder / "news.mw").iterdir())
+    assert "news.mw" in one_line(run(folder, "index", "create", "news.mw"), USAGE)
+    assert sorted(path.name for path in (folder / "news.mw").iterdir()) == before
+    assert "in.jsonl" in one_line(run(folder, "index", "create", "in.jsonl"), USAGE)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_may_not_be_written(tmp_path: Path) -> None:
+    """The name and the reason."""
+    (tmp_path / "locked").mkdir(mode=0o500)
+    line = one_line(run(tmp_path, "index", "create", "locked/new.mw"), INPUT_OUTPUT)
+    assert "locked" in line
+    assert "Permission denied" in line
+
+
+def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
+    """Below a file there is none."""
+    (tmp_path / "file").write_text("x")
+    assert "file" in one_line(run(tmp_path, "index", "create", "file/new.mw"), INPUT_OUTPUT)

@@ -1,0 +1,284 @@
+"""`minwise index add --unique`: every line is decided on, and durable, before the next is waited for."""
+
+import contextlib
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reliability.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
+from reliability.corpora import documents
+from small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, write
+
+import minwise as mw
+from index.streams import DEADLINE_SECONDS, next_line, objects, running
+
+UNIQUE = ("add", "news.mw", "-", "--unique")
+
+
+def stream(folder: Path, data: bytes, *options: str) -> Done:
+    """The command with its input in a file."""
+    (folder / "stdin").write_bytes(data)
+    return run(folder, "index", *UNIQUE, *options, job=Job(stdin=str(folder / "stdin")))
+
+
+def decision(
+    one: str | int | None, fate: str, of: str | None = None, similarity: float | None = None
+) -> dict[str, Any]:
+    """A decision as it is printed."""
+    kept = fate in ("added", "replaced", "unchanged")
+    return {
+        "id": one, "fate": fate, "kept": kept, "duplicate_of": of, "similarity": similarity, "truncated": False,
+    }  # fmt: skip
+
+
+def ids(folder: Path) -> list[str | int]:
+    """Which documents of ROWS are in the index."""
+    with mw.Index.open(folder / "news.mw") as index:
+        return [row["id"] for row in ROWS if row["id"] in index]
+
+
+def test_decisions_and_kept_lines(folder: Path) -> None:
+    """In the order of the lines; what is kept is copied byte for byte, and is in the index."""
+    data = json_lines(ROWS).replace(b'"id": ', b'"id" :  ')
+    done = stream(folder, data, "-o", "new.jsonl")
+    assert done.status == OK
+    near = mw.compare(TRAIN, f"{TRAIN} a").similarity
+    assert objects(done.out) == [
+        decision("d0", "added"),
+        decision("d1", "added"),
+        decision("d2", "duplicate", "d0", 1.0),
+        decision("d3", "added"),
+        decision("d4", "duplicate", "d1", near),
+    ]
+    lines = data.splitlines(keepends=True)
+    assert (folder / "new.jsonl").read_bytes() == lines[0] + lines[1] + lines[3]
+    assert done.err == "minwise: 5 read: 3 added, 2 near-duplicates left out; 3 in news.mw\n"
+    assert ids(folder) == KEPT
+
+
+def test_it_keeps_what_the_stream_of_dedup_keeps(folder: Path) -> None:
+    """Under the same seed, the same bytes, whatever is added together."""
+    texts = documents(1500, seed=3)
+    data = b"".join(json.dumps({"id": number, "text": text}).encode() + b"\n" for number, text in enumerate(texts))
+    (folder / "stdin").write_bytes(data)
+    expected = run(folder, "dedup", "-", "-o", "-", "--quiet", job=Job(stdin=str(folder / "stdin")))
+    assert 0 < expected.out.count("\n") < len(texts)
+    job = Job(stdin=str(folder / "stdin"), constants={"minwise.formats.arriving.MOST_LINES": 400})
+    done = run(folder, "index", *UNIQUE, "-o", "-", "--quiet", job=job)
+    assert (done.status, done.err) == (OK, "")
+    assert done.out == expected.out
+
+
+def test_the_same_lines_again(folder: Path) -> None:
+    """Are there already, are kept and copied again: an output that was lost can be made anew."""
+    first = stream(folder, json_lines(ROWS), "-o", "first.jsonl")
+    again = stream(folder, json_lines(ROWS), "-o", "again.jsonl")
+    assert [one["fate"] for one in objects(first.out)].count("added") == 3
+    fates = [one["fate"] for one in objects(again.out)]
+    assert fates == ["unchanged", "unchanged", "duplicate", "unchanged", "duplicate"]
+    assert (folder / "again.jsonl").read_bytes() == (folder / "first.jsonl").read_bytes()
+
+
+def test_decided_before_the_input_ends(folder: Path) -> None:
+    """A decision comes before the next line goes in; by then others see the document."""
+    first, second, third = json_lines(ROWS[:3]).splitlines(keepends=True)
+    with running(folder, *UNIQUE, "-o", "new.jsonl", "--quiet") as process:
+        assert process.stdin
+        process.stdin.write(first)
+        assert json.loads(next_line(process))["fate"] == "added"
+        assert (folder / "new.jsonl").read_bytes() == first
+        with mw.Index.open(folder / "news.mw") as reader:
+            assert "d0" in reader
+            process.stdin.write(second[:30])
+            process.stdin.write(second[30:])
+            assert json.loads(next_line(process))["id"] == "d1"
+            assert "d1" in reader
+        process.stdin.write(third)
+        assert json.loads(next_line(process))["duplicate_of"] == "d0"
+        assert process.poll() is None
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (process.returncode, out, err) == (OK, b"", b"")
+    assert (folder / "new.jsonl").read_bytes() == first + second
+
+
+def test_lines_that_can_not_be_read(folder: Path) -> None:
+    """Get a decision too, in their place, with the reason; and a line on standard error."""
+    good = json_lines(ROWS[:1])
+    done = stream(folder, good + b'{oops\n{"id": "x"}\n\n{"text": "no id"}\n' + json_lines(ROWS[1:2]))
+    assert done.status == OK
+    first, *bad, last = objects(done.out)
+    assert (first["id"], last["id"]) == ("d0", "d1")
+    assert [(one["fate"], one["kept"], one["row"]) for one in bad] == [("quarantined", False, row) for row in (1, 2, 3)]
+    assert [one["reason"].partition(":")[0] for one in bad] == [
+        "line 2 is not JSON", "has no column 'text'", "needs an id",
+    ]  # fmt: skip
+    *reports, counts = done.err.splitlines()
+    assert [line.startswith(f"minwise: standard input: row {row}: ") for row, line in enumerate(reports, 1)] == [
+        True
+    ] * 3
+    assert counts == "minwise: 5 read: 2 added, 3 quarantined; 2 in news.mw"
+
+
+def test_what_becomes_of_faults(folder: Path) -> None:
+    """Skipped ones have a decision and a count only; fail ends at the first, and adds nothing of its group."""
+    data = json_lines(ROWS[:1]) + b"{oops\n"
+    skipped = stream(folder, data, "--on-error", "skip")
+    assert [one["fate"] for one in objects(skipped.out)] == ["added", "quarantined"]
+    assert skipped.err.count("\n") == 1
+    line = one_line(stream(folder, json_lines(ROWS[1:2]) + b"{oops\n", "--on-error", "fail"), FAILURE)
+    assert "standard input: row 1: line 2 is not JSON" in line
+    assert ids(folder) == ["d0"]
+
+
+def test_kept_lines_on_standard_output(folder: Path) -> None:
+    """`-o -`: nothing but them; counts as JSON on standard error."""
+    done = stream(folder, json_lines(ROWS), "-o", "-", "--json")
+    assert [one["id"] for one in objects(done.out)] == KEPT
+    counts = json.loads(done.err)
+    assert (counts["read"], counts["added"], counts["duplicates"], counts["truncated"]) == (5, 3, 2, 0)
+    assert counts["documents"] == 3
+
+
+def test_an_id_that_is_taken(folder: Path) -> None:
+    """Ends the stream, or is skipped, or the new one takes its place unless it is a near-duplicate of another."""
+    assert stream(folder, json_lines(ROWS[:2])).status == OK
+    other = json_lines([{"id": "d1", "text": "quite another text of seven words"}, {"id": "d0", "text": TRAIN}])
+    assert "d1" in one_line(stream(folder, other), FAILURE)
+    skipped = stream(folder, other, "--on-duplicate-id", "skip", "-o", "-")
+    assert skipped.out == ""
+    replaced = stream(folder, other, "--on-duplicate-id", "replace")
+    assert [one["fate"] for one in objects(replaced.out)] == ["replaced", "replaced"]
+    with mw.Index.open(folder / "news.mw") as index:
+        assert [hit.id for hit in index.query(TRAIN)] == ["d0"]
+        assert list(index.query(FERRY)) == []
+
+
+def test_metadata_of_a_stream(folder: Path) -> None:
+    """Is stored; a column that the first lines do not have is refused."""
+    assert stream(folder, json_lines(ROWS[:2]), "--metadata-column", "year").status == OK
+    with mw.Index.open(folder / "news.mw") as index:
+        assert index.get("d1").metadata == {"year": 1991}
+    line = one_line(stream(folder, json_lines(ROWS[3:]), "--metadata-column", "yaer"), FAILURE)
+    assert "standard input has no column 'yaer'; its columns are: id, text, year, note" in line
+    assert ids(folder) == ["d0", "d1"]
+
+
+@pytest.mark.parametrize("name", ["more.parquet", "more.csv"])
+def test_files(folder: Path, name: str) -> None:
+    """The same decisions; kept rows are JSON lines of id, text and metadata."""
+    write(folder / name, ROWS)
+    done = run(
+        folder, "index", "add", "news.mw", name, "--unique", "-o", "new.jsonl", "--metadata-column", "note",
+        job=Job(constants={"minwise.index.reading.MOST_DOCUMENTS": 2}),
+    )  # fmt: skip
+    assert (done.status, done.err) == (OK, "minwise: 5 read: 3 added, 2 near-duplicates left out; 3 in news.mw\n")
+    assert [(one["id"], one["duplicate_of"]) for one in objects(done.out)] == [
+        ("d0", None), ("d1", None), ("d2", "d0"), ("d3", None), ("d4", "d1"),
+    ]  # fmt: skip
+    assert objects((folder / "new.jsonl").read_text(encoding="utf-8")) == [
+        {"id": row["id"], "text": row["text"], "metadata": {"note": row["note"]}} for row in ROWS if row["id"] in KEPT
+    ]
+
+
+def test_a_full_disk_under_the_output(folder: Path) -> None:
+    """One line that names it; what was decided by then is in the index, and the command can be repeated."""
+    assert "/dev/full: No space left on device" in one_line(
+        stream(folder, json_lines(ROWS), "-o", "/dev/full"), INPUT_OUTPUT
+    )
+    assert ids(folder) == KEPT
+    assert stream(folder, json_lines(ROWS), "-o", "new.jsonl").status == OK
+    assert [one["id"] for one in objects((folder / "new.jsonl").read_text())] == KEPT
+
+
+@pytest.mark.parametrize("output", ["in.jsonl", "./in.jsonl", "corpus/new.jsonl", "other/pattern.jsonl", ""])
+def test_an_output_that_would_be_read(folder: Path, output: str) -> None:
+    """Is refused before anything is written: itself, in a directory, by a pattern."""
+    write(folder / "corpus" / "a.jsonl", ROWS)
+    write(folder / "other" / "pattern.jsonl", ROWS)
+    inputs = ("in.jsonl", "corpus", "other/*.jsonl")
+    line = one_line(run(folder, "index", "add", "news.mw", *inputs, "--unique", "-o", output), USAGE)
+    assert "output must" in line
+    assert (folder / "in.jsonl").read_bytes() == (folder / "other" / "pattern.jsonl").read_bytes() == json_lines(ROWS)
+    assert ids(folder) == []
+
+
+def test_an_output_without_a_directory(folder: Path) -> None:
+    """Is noticed before anything is added."""
+    line = one_line(stream(folder, json_lines(ROWS), "-o", "nowhere/new.jsonl"), INPUT_OUTPUT)
+    assert "nowhere" in line
+    assert ids(folder) == []
+
+
+def test_no_input(folder: Path) -> None:
+    """Is no error; the output is empty, but there."""
+    done = stream(folder, b"\n\n", "-o", "new.jsonl", "--quiet")
+    assert (done.status, done.out, done.err) == (OK, "", "")
+    assert (folder / "new.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("fed", [0, 1], ids=["before any line", "after a line"])
+def test_an_interrupt_while_it_waits(folder: Path, fed: int) -> None:
+    """130 and one line; what it printed is in the index."""
+    with running(folder, *UNIQUE) as process:
+        assert process.stdin
+        assert process.stderr
+        if fed:
+            process.stdin.write(json_lines(ROWS[:1]))
+            assert json.loads(next_line(process))["id"] == "d0"
+        else:
+            wait_until_it_writes(folder, process.pid)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=DEADLINE_SECONDS) == INTERRUPTED
+        assert process.stderr.read() == b"minwise: interrupted\n"
+    assert ids(folder) == ["d0"][:fed]
+
+
+def wait_until_it_writes(folder: Path, process: int) -> None:
+    """Waits until a process has opened the index, as its lock file says."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    lock = folder / "news.mw" / "writer.lock"
+    while not lock.exists() or lock.read_text().strip() != str(process):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_going_on_after_an_interrupt(folder: Path) -> None:
+    """The same command on the same lines gives the whole output."""
+    lines = json_lines([{"id": number, "text": text} for number, text in enumerate(documents(300))])
+    (folder / "stdin").write_bytes(lines)
+    job = Job(stdin=str(folder / "stdin"), constants={"minwise.formats.arriving.MOST_LINES": 100})
+    stopped = run(
+        folder, "index", *UNIQUE, "-o", "new.jsonl",
+        job=Job(stdin=job.stdin, constants=job.constants, stage_trap=("add", "stop")),
+    )  # fmt: skip
+    done = resume(stopped.child, signal.SIGINT)
+    assert (done.status, done.err) == (INTERRUPTED, "minwise: interrupted\n")
+    assert done.out.count("\n") == 100
+    assert run(folder, "index", *UNIQUE, "-o", "new.jsonl", "--quiet", job=job).status == OK
+    expected = run(folder, "dedup", "-", "-o", "-", "--quiet", job=job)
+    assert (folder / "new.jsonl").read_text() == expected.out
+
+
+def test_a_reader_that_went_away(folder: Path) -> None:
+    """`| head -1`: no traceback, no message, and it stops though its input goes on."""
+    with running(folder, *UNIQUE, "--quiet") as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(json_lines(ROWS[:1]))
+        next_line(process)
+        process.stdout.close()
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        number = 0
+        while process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json_lines([{"id": number, "text": f"number {number} of many that nobody reads"}]))
+            number += 1
+        assert process.returncode in (FAILURE, 128 + signal.SIGPIPE, -signal.SIGPIPE)
+        assert process.stderr.read() == b""
+    with mw.Index.open(folder / "news.mw") as index:
+        assert index.verify() == []
+        assert "d0" in index

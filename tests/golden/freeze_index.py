@@ -1,0 +1,75 @@
+"""Writes the frozen indexes into index/: `python tests/golden/freeze_index.py`.
+
+Run it again only together with a new FORMAT_VERSION; the indexes of older versions are then no longer to be read.
+"""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import minwise as mw
+
+FROZEN = Path(__file__).with_name("index")
+STORES = ("shingles", "text", "sketch")
+SETTINGS: dict[str, Any] = {"shingle": "word:2", "threshold": 0.4, "bands": 8, "rows": 2, "seed": 20_261_116}
+TEXTS = [
+    "the tide table on the harbour wall is older than the wall",
+    "The tide table on the harbour wall is older than the harbour!",
+    "der Leuchtturmwärter zählt die Schiffe, und fängt von vorne an",
+    "灯台の光は、夜の海を静かに照らしている。",
+    "灯台の光は、夜の海を照らしている。",
+    "short",
+    "",
+    "a bell is rung on the harbour wall at eleven, and nobody knows why",
+    "a bell is rung on the harbour wall at twelve, and nobody knows why",
+    "the tide table on the harbour wall is gone",
+]
+ASKED = ["the tide table on the harbour wall is older", TEXTS[4], "a bell is rung on the harbour wall", "nobody"]
+# Those that are there in the end.
+NAMES = ("2", "ß", -4, "5", "7", "8", "9")
+
+
+def make(path: Path, store: str) -> None:
+    """Two segments, of which one lost a document; documents that are in none; ids and metadata of every kind."""
+    with mw.Index.create(path, store=store, **SETTINGS) as index:
+        index.add(["a", 2, "ß"], TEXTS[:3], [{"lang": "en", "n": 1}, None, {"lang": "de", "deep": {"x": [1, 2.5]}}])
+        index.flush()
+        index.add([-4, "5", "6", "7"], TEXTS[3:7], [None, {}, None, {"empty": True}])
+        index.remove(["a", "6"])
+        index.flush()
+        index.add(["8", "9"], TEXTS[7:9])
+        index.add(["2"], TEXTS[9:], on_duplicate_id="replace")
+    (path / "writer.lock").unlink()
+
+
+def facts(index: mw.Index) -> dict[str, Any]:
+    """Everything that an index tells of its documents."""
+    return {
+        "documents": [describe(index.get(name)) for name in NAMES],
+        "answers": {text: [[hit.id, hit.similarity] for hit in index.query(text)] for text in ASKED},
+    }
+
+
+def describe(stored: mw.StoredDocument) -> dict[str, Any]:
+    """A document in plain values; elements as lines of a diff."""
+    elements = None if stored.elements is None else [f"{element:016x}" for element in stored.elements.tolist()]
+    return {"id": stored.id, "metadata": stored.metadata, "text": stored.text, "elements": elements}
+
+
+def freeze(store: str) -> None:
+    """Writes the index of one store, and what it tells."""
+    path = FROZEN / f"{store}.mw"
+    shutil.rmtree(path, ignore_errors=True)
+    make(path, store)
+    with tempfile.TemporaryDirectory() as folder:  # opening it leaves files in its directory
+        copy = shutil.copytree(path, Path(folder) / path.name)
+        with mw.Index.open(copy) as index:
+            told = json.dumps(facts(index), indent=1, ensure_ascii=False)
+    path.with_suffix(".json").write_text(told + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for one in STORES:
+        freeze(one)

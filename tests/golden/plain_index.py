@@ -1,0 +1,209 @@
+"""An index read with `struct`, `json` and `sqlite3` alone, as docs/index-format.md describes it.
+
+Nothing of minwise is used here: if this reads an index, the page is true.
+"""
+
+import json
+import sqlite3
+import struct
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+POLYNOMIAL = 0x82F63B78
+MAGIC = b"MWPOST\r\n"
+BLOCK = 1024
+TABLES = ("documents", "manifest", "recent", "removed", "texts")
+# The key that stands for no posting.
+NO_KEY = 2**64 - 1
+
+Posting = tuple[int, int]
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (POLYNOMIAL if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+CRC_TABLE = _crc_table()
+
+
+def crc32c(data: bytes, start: int = 0) -> int:
+    """CRC-32C (Castagnoli) of the data, continued from the checksum of what came before."""
+    crc = start ^ 0xFFFFFFFF
+    for byte in data:
+        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def seal(number: int, content: bytes) -> bytes:
+    """The record of a row: its checksum, begun with the number of the row, and the content."""
+    return struct.pack("<I", crc32c(content, number)) + content
+
+
+def content_of(number: int, record: bytes) -> bytes:
+    """The content of a record, if its checksum is right."""
+    assert seal(number, record[4:]) == record, f"row {number} is damaged"
+    return record[4:]
+
+
+class Document(NamedTuple):
+    """A row of ``documents``."""
+
+    id: str | int
+    metadata: Any
+    body: bytes
+
+    @classmethod
+    def decode(cls, content: bytes) -> "Document":
+        """Whether the id is a number, the lengths of id and metadata, then id, metadata and body."""
+        is_number, id_bytes, metadata_bytes = struct.unpack_from("<BII", content)
+        id_end = 9 + id_bytes
+        name, metadata = content[9:id_end].decode(), content[id_end : id_end + metadata_bytes]
+        body = content[id_end + metadata_bytes :]
+        return cls(int(name) if is_number else name, json.loads(metadata) if metadata else None, body)
+
+
+class Segment(NamedTuple):
+    """A file of postings: those of band keys, those of id hashes, and of which documents they are."""
+
+    bands: list[Posting]
+    ids: list[Posting]
+    low: int
+    high: int
+
+    @classmethod
+    def read(cls, path: Path) -> "Segment":
+        """Every block, after header, fences and trailer were found right."""
+        data = path.read_bytes()
+        header, trailer = data[:BLOCK], data[-72:]
+        assert header == struct.pack("<8sII", MAGIC, 1, crc32c(header[:12])).ljust(BLOCK, b"\0")
+        *counts, low, high, size, fences_crc, crc, magic = struct.unpack("<7QII8s", trailer)
+        assert (crc, magic, size) == (crc32c(trailer[:60]), MAGIC, len(data))
+        postings, blocks = counts[:2], counts[2:]
+        end = BLOCK * (1 + sum(blocks))
+        assert fences_crc == crc32c(data[end:-72])
+        fences = list(struct.unpack(f"<{sum(blocks)}Q", data[end:-72]))
+        read = [_read_block(data[place : place + BLOCK], place // BLOCK) for place in range(BLOCK, end, BLOCK)]
+        assert [block[0][0] for block in read] == fences
+        bands, ids = _joined(read[: blocks[0]]), _joined(read[blocks[0] :])
+        assert [len(bands), len(ids)] == postings
+        assert bands == sorted(set(bands))
+        assert ids == sorted(set(ids))
+        assert all(low <= document < high for _, document in (*bands, *ids))
+        return cls(bands, ids, low, high)
+
+
+def _read_block(block: bytes, number: int) -> list[Posting]:
+    crc, count, width, zero, base = struct.unpack_from("<IHBBQ", block)
+    assert crc == crc32c(block[4:], crc32c(struct.pack("<Q", number)))
+    assert zero == 0
+    postings = []
+    for place in range(16, 16 + count * (width + 4), width + 4):
+        difference = int.from_bytes(block[place : place + width], "little")
+        postings.append((base + difference, *struct.unpack_from("<I", block, place + width)))
+    assert not any(block[16 + count * (width + 4) :])
+    return postings
+
+
+def _joined(blocks: list[list[Posting]]) -> list[Posting]:
+    return [posting for block in blocks for posting in block]
+
+
+class PlainIndex:
+    """Everything in the directory of an index, which nobody has open."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with closing(sqlite3.connect(f"file:{folder / 'index.db'}?mode=ro&immutable=1", uri=True)) as connection:
+            assert tuple(name for (name,) in connection.execute("SELECT name FROM sqlite_schema ORDER BY 1")) == TABLES
+            self.records: dict[str, dict[int, bytes]] = {
+                table: dict(connection.execute(f"SELECT number, record FROM {table} ORDER BY number"))
+                for table in TABLES
+            }
+
+    def contents(self, table: str) -> dict[int, bytes]:
+        """The content of every row."""
+        return {number: content_of(number, record) for number, record in self.records[table].items()}
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Row 0 of the manifest."""
+        settings: dict[str, Any] = json.loads(self.contents("manifest")[0])
+        return settings
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """Row 1 of the manifest."""
+        state: dict[str, Any] = json.loads(self.contents("manifest")[1])
+        return state
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """Row 2 of the manifest."""
+        return int.from_bytes(self.contents("manifest")[2], "little")
+
+    @cached_property
+    def documents(self) -> dict[int, Document]:
+        """The living documents by number."""
+        return {number: Document.decode(content) for number, content in self.contents("documents").items()}
+
+    @cached_property
+    def texts(self) -> dict[int, str]:
+        """Their texts, where texts are stored."""
+        return {number: content.decode() for number, content in self.contents("texts").items()}
+
+    @cached_property
+    def removed(self) -> set[int]:
+        """The numbers whose bit is set."""
+        return {
+            first + 8 * place + bit
+            for first, bits in self.contents("removed").items()
+            for place, byte in enumerate(bits)
+            for bit in range(8)
+            if byte >> bit & 1
+        }
+
+    @cached_property
+    def recent(self) -> dict[int, list[int]]:
+        """For each document that is in no segment the hash of its id and the keys of its bands."""
+        keys = {}
+        for first, content in self.contents("recent").items():
+            documents, width = struct.unpack_from("<II", content)
+            words = struct.unpack_from(f"<{documents * width}Q", content, 8)
+            assert len(content) == 8 + 8 * documents * width
+            for place in range(documents):
+                keys[first + place] = list(words[place * width : (place + 1) * width])
+        return keys
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """The segments that the state names, in its order."""
+        return [Segment.read(self.folder / segment["name"]) for segment in self.state["segments"]]
+
+    def postings(self) -> tuple[set[Posting], set[Posting]]:
+        """(key, document) of all band keys, and of all id hashes, wherever they are; removed documents left out."""
+        recent = [(key, number, place) for number, keys in self.recent.items() for place, key in enumerate(keys)]
+        bands = {(key, number) for key, number, place in recent if place and key != NO_KEY}
+        ids = {(key, number) for key, number, place in recent if not place}
+        for segment in self.segments:
+            bands |= set(segment.bands)
+            ids |= set(segment.ids)
+        return tuple({one for one in run if one[1] not in self.removed} for run in (bands, ids))  # type: ignore[return-value]
+
+    def digest(self) -> int:
+        """The sum of number·2³² + checksum over all rows of documents and texts, modulo 2⁶⁴."""
+        rows = [*self.records["documents"].items(), *self.records["texts"].items()]
+        return sum((number << 32) + int.from_bytes(record[:4], "little") for number, record in rows) % 2**64
+
+    def head(self) -> int:
+        """The number of the last commit, as the file ``head`` has it."""
+        commit, crc = struct.unpack("<QI", (self.folder / "head").read_bytes())
+        assert crc == crc32c(struct.pack("<Q", commit))
+        return int(commit)

@@ -1,0 +1,149 @@
+"""Frozen indexes of the format's version: today's program reads them, finds the same in them, and writes the same."""
+
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from expect import complaint
+from freeze_index import FROZEN, STORES, TEXTS, facts, make
+from plain_index import PlainIndex, content_of, seal
+
+import minwise as mw
+from minwise.index.settings import FORMAT_VERSION
+
+
+def files(path: Path) -> list[str]:
+    """The names in a directory."""
+    return sorted(one.name for one in path.iterdir())
+
+
+@pytest.fixture(params=STORES)
+def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of a frozen index: opening one leaves a lock and a shared memory file in its directory."""
+    return shutil.copytree(FROZEN / f"{request.param}.mw", tmp_path / "frozen.mw")
+
+
+def test_a_frozen_index_is_what_it_was(frozen: Path) -> None:
+    """Documents, answers to the bit, and nothing is damaged."""
+    with mw.Index.open(frozen) as index:
+        expected = json.loads((FROZEN / f"{index.store}.json").read_text(encoding="utf-8"))
+        assert facts(index) == expected
+        assert (len(index), "a" in index, "6" in index, 2 in index) == (7, False, False, True)
+        assert index.verify() == []
+
+
+def test_a_frozen_index_goes_on(frozen: Path) -> None:
+    """It takes documents, loses some and is compacted."""
+    with mw.Index.open(frozen, "w") as index:
+        assert index.add(["new"], TEXTS[:1]) == (1, 0, 0, 0)
+        assert index.query(TEXTS[0])[0].id == "new"
+        assert index.remove(["2", "a"]) == 1
+        index.compact()
+        assert index.verify() == []
+        assert len(index) == 7
+    assert [name for name in files(frozen) if name.endswith(".post")] == ["segment-00000004.post"]
+
+
+def test_the_same_calls_write_the_same(frozen: Path, tmp_path: Path) -> None:
+    """Every row, every segment and the head: a changed format shows here, before it shows in somebody's index."""
+    with mw.Index.open(frozen) as index:
+        make(tmp_path / "again.mw", index.store)
+    original = FROZEN / f"{index.store}.mw"
+    assert files(tmp_path / "again.mw") == files(original)
+    changed = f"the format changed: undo that, or raise FORMAT_VERSION (now {FORMAT_VERSION}) and run freeze_index.py"
+    assert PlainIndex(tmp_path / "again.mw").records == PlainIndex(original).records, changed
+    for name in files(original):
+        if name != "index.db":  # in which SQLite notes its own version
+            assert (tmp_path / "again.mw" / name).read_bytes() == (original / name).read_bytes(), changed
+
+
+def test_the_frozen_files_are_those_of_a_clean_close() -> None:
+    """No log and no lock, and they are of this version."""
+    assert FORMAT_VERSION == 1
+    for store in STORES:
+        assert files(FROZEN / f"{store}.mw") == ["head", "index.db", "segment-00000001.post", "segment-00000002.post"]
+
+
+def edit_settings(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the settings in the manifest; their checksum is right again."""
+    with closing(sqlite3.connect(path / "index.db")) as connection, connection:
+        (record,) = connection.execute("SELECT record FROM manifest WHERE number = 0").fetchone()
+        settings = json.loads(content_of(0, record))
+        change(settings)
+        sealed = seal(0, json.dumps(settings).encode())
+        connection.execute("UPDATE manifest SET record = ? WHERE number = 0", [sealed])
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_a_newer_version_is_refused(frozen: Path, mode: str) -> None:
+    """With both versions, by readers and writers."""
+    edit_settings(frozen, lambda settings: settings.update(version=2))
+    message = complaint(mw.FormatError, lambda: mw.Index.open(frozen, mode))
+    assert message.startswith(f"{frozen / 'index.db'}: ")
+    assert "version 1, got 2" in message
+
+
+def test_another_unicode_version_is_refused(frozen: Path) -> None:
+    """With both versions: texts would be cut in other places."""
+    edit_settings(frozen, lambda settings: settings.update(unicode_version="9.0.0"))
+    message = complaint(mw.MismatchError, lambda: mw.Index.open(frozen))
+    assert message.startswith(f"{frozen / 'index.db'}: ")
+    assert "9.0.0" in message
+    assert mw.UNICODE_VERSION in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("max_bucket", 3, "from 16 to 10000, got 3"),
+        ("threshold", 2, "at most 1, got 2"),
+        ("scheme", "oph", "one of fast, minhash, got 'oph'"),
+        ("store", "tape", "one of shingles, text, sketch, got 'tape'"),
+        ("shingle", "word:0", "from 1 to 10000, got 'word:0'"),
+        ("later", 1, "later"),
+    ],
+)
+def test_settings_of_another_program_are_refused(frozen: Path, name: str, value: object, rule: str) -> None:
+    """Though their checksum is right: with what they must be and what they are."""
+    edit_settings(frozen, lambda settings: settings.update({name: value}))
+    message = complaint(mw.FormatError, lambda: mw.Index.open(frozen))
+    assert message.startswith(f"{frozen / 'index.db'}: ")
+    assert rule in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("seed", 5), ("rows", 3), ("shingle", "word:3"), ("bag", True), ("scheme", "minhash"), ("lowercase", False)],
+)
+def test_changed_settings_are_refused(frozen: Path, name: str, value: object) -> None:
+    """Settings under which nothing would be found any more: both fingerprints are told."""
+    edit_settings(frozen, lambda settings: settings.update({name: value}))
+    message = complaint(mw.MismatchError, lambda: mw.Index.open(frozen))
+    assert message.startswith(f"{frozen / 'index.db'}: ")
+    theirs = PlainIndex(frozen).contents("manifest")[2].hex()
+    assert re.search(f"fingerprint {theirs} there, (?!{theirs})[0-9a-f]{{16}} here", message)
+
+
+def test_signatures_of_other_settings_are_refused(tmp_path: Path) -> None:
+    """With both values."""
+    path = shutil.copytree(FROZEN / "sketch.mw", tmp_path / "sketch.mw")
+    schemes: list[tuple[mw.Scheme, str, str]] = [
+        (mw.FastSketch(slots=99), "99", "16"),
+        (mw.MinHash(slots=16), "minhash", "fast"),
+    ]
+    with mw.Index.open(path, "w") as index:
+        for scheme, theirs, ours in schemes:
+            add = partial(index.add_signatures, ["x"], scheme.sketch_texts(TEXTS[:1], index.shingler))
+            message = complaint(mw.MismatchError, add)
+            assert theirs in message
+            assert ours in message
+        mine = index.scheme.sketch_texts(TEXTS[:1], index.shingler)
+        assert index.add_signatures(["x"], mine) == (1, 0, 0, 0)
+        assert index.query(TEXTS[0])[0].id == "x"

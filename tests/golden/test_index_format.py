@@ -1,0 +1,140 @@
+"""docs/index-format.md is true: what it describes is enough to read an index, and it leaves nothing out."""
+
+import random
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from freeze_index import FROZEN, NAMES, STORES, TEXTS
+from plain_index import NO_KEY, PlainIndex, Posting
+
+import minwise as mw
+from minwise import reference
+from minwise.index import database, store, view, writer
+from minwise.reference.banding import band_keys
+
+PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(params=STORES)
+def plain(request: pytest.FixtureRequest) -> PlainIndex:
+    """A frozen index, read by the page alone."""
+    return PlainIndex(FROZEN / f"{request.param}.mw")
+
+
+def expected_body(text: str, settings: dict[str, Any]) -> bytes:
+    """The body of a document: its elements, or the low bits of its signature."""
+    elements = reference.shingle_hashes(text, settings["shingle"], seed=settings["seed"])
+    if settings["store"] != "sketch":
+        return struct.pack(f"<{len(elements)}Q", *elements)
+    slots = reference.fast_sketch(elements, settings["bands"] * settings["rows"], settings["seed"]).tolist()
+    return struct.pack(f"<{len(slots)}H", *(slot % 2**16 for slot in slots)) if len(elements) else b""
+
+
+def expected_keys(text: str, settings: dict[str, Any]) -> list[int]:
+    """The keys of a document's bands."""
+    bands, rows, seed = (settings[name] for name in ("bands", "rows", "seed"))
+    elements = reference.shingle_hashes(text, settings["shingle"], seed=seed)
+    return band_keys(reference.fast_sketch(elements, bands * rows, seed), bands, rows, seed)
+
+
+def expected_postings(texts: dict[int, str], names: dict[int, str], settings: dict[str, Any]) -> list[set[Posting]]:
+    """Band keys and id hashes of documents, computed by the readable specification."""
+    keys = {(key, number) for number, text in texts.items() for key in expected_keys(text, settings) if key != NO_KEY}
+    hashes = {(min(reference.hash_item(name, settings["seed"]), NO_KEY - 1), number) for number, name in names.items()}
+    return [keys, hashes]
+
+
+def test_documents(plain: PlainIndex) -> None:
+    """Ids as they were given, metadata, and what is compared."""
+    assert [one.id for one in plain.documents.values()] == ["ß", -4, "5", "7", "8", "9", "2"]
+    assert {str(one.id) for one in plain.documents.values()} == set(map(str, NAMES))
+    assert plain.documents[2].metadata == {"lang": "de", "deep": {"x": [1, 2.5]}}
+    assert (plain.documents[3].metadata, plain.documents[4].metadata) == (None, {})
+    for number, one in plain.documents.items():
+        assert one.body == expected_body(TEXTS[number], plain.settings)
+    stored = {number: TEXTS[number] for number in plain.documents} if plain.settings["store"] == "text" else {}
+    assert plain.texts == stored
+
+
+def test_state(plain: PlainIndex) -> None:
+    """Counts, digest, bitmap and head fit what there is."""
+    state = plain.state
+    assert (state["next"], state["flushed"], state["documents"]) == (10, 7, 7)
+    assert plain.removed == {0, 1, 5} == set(range(state["next"])) - set(plain.documents)
+    assert all(len(bits) == 4096 and first % 32_768 == 0 for first, bits in plain.contents("removed").items())
+    assert plain.digest() == state["digest"]
+    assert plain.head() == state["commit"]
+    assert list(plain.recent) == [7, 8, 9]
+    assert [(one.low, one.high, len(one.bands) + len(one.ids)) for one in plain.segments] == [
+        (one["low"], one["high"], one["postings"]) for one in state["segments"]
+    ]
+
+
+def test_postings(plain: PlainIndex) -> None:
+    """Every living document has those that the readable specification computes, and nobody else has any."""
+    texts = {number: TEXTS[number] for number in plain.documents}
+    names = {number: str(one.id) for number, one in plain.documents.items()}
+    assert list(plain.postings()) == expected_postings(texts, names, plain.settings)
+
+
+def test_fingerprint(plain: PlainIndex) -> None:
+    """The text stands on the page."""
+    (probe,) = re.findall(r"```text\n(.*)\n```", PAGE)
+    keys = expected_keys(probe, plain.settings)
+    content = struct.pack(f"<{len(keys)}Q", *keys) + expected_body(probe, plain.settings)
+    assert plain.fingerprint == reference.hash_item(content, 0)
+
+
+def test_an_index_of_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of several levels, buckets longer than a block, keys of every width, and documents that are gone."""
+    monkeypatch.setattr(writer, "FLUSH_DOCUMENTS", 60)
+    rng = random.Random(1)
+    texts = [" ".join(rng.choices("abcdefgh", k=rng.randrange(6))) for _ in range(1000)]
+    with mw.Index.create(tmp_path / "many.mw", shingle="word:1", bands=5, rows=1, threshold=0.5, seed=3) as index:
+        for start in range(0, 1000, 23):
+            index.add(list(range(start, min(start + 23, 1000))), texts[start : start + 23])
+            index.remove([start + 1, start + 5])
+    plain = PlainIndex(tmp_path / "many.mw")
+    assert len(plain.segments) > 1
+    assert max(len(segment.bands) for segment in plain.segments) > 1000
+    assert len(plain.documents) == 1000 - len(plain.removed) == plain.state["documents"]
+    names = {number: str(number) for number in plain.documents}
+    expected = expected_postings({number: texts[number] for number in names}, names, plain.settings)
+    assert list(plain.postings()) == expected
+    assert plain.digest() == plain.state["digest"]
+
+
+def fields(table: str) -> set[str]:
+    """The names in the first column of a table of the page that describes a JSON object."""
+    rows = re.findall(r"^\| (`.*?) \|", PAGE.split(f"row {table}", 1)[1].split("\n#", 1)[0], re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+
+
+def test_the_page_names_every_field(plain: PlainIndex) -> None:
+    """Of both rows of the manifest, and no other."""
+    assert fields("0, the settings") == set(plain.settings)
+    assert fields("1, the state") == set(plain.state)
+    assert all(f"`{name}`" in PAGE for name in plain.state["segments"][0])
+
+
+def test_the_page_names_every_table_and_file() -> None:
+    """And how tables are made."""
+    for table, statement in store.SCHEMA.items():
+        assert f"`{table}`" in PAGE
+        assert statement.replace(table, "documents", 1) in PAGE
+    for name in (database.DATABASE, store.HEAD, store.LOCK, writer.SEGMENT.format(1)):
+        assert f"`{name}`" in PAGE
+
+
+def test_the_page_has_the_numbers_of_the_program() -> None:
+    """Limits and sizes that a reader may rely on."""
+    for number in (writer.FLUSH_DOCUMENTS, writer.MAX_DOCUMENTS, view.REMOVED_NUMBERS, store.CHECKPOINT_PAGES):
+        assert f"{number:,}" in PAGE
+    assert f"A row of {view.REMOVED_NUMBERS // 8:,} bytes" in PAGE
+    assert "four or more" in PAGE
+    assert writer.FANOUT == 4
+    assert "a tenth of the pages" in PAGE
+    assert writer.WORTH_SHRINKING == 0.1

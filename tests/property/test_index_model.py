@@ -1,0 +1,328 @@
+"""An index against a dict: whatever is done to it in whatever order, it answers what plain Python answers.
+
+Documents are made of few words, so that most of them share buckets and many are near-duplicates; postings are flushed
+after a few documents, so that segments are written, merged and searched all the time.
+"""
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import minwise as mw
+
+from .index_oracle import Expected, Id, Metadata, Oracle, RefusedError, room_for
+
+# What a run must have met at least once, or it has proved little.
+SITUATIONS = (
+    "hits",
+    "a hit below 1",
+    "a filtered hit",
+    "a bucket above the cap",
+    "more candidates than are compared",
+    "a text without shingles",
+    "several segments",
+    "a merge",
+    "a removed document in a segment",
+    "a refused batch",
+    "a replaced document",
+    "a duplicate",
+)
+FLUSH_AT = 5
+
+Entry = tuple[Id, str, Metadata]
+
+words = st.sampled_from(["a", "b", "c", "d", "e", "f", "g"])
+texts = st.lists(words, max_size=7).map(" ".join) | st.sampled_from(("", " … ", "A, b; C.", "a b c", "c b a a"))
+ids: st.SearchStrategy[Id] = st.sampled_from((*range(-1, 8), *"01234567", "x", "y", "ü", "-1", "007"))
+metadata: st.SearchStrategy[Metadata] = st.sampled_from(
+    (None, None, {}, {"lang": "en"}, {"lang": "de"}, {"lang": "en", "n": 1}, {"n": 2, "deep": {"a": [1, None]}})
+)
+filters: st.SearchStrategy[dict[str, Any] | None] = st.sampled_from(
+    (None, None, None, {}, {"lang": "en"}, {"n": 1, "lang": "en"}, {"deep": {"a": [1, None]}}, {"lang": None}, {"x": 0})
+)
+policies = st.sampled_from(("error", "skip", "replace"))
+aboves = st.sampled_from((None, None, 0.0, 0.3, 1.0))
+tops = st.sampled_from((1, 3, 10, 10, 40))
+entries = st.tuples(ids, texts, metadata)
+batches = st.lists(entries, max_size=9)
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """A writer, a reader that stays open all the time, and the oracle of both."""
+
+    met: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(dir=fast_place()))
+        self.copies = 0
+
+    @initialize(
+        store=st.sampled_from(("shingles", "text", "sketch")),
+        max_bucket=st.sampled_from((16, 2000)),
+        shingle=st.sampled_from(("word:1", "word:1", "word:2", "char:3", "byte:2")),
+        bag=st.booleans(),
+        scheme=st.sampled_from(("fast", "minhash")),
+        layout=st.sampled_from(((1, 1), (6, 1), (8, 2), (20, 2))),
+        threshold=st.sampled_from((0.2, 0.5, 0.8)),
+        seed=st.sampled_from((0, 1, 2**64 - 1)),
+    )
+    def create(self, max_bucket: int, layout: tuple[int, int], **options: Any) -> None:  # noqa: ANN401 - settings
+        """An empty index; the reader opens it at once."""
+        bands, rows = layout
+        self.path = self.folder / "index.mw"
+        self.writer = mw.Index.create(self.path, max_bucket=max_bucket, bands=bands, rows=rows, **options)
+        self.reader = mw.Index.open(self.path)
+        self.oracle = Oracle(self.reader, max_bucket)
+
+    def note(self, situation: str, happened: bool) -> None:
+        """Counts what the run has met."""
+        self.met[situation] += happened
+
+    @rule(entry=entries, policy=policies)
+    def add_one(self, entry: Entry, policy: str) -> None:
+        """A document alone, with metadata given or left out."""
+        name, text, about = entry
+        self._add([name], [text], None if about is None else [about], policy)
+
+    @rule(batch=batches, policy=policies)
+    def add_batch(self, batch: list[Entry], policy: str) -> None:
+        """Several, of which some may have the same id."""
+        self._add(*columns(batch), policy)
+
+    @rule(
+        text=texts,
+        extra=st.lists(words, min_size=1, max_size=4),
+        count=st.sampled_from((9, 30, 70, 100)),
+        about=metadata,
+    )
+    def add_crowd(self, text: str, extra: list[str], count: int, about: Metadata) -> None:
+        """So many near-copies of a text that buckets and candidates exceed what is looked at."""
+        first = self.oracle.added
+        given = [text if turn % 3 else f"{text} {extra[turn % len(extra)]}" for turn in range(count)]
+        self._add([f"crowd {first + turn}" for turn in range(count)], given, [about] * count, "error")
+
+    def _add(self, names: list[Any], given: list[str], about: Sequence[Metadata] | None, policy: str) -> None:
+        stored = [None] * len(names) if about is None else about
+        segments = self._segments()
+        try:
+            expected = self.oracle.add(names, given, stored, policy)
+        except RefusedError:
+            self.note("a refused batch", happened=True)
+            with pytest.raises(mw.InputError):
+                self.writer.add(names, given, about, on_duplicate_id=policy)
+            return
+        assert self.writer.add(names, given, about, on_duplicate_id=policy) == expected
+        self.note("a replaced document", bool(expected[1]))
+        self.note("a text without shingles", any(not self.oracle.facts(text).keys for text in given))
+        self.note("several segments", len(self._segments()) > 1)
+        self.note("a merge", not set(segments) <= set(self._segments()))
+
+    @rule(batch=batches, policy=policies)
+    def add_unique(self, batch: list[Entry], policy: str) -> None:
+        """One by one: those that are like none that is there."""
+        names, given, about = columns(batch)
+        if any(self.oracle.is_crowded(text) for text in given):
+            return
+        try:
+            expected = self.oracle.add_unique(names, given, about, policy)
+        except RefusedError:
+            with pytest.raises(mw.InputError):
+                self.writer.add_unique(names, given, about, on_duplicate_id=policy)
+            return
+        found = self.writer.add_unique(names, given, about, on_duplicate_id=policy)
+        assert [tuple(one) for one in found] == expected
+        self.note("a duplicate", any(one.fate == "duplicate" for one in found))
+
+    @rule(names=st.lists(ids, max_size=6))
+    def remove(self, names: list[Any]) -> None:
+        """Some that are there and some that are not."""
+        self._remove(names)
+
+    @precondition(lambda self: self.oracle.documents)
+    @rule(data=st.data())
+    def remove_some(self, data: st.DataObject) -> None:
+        """A share of what is there, oldest ones too."""
+        share = data.draw(st.sampled_from((1, 2, 3, 5, 5)))
+        first = data.draw(st.integers(0, share - 1))
+        self._remove(list(self.oracle.documents)[first::share])
+
+    def _remove(self, names: list[Any]) -> None:
+        self.note("a removed document in a segment", bool(names) and bool(self._segments()))
+        assert self.writer.remove(names) == self.oracle.remove(names)
+
+    @rule(text=texts, above=aboves, top=tops, where=filters)
+    def query(self, text: str, above: float | None, top: int, where: dict[str, Any] | None) -> None:
+        """Any text."""
+        self._query(text, above, top, where)
+
+    @precondition(lambda self: self.oracle.documents)
+    @rule(data=st.data(), extra=st.lists(words, max_size=2), above=aboves, top=tops, where=filters)
+    def query_alike(
+        self, data: st.DataObject, extra: list[str], above: float | None, top: int, where: dict[str, Any] | None
+    ) -> None:
+        """A text that is there, with some more words."""
+        text = data.draw(st.sampled_from(sorted({stored.text for stored in self.oracle.documents.values()})))
+        self._query(" ".join([text, *extra]), above, top, where)
+
+    def _query(self, text: str, above: float | None, top: int, where: dict[str, Any] | None) -> None:
+        """By the writer and by the reader: the same hits, similarities to the bit, and what they say of being cut."""
+        planned = self.reader.plan.threshold
+        threshold = planned if above is None else planned + above * (1 - planned)
+        expected = self.oracle.query(text, threshold, top, where)
+        for index in (self.writer, self.reader):
+            answer = index.query(text, None if above is None else threshold, top, where=where)
+            self._compare_answer(text, shown(answer), expected, where)
+        self._note_answer(text, expected, top, where)
+
+    def _compare_answer(
+        self, text: str, found: Expected, expected: Expected, where: dict[str, Any] | None = None
+    ) -> None:
+        """Equal, unless removed documents crowd a bucket: then hits may be missing, and the answer says so."""
+        if found != expected:
+            assert self.oracle.is_crowded(text)
+            assert found.truncated
+            everything = self.oracle.query(text, self.reader.plan.threshold, 10**9, where).hits
+            assert all(hit in everything for hit in found.hits)
+
+    def _note_answer(self, text: str, expected: Expected, top: int, where: dict[str, Any] | None) -> None:
+        room = room_for(top)
+        self.note("hits", bool(expected.hits))
+        self.note("a hit below 1", any(similarity < 1 for _, similarity, _ in expected.hits))
+        self.note("a filtered hit", bool(where and expected.hits))
+        uncut = len(self.oracle.candidates(self.oracle.facts(text), 10**9)[0])
+        self.note("more candidates than are compared", uncut > room)
+        self.note("a bucket above the cap", expected.truncated and uncut <= room)
+
+    @rule(several=st.lists(texts, max_size=5))
+    def query_several(self, several: list[str]) -> None:
+        """Texts together are answered as if alone."""
+        expected = [self.oracle.query(text, self.reader.plan.threshold, 10) for text in several]
+        for index in (self.writer, self.reader):
+            answers = index.query(several)
+            assert isinstance(answers, list)
+            for text, answer, one in zip(several, answers, expected, strict=True):
+                self._compare_answer(text, shown(answer), one)
+
+    @rule(name=ids)
+    def get(self, name: Id) -> None:
+        """By an id as a number or as a string; what was stored comes back."""
+        for index in (self.writer, self.reader):
+            assert (name in index) == (str(name) in self.oracle.documents)
+            if name in index:
+                self._compare(index, name)
+            else:
+                with pytest.raises(mw.InputError):
+                    index.get(name)
+
+    def _compare(self, index: mw.Index, name: Id) -> None:
+        stored, found = self.oracle.documents[str(name)], index.get(name)
+        assert (found.id, type(found.id), found.metadata) == (stored.id, type(stored.id), stored.metadata)
+        assert found.text == (stored.text if index.store == "text" else None)
+        elements = None if found.elements is None else found.elements.tolist()
+        assert elements == (None if index.store == "sketch" else sorted(stored.facts.elements))
+
+    @rule()
+    def flush(self) -> None:
+        """Postings move; nothing else changes."""
+        self.writer.flush()
+
+    @rule()
+    def compact(self) -> None:
+        """One segment is left, if there is anything."""
+        self.writer.compact()
+        self.oracle.removed.clear()
+        assert len(self._segments()) <= 1
+
+    @rule(reader_too=st.booleans())
+    def reopen(self, reader_too: bool) -> None:
+        """Closed and opened again, in both roles."""
+        self.writer.close()
+        if reader_too:
+            self.reader.close()
+            self.reader = mw.Index.open(self.path)
+            self.oracle.index = self.reader
+        self.writer = mw.Index.open(self.path, "w")
+
+    @rule(by_writer=st.booleans())
+    def backup(self, by_writer: bool) -> None:
+        """A copy holds the same documents, answers the same and is sound."""
+        self.copies += 1
+        place = self.folder / f"copy {self.copies}.mw"
+        (self.writer if by_writer else self.reader).backup(place)
+        with mw.Index.open(place) as copy:
+            self._compare_all(copy)
+        shutil.rmtree(place)
+
+    def _compare_all(self, index: mw.Index) -> None:
+        """Every document, a query for each text, and every checksum."""
+        assert len(index) == len(self.oracle.documents)
+        for stored in self.oracle.documents.values():
+            self._compare(index, stored.id)
+        for text in {stored.text for stored in self.oracle.documents.values()}:
+            self._compare_answer(text, shown(index.query(text)), self.oracle.query(text, index.plan.threshold, 10))
+        assert index.verify() == []
+
+    def _segments(self) -> list[str]:
+        return sorted(path.name for path in self.path.glob("segment-*.post"))
+
+    @invariant()
+    def everybody_sees_everything(self) -> None:
+        """As many documents, whoever counts; the oldest and the newest are found."""
+        if hasattr(self, "oracle"):
+            assert (len(self.writer), len(self.reader)) == (len(self.oracle.documents),) * 2
+            stored = list(self.oracle.documents.values())
+            for one in {one.number: one for one in (*stored[:1], *stored[-1:])}.values():
+                self._query(one.text, None, 10, None)
+
+    def teardown(self) -> None:
+        """At the end everything is compared, closed and gone."""
+        if hasattr(self, "oracle"):
+            self._compare_all(self.reader)
+            self.reader.close()
+            self.writer.close()
+        shutil.rmtree(self.folder)
+
+
+def columns(batch: list[Entry]) -> tuple[list[Id], list[str], list[Metadata]]:
+    """Ids, texts and metadata of documents."""
+    return [entry[0] for entry in batch], [entry[1] for entry in batch], [entry[2] for entry in batch]
+
+
+def shown(answer: object) -> Expected:
+    """An answer as the oracle gives it; estimates are called so."""
+    assert isinstance(answer, mw.Answer)
+    assert answer.hits == tuple(answer)
+    return Expected([(hit.id, hit.similarity, hit.metadata) for hit in answer], answer.truncated)
+
+
+def fast_place() -> Path | None:
+    """Where syncing costs nothing, if there is such a place: here nobody pulls the plug."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() else None
+
+
+def test_an_index_is_a_dict_with_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the run has met what it is meant to meet."""
+    from minwise.index import writer
+
+    monkeypatch.setattr(writer, "FLUSH_DOCUMENTS", FLUSH_AT)
+    IndexMachine.met.clear()
+    effort = settings(settings(), max_examples=round(1.5 * settings().max_examples), stateful_step_count=40)
+    run_state_machine_as_test(IndexMachine, settings=effort)
+    assert [situation for situation in SITUATIONS if not IndexMachine.met[situation]] == []
