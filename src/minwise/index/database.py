@@ -38,10 +38,10 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def connect(path: Path, flags: int) -> apsw.Connection:
-    """A connection that somebody will close or drop."""
+def connect(path: Path, flags: int, name: str | None = None) -> apsw.Connection:
+    """A connection that somebody will close or drop; ``name`` is what SQLite is told in place of the path."""
     with naming(path, None):
-        return apsw.Connection(str(path), flags=flags)
+        return apsw.Connection(name or str(path), flags=flags)
 
 
 def drop(connection: apsw.Connection) -> None:

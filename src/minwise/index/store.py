@@ -47,6 +47,7 @@ class Store:
     def __init__(self, folder: Path, *, writable: bool) -> None:
         self.folder = folder
         self.path = folder / DATABASE
+        self.log = folder / f"{DATABASE}-wal"
         self.writable = writable
         self._stopped: OSError | None = None
         self._pages = 0
@@ -76,7 +77,13 @@ class Store:
         sync(path)
 
     def _connect(self) -> apsw.Connection:
-        connection = connect(self.path, apsw.SQLITE_OPEN_READWRITE if self.writable else apsw.SQLITE_OPEN_READONLY)
+        if self.writable:
+            connection = connect(self.path, apsw.SQLITE_OPEN_READWRITE)
+        elif os.access(self.folder, os.W_OK) or self.log.exists():
+            connection = connect(self.path, apsw.SQLITE_OPEN_READONLY)
+        else:  # where nobody can write, as on a disk that is mounted for reading, and nothing waits in a log
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            connection = connect(self.path, flags, name=f"{self.path.absolute().as_uri()}?immutable=1")
         try:
             with naming(self.path, connection):
                 self._prepare(connection)
@@ -97,8 +104,7 @@ class Store:
         else:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         found = dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
-        mode = connection.pragma("journal_mode")
-        if found != SCHEMA or mode != "wal":
+        if found != SCHEMA or (self.writable and connection.pragma("journal_mode") != "wal"):
             raise FormatError(f"{self.path}: the tables must be those of an index; {REMEDY}")
 
     def _note_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
@@ -122,8 +128,7 @@ class Store:
     @property
     def database_bytes(self) -> int:
         """Bytes of the database and its log."""
-        log = self.path.with_name(f"{DATABASE}-wal")
-        return sum(path.stat().st_size for path in (self.path, log) if path.exists())
+        return sum(path.stat().st_size for path in (self.path, self.log) if path.exists())
 
     # Reading
 
@@ -309,9 +314,8 @@ class Store:
         """Raises if there were more commits than the database knows."""
         if self._last_commit > commit:
             lost = f"the last {self._last_commit - commit} of {self._last_commit} commits are missing"
-            log = f"{self.path}-wal"
             remedy = f"{REMEDY}, or delete {self.folder / HEAD} to go on without them"
-            raise FormatError(f"{log}: {lost}: it was damaged or deleted; {remedy}")
+            raise FormatError(f"{self.log}: {lost}: it was damaged or deleted; {remedy}")
 
 
 def _checksum(commit: int) -> int:
