@@ -134,7 +134,9 @@ def test_the_page_has_the_numbers_of_the_program() -> None:
     for number in (writer.FLUSH_DOCUMENTS, writer.MAX_DOCUMENTS, view.REMOVED_NUMBERS, store.CHECKPOINT_PAGES):
         assert f"{number:,}" in PAGE
     assert f"A row of {view.REMOVED_NUMBERS // 8:,} bytes" in PAGE
+    assert "pages of 4,096 bytes" in PAGE
+    assert (FROZEN / "text.mw" / "index.db").read_bytes()[16:18] == (4096).to_bytes(2, "big")
     assert "four or more" in PAGE
     assert writer.FANOUT == 4
     assert "a tenth of the pages" in PAGE
-    assert writer.WORTH_SHRINKING == 0.1
+    assert store.WORTH_SHRINKING == 0.1

@@ -24,8 +24,10 @@ Decided = tuple[Id, str, Id | None, float | None, bool]
 FIRST_MEMBERS = 16
 # Of a bucket never more postings than this many times the cap are read, those of removed documents included.
 POSTINGS_READ = 4
-# So many candidates are compared at least, and four for each hit that is wanted.
+# So many candidates of a query are compared at least, and four for each hit that is wanted...
 LEAST_CANDIDATES = 32
+# ...and so many of a document that is to be added if it is like no other: a decision is for ever.
+COMPARED_TO_DECIDE = 256
 LOW_BITS = 16
 
 
@@ -199,7 +201,7 @@ class Oracle:
         if fate in ("unchanged", "skipped"):
             return name, fate, None, None, False
         facts, old = self.facts(text), self.documents.get(str(name))
-        candidates, cut = self.candidates(facts, room_for(1))
+        candidates, cut = self.candidates(facts, COMPARED_TO_DECIDE)
         others = [(-self.similarity(facts, one.facts), one.number, one.id) for one in candidates if one is not old]
         best = min(others, default=(0.0, 0, None))
         if -best[0] >= self.index.plan.threshold:

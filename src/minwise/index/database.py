@@ -11,7 +11,18 @@ import apsw
 
 from minwise.errors import FormatError
 
-__all__ = ["DATABASE", "REMEDY", "SyncError", "connect", "connected", "drop", "naming", "sync", "transaction"]
+__all__ = [
+    "DATABASE",
+    "REMEDY",
+    "SyncError",
+    "connect",
+    "connected",
+    "drop",
+    "naming",
+    "sync",
+    "take_back",
+    "transaction",
+]
 
 DATABASE = "index.db"
 REMEDY = "restore a backup"
@@ -67,15 +78,21 @@ def connected(path: Path) -> Iterator[apsw.Connection]:
 @contextmanager
 def transaction(connection: apsw.Connection) -> Iterator[None]:
     """What is written inside is committed at its end, or taken back; SQLite itself takes back after some errors."""
-    connection.execute("BEGIN IMMEDIATE")
+    take_back(connection)
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            with suppress(apsw.Error):
-                connection.execute("ROLLBACK")
+        take_back(connection)
         raise
+
+
+def take_back(connection: apsw.Connection) -> None:
+    """Ends a transaction that is open, perhaps because somebody was interrupted who would have ended it."""
+    if connection.in_transaction:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
 
 
 @contextmanager

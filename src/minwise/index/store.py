@@ -16,7 +16,18 @@ import numpy as np
 
 from minwise import _kernel
 from minwise.errors import ConfigError, FormatError
-from minwise.index.database import DATABASE, REMEDY, SyncError, connect, connected, drop, naming, sync, transaction
+from minwise.index.database import (
+    DATABASE,
+    REMEDY,
+    SyncError,
+    connect,
+    connected,
+    drop,
+    naming,
+    sync,
+    take_back,
+    transaction,
+)
 from minwise.index.records import content_of, find_damaged, seal
 
 __all__ = ["HEAD", "LOCK", "TABLES", "Store"]
@@ -79,9 +90,9 @@ class Store:
     def _connect(self) -> apsw.Connection:
         if self.writable:
             connection = connect(self.path, apsw.SQLITE_OPEN_READWRITE)
-        elif os.access(self.folder, os.W_OK) or self.log.exists():
+        elif not os.statvfs(self.folder).f_flag & os.ST_RDONLY or self.log.exists():
             connection = connect(self.path, apsw.SQLITE_OPEN_READONLY)
-        else:  # where nobody can write, as on a disk that is mounted for reading, and nothing waits in a log
+        else:  # on a disk that is mounted for reading, and nothing waits in a log
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             connection = connect(self.path, flags, name=f"{self.path.absolute().as_uri()}?immutable=1")
         try:
@@ -135,16 +146,16 @@ class Store:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """One state of the database, whatever is committed meanwhile; the writer needs none, for nobody else writes."""
-        if self.writable or self._connection.in_transaction:
+        if self.writable:
             yield
             return
-        with naming(self.path, self._connection):
-            self._connection.execute("BEGIN")
+        take_back(self._connection)
         try:
+            with naming(self.path, self._connection):
+                self._connection.execute("BEGIN")
             yield
         finally:
-            with suppress(apsw.Error):
-                self._connection.execute("ROLLBACK")
+            take_back(self._connection)
 
     def content(self, table: str, number: int) -> bytes:
         """The content of one row.

@@ -66,6 +66,13 @@ class View:
         if content == self._seen:
             return
         try:
+            self._follow(content)
+        except BaseException:  # half of it may be in memory
+            self.forget()
+            raise
+
+    def _follow(self, content: bytes) -> None:
+        try:
             state = State.decode(content)
         except FormatError as error:
             raise FormatError(f"{self._folder / DATABASE}: {error}") from None

@@ -191,8 +191,8 @@ class Case:
             ended = self.answer.get(when) or {"kind": "OSError", "message": str(self.place)}
             if ended["kind"] not in clear or "\n" in ended["message"] or str(self.place) not in ended["message"]:
                 yield f"{when}: no clear error: {ended}"
-        # SQLite does not say why it could not make a database.
-        unknown = self.failed.kind == Kind.CREATE and self.failed.path.endswith("index.db")
+        # SQLite does not say why it could not make a file: it tries whether it can be read then, and tells of that.
+        unknown = self.failed.kind == Kind.CREATE and Path(self.failed.path).name.startswith("index.db")
         if self.error.get("kind") == "OSError" and self.error["number"] != self.fault.error and not unknown:
             yield f"another error than it was: {self.error}"
 

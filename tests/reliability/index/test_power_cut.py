@@ -169,6 +169,7 @@ def check_unborn(path: Path) -> None:
     if isinstance(index, str):
         assert str(path) in index
         index = made(path)
+        assert isinstance(index, str) or not list(path.parent.glob(".*.tmp"))
     if isinstance(index, str):
         assert str(path) in index
         return

@@ -248,4 +248,14 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_posting_that_does_not_fit_leaves_the_block_as_it_was() {
+        let mut builder = BlockBuilder::default();
+        let fit_at_width_2 = (0..168).all(|document| builder.push(pack(5, document)));
+        assert!(fit_at_width_2 && !builder.push(pack(5 + 256, 168)));
+        let mut bytes = Vec::new();
+        builder.write(1, &mut bytes);
+        assert_eq!((bytes[4], bytes[6]), (168, 0));
+    }
 }
