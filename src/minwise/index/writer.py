@@ -243,7 +243,7 @@ class Writer:
 def due(segments: Sequence[SegmentFile]) -> int | None:
     """Where the newest segments begin that are to be merged: four of one level, and smaller ones among and behind them.
 
-    A segment of level l has 4ˡ postings and less than 4ˡ⁺¹, so that four of them make one of a higher level.
+    A segment of level l has at least 4ˡ/2 postings and less than 2·4ˡ, so that four of them make one of a higher level.
     """
     levels = [segment.postings.bit_length() // 2 for segment in segments]
     for level in sorted(set(levels)):
