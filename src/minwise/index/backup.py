@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from minwise.errors import ConfigError
-from minwise.index.database import DATABASE, sync
+from minwise.index.database import DATABASE, naming_file, sync
 from minwise.index.store import Store
 
 __all__ = ["back_up", "new_directory"]
@@ -82,9 +82,6 @@ def back_up(store: Store, segments: Sequence[Path], path: Path) -> None:
 
 
 def _copy(file: BinaryIO, path: Path) -> None:
-    try:
-        with path.open("xb") as copy:
-            shutil.copyfileobj(file, copy, 1 << 20)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, error.filename or str(path)) from None
+    with naming_file(path), path.open("xb") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
     sync(path)

@@ -19,6 +19,7 @@ __all__ = [
     "connected",
     "drop",
     "naming",
+    "naming_file",
     "sync",
     "take_back",
     "transaction",
@@ -47,6 +48,17 @@ def sync(path: Path) -> None:
         raise SyncError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def naming_file(path: Path) -> Iterator[None]:
+    """Adds the name of a file to what reading and writing raise without one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def connect(path: Path, flags: int, name: str | None = None) -> apsw.Connection:

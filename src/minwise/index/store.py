@@ -24,6 +24,7 @@ from minwise.index.database import (
     connected,
     drop,
     naming,
+    naming_file,
     sync,
     take_back,
     transaction,
@@ -78,8 +79,8 @@ class Store:
         """Makes a new database with these rows in its manifest; durable, and closed again."""
         path = folder / DATABASE
         with connected(path) as connection:
+            connection.pragma("synchronous", "off")  # nobody knows it yet: it is synced once, by us, where errors show
             connection.pragma("journal_mode", "wal")
-            connection.pragma("synchronous", "full")
             with transaction(connection):
                 for statement in SCHEMA.values():
                     connection.execute(statement)
@@ -223,14 +224,30 @@ class Store:
 
     def copy_to(self, path: Path) -> None:
         """Writes the state of the database that a snapshot shows to a new file, durably."""
-        with connected(path) as copy, copy.backup("main", self._connection, "main") as backup:
-            backup.step(-1)
+        with connected(path) as copy:
+            copy.pragma("synchronous", "off")
+            with copy.backup("main", self._connection, "main") as backup:
+                backup.step(-1)
         sync(path)
 
     def start_writing(self) -> None:
-        """Copies what an earlier writer left in the log: after a sync that failed it may be in memory only."""
+        """Makes what an earlier writer left in the log last, and copies it into the database."""
         with self._stopping(), naming(self.path, self._connection):
+            self._write_log_again()
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def _write_log_again(self) -> None:
+        """Writes the log over itself and syncs it, and its name.
+
+        After a sync that failed the system takes pages for written that are in memory only, and never writes them
+        again. As long as a reader keeps SQLite from starting the log anew, later commits stand behind them.
+        """
+        with suppress(FileNotFoundError), naming_file(self.log), self.log.open("r+b", buffering=0) as log:
+            while piece := log.read(1 << 20):
+                log.seek(-len(piece), os.SEEK_CUR)
+                log.write(piece)
+            sync(self.log)
+        sync(self.folder)
 
     # Writing
 

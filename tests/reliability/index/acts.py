@@ -1,22 +1,40 @@
 """What children with the shim do to an index: live once and be watched, or do one step in which a call fails."""
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 import minwise as mw
 from reliability.index.children import Line
 from reliability.index.faults import Fault, Manner, Shim
 from reliability.index.steps import CONSTANTS, INDEX, matching, prove_writable, script
+from reliability.index.trace import Kind
 from reliability.index.workload import set_constants
 
-__all__ = ["ARMED", "BEGINNINGS", "CLOSING", "LATER", "OVER", "keep_snapshots", "live", "open_and_close", "suffer"]
+__all__ = [
+    "ARMED",
+    "BEGINNINGS",
+    "CLOSING",
+    "LATER",
+    "OVER",
+    "keep_snapshots",
+    "live",
+    "open_and_close",
+    "reopen_beside_a_reader",
+    "suffer",
+]
 
 # Marks in the trace of `suffer`: before the step, after it, before writing again, before closing.
 ARMED, OVER, LATER, CLOSING = "armed", "over", "later", "closing"
 # Steps at whose beginning no index is open.
 BEGINNINGS = ("create", "open")
+# The step that is the first to write after an opening.
+FRESH = "add after opening"
 
 
 def live(line: Line) -> None:
@@ -77,7 +95,8 @@ class _Sufferer:
         self.index: mw.Index | None = None
         if self.step.name not in BEGINNINGS:
             self.index = mw.Index.open(self.folder / INDEX, "w")
-            prove_writable(self.index)  # so that there is a log, which has been synced before
+            if self.step.name != FRESH:
+                prove_writable(self.index)  # so that the log has been written and synced before
 
     def run(self) -> None:
         """The step."""
@@ -96,6 +115,11 @@ class _Sufferer:
         """Something else."""
         assert self.index is not None
         prove_writable(self.index)
+
+    def add(self, document: list[str]) -> None:
+        """One more document: its id and its text."""
+        assert self.index is not None
+        self.index.add(document[:1], document[1:])
 
     def attempt(self, call: Callable[[], None]) -> dict[str, Any]:
         """How a call ended: with which kind of error, and what it said; nothing if there was none."""
@@ -142,3 +166,22 @@ def suffer(line: Line) -> None:
         result["later state"] = self.state()
         result["close"] = self.attempt(self.index.close)
     line.send(result)
+
+
+def reopen_beside_a_reader(line: Line) -> None:
+    """A sync fails; the index is opened again while somebody reads it, and takes a document; answers with errors."""
+    job = line.receive()
+    set_constants(CONSTANTS)
+    self = _Sufferer(job)
+    assert self.index is not None
+    self.shim.fail(Fault(kinds=[Kind.SYNC], nth=1, error=errno.EIO))
+    failed = self.attempt(self.run)
+    self.shim.release()
+    self.index.close()
+    reader = apsw.Connection(str(self.folder / INDEX / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM documents").fetchall()
+    self.index = mw.Index.open(self.folder / INDEX, "w")
+    added = self.attempt(lambda: self.add(job["document"]))
+    line.send({"failed": failed, "added": added})
+    os._exit(0)  # as when the power fails

@@ -369,7 +369,7 @@ static ssize_t write_bytes(int file, const void *bytes, size_t count, off_t offs
     else if (offset < 0) done = syscall(SYS_write, file, bytes, asked);
     else done = syscall(SYS_pwrite64, file, bytes, asked, offset);
     if (!tracked) return done;
-    off_t start = offset >= 0 || done < 0 ? offset : lseek(file, 0, SEEK_CUR) - done; /* also right with O_APPEND */
+    off_t start = offset >= 0 ? offset : lseek(file, 0, SEEK_CUR) - (done > 0 ? done : 0); /* also with O_APPEND */
     note(WRITE, done < 0 ? errno : 0, decision != 0, where, NULL, (uint64_t)start, bytes, done < 0 ? 0 : (size_t)done);
     pthread_mutex_unlock(&lock);
     return done;
@@ -434,7 +434,7 @@ static ssize_t read_bytes(int file, void *bytes, size_t count, off_t offset) {
     char where[PATH_MAX];
     if (fault.operations >> READ & 1 && tracked_file(file, where)) {
         pthread_mutex_lock(&lock);
-        REFUSE(READ, where, NULL, (uint64_t)offset)
+        REFUSE(READ, where, NULL, (uint64_t)(offset < 0 ? 0 : offset))
         pthread_mutex_unlock(&lock);
     }
     return offset < 0 ? syscall(SYS_read, file, bytes, count) : syscall(SYS_pread64, file, bytes, count, offset);

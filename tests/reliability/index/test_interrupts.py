@@ -6,7 +6,6 @@ By default at one call of a few, `make torture` at every one, before it and afte
 import random
 import sys
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from reliability.index.checks import deviations
 from reliability.index.children import quick_folder
 from reliability.index.workload import CONSTANTS, SETTINGS, WEIGHTS, Model, Operation, one_operation
 
-# Of what happens in an operation one of so many is interrupted: calls of Python and C functions and their ends.
-STRIDE = 1 if TORTURE else 11
+# So many interruptions at most of one kind of operation: calls of Python and C functions and their ends.
+MOST = 5000 if TORTURE else 70
 # How often an index is closed, and opened again to look at everything.
 REOPENED = 50
 # A file that was opened when the interruption came, and that nobody has got yet, is closed by Python with a warning.
@@ -28,13 +27,13 @@ pytestmark = [
 ]
 
 
-def is_interrupted(action: Callable[[], object], event: int) -> bool:
-    """Runs an action and interrupts it at an event; False if it ended before."""
+def run(action: Callable[[], object], event: int = 0) -> tuple[bool, int]:
+    """Runs an action and interrupts it at an event, unless it ends before; whether it did, and the events it had."""
     seen, done = 0, False
 
     def note(*_: object) -> None:
         nonlocal seen
-        seen += 1
+        seen += not done
         if seen == event and not done:
             raise KeyboardInterrupt
 
@@ -43,11 +42,16 @@ def is_interrupted(action: Callable[[], object], event: int) -> bool:
         action()
         done = True
     except KeyboardInterrupt:
-        return True
+        return True, seen
     finally:
         done = True
         sys.setprofile(None)
-    return False
+    return False, seen
+
+
+def chosen(events: int) -> range:
+    """The events to interrupt of so many."""
+    return range(1, events, max(1, events // MOST))
 
 
 class Subject:
@@ -65,12 +69,12 @@ class Subject:
         for _ in range(6):
             self.do("add_batch")
 
-    def do(self, kind: str, event: int = 0) -> bool:
-        """Does an operation and interrupts it at an event; whether that was before its end."""
+    def do(self, kind: str, event: int = 0) -> int:
+        """Does an operation, or interrupts it at an event; how many events there were."""
         operation = one_operation(self.draw, kind, self.model, self.path.parent)
-        interrupted = is_interrupted(lambda: operation.run(self.writer), event)
+        interrupted, events = run(lambda: operation.run(self.writer), event)
         self.check(operation, may_be_undone=interrupted)
-        return interrupted
+        return events
 
     def check(self, operation: Operation, *, may_be_undone: bool) -> None:
         """An operation is done, or perhaps not; the writer says so, and the reader too."""
@@ -110,13 +114,11 @@ def subject(monkeypatch: pytest.MonkeyPatch) -> Iterator[Subject]:
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_an_operation_interrupted_anywhere(subject: Subject, kind: str) -> None:
     """It is done or not, and the next operations of the same index are."""
-    for turn, event in enumerate(count(1, STRIDE)):
-        if not subject.do(kind, event):
-            break
+    for turn, event in enumerate(chosen(subject.do(kind))):
+        subject.do(kind, event)
         subject.do("add")
         if turn % REOPENED == REOPENED - 1:
             subject.reopen()
-    assert event > 100, "it makes more calls than that"
     subject.reopen()
 
 
@@ -134,12 +136,11 @@ READS: dict[str, Callable[[mw.Index], object]] = {
 def test_a_reader_interrupted_anywhere(subject: Subject, read: str) -> None:
     """Its next question is answered with everything that was acknowledged meanwhile."""
     subject.writer.add(["first"], ["one two three four five six seven eight nine ten"])
-    for turn, event in enumerate(count(1, STRIDE)):
+    _, events = run(lambda: READS[read](subject.reader))
+    for turn, event in enumerate(chosen(events)):
         subject.writer.add([f"more {turn}"], [f"eleven twelve thirteen fourteen fifteen sixteen {turn}"])
-        interrupted = is_interrupted(lambda: READS[read](subject.reader), event)
+        run(lambda: READS[read](subject.reader), event)
         subject.writer.add([f"yet more {turn}"], [f"twelve thirteen fourteen fifteen sixteen {turn}"])
         assert f"yet more {turn}" in subject.reader
         assert len(subject.reader) == len(subject.writer)
-        if not interrupted:
-            break
-    assert event > 20, "it makes more calls than that"
+    assert turn > 20, "it makes more calls than that"
