@@ -120,11 +120,11 @@ def naming(path: Path, connection: apsw.Connection | None) -> Iterator[None]:
 
 def _raise_for(error: apsw.Error, path: Path, number: int) -> NoReturn:
     """Raises the error that says the same; ``number`` is what the system said last, 0 if that is unknown."""
-    told = " ".join(str(error).split())
+    told, result = " ".join(str(error).split()), getattr(error, "extendedresult", 0)
     if isinstance(error, apsw.FullError):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
-    if isinstance(error, apsw.IOError):
-        kind = SyncError if getattr(error, "extendedresult", 0) in FAILED_SYNCS else OSError
+    if isinstance(error, apsw.IOError) and result != apsw.SQLITE_IOERR_SHORT_READ:  # which a file that was cut gives
+        kind = SyncError if result in FAILED_SYNCS else OSError
         raise kind(number or errno.EIO, f"{os.strerror(number or errno.EIO)} ({told})", str(path)) from None
     if isinstance(error, (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError)):
         number = number or errno.EACCES
