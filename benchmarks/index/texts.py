@@ -21,13 +21,14 @@ QUESTIONS = 2_000
 BATCH = 10_000
 
 Ask = Callable[[str], int]
+Fill = Callable[[Any, Path], Ask]
 
 
 def main() -> None:
     """Add, ask, and print how long both took."""
     engine, path, documents, folder = sys.argv[1:]
     texts = next(pq.ParquetFile(path).iter_batches(int(documents), columns=["text"])).column(0)
-    fill = fill_ours if engine == "minwise" else fill_theirs
+    fill = ours() if engine == "minwise" else theirs()
     start = time.perf_counter()
     ask = fill(texts, Path(folder))
     seconds = time.perf_counter() - start
@@ -41,33 +42,41 @@ def main() -> None:
     print(json.dumps({**found, "answered": hits / len(times), "version": version(engine)}))
 
 
-def fill_ours(texts: Any, folder: Path) -> Ask:  # noqa: ANN401 - an Arrow array
-    """Add to an index that stores shingles, durably."""
+def ours() -> Fill:
+    """Return what adds to an index that stores shingles, durably."""
     import minwise as mw
 
-    index = mw.Index.create(folder / "index.mw", threshold=THRESHOLD, slots=SLOTS)
-    for first in range(0, len(texts), BATCH):
-        batch = texts[first : first + BATCH]
-        index.add(range(first, first + len(batch)), batch)
-    return lambda text: len(index.query(text))
+    create = mw.Index.create  # naming it imports what it needs
+
+    def fill(texts: Any, folder: Path) -> Ask:  # noqa: ANN401 - an Arrow array
+        index = create(folder / "index.mw", threshold=THRESHOLD, slots=SLOTS)
+        for first in range(0, len(texts), BATCH):
+            batch = texts[first : first + BATCH]
+            index.add(range(first, first + len(batch)), batch)
+        return lambda text: len(index.query(text))
+
+    return fill
 
 
-def fill_theirs(texts: Any, folder: Path) -> Ask:  # noqa: ANN401 - as above
-    """Add to datasketch's index in memory, sketching in its bulk way."""
+def theirs() -> Fill:
+    """Return what adds to datasketch's index in memory, sketching in its bulk way."""
     from datasketch import MinHash, MinHashLSH
 
     from benchmarks.speed.runners.shingling import word_shingles
 
-    index = MinHashLSH(threshold=THRESHOLD, num_perm=SLOTS)
-    sets = ([shingle.encode() for shingle in word_shingles(text)] for text in texts.to_pylist())
-    for number, sketch in enumerate(MinHash.generator(sets, num_perm=SLOTS)):
-        index.insert(number, sketch, check_duplication=False)
+    def fill(texts: Any, folder: Path) -> Ask:  # noqa: ANN401 - as above
+        index = MinHashLSH(threshold=THRESHOLD, num_perm=SLOTS)
+        sets = ([shingle.encode() for shingle in word_shingles(text)] for text in texts.to_pylist())
+        for number, sketch in enumerate(MinHash.generator(sets, num_perm=SLOTS)):
+            index.insert(number, sketch, check_duplication=False)
 
-    def ask(text: str) -> int:
-        (sketch,) = MinHash.bulk([[shingle.encode() for shingle in word_shingles(text)]], num_perm=SLOTS)
-        return len(index.query(sketch))
+        def ask(text: str) -> int:
+            (sketch,) = MinHash.bulk([[shingle.encode() for shingle in word_shingles(text)]], num_perm=SLOTS)
+            return len(index.query(sketch))
 
-    return ask
+        return ask
+
+    return fill
 
 
 if __name__ == "__main__":

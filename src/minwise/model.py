@@ -1,6 +1,6 @@
 """Model: the records that travel between the rooms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class SignatureSettings:
 
     scheme: str
     slots: int
-    seed: int
+    seed: int = field(repr=False)
     bits: int | None = None
     densify: str | None = None
 

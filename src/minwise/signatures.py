@@ -72,7 +72,8 @@ class Signatures:
         return row
 
     def __repr__(self) -> str:
-        known = ", ".join(f"{name}={value!r}" for name, value in asdict(self.settings).items() if value is not None)
+        shown = {name: value for name, value in asdict(self.settings).items() if value is not None and name != "seed"}
+        known = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return f"Signatures({len(self)} documents, {known})"
 
     def __or__(self, other: "Signatures") -> "Signatures":

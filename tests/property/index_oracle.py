@@ -23,7 +23,7 @@ Decided = tuple[Id, str, Id | None, float | None, bool]
 # Of a bucket above the cap so many members are looked at.
 FIRST_MEMBERS = 16
 # Of a bucket never more postings than this many times the cap are read, those of removed documents included.
-POSTINGS_READ = 4
+POSTINGS_READ = 64
 # So many candidates of a query are compared at least, and four for each hit that is wanted...
 LEAST_CANDIDATES = 32
 # ...and so many of a document that is to be added if it is like no other: a decision is for ever.
@@ -139,7 +139,7 @@ class Oracle:
     def query(self, text: str, threshold: float, top: int, where: dict[str, Any] | None = None) -> Expected:
         """The most similar documents from the threshold on, equally similar ones in the order they were added."""
         facts = self.facts(text)
-        candidates, truncated = self.candidates(facts, room_for(top))
+        candidates, truncated = self.candidates(facts, room_for(top, where))
         found = [(self.similarity(facts, one.facts), one) for one in candidates if matches(one.metadata, where)]
         found = [(similarity, one) for similarity, one in found if similarity >= threshold]
         found.sort(key=lambda pair: (-pair[0], pair[1].number))
@@ -228,9 +228,9 @@ class Oracle:
         return len(gone)
 
 
-def room_for(top: int) -> int:
+def room_for(top: int, where: dict[str, Any] | None = None) -> int:
     """How many candidates are compared to find so many hits."""
-    return max(LEAST_CANDIDATES, 4 * top)
+    return max(LEAST_CANDIDATES if where is None else COMPARED_TO_DECIDE, 4 * top)
 
 
 def matches(metadata: Metadata, where: dict[str, Any] | None) -> bool:

@@ -52,7 +52,7 @@ class Model:
         shared, truncated = Counter[int](), False
         for key in set(keys):
             members = self.members(key, slice(1, None))
-            read = 4 * max(max_bucket, _kernel.FIRST_MEMBERS)
+            read = 64 * max(max_bucket, _kernel.FIRST_MEMBERS)
             living = [document for document in members[:read] if document not in self.removed]
             capped = len(members) > read or len(living) > max_bucket
             shared.update(living[: _kernel.FIRST_MEMBERS] if capped else living)

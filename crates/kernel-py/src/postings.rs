@@ -185,6 +185,28 @@ impl Postings {
         Ok((holders.offsets.into_pyarray(py), holders.documents.into_pyarray(py)))
     }
 
+    /// Of every open segment, oldest documents first: lowest document, one past the highest, postings of both runs, bytes of the file.
+    fn segments(&self, py: Python<'_>) -> Vec<(u64, u64, u64, u64)> {
+        py.detach(|| {
+            let facts = |segment: &Arc<Segment>| {
+                let postings = segment.len(Run::Bands) + segment.len(Run::Ids);
+                (segment.low(), segment.high(), postings, segment.bytes())
+            };
+            self.read().segments().iter().map(facts).collect()
+        })
+    }
+
+    /// Reads the open segment at a place whole, whatever has become of its name; what is wrong with it.
+    fn check_segment(&self, py: Python<'_>, place: usize) -> PyResult<Option<String>> {
+        let segment = py.detach(|| self.read().segments().get(place).cloned());
+        let segment = segment.ok_or_else(|| PyValueError::new_err(format!("there is no segment {place}")))?;
+        match py.detach(|| segment.check()) {
+            Ok(()) => Ok(None),
+            Err(SegmentError::Damaged(_, what)) => Ok(Some(what)),
+            Err(error) => Err(segment_error(py, error)),
+        }
+    }
+
     /// Bytes of memory that the postings take.
     #[getter]
     fn resident_bytes(&self, py: Python<'_>) -> usize {

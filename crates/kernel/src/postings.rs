@@ -13,9 +13,9 @@ use crate::band::{FIRST_MEMBERS, NO_KEY, NOBODY};
 use crate::segment::{Block, Run, Segment, SegmentError, SegmentWriter, pack};
 use crate::stream::Map;
 
-/// How many postings of a bucket are read at most, in terms of the cap: removed documents that fill a bucket must not make every
-/// query walk through all of them.
-const READ_FACTOR: usize = 4;
+/// How many postings of a bucket are read at most, in terms of the cap: removed documents must neither hide the living ones behind
+/// them nor make every query walk through all of them.
+const READ_FACTOR: usize = 64;
 
 /// Documents of which one bit says that they are removed; those beyond the end are not.
 #[derive(Clone, Debug, Default)]
@@ -380,14 +380,14 @@ mod tests {
     #[test]
     fn removed_members_in_a_file_are_not_read_without_end() {
         let mut postings = Postings::default();
-        let rows = [NO_KEY, 7].repeat(100);
-        postings.set_segments(vec![segment("read", &rows, 2, 100)]);
-        postings.remove(&(0..70).collect::<Vec<u32>>());
-        let ask = |max_bucket| postings.search().candidates(&[7], max_bucket, 100).expect("it is whole");
-        // 4 · 18 = 72 postings are read, of which two live; 4 · 25 is all.
-        assert_eq!(ask(18), Candidates { documents: vec![(70, 1), (71, 1)], truncated: true });
+        let rows = [NO_KEY, 7].repeat(1600);
+        postings.set_segments(vec![segment("read", &rows, 2, 1600)]);
+        postings.remove(&(0..1150).collect::<Vec<u32>>());
+        let ask = |max_bucket| postings.search().candidates(&[7], max_bucket, 1000).expect("it is whole");
+        // 64 · 18 = 1,152 postings are read, of which two live; 64 · 25 is all.
+        assert_eq!(ask(18), Candidates { documents: vec![(1150, 1), (1151, 1)], truncated: true });
         assert_eq!(ask(25).documents.len(), FIRST_MEMBERS);
-        assert_eq!(ask(30), Candidates { documents: (70..100).map(|d| (d, 1)).collect(), truncated: false });
+        assert_eq!(ask(450), Candidates { documents: (1150..1600).map(|d| (d, 1)).collect(), truncated: false });
     }
 
     #[test]

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import index
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,20 +38,37 @@ class Names:
         """
         if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
             raise InputError(f"ids must be a list of ids, got one {type(ids).__name__}; write [id]")
-        given: list[Any] = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+        listed = ids.to_pylist() if hasattr(ids, "to_pylist") else list(ids)
+        given = [one if type(one) is str else _plain(one, place) for place, one in enumerate(listed)]
         names = [_name(one, place) for place, one in enumerate(given)]
         return cls(given, names, hash_ids(names, seed))
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    def part(self, start: int, end: int) -> "Names":
+        """Some ids that follow each other."""
+        return Names(self.ids[start:end], self.names[start:end], self.hashes[start:end])
 
-def _name(one: object, place: int) -> bytes:
-    if (isinstance(one, str) and one) or (isinstance(one, int) and not isinstance(one, bool)):
-        try:
+
+def _plain(one: object, place: int) -> DocumentId:
+    """An id in its plain type; NumPy has its own whole numbers and strings."""
+    if isinstance(one, str):
+        return str(one)
+    try:
+        if not isinstance(one, (bool, np.bool_)):
+            return index(one)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise InputError(f"id {place} must be a whole number or a string that is not empty, got {show(one)}")
+
+
+def _name(one: DocumentId, place: int) -> bytes:
+    try:
+        if one != "":
             return str(one).encode()
-        except ValueError:  # a lone surrogate, or more digits than Python is willing to print
-            pass
+    except ValueError:  # a lone surrogate, or more digits than Python is willing to print
+        pass
     raise InputError(f"id {place} must be a whole number or a string that is not empty, got {show(one)}")
 
 
@@ -144,7 +162,7 @@ class Admission:
         if self._policy == "error":
             shown = show(self._incoming.names.ids[place])
             where = "given twice, with two documents" if name in self._taken else "there already, with another document"
-            raise InputError(f"id {shown} is {where}; nothing was added; on_duplicate_id skip or replace goes on")
+            raise InputError(f"id {shown} is {where}; on-duplicate-id skip or replace goes on")
         return "skipped" if self._policy == "skip" else "replaced"
 
     def _is_unchanged(self, place: int, name: bytes) -> bool:

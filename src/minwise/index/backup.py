@@ -1,8 +1,8 @@
 """Backup: an index in, a copy of one of its states in a new directory out. New indexes appear in the same way."""
 
 import fcntl
-import glob
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -20,6 +20,7 @@ __all__ = ["back_up", "new_directory"]
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
     """A directory beside ``path`` that takes its place once it is complete and on disk."""
+    path = path.resolve()  # a link keeps pointing where it points
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConfigError(f"{path} must be a new or an empty directory, got one that holds something; delete it first")
     _make_lasting(path.parent)
@@ -39,7 +40,8 @@ def new_directory(path: Path) -> Iterator[Path]:
 
 def _forget_unfinished(path: Path) -> None:
     """Deletes what others began in the same place and were kept from finishing; not what somebody is at."""
-    for unfinished in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+    ours = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.tmp")
+    for unfinished in (one for one in path.parent.iterdir() if ours.fullmatch(one.name)):
         with suppress(OSError), _held(unfinished):
             shutil.rmtree(unfinished)
 

@@ -6,6 +6,9 @@ what it has added by then is there unchanged.
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
@@ -45,13 +48,15 @@ def add_from(
         ``unreadable`` (files), and the first ``faults``.
     """
     chosen = ReadOptions.of(options)
+    _refuse_own_files(index, source)
     portions, faults = Portions(source, chosen, any_bytes=_takes_bytes(index)), Faults(chosen)
     counts = Counter(dict.fromkeys(("read", "added", "replaced", "skipped", "unchanged"), 0))
     with chosen.watcher.stage("add", portions.known_rows, "documents") as stage:
         for portion in portions:
             faults.note(portion)
             if portion.ids:
-                added = index.add(portion.ids, portion.texts, portion.metadata, on_duplicate_id=on_duplicate_id)
+                with _telling(counts):
+                    added = index.add(portion.ids, portion.texts, portion.metadata, on_duplicate_id=on_duplicate_id)
                 counts.update(added._asdict())
             counts["read"] += portion.rows
             stage.advance(portion.rows)
@@ -82,13 +87,16 @@ def add_stream(
         The counts of :func:`add_from`, ``duplicates``, and how many decisions were ``truncated``.
     """
     chosen = ReadOptions.of(options)
+    _refuse_own_files(index, source)
     portions, faults = Portions(source, chosen, any_bytes=_takes_bytes(index)), Faults(chosen)
     counts = Counter(dict.fromkeys(("read", *FATES.values(), "truncated"), 0))
+    shown: set[int] = set()
     with chosen.watcher.stage("add", portions.known_rows, "documents") as stage:
         for portion in portions:
             faults.note(portion)
-            decided = _decide(index, portion, on_duplicate_id)
-            _write(kept, _kept_lines(portion, decided))
+            with _telling(counts):
+                decided = _decide(index, portion, on_duplicate_id)
+            _write(kept, _kept_lines(portion, decided, shown))
             _write(decisions, _decision_lines(portion, decided))
             counts.update(FATES[decision.fate] for decision in decided)
             counts.update(truncated=sum(decision.truncated for decision in decided), read=portion.rows)
@@ -150,6 +158,25 @@ def query_from(
     return answers()
 
 
+@contextmanager
+def _telling(counts: "Counter[str]") -> Iterator[None]:
+    """Adds to what is wrong with a portion that those before it are in the index."""
+    try:
+        yield
+    except InputError as error:
+        before = counts["added"] + counts["replaced"]
+        raise InputError(f"{error}; {before:,} added before stay" if before else str(error)) from None
+
+
+def _refuse_own_files(index: "Index", source: AnySource) -> None:
+    """Raises if the index itself is to be read as documents."""
+    folder = index.path.resolve()
+    for one in source if isinstance(source, (list, tuple)) else [source]:
+        path = Path(one).resolve() if isinstance(one, (str, PathLike)) and one else None
+        if path is not None and folder in (path, *path.parents):
+            raise ConfigError(f"source must not be the index itself, got {one}")
+
+
 def _takes_bytes(index: "Index") -> bool:
     """Whether a text may be any bytes."""
     return index.shingler.kind == "byte"
@@ -184,11 +211,16 @@ def _longest_passage(index: "Index", hit: Hit, text: str | bytes) -> dict[str, A
     return {"text": words, **places}
 
 
-def _kept_lines(portion: Portion, decided: list[Decision]) -> Iterator[bytes]:
-    """The rows of what is in the index now: lines of a stream as they came, others as JSON."""
+def _kept_lines(portion: Portion, decided: list[Decision], shown: set[int]) -> Iterator[bytes]:
+    """The rows of what is in the index now: lines of a stream as they came, others as JSON.
+
+    A row that comes again is kept once: ``shown`` are the hashes of ids that were kept before.
+    """
     for number, decision in enumerate(decided):
-        if not decision.kept:
+        name = hash(str(decision.id))
+        if not decision.kept or (decision.fate == "unchanged" and name in shown):
             continue
+        shown.add(name)
         if portion.lines:
             line = portion.lines[portion.places[number]]
             yield line if line.endswith(b"\n") else line + b"\n"

@@ -27,7 +27,7 @@ from minwise.index.sketching import Sketched, Sketching
 from minwise.index.state import State
 from minwise.index.store import Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
-from minwise.index.writer import Change, Writer
+from minwise.index.writer import Change, Gone, Writer
 from minwise.plan import Plan
 from minwise.signatures import Signatures
 from minwise.stages.read import Texts, read_texts
@@ -40,6 +40,8 @@ AnyPath = str | PathLike[str]
 AnySource = Any
 AnySetting = Any
 MOST_HITS = 10_000
+# Documents whose records are held at a time when they are removed.
+REMOVED_AT_ONCE = 4096
 
 
 class Index:
@@ -122,7 +124,7 @@ class Index:
             threshold=threshold, recall=recall, shingle=shingle, bag=bag, scheme=scheme, slots=slots, bands=bands,
             rows=rows, seed=seed, max_bucket=max_bucket, store=store,
         )  # fmt: skip
-        folder = check_path("path", path)
+        folder = _folder(path)
         with new_directory(folder) as unfinished:
             Store.create(unfinished, [settings.encode(), State().encode(), Sketching(settings).fingerprint()])
         return cls(folder, "w")
@@ -137,7 +139,7 @@ class Index:
             threads: How many threads sketch texts; all cores if not given.
         """
         check_choice("mode", mode, ("r", "w"))
-        folder = check_path("path", path)
+        folder = _folder(path)
         if not folder.exists():
             raise FileNotFoundError(2, "No such index", str(folder))
         if not folder.is_dir():
@@ -274,8 +276,11 @@ class Index:
             return StoredDocument(record.id, record.described(), text, elements)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002
-        with self._reading():
+        try:
             names = Names.of([id], self._settings.find.seed)
+        except InputError:  # nothing of this kind is in any index
+            return False
+        with self._reading():
             return bool(find_holders(names, self._view, self._store))
 
     def __len__(self) -> int:
@@ -378,11 +383,14 @@ class Index:
 
     def remove(self, ids: Iterable[DocumentId]) -> int:
         """Removes documents; returns how many were there. When it returns they are gone for good."""
+        names, gone = Names.of(ids, self._settings.find.seed), dict[int, Gone]()
         with self._writing() as writer:
-            names = Names.of(ids, self._settings.find.seed)
-            held = list(find_holders(names, self._view, self._store).values())
-            writer.commit(Change.removal(gone_of(held, self._store, texts=self.store == "text")))
-        return len(held)
+            for start in range(0, len(names), REMOVED_AT_ONCE):
+                held = find_holders(names.part(start, start + REMOVED_AT_ONCE), self._view, self._store)
+                documents = gone_of(list(held.values()), self._store, texts=self.store == "text")
+                gone.update((one.number, one) for one in documents)
+            writer.commit(Change.removal(list(gone.values())))
+        return len(gone)
 
     def add_from(self, source: AnySource, *, on_duplicate_id: str = "error", **options: AnySetting) -> dict[str, Any]:
         """Adds every document of files, tables or a stream; see :func:`minwise.index.bulk.add_from`."""
@@ -449,26 +457,32 @@ class Index:
         """How much there is, in how many files, and under which settings; a secret seed is left out."""
         with self._reading():
             state = self._view.state
+            opened = self._view.postings.segments()
             segments = [
-                {
-                    "file": path.name,
-                    "bytes": path.stat().st_size,
-                    "documents": one.high - one.low,
-                    "postings": one.postings,
-                }
-                for path, one in zip(self._view.segment_paths(), state.segments, strict=True)
+                {"file": one.name, "bytes": size, "documents": one.high - one.low, "postings": one.postings}
+                for one, (*_, size) in zip(state.segments, opened, strict=True)
             ]
             return {
                 "documents": state.documents,
                 "removed": state.next - state.documents,
                 "recent": state.next - state.flushed,
                 "commits": state.commit,
-                "bytes": self._store.database_bytes + sum(path.stat().st_size for path in self._view.segment_paths()),
+                "bytes": self._store.database_bytes + sum(size for *_, size in opened),
                 "database_bytes": self._store.database_bytes,
                 "segments": segments,
                 "resident_bytes": self._view.postings.resident_bytes,
                 "settings": self._settings.shown(),
             }
+
+
+def _folder(path: AnyPath) -> Path:
+    """The directory, wherever the working directory will be."""
+    folder = check_path("path", path).absolute()
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"path must be UTF-8, got {show(str(path))}") from None
+    return folder
 
 
 def _as_text(content: bytes) -> str | bytes:

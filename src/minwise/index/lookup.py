@@ -21,7 +21,8 @@ __all__ = ["Lookup", "Similar"]
 LEAST_CANDIDATES = 32
 # ...and for each hit that is wanted.
 CANDIDATES_PER_HIT = 4
-# Candidates that a document which may come in is compared with: that it stays out is for ever.
+# Candidates that are compared if few may count: those with some metadata; or if it matters most: what stays out of the
+# index stays out for ever.
 MOST_COMPARED = 256
 
 
@@ -41,7 +42,7 @@ class Lookup:
 
     def answers(self, asked: Sketched, threshold: float, top: int, where: Metadata | None) -> list[Answer]:
         """The near-duplicates of each text."""
-        most = max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * top)
+        most = max(LEAST_CANDIDATES if where is None else MOST_COMPARED, CANDIDATES_PER_HIT * top)
         offsets, documents, _, truncated = self._view.postings.candidates(asked.keys, self._cap, most)
         bounds = offsets.tolist()
         answers = []

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from minwise import _kernel
@@ -101,7 +100,7 @@ class DocumentRecord(NamedTuple):
 
     def described(self) -> Metadata | None:
         """The metadata as an object."""
-        return orjson.loads(self.metadata) if self.metadata else None
+        return json.loads(self.metadata) if self.metadata else None
 
 
 class DocumentColumns(NamedTuple):

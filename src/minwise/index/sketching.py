@@ -13,12 +13,11 @@ from minwise.errors import ConfigError
 from minwise.index.settings import IndexSettings
 from minwise.model import refuse_differences
 from minwise.signatures import Signatures
-from minwise.stages.band import FILLED, KeyBlock
+from minwise.stages.band import FILLED, NO_KEY, KeyBlock
 from minwise.stages.read import Texts
 
 __all__ = ["Sketched", "Sketching", "compare_sketches", "hash_ids"]
 
-NO_KEY = np.uint64(2**64 - 1)
 # Bits of each slot that are kept of a sketch, as the batch engine does.
 BITS = 16
 # What the fingerprint is taken of: letters with marks, digits, signs, another script, repeated words.
@@ -91,7 +90,7 @@ class Sketching:
             )
         keys = np.empty((len(signatures), self.settings.plan.bands), dtype=np.uint64)
         self._bander.band_signatures(np.ascontiguousarray(signatures.slots), keys)
-        keys[signatures.empty] = NO_KEY
+        keys[signatures.empty] = np.uint64(NO_KEY)
         return Sketched(keys, _rows(signatures.bbit(BITS).slots, ~signatures.empty))
 
 
@@ -115,4 +114,4 @@ def hash_ids(names: Iterable[bytes], seed: int) -> NDArray[np.uint64]:
     offsets = np.zeros(len(listed) + 1, dtype=np.int64)
     np.cumsum([len(name) for name in listed], out=offsets[1:])
     hashes = _kernel.hash_strings(offsets, np.frombuffer(b"".join(listed), dtype=np.uint8), seed)
-    return np.minimum(hashes, NO_KEY - np.uint64(1))
+    return np.minimum(hashes, np.uint64(NO_KEY - 1))

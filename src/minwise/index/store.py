@@ -4,12 +4,14 @@ SQLite through apsw, in WAL mode with synchronous=FULL: a commit appends to the 
 log is copied into the database here and not by SQLite's own hook, which would hide a sync that failed.
 """
 
+import errno
 import fcntl
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import apsw
 import numpy as np
@@ -62,14 +64,17 @@ class Store:
         self.log = folder / f"{DATABASE}-wal"
         self.writable = writable
         self._stopped: OSError | None = None
-        self._pages = 0
+        self._pages = self._copied_pages = 0
         if not self.path.exists():
             raise FormatError(f"{folder}: not an index; there must be a file {DATABASE} in it")
         self._lock = _take_lock(folder) if writable else None
+        self._head: BinaryIO | None = None
+        self._process = os.getpid()
         try:
             self._last_commit = self._read_head()
-            self._head = os.open(folder / HEAD, os.O_RDWR | os.O_CREAT, 0o666) if writable else None
+            self._head = _opened(folder / HEAD) if writable else None
             self._connection = self._connect()
+            self._file = self.path.stat().st_ino
         except BaseException:
             self._release()
             raise
@@ -132,10 +137,24 @@ class Store:
         self._release()
 
     def _release(self) -> None:
-        for descriptor in (self._lock, getattr(self, "_head", None)):
-            if descriptor is not None:
-                os.close(descriptor)
+        for file in (self._lock, self._head):
+            if file is not None:
+                file.close()
         self._lock = self._head = None
+
+    def refuse_elsewhere(self) -> None:
+        """Raises in a process that has forked from the one that opened this, and where the files are others by now."""
+        if os.getpid() != self._process:
+            here = f"opened in process {self._process}, this is {os.getpid()}"
+            raise ConfigError(f"index {self.folder} was {here}; every process opens its own")
+        try:
+            same = self.path.stat().st_ino == self._file
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise OSError(
+                errno.ESTALE, "the index was deleted or replaced while it was open; open it again", str(self.path)
+            )
 
     @property
     def database_bytes(self) -> int:
@@ -164,7 +183,12 @@ class Store:
         Raises:
             FormatError: If it is not there, or damaged.
         """
-        return content_of(self.records(table, [number])[0])
+        with naming(self.path, self._connection):
+            record = self._connection.execute(f"SELECT record FROM {table} WHERE number = ?", [number]).get
+        if record is None:
+            raise FormatError(f"{self.path}: {table}: row {number} is missing; {REMEDY}")
+        self._check(table, [(number, record)])
+        return content_of(record)
 
     def records(self, table: str, numbers: Sequence[int]) -> list[bytes]:
         """The records of rows, in the order of their numbers as given.
@@ -292,9 +316,11 @@ class Store:
             if connection.pragma("freelist_count") >= WORTH_SHRINKING * connection.pragma("page_count"):
                 connection.execute("VACUUM")
             connection.set_busy_timeout(PATIENCE_MILLISECONDS)
-            with suppress(apsw.BusyError):
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            connection.set_busy_timeout(BUSY_MILLISECONDS)
+            try:
+                with suppress(apsw.BusyError):
+                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            finally:
+                connection.set_busy_timeout(BUSY_MILLISECONDS)
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:
@@ -319,17 +345,19 @@ class Store:
 
     def _checkpoint(self) -> None:
         """Copies a long log into the database. What was committed is durable without it."""
-        if self._pages < CHECKPOINT_PAGES:
+        if self._pages < self._copied_pages:  # the log has been started anew
+            self._copied_pages = 0
+        if self._pages < self._copied_pages + CHECKPOINT_PAGES:
             return
+        self._copied_pages = self._pages  # whether or not a reader stands in the way: not with every commit
         with suppress(OSError), self._stopping(), naming(self.path, self._connection):  # the log stays, with everything
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            self._pages = 0
 
     def _write_head(self, commit: int) -> None:
         """Notes the last commit outside of the log, so that a log that lost its end is noticed; needs no sync."""
         number = COMMIT_NUMBER.pack(commit, _checksum(commit))
         with suppress(OSError):
-            os.pwrite(self._head, number, 0)  # type: ignore[arg-type]
+            os.pwrite(self._head.fileno(), number, 0)  # type: ignore[union-attr]
 
     def _read_head(self) -> int:
         with suppress(OSError, struct.error):
@@ -350,18 +378,23 @@ def _checksum(commit: int) -> int:
     return _kernel.crc32c(np.frombuffer(struct.pack("<Q", commit), dtype=np.uint8), 0)
 
 
-def _take_lock(folder: Path) -> int:
-    """The descriptor of the lock file, which says who holds it."""
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+def _opened(path: Path) -> BinaryIO:
+    """A file to read and write, made if it is not there; closed when nobody knows it any more."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+
+
+def _take_lock(folder: Path) -> BinaryIO:
+    """The lock file, which says who holds it."""
+    lock = _opened(folder / LOCK)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-        os.close(descriptor)
+        holder = lock.read(32).decode(errors="replace").strip() or "unknown"
+        lock.close()
         raise ConfigError(
             f"index {folder} is open for writing in process {holder}; one process writes at a time"
         ) from None
     with suppress(OSError):  # a full disk must not keep anybody from removing something
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return descriptor
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n".encode())
+    return lock

@@ -20,6 +20,8 @@ __all__ = ["ATTEMPTS", "FINGERPRINT_ROW", "REMOVED_NUMBERS", "SETTINGS_ROW", "ST
 SETTINGS_ROW, STATE_ROW, FINGERPRINT_ROW = 0, 1, 2
 # Numbers that one row of ``removed`` covers, a bit each.
 REMOVED_NUMBERS = 1 << 15
+# Bits that are set in each byte.
+SET_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1).astype(np.uint8)
 # How often a reader looks again when a segment was merged away under it.
 ATTEMPTS = 20
 
@@ -48,6 +50,7 @@ class View:
     @contextmanager
     def current(self) -> Iterator[None]:
         """One state of the index, in memory and in the database, with everything committed before."""
+        self._store.refuse_elsewhere()
         for attempt in range(ATTEMPTS):
             with self._store.snapshot():
                 try:
@@ -78,16 +81,30 @@ class View:
             raise FormatError(f"{self._folder / DATABASE}: {error}") from None
         self._store.refuse_lost_commits(state.commit)
         if state.segments != self.state.segments or not self._seen:
-            with naming_damage():
-                self.postings.set_segments([str(self._folder / segment.name) for segment in state.segments])
+            self._open_segments(state)
         self._follow_recent(state)
         if state.next - state.documents != self.state.next - self.state.documents or not self._seen:
             self._load_removed(state)
         self.state, self._seen = state, content
 
+    def _open_segments(self, state: State) -> None:
+        paths = [self._folder / segment.name for segment in state.segments]
+        with naming_damage():
+            self.postings.set_segments([str(path) for path in paths])
+        for path, segment, found in zip(paths, state.segments, self.postings.segments(), strict=True):
+            expected = (segment.low, segment.high, segment.postings)
+            if found[:3] != expected:
+                rule = "documents from, to below, and postings must be"
+                raise FormatError(f"{path}: {rule} {expected}, got {found[:3]}: it is another segment; {REMEDY}")
+
     def forget(self) -> None:
         """Takes nothing in memory for granted: the next look is a first one."""
         self._seen, self.state, self.recent = b"", State(), []
+
+    @property
+    def seen(self) -> bytes:
+        """The state that was seen, as it stands in the database."""
+        return self._seen
 
     def saw(self, state: State, content: bytes) -> None:
         """Notes a state that its writer has just committed, and brings about itself."""
@@ -127,7 +144,7 @@ class View:
         for number, record in self._store.checked_rows("removed"):
             marked = np.frombuffer(content_of(record), dtype=np.uint8)
             bits[number // 8 : number // 8 + len(marked)] = marked
-        removed, expected = int(np.unpackbits(bits).sum()), state.next - state.documents
+        removed, expected = int(SET_BITS[bits].sum(dtype=np.int64)), state.next - state.documents
         if removed != expected:
             path = self._folder / DATABASE
             raise FormatError(f"{path}: removed: {expected} documents are removed, {removed} are marked; {REMEDY}")

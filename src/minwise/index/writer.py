@@ -1,5 +1,7 @@
 """Writer: changes in; durable rows, segments and a new state out. Nobody but the one writer comes here."""
 
+import errno
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +17,7 @@ from minwise.index.records import DocumentColumns, encode_keys, seal
 from minwise.index.state import SegmentFile, State
 from minwise.index.store import Store
 from minwise.index.view import REMOVED_NUMBERS, STATE_ROW, View, naming_damage
+from minwise.stages.band import NO_KEY
 
 __all__ = ["FANOUT", "FLUSH_DOCUMENTS", "Change", "Gone", "Writer"]
 
@@ -25,8 +28,6 @@ FANOUT = 4
 # Documents are numbered in 32 bits, and the last number stands for nobody.
 MAX_DOCUMENTS = 2**32 - 2
 SEGMENT = "segment-{:08}.post"
-# The key that stands for no posting.
-NO_KEY = np.uint64(2**64 - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class Writer:
     def _forget_leftovers(self) -> None:
         """Deletes what a writer that was cut short left: segments that no state names."""
         named = set(self._view.segment_paths())
-        for path in self._folder.glob("segment-*"):
-            if path not in named:
+        for path in self._folder.glob("segment-*.post"):
+            if path not in named and re.fullmatch(r"segment-\d{8,}\.post", path.name):
                 path.unlink()
 
     def commit(self, change: Change, *, pushed: bool = False) -> None:
@@ -162,7 +163,7 @@ class Writer:
     def _without_removed(self, first: int, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The keys of documents, none for those that are removed."""
         removed = self._view.are_removed(first, len(keys))
-        return np.where(removed[:, None], NO_KEY, keys) if removed.any() else keys
+        return np.where(removed[:, None], np.uint64(NO_KEY), keys) if removed.any() else keys
 
     def compact(self) -> None:
         """Leaves one segment without postings of removed documents, and no free room in the database."""
@@ -227,6 +228,10 @@ class Writer:
         new = replace(new, commit=new.commit + 1)
         content = new.encode()
         with self._store.transaction(new.commit):
+            if self._store.content("manifest", STATE_ROW) != self._view.seen:  # where a lock is no lock
+                raise OSError(
+                    errno.EBUSY, "another process has written; one process writes at a time", str(self._folder)
+                )
             write()
             self._store.put("manifest", STATE_ROW, content)
         self._view.saw(new, content)

@@ -19,6 +19,7 @@ __all__ = [
     "FAULTY",
     "FILLED",
     "NOBODY",
+    "NO_KEY",
     "Bander",
     "BucketCounts",
     "KeyBlock",

@@ -1,7 +1,7 @@
 """Shingle: texts in, sets of 64-bit shingle hashes out."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from operator import index
 from typing import Any, NamedTuple
@@ -69,7 +69,7 @@ class Shingler:
     _: KW_ONLY
     bag: bool = False
     hash_bits: int = 64
-    seed: int = 1
+    seed: int = field(default=1, repr=False)
     nfkc: bool = True
     strip_accents: bool = False
     lowercase: bool = True

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import length_hint
 from typing import IO, Any, ClassVar, TypeVar
@@ -39,7 +39,7 @@ class Scheme:
     """
 
     name: ClassVar[str] = ""
-    seed: int = 1
+    seed: int = field(default=1, repr=False)
     bits: int | None = None
 
     def __post_init__(self) -> None:

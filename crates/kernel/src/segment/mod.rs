@@ -113,6 +113,13 @@ impl Segment {
         Ok(Self { path: path.to_owned(), file, trailer, fences: [bands, ids] })
     }
 
+    /// Bytes of the file.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        let blocks = self.trailer.blocks[0] + self.trailer.blocks[1];
+        (blocks + 1) * BLOCK as u64 + blocks * 8 + TRAILER as u64
+    }
+
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -65,7 +65,7 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
     with mw.Index.open(index, "w", threads=settings.pop("threads")) as opened:
         settings |= {"progress": watch(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
         if unique:
-            counts = _add_unique(opened, inputs, output, settings)
+            counts = _add_unique(opened, (index, *inputs), output, settings)
         else:
             counts = opened.add_from(mw.Files(inputs), **settings)
         documents = len(opened)
@@ -85,7 +85,7 @@ def _add_unique(
         kept = None if output is None else stack.enter_context(lines_to(output, inputs))
         decisions = None if output == "-" else stack.enter_context(lines_to("-"))
         files = [cast(BinaryIO | None, one) for one in (kept, decisions)]
-        return index.add_stream(mw.Files(inputs), *files, **settings)
+        return index.add_stream(mw.Files(inputs[1:]), *files, **settings)
 
 
 def _summary(counts: dict[str, Any]) -> str:

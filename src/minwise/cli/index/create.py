@@ -36,5 +36,6 @@ def create(index: str, store_text: bool, sketch_only: bool, **given: Any) -> Non
     if given["as_json"]:
         click.echo(json.dumps({"index": index, "settings": settings}, indent=2))
     elif not given["quiet"]:
-        layout = f"{plan.bands} bands × {plan.rows} rows find {plan.recall:.2%} of documents at {plan.threshold:g}"
+        found = "find" if not sketch_only else "propose"  # what an estimate keeps of them is another matter
+        layout = f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
         click.echo(f"{index}: an empty index; {layout}")

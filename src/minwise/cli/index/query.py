@@ -54,7 +54,7 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
 
     started = time.monotonic()
     settings |= {"progress": watch(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
-    with mw.Index.open(index, threads=settings.pop("threads")) as opened, lines_to(output, inputs) as lines:
+    with mw.Index.open(index, threads=settings.pop("threads")) as opened, lines_to(output, (index, *inputs)) as lines:
         _answer(opened.query_from(mw.Files(inputs), **settings), lines, counts)
     seconds = round(time.monotonic() - started, 3)
     aside = output == "-"

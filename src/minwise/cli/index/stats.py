@@ -51,7 +51,8 @@ def _rows(facts: dict[str, Any], plan: mw.Plan) -> Iterator[tuple[str, str]]:
     yield "segments", f"{len(segments):,}; the postings of {facts['recent']:,} documents are not in one yet"
     yield "stored", STORED[settings["store"]]
     yield "shingles", f"{settings['shingle']}{', repeated ones count' if settings['bag'] else ''}"
-    yield "plan", f"{plan.bands} bands × {plan.rows} rows find {plan.recall:.2%} of documents at {plan.threshold:g}"
+    found = "propose" if settings["store"] == "sketch" else "find"
+    yield "plan", f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
     yield "cap", f"of a bucket of more than {settings['max_bucket']:,} documents the first few are looked at"
     yield "seed", "secret" if settings["secret_seed"] else str(settings["seed"])
 
