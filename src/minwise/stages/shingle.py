@@ -124,17 +124,12 @@ class Shingler:
         Raises:
             InputError: If a text is null, not a string or not UTF-8; the message names its number.
         """
-        kernel = kernel_shingler(self)
-        offsets, hashes = [np.zeros(1, dtype=np.int64)], []
-        total = 0
+        kernel, workers = kernel_shingler(self), check_threads(threads)
+        pieces = []
         for chunk in read_texts(texts):
             with naming_documents(chunk.first):
-                starts, elements = kernel.shingle(chunk.offsets, chunk.data, check_threads(threads))
-            offsets.append(starts[1:] + total)
-            hashes.append(elements)
-            total += len(elements)
-        joined = hashes[0] if len(hashes) == 1 else np.concatenate([np.empty(0, dtype=np.uint64), *hashes])
-        return ShingleSets._trusted(np.concatenate(offsets), joined, self.settings)
+                pieces.append(kernel.shingle(chunk.offsets, chunk.data, workers))
+        return ShingleSets._trusted(*_joined(pieces), self.settings)
 
     def spans(self, text: str | bytes) -> ShingleSpans:
         """Where each shingle of ``text`` stands in it: of every occurrence, in the order of the text.
@@ -147,6 +142,16 @@ class Shingler:
         """
         with naming_documents():
             return ShingleSpans(*kernel_shingler(self).spans(to_bytes(text)))
+
+
+def _joined(pieces: list[tuple[NDArray[np.int64], NDArray[np.uint64]]]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Offsets and elements of several groups of sets as those of one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    totals = np.cumsum([0, *(len(elements) for _, elements in pieces)])
+    offsets = [starts[1:] + total for (starts, _), total in zip(pieces, totals, strict=False)]
+    hashes = [elements for _, elements in pieces]
+    return np.concatenate([np.zeros(1, dtype=np.int64), *offsets]), np.concatenate([np.empty(0, np.uint64), *hashes])
 
 
 @lru_cache(maxsize=64)
