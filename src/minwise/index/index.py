@@ -1,5 +1,6 @@
 """Index: documents remembered on disk. Add, remove and ask one by one; what a call has acknowledged survives."""
 
+import errno
 import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -141,9 +142,9 @@ class Index:
         check_choice("mode", mode, ("r", "w"))
         folder = _folder(path)
         if not folder.exists():
-            raise FileNotFoundError(2, "No such index", str(folder))
+            raise FileNotFoundError(errno.ENOENT, "No such index", str(path))
         if not folder.is_dir():
-            raise FormatError(f"{folder}: not an index; it must be a directory")
+            raise FormatError(f"{path}: not an index; it must be a directory")
         return cls(folder, mode, threads)
 
     def _read_settings(self) -> IndexSettings:
