@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, overload
@@ -21,17 +20,18 @@ from minwise.index.backup import back_up, new_directory
 from minwise.index.check import find_damage
 from minwise.index.database import DATABASE, REMEDY
 from minwise.index.export import write_signatures
+from minwise.index.facts import describe
 from minwise.index.lookup import Lookup
 from minwise.index.records import DocumentRecord, encode_metadata
 from minwise.index.settings import IndexSettings
-from minwise.index.sketching import Sketched, Sketching
+from minwise.index.sketching import Sketched, Sketching, texts_as_bytes
 from minwise.index.state import State
 from minwise.index.store import Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import Change, Gone, Writer
 from minwise.plan import Plan
 from minwise.signatures import Signatures
-from minwise.stages.read import Texts, read_texts
+from minwise.stages.read import Texts
 from minwise.stages.shingle import Shingler
 from minwise.stages.sketch import FastSketch, MinHash
 
@@ -328,7 +328,7 @@ class Index:
         """The texts sketched and, if they are stored, as bytes."""
         if isinstance(texts, Iterator):
             texts = list(texts)
-        return self._sketching.sketch(texts), _as_bytes(texts) if self.store == "text" else []
+        return self._sketching.sketch(texts), texts_as_bytes(texts) if self.store == "text" else []
 
     def _add(
         self,
@@ -457,23 +457,7 @@ class Index:
     def stats(self) -> dict[str, Any]:
         """How much there is, in how many files, and under which settings; a secret seed is left out."""
         with self._reading():
-            state = self._view.state
-            opened = self._view.postings.segments()
-            segments = [
-                {"file": one.name, "bytes": size, "documents": one.high - one.low, "postings": one.postings}
-                for one, (*_, size) in zip(state.segments, opened, strict=True)
-            ]
-            return {
-                "documents": state.documents,
-                "removed": state.next - state.documents,
-                "recent": state.next - state.flushed,
-                "commits": state.commit,
-                "bytes": self._store.database_bytes + sum(size for *_, size in opened),
-                "database_bytes": self._store.database_bytes,
-                "segments": segments,
-                "resident_bytes": self._view.postings.resident_bytes,
-                "settings": self._settings.shown(),
-            }
+            return describe(self._settings, self._view, self._store)
 
 
 def _folder(path: AnyPath) -> Path:
@@ -491,12 +475,3 @@ def _as_text(content: bytes) -> str | bytes:
         return content.decode()
     except UnicodeDecodeError:
         return content
-
-
-def _as_bytes(texts: Texts) -> list[bytes]:
-    """The texts one by one."""
-    found = []
-    for chunk in read_texts(texts):
-        data, bounds = chunk.data.tobytes(), chunk.offsets.tolist()
-        found += [data[start:end] for start, end in pairwise(bounds)]
-    return found

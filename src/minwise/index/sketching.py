@@ -14,9 +14,9 @@ from minwise.index.settings import IndexSettings
 from minwise.model import refuse_differences
 from minwise.signatures import Signatures
 from minwise.stages.band import FILLED, NO_KEY, KeyBlock
-from minwise.stages.read import Texts
+from minwise.stages.read import Texts, read_texts
 
-__all__ = ["Sketched", "Sketching", "compare_sketches", "hash_ids"]
+__all__ = ["Sketched", "Sketching", "compare_sketches", "hash_ids", "texts_as_bytes"]
 
 # Bits of each slot that are kept of a sketch, as the batch engine does.
 BITS = 16
@@ -115,3 +115,12 @@ def hash_ids(names: Iterable[bytes], seed: int) -> NDArray[np.uint64]:
     np.cumsum([len(name) for name in listed], out=offsets[1:])
     hashes = _kernel.hash_strings(offsets, np.frombuffer(b"".join(listed), dtype=np.uint8), seed)
     return np.minimum(hashes, np.uint64(NO_KEY - 1))
+
+
+def texts_as_bytes(texts: Texts) -> list[bytes]:
+    """The texts one by one."""
+    found = []
+    for chunk in read_texts(texts):
+        data, bounds = chunk.data.tobytes(), chunk.offsets.tolist()
+        found += [data[start:end] for start, end in pairwise(bounds)]
+    return found

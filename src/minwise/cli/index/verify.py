@@ -22,9 +22,7 @@ def verify(index: str, as_json: bool, quiet: bool) -> None:
 
     Example: minwise index verify news.mw
     """
-    with mw.Index.open(index) as opened:
-        damages = opened.verify()
-        files = None if damages else 1 + len(opened.stats()["segments"])
+    damages, files = _look(index)
     if as_json:
         found = [{"file": damage.file, "what": damage.what} for damage in damages]
         click.echo(json.dumps({"index": index, "files": files, "damages": found}, indent=2))
@@ -34,3 +32,14 @@ def verify(index: str, as_json: bool, quiet: bool) -> None:
         sys.exit(1)
     if not as_json and not quiet:
         click.echo(f"{files} {'file' if files == 1 else 'files'}, every checksum is right")
+
+
+def _look(index: str) -> tuple[list["mw.Damage"], int | None]:
+    """What is damaged, and how many files are whole if nothing is; what keeps it from being opened is damage too."""
+    try:
+        with mw.Index.open(index) as opened:
+            damages = opened.verify()
+            return damages, None if damages else 1 + len(opened.stats()["segments"])
+    except mw.FormatError as error:
+        file, _, what = str(error).partition(": ")
+        return [mw.Damage(file, what)], None
