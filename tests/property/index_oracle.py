@@ -24,7 +24,7 @@ Decided = tuple[Id, str, Id | None, float | None, bool]
 FIRST_MEMBERS = 16
 # Of a bucket never more postings than this many times the cap are read, those of removed documents included.
 POSTINGS_READ = 64
-# So many candidates of a query are compared at least, and four for each hit that is wanted...
+# So many candidates of a query are compared at least, and three for each hit that is wanted...
 LEAST_CANDIDATES = 32
 # ...and so many of a document that is to be added if it is like no other: a decision is for ever.
 COMPARED_TO_DECIDE = 256
@@ -230,7 +230,7 @@ class Oracle:
 
 def room_for(top: int, where: dict[str, Any] | None = None) -> int:
     """How many candidates are compared to find so many hits."""
-    return max(LEAST_CANDIDATES if where is None else COMPARED_TO_DECIDE, 4 * top)
+    return max(LEAST_CANDIDATES if where is None else COMPARED_TO_DECIDE, 3 * top)
 
 
 def matches(metadata: Metadata, where: dict[str, Any] | None) -> bool:

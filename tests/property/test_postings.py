@@ -265,7 +265,10 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "from 3 to below 4": lambda: _kernel.write_segment(path, [(3, rows)], 3, 4),
         "got 4 and 3": lambda: _kernel.write_segment(path, [], 4, 3),
         "to merge": lambda: _kernel.merge_segments([], path, nobody),
-        "8 bytes": lambda: _kernel.set_similarities(rows[0], [b"1234567"], 0.5),
+        "8 bytes": lambda: _kernel.set_similarities(
+            rows[0], _kernel.seal_documents(0, [b"a"], [False], [b""], [b"1234567"])[0], 0.5
+        ),
+        "must end": lambda: _kernel.set_similarities(rows[0], [b"1234567"], 0.5),
     }
     for wrong, call in calls.items():
         with pytest.raises(ValueError, match=wrong):
@@ -280,7 +283,9 @@ sets = st.frozensets(st.integers(0, 30) | st.integers(0, WORD), max_size=20)
 def test_set_similarities_by_definition(one: frozenset[int], others: list[frozenset[int]], threshold: float) -> None:
     """The size of the intersection over that of the union, if it reaches the threshold."""
     bodies = [np.array(sorted(other), dtype="<u8").tobytes() for other in others]
-    found = _kernel.set_similarities(np.array(sorted(one), dtype=np.uint64), bodies, threshold)
+    names, metadata = [b"x" * place for place in range(len(others))], [b"{}" * place for place in range(len(others))]
+    records, _ = _kernel.seal_documents(7, names, [False] * len(others), metadata, bodies)
+    found = _kernel.set_similarities(np.array(sorted(one), dtype=np.uint64), records, threshold)
     jaccard = [len(one & other) / max(len(one | other), 1) for other in others]
     np.testing.assert_array_equal(found, [value if value >= threshold else np.nan for value in jaccard])
 

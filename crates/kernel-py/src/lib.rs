@@ -119,9 +119,9 @@ mod _kernel {
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
     #[pymodule_export]
-    use crate::postings::{DamagedError, Postings, check_segment, merge_segments, set_similarities, write_segment};
+    use crate::postings::{DamagedError, Postings, check_segment, merge_segments, write_segment};
     #[pymodule_export]
-    use crate::records::{find_broken_seal, seal_documents, seal_rows};
+    use crate::records::{find_broken_seal, seal_documents, seal_rows, set_similarities};
     #[pymodule_export]
     use crate::shingle::{ShingleStream, Shingler};
     #[pymodule_export]

@@ -13,11 +13,9 @@ use numpy::{
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 
 use minwise_kernel::postings::{self, Removed};
 use minwise_kernel::segment::{self, DOCUMENTS, Run, Segment, SegmentError};
-use minwise_kernel::verify::similarity_at_least;
 
 create_exception!(_kernel, DamagedError, PyValueError, "A file does not hold what was written to it: (path, what).");
 
@@ -271,34 +269,4 @@ pub fn check_segment(py: Python<'_>, path: PathBuf) -> PyResult<HashMap<&'static
     let segment = checked.map_err(|error| segment_error(py, error))?;
     let (postings, ids) = (segment.len(Run::Bands), segment.len(Run::Ids));
     Ok(HashMap::from([("postings", postings), ("ids", ids), ("low", segment.low()), ("high", segment.high())]))
-}
-
-/// The Jaccard similarity of a set with each of others, given as little-endian bytes, that reaches `threshold`; NaN for those that
-/// do not.
-#[pyfunction]
-pub fn set_similarities<'py>(
-    py: Python<'py>,
-    elements: PyReadonlyArray1<'py, u64>,
-    bodies: Vec<PyBackedBytes>,
-    threshold: f64,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let elements = elements.as_slice()?;
-    if let Some(body) = bodies.iter().find(|body| body.len() % 8 != 0) {
-        return Err(PyValueError::new_err(format!("a set must have 8 bytes per element, got {} bytes", body.len())));
-    }
-    let similarities: Vec<f64> = py.detach(|| {
-        let mut set = Vec::new();
-        let mut similarity = |body: &PyBackedBytes| {
-            let (small, large) = (elements.len().min(body.len() / 8), elements.len().max(body.len() / 8));
-            // No two sets of these sizes can be more alike.
-            if (small as f64) / (large as f64) < threshold {
-                return f64::NAN;
-            }
-            set.clear();
-            set.extend(body.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
-            similarity_at_least(elements, &set, threshold).unwrap_or(f64::NAN)
-        };
-        bodies.iter().map(&mut similarity).collect()
-    });
-    Ok(similarities.into_pyarray(py))
 }

@@ -1,11 +1,13 @@
 //! The rows of an index's database for Python, sealed many at a time.
 
+use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
 use minwise_kernel::crc32c_append;
+use minwise_kernel::verify::similarity_at_least;
 
 type Sealed<'py> = (Bound<'py, PyList>, u64);
 
@@ -50,6 +52,40 @@ pub fn find_broken_seal(numbers: Vec<u32>, records: Vec<Bound<'_, PyAny>>) -> Py
         let record = record.cast::<PyBytes>().map(|record| record.as_bytes().split_first_chunk());
         !matches!(record, Ok(Some((&crc, content))) if crc32c_append(number, content) == u32::from_le_bytes(crc))
     }))
+}
+
+/// The Jaccard similarity of a set with that of each document, given by its record, if it reaches `threshold`; NaN if it does not.
+#[pyfunction]
+pub fn set_similarities<'py>(
+    py: Python<'py>,
+    elements: PyReadonlyArray1<'py, u64>,
+    records: Vec<PyBackedBytes>,
+    threshold: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let elements = elements.as_slice()?;
+    let mut set = Vec::new();
+    let mut similarities = Vec::with_capacity(records.len());
+    for record in &records {
+        let body = body(record).filter(|body| body.len() % 8 == 0);
+        let body = body.ok_or_else(|| PyValueError::new_err("a record must end in 8 bytes per element"))?;
+        let (small, large) = (elements.len().min(body.len() / 8), elements.len().max(body.len() / 8));
+        // No two sets of these sizes can be more alike.
+        let similarity = if (small as f64) / (large as f64) < threshold {
+            None
+        } else {
+            set.clear();
+            set.extend(body.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
+            similarity_at_least(elements, &set, threshold)
+        };
+        similarities.push(similarity.unwrap_or(f64::NAN));
+    }
+    Ok(similarities.into_pyarray(py))
+}
+
+/// What stands behind the id and the metadata of a document's record.
+fn body(record: &[u8]) -> Option<&[u8]> {
+    let length = |at: usize| Some(u32::from_le_bytes(*record.get(at..at + 4)?.first_chunk()?) as usize);
+    record.get(13 + length(5)? + length(9)?..)
 }
 
 fn seal<'py, 'p>(

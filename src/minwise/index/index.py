@@ -100,7 +100,7 @@ class Index:
         bands: int | None = None,
         rows: int | None = None,
         seed: int | None = None,
-        max_bucket: int = 128,
+        max_bucket: int = 64,
         store: str = "shingles",
     ) -> "Index":
         """A new, empty index, open for writing. None of the settings can be changed later.

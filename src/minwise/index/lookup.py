@@ -1,6 +1,6 @@
 """Lookup: a sketched text in, the documents that are similar to it out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -20,16 +20,15 @@ __all__ = ["Lookup", "Similar"]
 # Candidates that are compared, however few hits are wanted...
 LEAST_CANDIDATES = 32
 # ...and for each hit that is wanted.
-CANDIDATES_PER_HIT = 4
+CANDIDATES_PER_HIT = 3
 # Candidates that are compared if few may count: those with some metadata; or if it matters most: what stays out of the
 # index stays out for ever.
 MOST_COMPARED = 256
 
 
 class Similar(NamedTuple):
-    """A document that reaches the threshold: its number, how similar it is, and its record."""
+    """A document that reaches the threshold: how similar it is, and its record."""
 
-    number: int
     similarity: float
     record: bytes
 
@@ -67,7 +66,7 @@ class Lookup:
         _, documents, _, truncated = self._view.postings.candidates(keys[None], self._cap, MOST_COMPARED)
         candidates = [number for number in documents.tolist() if number != but]
         found = self._similar(body, candidates, self._settings.plan.threshold, pending)
-        return found[0] if found else None, bool(truncated[0])
+        return next(found, None), bool(truncated[0])
 
     @property
     def _cap(self) -> int:
@@ -75,26 +74,23 @@ class Lookup:
 
     def _similar(
         self, body: bytes, candidates: Sequence[int], threshold: float, pending: Mapping[int, bytes]
-    ) -> list[Similar]:
+    ) -> Iterator[Similar]:
         """The candidates that reach the threshold, the most similar first, and of equal ones the first added."""
         if not candidates or not body:
-            return []
+            return iter(())
         stored = [number for number in candidates if number not in pending]
         there = dict(zip(stored, self._store.records("documents", stored), strict=True))
         records = [there[number] if number in there else pending[number] for number in candidates]
-        similarities = self._similarities(body, [body_of(record) for record in records], threshold)
-        found = [
-            Similar(number, similarity, record)
-            for number, similarity, record in zip(candidates, similarities.tolist(), records, strict=True)
-            if similarity >= threshold
-        ]
-        return sorted(found, key=lambda one: -one.similarity)
+        similarities = self._similarities(body, records, threshold)
+        places = np.flatnonzero(similarities >= threshold)
+        best = places[np.argsort(-similarities[places], kind="stable")].tolist()
+        return (Similar(float(similarities[place]), records[place]) for place in best)
 
-    def _similarities(self, body: bytes, others: list[bytes], threshold: float) -> NDArray[np.float64]:
+    def _similarities(self, body: bytes, records: list[bytes], threshold: float) -> NDArray[np.float64]:
         """Similarities; anything below the threshold may be NaN."""
         if self._settings.exact:
-            return _kernel.set_similarities(np.frombuffer(body, dtype="<u8"), others, threshold)
-        return compare_sketches(body, others, self._settings.plan.slots)
+            return _kernel.set_similarities(np.frombuffer(body, dtype="<u8"), records, threshold)
+        return compare_sketches(body, [body_of(record) for record in records], self._settings.plan.slots)
 
     def _hit(self, found: Similar) -> Hit:
         document = DocumentRecord.decode(found.record)

@@ -16,7 +16,7 @@ __all__ = ["create"]
 @layout_options
 @click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
 @click.option("--seed", type=int, default=None, help="Seed of every hash; a secret one is drawn if not given.")
-@click.option("--max-bucket", default=128, show_default=True, help="Members up to which a whole bucket is looked at.")
+@click.option("--max-bucket", default=64, show_default=True, help="Members up to which a whole bucket is looked at.")
 @click.option("--store-text", is_flag=True, help="Keep the texts too, to show passages of them.")
 @click.option("--sketch-only", is_flag=True, help="Keep only sketches: smaller, and similarities are estimates.")
 @shown_options
