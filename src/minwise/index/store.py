@@ -167,10 +167,10 @@ class Store:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """One state of the database, whatever is committed meanwhile; the writer needs none, for nobody else writes."""
+        take_back(self._connection)
         if self.writable:
             yield
             return
-        take_back(self._connection)
         try:
             with naming(self.path, self._connection):
                 self._connection.execute("BEGIN")
