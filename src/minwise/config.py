@@ -1,5 +1,6 @@
 """Settings: the rules that more than one of them shares. Each check returns the value in its plain type."""
 
+from collections.abc import Iterable, Sequence
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -9,7 +10,16 @@ import numpy as np
 
 from minwise.errors import ConfigError, InputError
 
-__all__ = ["check_choice", "check_path", "check_seed", "check_threads", "check_type", "check_whole", "show"]
+__all__ = [
+    "check_choice",
+    "check_names",
+    "check_path",
+    "check_seed",
+    "check_threads",
+    "check_type",
+    "check_whole",
+    "show",
+]
 
 # Characters of a value that an error message repeats.
 MAX_SHOWN = 60
@@ -55,6 +65,13 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
         if type(plain) is type(choice) and plain == choice:
             return choice
     raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, got {show(value)}")
+
+
+def check_names(given: Iterable[str], names: Sequence[str]) -> None:
+    """Raises for the first setting that is none of these."""
+    for name in given:
+        if name not in names:
+            raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
 
 
 def check_path(name: str, value: object) -> Path:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 import pyarrow as pa
 
-from minwise.config import check_choice, check_path, check_seed, check_whole, show
+from minwise.config import check_choice, check_names, check_path, check_seed, check_whole, show
 from minwise.dry_run import RunEstimate, estimate_corpus
 from minwise.engines.documents import Corpus
 from minwise.engines.line_stream import LineStream
@@ -110,10 +110,7 @@ class Options:
         """The settings as they were given by name; those in ``without`` mean nothing to the call."""
         if isinstance(source, ShingleSets):
             given = {"shingle": "set", **given}
-        names = [one.name for one in fields(cls) if one.name not in without]
-        for name in given:
-            if name not in names:
-                raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
+        check_names(given, [one.name for one in fields(cls) if one.name not in without])
         return cls(**given)
 
     @property

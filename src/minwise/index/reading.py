@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from minwise.config import check_choice, show
+from minwise.config import check_choice, check_names
 from minwise.errors import ConfigError, InputError
 from minwise.formats.arrays import from_numpy, from_strings, invalid_at, present
 from minwise.formats.arriving import arriving_lines
@@ -61,10 +61,7 @@ class ReadOptions:
     @classmethod
     def of(cls, given: dict[str, Any], *, without: tuple[str, ...] = ()) -> "ReadOptions":
         """The options as they were given by name; those in ``without`` mean nothing to the call."""
-        names = [one.name for one in fields(cls) if one.name not in without]
-        for name in given:
-            if name not in names:
-                raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
+        check_names(given, [one.name for one in fields(cls) if one.name not in without])
         return cls(**given)
 
     @property
