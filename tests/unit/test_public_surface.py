@@ -20,7 +20,7 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(mw.__path__, "minwise.")
     if module.name != "minwise._kernel" and not module.name.endswith("__main__")
 )
-IMPORT_SECONDS = 0.3
+IMPORT_AGAINST_NUMPY = 4
 HEAVY = ("pandas", "polars", "pyspark", "fastapi", "click", "rich")
 
 
@@ -93,13 +93,18 @@ def fresh_python(program: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
+def import_seconds(package: str) -> float:
+    """What importing a package takes of the processor in a fresh process."""
+    return float(
+        fresh_python(f"import time; start = time.thread_time(); import {package}; print(time.thread_time() - start)")
+    )
+
+
 def test_import_is_quick() -> None:
-    """Below 0.3 s of the processor in a fresh process; the best of five, for the machine may be busy."""
-    program = "import time; start = time.thread_time(); import minwise; print(time.thread_time() - start)"
-    times: list[float] = []
-    while len(times) < 5 and min(times, default=1) >= IMPORT_SECONDS:
-        times.append(float(fresh_python(program)))
-    assert min(times) < IMPORT_SECONDS
+    """The least of five, each beside an import of NumPy, without which nothing works; 1.6 to 2.1 measured."""
+    times = [(import_seconds("minwise"), import_seconds("numpy")) for _ in range(5)]
+    ours, numpys = (min(column) for column in zip(*times, strict=True))
+    assert ours < IMPORT_AGAINST_NUMPY * numpys
 
 
 def test_import_is_light() -> None:

@@ -25,8 +25,9 @@ from page_shapes import (
 
 from minwise.report.page import report_page
 
-# What the automatic report leaves for making the page, of its 0.15 s.
-PAGE_SECONDS = 0.08
+# Making the page against reading it with html.parser, which is plain Python too: 1.7 to 3.0 measured, while others were
+# at work and alone. A search for what two texts share that is quadratic takes hundreds of times as long.
+PAGE_AGAINST_READING = 6
 VOID = {"meta", "input", "br"}
 every_shape = pytest.mark.parametrize("make", SHAPES.values(), ids=SHAPES)
 
@@ -229,7 +230,7 @@ def test_a_long_name_is_shortened_but_there() -> None:
 
 
 def test_the_page_is_quickly_made() -> None:
-    """Ten clusters with three members, ten pairs, all texts of 20 kB; the best of twenty, for others work here too."""
+    """Ten clusters with three members, ten pairs, all texts of 20 kB: the least of ten times, each beside a reading."""
     shape = newsroom()
     text = NEWSROOM.read_text(encoding="utf-8")
     shape.report["largest_clusters"] = [_cluster(number) for number in range(10)]
@@ -239,13 +240,18 @@ def test_the_page_is_quickly_made() -> None:
     shape.report["just_below"] = {"from": 0.75, "pairs": 10, "closest": pairs}
     for place, one in enumerate(documents(shape)):
         shape.texts[one["source"], one["row"]] = text[place * 7 : place * 7 + 20_000]
-    times: list[float] = []
-    while len(times) < 20 and min(times, default=1) >= PAGE_SECONDS:
-        start = time.thread_time()
-        page = shape.page()
-        times.append(time.thread_time() - start)
+    page = shape.page()
     assert page.count('class="similarity"') == 40
-    assert min(times) < PAGE_SECONDS
+    times = [(seconds(shape.page), seconds(lambda: Tree(page))) for _ in range(10)]
+    making, reading = (min(column) for column in zip(*times, strict=True))
+    assert making < PAGE_AGAINST_READING * reading
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """What a piece of work takes of the processor."""
+    start = time.thread_time()
+    work()
+    return time.thread_time() - start
 
 
 def _cluster(number: int) -> dict[str, object]:
