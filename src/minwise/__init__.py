@@ -27,7 +27,7 @@ from minwise.stages.verify import RowCounts, containment, hamming, jaccard, jacc
 if _TYPE_CHECKING:
     from minwise.dry_run import RunEstimate
     from minwise.formats.gather import Files
-    from minwise.index import Added, Answer, Damage, Decision, Hit, Index, StoredDocument
+    from minwise.index import Added, Answer, Damage, Decision, Hit, Index, Listing, StoredDocument
     from minwise.pipeline import audit, clusters, dedup, dedup_stream, estimate_run, pairs
     from minwise.results import DedupResult
     from minwise.results.audit import Audit
@@ -56,6 +56,7 @@ __all__ = [
     "Hit",
     "Index",
     "InputError",
+    "Listing",
     "MinHash",
     "MinwiseError",
     "MismatchError",
@@ -97,6 +98,7 @@ _LATER = {
     "StoredDocument": "index",
     "Index": "index",
     "Hit": "index",
+    "Listing": "index",
     "Decision": "index",
     "Damage": "index",
     "Answer": "index",

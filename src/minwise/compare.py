@@ -6,7 +6,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from minwise.config import check_path, check_type
 from minwise.errors import InputError
@@ -16,7 +15,7 @@ from minwise.plan import Plan
 from minwise.plan import plan as make_plan
 from minwise.shared_runs import number_shared
 from minwise.stages.read import to_bytes
-from minwise.stages.shingle import Shingler, ShingleSets, ShingleSpans
+from minwise.stages.shingle import Shingler, ShingleSets
 from minwise.stages.sketch import FastSketch, Scheme
 
 if TYPE_CHECKING:
@@ -153,8 +152,8 @@ def compare(
         only_right=len(y) - common,
         containment_left=common / max(len(x), 1),
         containment_right=common / max(len(y), 1),
-        spans_left=_shared_spans(spans[0], numbers[0] >= 0),
-        spans_right=_shared_spans(spans[1], numbers[1] >= 0),
+        spans_left=spans[0].covered(numbers[0] >= 0),
+        spans_right=spans[1].covered(numbers[1] >= 0),
         passages=passages_of(*spans, *numbers),
         bands_fired=_bands_fired(sets, scheme, plan),
         plan=plan,
@@ -169,16 +168,6 @@ def _shingled(shingler: Shingler, text: Text, name: str) -> ShingleSets:
         return shingler.shingle([to_bytes(text, name)])
     except InputError as error:
         raise InputError(str(error).replace("document 0", name)) from None
-
-
-def _shared_spans(spans: ShingleSpans, shared: NDArray[np.bool_]) -> Spans:
-    """The maximal runs of overlapping or touching shared shingles."""
-    starts, ends = spans.starts[shared], spans.ends[shared]
-    gaps = np.flatnonzero(starts[1:] > ends[:-1])
-    firsts, lasts = np.concatenate([[0], gaps + 1]), np.concatenate([gaps, [len(ends) - 1]])
-    if not len(starts):
-        return []
-    return list(zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True))
 
 
 def _bands_fired(sets: list[ShingleSets], scheme: Scheme, plan: Plan) -> tuple[int, ...]:

@@ -128,8 +128,10 @@ class Incoming:
 class Admission:
     """Decides on documents one after the other, by their ids, and gathers the change that they make."""
 
-    def __init__(self, incoming: Incoming, policy: str, view: View, store: Store) -> None:
-        self._policy = check_choice("on_duplicate_id", policy, ("error", "skip", "replace"))
+    def __init__(self, incoming: Incoming, policies: Sequence[str], view: View, store: Store) -> None:
+        for policy in set(policies):
+            check_choice("on_duplicate_id", policy, ("error", "skip", "replace"))
+        self._policies = policies
         self._incoming, self._store = incoming, store
         self._first = view.state.next
         self._held = find_holders(incoming.names, view, store)
@@ -159,11 +161,11 @@ class Admission:
             return "added"
         if self._is_unchanged(place, name):
             return "unchanged"
-        if self._policy == "error":
+        if self._policies[place] == "error":
             shown = show(self._incoming.names.ids[place])
             where = "given twice, with two documents" if name in self._taken else "there already, with another document"
             raise InputError(f"id {shown} is {where}; on-duplicate-id skip or replace goes on")
-        return "skipped" if self._policy == "skip" else "replaced"
+        return "skipped" if self._policies[place] == "skip" else "replaced"
 
     def _is_unchanged(self, place: int, name: bytes) -> bool:
         """Whether the document under the id is the same in everything that is stored."""

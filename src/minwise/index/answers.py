@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Added", "Answer", "Damage", "Decision", "DocumentId", "Hit", "Metadata", "StoredDocument"]
+__all__ = ["Added", "Answer", "Damage", "Decision", "DocumentId", "Hit", "Listing", "Metadata", "StoredDocument"]
 
 DocumentId = str | int
 Metadata = dict[str, Any]
@@ -21,12 +21,14 @@ class Hit(NamedTuple):
         similarity: The Jaccard similarity.
         metadata: What was stored with it.
         exact: Whether the similarity is that of the shingle sets; otherwise it is estimated from sketches.
+        text: The text, if it was asked for and the index stores texts.
     """
 
     id: DocumentId
     similarity: float
     metadata: Metadata | None
     exact: bool
+    text: str | bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,18 @@ class StoredDocument(NamedTuple):
     metadata: Metadata | None
     text: str | bytes | None
     elements: NDArray[np.uint64] | None
+
+
+class Listing(NamedTuple):
+    """Some documents in a row, the newest first.
+
+    Attributes:
+        documents: The documents.
+        next: What to give as ``before`` to get those after them; None if there are no more.
+    """
+
+    documents: list[StoredDocument]
+    next: int | None
 
 
 class Damage(NamedTuple):

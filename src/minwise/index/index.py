@@ -15,7 +15,7 @@ from minwise.config import check_choice, check_path, check_threads, check_whole,
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.index import bulk
 from minwise.index.admission import Admission, Incoming, Names, find_holders, gone_of
-from minwise.index.answers import Added, Answer, Damage, Decision, DocumentId, Metadata, StoredDocument
+from minwise.index.answers import Added, Answer, Damage, Decision, DocumentId, Listing, Metadata, StoredDocument
 from minwise.index.backup import back_up, new_directory
 from minwise.index.check import find_damage
 from minwise.index.database import DATABASE, REMEDY
@@ -27,8 +27,9 @@ from minwise.index.settings import IndexSettings
 from minwise.index.sketching import Sketched, Sketching, texts_as_bytes
 from minwise.index.state import State
 from minwise.index.store import Store
+from minwise.index.stored import list_newest, stored_document
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
-from minwise.index.writer import Change, Gone, Writer
+from minwise.index.writer import MAX_DOCUMENTS, Change, Gone, Writer
 from minwise.plan import Plan
 from minwise.signatures import Signatures
 from minwise.stages.read import Texts
@@ -225,14 +226,32 @@ class Index:
 
     @overload
     def query(
-        self, texts: str, threshold: float | None = None, top: int = 10, *, where: Metadata | None = None
+        self,
+        texts: str,
+        threshold: float | None = None,
+        top: int = 10,
+        *,
+        where: Metadata | None = None,
+        with_text: bool = False,
     ) -> Answer: ...
     @overload
     def query(
-        self, texts: Texts, threshold: float | None = None, top: int = 10, *, where: Metadata | None = None
+        self,
+        texts: Texts,
+        threshold: float | None = None,
+        top: int = 10,
+        *,
+        where: Metadata | None = None,
+        with_text: bool = False,
     ) -> list[Answer]: ...
     def query(
-        self, texts: Texts, threshold: float | None = None, top: int = 10, *, where: Metadata | None = None
+        self,
+        texts: Texts,
+        threshold: float | None = None,
+        top: int = 10,
+        *,
+        where: Metadata | None = None,
+        with_text: bool = False,
     ) -> Answer | list[Answer]:
         """The near-duplicates of a text, or of each of several.
 
@@ -241,13 +260,14 @@ class Index:
             threshold: The least similarity: that of the index, or any above it.
             top: The most hits for a text.
             where: Only documents whose metadata has these values.
+            with_text: Whether hits carry their texts, if the index stores them.
         """
         least = self._check_threshold(threshold)
         most = check_whole("top", top, 1, MOST_HITS)
         wanted = None if where is None else json.loads(encode_metadata(where, "to ask for"))
         asked = self._sketching.sketch([texts] if isinstance(texts, str) else texts)
         with self._reading():
-            answers = self._lookup.answers(asked, least, most, wanted)
+            answers = self._lookup.answers(asked, least, most, wanted, with_text=with_text and self.store == "text")
         return answers[0] if isinstance(texts, str) else answers
 
     def _check_threshold(self, threshold: float | None) -> float:
@@ -271,10 +291,19 @@ class Index:
             held = find_holders(names, self._view, self._store).get(names.names[0])
             if held is None:
                 raise InputError(f"id {show(id)} is not in the index {self.path}")
-            record = DocumentRecord.decode(held.record)
-            text = _as_text(self._store.content("texts", held.number)) if self.store == "text" else None
-            elements = np.frombuffer(record.body, dtype="<u8") if self._settings.exact else None
-            return StoredDocument(record.id, record.described(), text, elements)
+            return stored_document(held.number, held.record, self._settings, self._store)
+
+    def newest(self, limit: int = 50, before: int | None = None) -> Listing:
+        """Documents in the order in which they were added, the newest first.
+
+        Args:
+            limit: How many; fewer if their texts are long.
+            before: ``next`` of the list before, to go on after it; whatever has been added since is not in the way.
+        """
+        most = check_whole("limit", limit, 1, MOST_HITS)
+        below = None if before is None else check_whole("before", before, 0, MAX_DOCUMENTS)
+        with self._reading():
+            return list_newest(most, below, self._settings, self._store)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002
         try:
@@ -340,7 +369,7 @@ class Index:
     ) -> Added:
         incoming = Incoming.of(Names.of(ids, self._settings.find.seed), sketched, texts, metadata)
         with self._writing() as writer:
-            admission = Admission(incoming, policy, self._view, self._store)
+            admission = Admission(incoming, [policy] * len(incoming.names), self._view, self._store)
             added = admission.admit_all()
             writer.commit(admission.change())
         return added
@@ -357,22 +386,57 @@ class Index:
 
         What is decided survives when it returns, all of it or nothing. The arguments are those of :meth:`add`.
         """
+        return self.add_each(ids, texts, metadata, unique=True, on_duplicate_id=on_duplicate_id)
+
+    def add_each(
+        self,
+        ids: Iterable[DocumentId],
+        texts: Texts,
+        metadata: Sequence[Metadata | None] | None = None,
+        *,
+        unique: bool | Sequence[bool] = False,
+        on_duplicate_id: str | Sequence[str] = "error",
+    ) -> list[Decision]:
+        """Adds documents that may each come with a wish of its own; says what became of each.
+
+        What is decided survives when it returns, all of it or nothing. So those who add at the same time can share the
+        wait for the disk.
+
+        Args:
+            ids: As in :meth:`add`.
+            texts: As in :meth:`add`.
+            metadata: As in :meth:`add`.
+            unique: Whether it is left out if it is a near-duplicate of one that is there or came before.
+            on_duplicate_id: As in :meth:`add`.
+        """
         sketched, stored = self._sketch(texts)
         incoming = Incoming.of(Names.of(ids, self._settings.find.seed), sketched, stored, metadata)
+        checked = [unique] * len(sketched) if isinstance(unique, bool) else list(unique)
+        policies = [on_duplicate_id] * len(sketched) if isinstance(on_duplicate_id, str) else list(on_duplicate_id)
+        if not len(checked) == len(policies) == len(sketched):
+            counts = f"{len(checked)}, {len(policies)} and {len(sketched)}"
+            raise InputError(f"there must be as many of unique and on_duplicate_id as ids, got {counts}")
         with self._writing() as writer:
-            admission = Admission(incoming, on_duplicate_id, self._view, self._store)
+            admission = Admission(incoming, policies, self._view, self._store)
             pending: dict[int, bytes] = {}
-            decisions = [self._decide(place, incoming, admission, pending) for place in range(len(incoming.names))]
+            decisions = [
+                self._decide(place, incoming, admission, pending, unique=one)
+                for place, one in zip(range(len(incoming.names)), checked, strict=True)
+            ]
             writer.commit(admission.change(), pushed=True)
         return decisions
 
-    def _decide(self, place: int, incoming: Incoming, admission: Admission, pending: dict[int, bytes]) -> Decision:
+    def _decide(
+        self, place: int, incoming: Incoming, admission: Admission, pending: dict[int, bytes], *, unique: bool
+    ) -> Decision:
         name, sketched = incoming.names.ids[place], incoming.sketched
         fate = admission.fate(place)
         if fate in ("unchanged", "skipped"):
             return Decision(name, fate)
-        before = admission.holder(place)
-        found, truncated = self._lookup.most_similar(sketched.keys[place], sketched.bodies[place], before, pending)
+        before, found, truncated = admission.holder(place), None, False
+        if unique:
+            keys, body = sketched.keys[place], sketched.bodies[place]
+            found, truncated = self._lookup.most_similar(keys, body, before, pending)
         if found is not None:
             return Decision(name, "duplicate", DocumentRecord.decode(found.record).id, found.similarity, truncated)
         number, pending_row = admission.take(place)
@@ -468,10 +532,3 @@ def _folder(path: AnyPath) -> Path:
     except UnicodeEncodeError:
         raise ConfigError(f"path must be UTF-8, got {show(str(path))}") from None
     return folder
-
-
-def _as_text(content: bytes) -> str | bytes:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        return content

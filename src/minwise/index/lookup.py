@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.index.answers import Answer, Hit, Metadata
-from minwise.index.records import DocumentRecord, body_of
+from minwise.index.records import DocumentRecord, as_text, body_of
 from minwise.index.settings import IndexSettings
 from minwise.index.sketching import Sketched, compare_sketches
 from minwise.index.store import Store
@@ -27,9 +27,10 @@ MOST_COMPARED = 256
 
 
 class Similar(NamedTuple):
-    """A document that reaches the threshold: how similar it is, and its record."""
+    """A document that reaches the threshold: how similar it is, its number and its record."""
 
     similarity: float
+    number: int
     record: bytes
 
 
@@ -39,7 +40,9 @@ class Lookup:
     def __init__(self, settings: IndexSettings, view: View, store: Store) -> None:
         self._settings, self._view, self._store = settings, view, store
 
-    def answers(self, asked: Sketched, threshold: float, top: int, where: Metadata | None) -> list[Answer]:
+    def answers(
+        self, asked: Sketched, threshold: float, top: int, where: Metadata | None, *, with_text: bool
+    ) -> list[Answer]:
         """The near-duplicates of each text."""
         most = max(LEAST_CANDIDATES if where is None else MOST_COMPARED, CANDIDATES_PER_HIT * top)
         offsets, documents, _, truncated = self._view.postings.candidates(asked.keys, self._cap, most)
@@ -47,7 +50,8 @@ class Lookup:
         answers = []
         for place, body in enumerate(asked.bodies):
             candidates = documents[bounds[place] : bounds[place + 1]].tolist()
-            hits = map(self._hit, self._similar(body, candidates, threshold, {}))
+            similar = self._similar(body, candidates, threshold, {})
+            hits = (self._hit(found, with_text=with_text) for found in similar)
             wanted = hits if where is None else (hit for hit in hits if _has(hit.metadata or {}, where))
             answers.append(Answer(tuple(islice(wanted, top)), bool(truncated[place])))
         return answers
@@ -84,7 +88,7 @@ class Lookup:
         similarities = self._similarities(body, records, threshold)
         places = np.flatnonzero(similarities >= threshold)
         best = places[np.argsort(-similarities[places], kind="stable")].tolist()
-        return (Similar(float(similarities[place]), records[place]) for place in best)
+        return (Similar(float(similarities[place]), candidates[place], records[place]) for place in best)
 
     def _similarities(self, body: bytes, records: list[bytes], threshold: float) -> NDArray[np.float64]:
         """Similarities; anything below the threshold may be NaN."""
@@ -92,9 +96,10 @@ class Lookup:
             return _kernel.set_similarities(np.frombuffer(body, dtype="<u8"), records, threshold)
         return compare_sketches(body, [body_of(record) for record in records], self._settings.plan.slots)
 
-    def _hit(self, found: Similar) -> Hit:
+    def _hit(self, found: Similar, *, with_text: bool) -> Hit:
         document = DocumentRecord.decode(found.record)
-        return Hit(document.id, found.similarity, document.described(), self._settings.exact)
+        text = as_text(self._store.content("texts", found.number)) if with_text else None
+        return Hit(document.id, found.similarity, document.described(), self._settings.exact, text)
 
 
 def _has(about: Metadata, where: Metadata) -> bool:

@@ -19,6 +19,7 @@ from minwise.index.answers import DocumentId, Metadata
 __all__ = [
     "DocumentColumns",
     "DocumentRecord",
+    "as_text",
     "body_of",
     "checksum_of",
     "encode_keys",
@@ -133,6 +134,14 @@ class DocumentColumns(NamedTuple):
     def seal(self, first: int) -> tuple[list[bytes], int]:
         """The records of their rows from a number on, and the sum of number·2³² + checksum over them."""
         return _kernel.seal_documents(first, *self)
+
+
+def as_text(content: bytes) -> str | bytes:
+    """A stored text; as bytes if it is not UTF-8, which only byte shingles take."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
 
 
 def encode_metadata(metadata: Metadata | None, place: int | str) -> bytes:

@@ -43,6 +43,8 @@ SCHEMA = {table: f"CREATE TABLE {table}(number INTEGER PRIMARY KEY, record BLOB 
 CHECKPOINT_PAGES = 1024
 # Rows that one statement asks for.
 MOST_ASKED = 512
+# Above the number of every row.
+NO_NUMBER = 2**63 - 1
 BUSY_MILLISECONDS = 30_000
 # How long emptying the log waits for readers, who can go on without it.
 PATIENCE_MILLISECONDS = 500
@@ -231,6 +233,19 @@ class Store:
         for row in self.rows(table, first):
             self._check(table, [row])
             yield row
+
+    def rows_before(self, table: str, before: int | None) -> Iterator[tuple[int, bytes]]:
+        """Number and record of every row below ``before``, or of all, the highest first.
+
+        Raises:
+            FormatError: If one is damaged.
+        """
+        bound = NO_NUMBER if before is None else before
+        with naming(self.path, self._connection):
+            question = f"SELECT number, record FROM {table} WHERE number < ? ORDER BY number DESC"
+            for row in self._connection.execute(question, [bound]):
+                self._check(table, [row])
+                yield row
 
     def _check(self, table: str, rows: Sequence[tuple[int, bytes]]) -> None:
         damaged = find_damaged(rows)

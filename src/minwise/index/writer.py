@@ -19,7 +19,7 @@ from minwise.index.store import Store
 from minwise.index.view import REMOVED_NUMBERS, STATE_ROW, View, naming_damage
 from minwise.stages.band import NO_KEY
 
-__all__ = ["FANOUT", "FLUSH_DOCUMENTS", "Change", "Gone", "Writer"]
+__all__ = ["FANOUT", "FLUSH_DOCUMENTS", "MAX_DOCUMENTS", "Change", "Gone", "Writer"]
 
 # Recent documents from which on their postings go into a segment: 3.5 MB of keys that an opening reads, with 26 bands.
 FLUSH_DOCUMENTS = 1 << 14

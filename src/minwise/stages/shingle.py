@@ -37,6 +37,24 @@ class ShingleSpans(NamedTuple):
     starts: NDArray[np.uint64]
     ends: NDArray[np.uint64]
 
+    def covered(self, chosen: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        """The maximal stretches that chosen shingles cover, overlapping or touching, as (start, end)."""
+        starts, ends = self.starts[chosen], self.ends[chosen]
+        if not len(starts):
+            return []
+        gaps = np.flatnonzero(starts[1:] > ends[:-1])
+        firsts, lasts = np.concatenate([[0], gaps + 1]), np.concatenate([gaps, [len(ends) - 1]])
+        return list(zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True))
+
+    def shared_with(self, other: "ShingleSpans") -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """What two texts cut by one shingler have in common: the stretches of this one, and those of the other.
+
+        >>> spans = [Shingler("word:2").spans(text) for text in ("the cat sat on the mat", "a cat sat here")]
+        >>> spans[0].shared_with(spans[1])
+        ([(4, 11)], [(2, 9)])
+        """
+        return self.covered(np.isin(self.hashes, other.hashes)), other.covered(np.isin(other.hashes, self.hashes))
+
 
 @dataclass(frozen=True)
 class Shingler:
