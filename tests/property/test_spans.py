@@ -1,5 +1,7 @@
 """Spans: where the kernel says a shingle stands, it stands."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +87,19 @@ def assert_slices_hold_their_shingles(text: str, shingler: mw.Shingler) -> None:
     slices = shingler.shingle([text[start:end] for start, end in zip(starts, ends, strict=True)])
     for number, element in enumerate(hashes):
         assert element in slices[number]
+
+
+@given(left=texts, right=texts, shingler=shinglers())
+def test_what_is_shared_is_covered(left: str, right: str, shingler: mw.Shingler) -> None:
+    """A place of a text is in a shared stretch if and only if a shingle that both have stands on it."""
+    both = shingler.spans(left), shingler.spans(left + right)
+    for shared, one, other in zip(both[0].shared_with(both[1]), both, reversed(both), strict=True):
+        common = set(one.hashes.tolist()) & set(other.hashes.tolist())
+        covered = {
+            place
+            for element, start, end in zip(one.hashes.tolist(), one.starts.tolist(), one.ends.tolist(), strict=True)
+            if element in common
+            for place in range(start, end)
+        }
+        assert {place for start, end in shared for place in range(start, end)} == covered
+        assert all(before[1] < after[0] for before, after in pairwise(shared))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.index.answers import Answer, Hit, Metadata
-from minwise.index.records import DocumentRecord, as_text, body_of
+from minwise.index.records import DocumentRecord, as_text, body_of, content_of
 from minwise.index.settings import IndexSettings
 from minwise.index.sketching import Sketched, compare_sketches
 from minwise.index.store import Store
@@ -51,10 +51,17 @@ class Lookup:
         for place, body in enumerate(asked.bodies):
             candidates = documents[bounds[place] : bounds[place + 1]].tolist()
             similar = self._similar(body, candidates, threshold, {})
-            hits = (self._hit(found, with_text=with_text) for found in similar)
-            wanted = hits if where is None else (hit for hit in hits if _has(hit.metadata or {}, where))
-            answers.append(Answer(tuple(islice(wanted, top)), bool(truncated[place])))
+            hits = ((found.number, self._hit(found)) for found in similar)
+            wanted = hits if where is None else (hit for hit in hits if _has(hit[1].metadata or {}, where))
+            best = list(islice(wanted, top))
+            told = self._with_texts(best) if with_text else [hit for _, hit in best]
+            answers.append(Answer(tuple(told), bool(truncated[place])))
         return answers
+
+    def _with_texts(self, numbered: list[tuple[int, Hit]]) -> list[Hit]:
+        """Hits with their texts."""
+        texts = self._store.records("texts", [number for number, _ in numbered])
+        return [hit._replace(text=as_text(content_of(text))) for (_, hit), text in zip(numbered, texts, strict=True)]
 
     def most_similar(
         self, keys: NDArray[np.uint64], body: bytes, but: int | None, pending: Mapping[int, bytes]
@@ -96,10 +103,9 @@ class Lookup:
             return _kernel.set_similarities(np.frombuffer(body, dtype="<u8"), records, threshold)
         return compare_sketches(body, [body_of(record) for record in records], self._settings.plan.slots)
 
-    def _hit(self, found: Similar, *, with_text: bool) -> Hit:
+    def _hit(self, found: Similar) -> Hit:
         document = DocumentRecord.decode(found.record)
-        text = as_text(self._store.content("texts", found.number)) if with_text else None
-        return Hit(document.id, found.similarity, document.described(), self._settings.exact, text)
+        return Hit(document.id, found.similarity, document.described(), self._settings.exact)
 
 
 def _has(about: Metadata, where: Metadata) -> bool:

@@ -53,7 +53,17 @@ class ShingleSpans(NamedTuple):
         >>> spans[0].shared_with(spans[1])
         ([(4, 11)], [(2, 9)])
         """
-        return self.covered(np.isin(self.hashes, other.hashes)), other.covered(np.isin(other.hashes, self.hashes))
+        here, there = _are_among(self.hashes, other.hashes), _are_among(other.hashes, self.hashes)
+        return self.covered(here), other.covered(there)
+
+
+def _are_among(some: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which elements are among others; ``numpy.isin`` takes eight times as long for a page of text."""
+    if not len(others):
+        return np.zeros(len(some), dtype=bool)
+    ordered = np.sort(others)
+    found: NDArray[np.bool_] = np.take(ordered, np.searchsorted(ordered, some), mode="clip") == some
+    return found
 
 
 @dataclass(frozen=True)
