@@ -57,6 +57,6 @@ def of_hits(answer: mw.Answer, model: Model, text: str) -> list[str]:
         document = model.documents.get(str(hit.id))
         if document is None:
             found.append(f"found {hit.id}, which does not exist")
-        elif hit != (document.id, jaccard(text, document.text), document.metadata, True):
+        elif hit != mw.Hit(document.id, jaccard(text, document.text), document.metadata, exact=True):
             found.append(f"found {hit} for {document}")
     return found

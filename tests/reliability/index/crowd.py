@@ -97,7 +97,7 @@ class Crowd:
         """What is wrong with a hit: it must be a document that may be there."""
         for version in self._of_name.get(str(hit.id), []):
             document = version.document
-            right = (document.id, jaccard(text, document.text), document.metadata, True)
+            right = mw.Hit(document.id, jaccard(text, document.text), document.metadata, exact=True)
             if version.possibly(before, after) and hit == right:
                 return
         yield f"{hit} is not to be found"
