@@ -32,6 +32,7 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.exact
 	$(BIN)/python -m benchmarks.index
+	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.readme
 
 chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped
@@ -46,7 +47,7 @@ $(VENV)/python:
 	touch $@
 
 $(VENV)/installed: $(VENV)/python pyproject.toml $(RUST)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[server]'
 	touch $@
 
 $(VENV)/ready: $(VENV)/python pyproject.toml $(RUST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.recording import FOLDER
@@ -143,12 +144,40 @@ def index_table(record: Record) -> str:
     )
 
 
+def server_table(record: Record) -> str:
+    """Return what the service answers to sixteen connections, and what it would without one."""
+    settings, rounds = record["settings"], record["rounds"]
+    names = {
+        "query": f"query, {settings['documents']:,} documents",
+        "passages": f"query with passages, {settings['texts']:,} documents and their texts",
+        "add": "add one document",
+        "batch": f"add {settings['batch']} documents",
+        "healthz": "`/healthz`, which does nothing",
+    }
+    rows = []
+    for kind, name in names.items():
+        middle = {key: median(one[key] for one in rounds[kind]) for key in ("per_second", "p50", "p99")}
+        documents = f"{middle['per_second'] * settings['batch']:,.0f}" if kind == "batch" else ""
+        times = [f"{1e3 * middle[key]:.1f} ms" for key in ("p50", "p99")]
+        rows.append([name, f"{middle['per_second']:,.0f}", documents, *times])
+    alone = {key: median(one[key] for one in record["kernel"]) for key in ("by_1", "by_16")}
+    rates = f"asked without a server, one by one {alone['by_1']:,.0f} a second, 16 at a time {alone['by_16']:,.0f}"
+    peak = max(one["peak_bytes"] for one in record["memory"].values()) / 1e6
+    shown = table(["request", "requests a second", "documents a second", "median", "99 of 100"], rows)
+    load = f"wrk {record['wrk']} with {settings['connections']} connections on the same machine"
+    return (
+        f"{shown}\n\nTexts of 2 kB, added durably; {load}; one server process, at most {peak:,.0f} MB; the index, "
+        f"{rates}; {where(record)}."
+    )
+
+
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
     "endtoend": endtoend_table,
     "scale": scale_table,
     "exact": exact_table,
     "index": index_table,
+    "server": server_table,
 }
 
 

@@ -2,7 +2,8 @@
 
     python examples/demo.py
 
-Collects them into target/demo/texts.jsonl, runs ``minwise dedup`` on that, and tells what it found.
+Collects them into target/demo/texts.jsonl, runs ``minwise dedup`` on that, tells what it found, and makes an index of
+what is left that ``minwise serve`` can show.
 """
 
 import argparse
@@ -51,7 +52,7 @@ class Pair:
 
 
 def main() -> None:
-    """Collects, deduplicates, tells."""
+    """Collects, deduplicates, tells, remembers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=MOST_FILES, help="how many files to take at most")
     parser.add_argument("--folder", type=Path, default=ROOT / "target" / "demo", help="where texts and result go")
@@ -74,7 +75,14 @@ def main() -> None:
     show_clusters(console, pairs)
     shown = choose_pairs(pairs, paths)
     show_pairs(console, shown, paths)
-    show_next(console, texts, clean, shown, paths)
+
+    console.print("\n[bold]4  Remember[/] what was kept, so that it can be asked")
+    index = short_path(folder / "texts.mw")
+    remember(console, index, str(Path(clean) / "kept" / Path(texts).name))
+    show_next(console, texts, index, shown, paths)
+    console.print(
+        f"\n   The clean copy is in {escape(clean)}/kept. Open {escape(clean)}/report.html to see what was removed."
+    )
 
 
 def make_console() -> Console:
@@ -236,10 +244,18 @@ def shorten(line: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def show_next(console: Console, texts: str, clean: str, pairs: list[Pair], paths: dict[str, Path]) -> None:
+def remember(console: Console, index: str, kept: str) -> None:
+    """Makes an index of what was kept, in place of that of the last time."""
+    shutil.rmtree(index, ignore_errors=True)
+    run_command(console, "index", "create", index, "--store-text")
+    run_command(console, "index", "add", index, kept)
+
+
+def show_next(console: Console, texts: str, index: str, pairs: list[Pair], paths: dict[str, Path]) -> None:
     """Commands to try, with names that exist."""
     folder = Path(texts).parent
     lines = [
+        ("a page on which to ask what is like a text; open http://127.0.0.1:8765/", ["serve", "--index", index]),
         ("every pair, not only who is removed", ["pairs", texts, "-o", str(folder / "pairs.csv")]),
         ("what a threshold of a half removes", ["dedup", texts, "-o", str(folder / "half"), "--threshold", "0.5"]),
         ("why it finds what it finds", ["plan", "--plot", str(folder / "curve.svg")]),
@@ -247,14 +263,11 @@ def show_next(console: Console, texts: str, clean: str, pairs: list[Pair], paths
     ]
     if pairs:
         kept, removed = (short_path(paths[name]) for name in (pairs[0].kept, pairs[0].removed))
-        lines.insert(0, ("what the first two above share", ["compare", kept, removed]))
-    console.print("\n[bold]4  Go on[/] from here")
+        lines.insert(1, ("what the first two above share", ["compare", kept, removed]))
+    console.print("\n[bold]5  Go on[/] from here")
     for why, words in lines:
         console.print(f"   [dim]# {why}[/]")
         console.print(f"   [cyan]{escape(as_typed([command_name(), *words], console.width - 3))}[/]")
-    console.print(
-        f"\n   The clean copy is in {escape(clean)}/kept. Open {escape(clean)}/report.html to see what was removed."
-    )
 
 
 def command_name() -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import BrowserContext, Locator, Page
 
 __all__ = ["Visit"]
@@ -22,24 +21,27 @@ class Visit:
         page: The page.
         address: Where it came from.
         requests: Every address that was asked for.
-        complaints: Errors, warnings and messages of the console, and dialogs.
+        complaints: Errors, warnings and messages of the console, dialogs, and windows that were opened.
+        refusals: Statuses that a server is meant to refuse with; a browser complains about each of them.
     """
 
     page: Page
     address: str
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    refusals: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, context: BrowserContext, path: Path) -> Visit:
-        """Opens a file as by double click."""
-        visit = cls(context.new_page(), path.resolve().as_uri())
-        context.on("request", lambda request: visit.requests.append(request.url))
+    def to(cls, context: BrowserContext, address: str, view: str = "") -> Visit:
+        """Opens an address, or what stands below it."""
+        visit = cls(context.new_page(), address)
+        visit.page.on("request", lambda request: visit.requests.append(request.url))
+        visit.page.on("popup", lambda opened: visit.complaints.append(f"window: {opened.url}"))
         visit.page.on("console", lambda message: visit.complaints.append(message.text))
         visit.page.on("pageerror", lambda error: visit.complaints.append(str(error)))
         visit.page.on("dialog", visit._refuse)
         visit.page.set_default_timeout(20_000)
-        visit.page.goto(visit.address)
+        visit.page.goto(f"{address}{view}")
         return visit
 
     def _refuse(self, dialog: Any) -> None:  # noqa: ANN401 - its type needs playwright
@@ -47,11 +49,14 @@ class Visit:
         dialog.dismiss()
 
     def end(self) -> None:
-        """Closes the page; nothing but the file itself was asked for, and nothing was complained about."""
-        self.page.context.close()
+        """Closes the page; nothing but what is at its address was asked for, and nothing was complained about."""
+        self.page.close()
         assert [one for one in self.requests if not one.startswith(("blob:", self.address))] == []
-        assert self.requests.count(self.address) >= 1
-        assert self.complaints == []
+        assert any(one.startswith(self.address) for one in self.requests)
+        refused = tuple(
+            f"Failed to load resource: the server responded with a status of {one}" for one in self.refusals
+        )
+        assert [one for one in self.complaints if not one.startswith(refused)] == []
 
     def all(self, selector: str) -> Locator:
         """Every element of a kind."""
@@ -61,6 +66,18 @@ class Visit:
         """The only element of a kind."""
         found = self.page.locator(selector)
         assert found.count() == 1
+        return found
+
+    def soon(self, selector: str) -> Locator:
+        """The only element of a kind, once it is there to see."""
+        found = self.page.locator(selector)
+        found.wait_for()
+        return found
+
+    def wait_for(self, selector: str, text: str | re.Pattern[str]) -> Locator:
+        """The element of a kind that has a text, once there is one to see."""
+        found = self.page.locator(selector).filter(has_text=text).first
+        found.wait_for()
         return found
 
     def value(self, selector: str) -> float:

@@ -2,11 +2,13 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from server.running import serving
 
 ROOT = Path(__file__).parents[2]
 MOST = 300
@@ -47,7 +49,22 @@ def test_demo_leaves_what_it_says(printed: str, folder: Path) -> None:
     kept = (folder / "clean" / "kept" / "texts.jsonl").read_bytes().count(b"\n")
     assert f"{kept:,} kept" in printed
     assert f"$ minwise dedup {folder}/texts.jsonl -o {folder}/clean --overwrite" in printed
-    assert {"dedup", "pairs", "plan"} <= set(re.findall(r"minwise (\w+)", printed))
+    assert {"dedup", "pairs", "plan", "index", "serve"} <= set(re.findall(r"minwise (\w+)", printed))
+
+
+def test_demo_can_be_served(printed: str, folder: Path) -> None:
+    """The command that it prints serves what was kept: each text is found again."""
+    command = re.search(r"minwise serve .*?(?<!\\)$", printed, re.MULTILINE | re.DOTALL)
+    assert command is not None
+    name, *words = shlex.split(command[0].replace("\\\n", " "))
+    assert (name, words) == ("minwise", ["serve", "--index", f"{folder}/texts.mw"])
+    lines = (folder / "clean" / "kept" / "texts.jsonl").read_bytes().splitlines()
+    kept = [json.loads(line) for line in lines]
+    with serving(folder / "texts.mw") as server:
+        assert server.get("/v1/stats").json["documents"] == len(kept)
+        answer = server.post("/v1/query", {"text": kept[0]["text"]}).json
+    assert (answer["hits"][0]["id"], answer["hits"][0]["similarity"]) == (kept[0]["id"], 1.0)
+    assert answer["hits"][0]["snippet"]
 
 
 def test_demo_runs_again(printed: str, folder: Path) -> None:
@@ -59,6 +76,6 @@ def test_demo_runs_again(printed: str, folder: Path) -> None:
 
 def test_demo_fits_the_screen(printed: str) -> None:
     """What the demo itself says is at most 100 columns wide, but for paths."""
-    own = printed.partition("3  Look")[2].partition("4  Go on")[0]
+    own = printed.partition("3  Look")[2].partition("4  Remember")[0]
     assert own
     assert max(map(len, own.splitlines())) <= 100

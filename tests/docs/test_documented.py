@@ -2,14 +2,22 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from minwise.cli import command
+from minwise.server import ServerSettings
+from minwise.server.app import ROUTES
+from minwise.server.errors import CODES
+from minwise.server.metrics import Metrics
+from minwise.server.routes import Route
 
 README = Path(__file__).parents[2] / "README.md"
+SERVE_GUIDE = README.parent / "docs" / "guides" / "serve.md"
 
 
 def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -65,6 +73,48 @@ def test_help_names_every_argument(name: str) -> None:
     text = COMMANDS[name].help or ""
     arguments = [one for one in COMMANDS[name].params if isinstance(one, click.Argument)]
     assert all(one.human_readable_name in text for one in arguments)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_route_is_asked_in_the_guide(route: Route) -> None:
+    """By curl, with its answer; those without rights beside their probe are pages."""
+    lines = re.findall(r"^\$ (curl .*)$", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    path = rf"127\.0\.0\.1:8765{re.escape(route.path).replace(re.escape('{id}'), '[^/?]+')}(?:[?'].*|\s.*)?$"
+    assert any(re.search(path, line) and method_of(line) == route.method for line in lines)
+
+
+def method_of(line: str) -> str:
+    """The method that curl takes."""
+    given = re.search(r"-X (\w+)", line)
+    return given[1] if given else "POST" if "--json" in line or " -d " in line else "GET"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_is_in_the_guide(code: str) -> None:
+    """In the table of errors, in the row of its status."""
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [int(status) for status, codes in rows if f"`{code}`" in codes] == [CODES[code]]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ServerSettings)])
+def test_every_setting_of_the_server_is_in_the_guide(name: str) -> None:
+    """As the option; a limit with its default."""
+    text = SERVE_GUIDE.read_text(encoding="utf-8")
+    option = f"--{name.replace('_', '-')}"
+    assert option in text
+    if name.startswith("max_") or name.endswith("timeout"):
+        shown = re.search(rf"^\| `{option}` \| ([^|]+) \|", text, re.MULTILINE)
+        assert shown
+        given: Any = {name: shown[1] if shown[1].endswith("B") else int(shown[1])}
+        assert ServerSettings(index=Path("news.mw"), **given) == ServerSettings(index=Path("news.mw"))
+
+
+def test_every_metric_is_in_the_guide() -> None:
+    """Each that the server has, and no other."""
+    page = Metrics().page().decode()
+    there = {name for name in re.findall(r"^# HELP (\w+) ", page, re.MULTILINE) if not name.endswith("_created")}
+    told = set(re.findall(r"^\| `(minwise_\w+)` \|", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert told == there
 
 
 def test_every_file_on_the_map_exists() -> None:

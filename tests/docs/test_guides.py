@@ -1,43 +1,17 @@
 """What the guides show is what happens: programs and commands are run in order, in one folder."""
 
 import ast
-import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from terminal import BLOCK, steps, terminal_in
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # An expression in one line with its value behind it.
 SHOWN_VALUE = re.compile(r"^(\S.*?)  # (.+)$", re.MULTILINE)
-
-
-def steps(block: str) -> Iterator[tuple[str, str]]:
-    """The commands of a block, each with what is shown below it."""
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        line, _, shown = part.partition("\n")
-        yield line, shown
-
-
-def run_in_shell(line: str, folder: Path) -> str:
-    """What a command prints on either stream, without the blanks that pad its lines."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["sh", "-c", line],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-    )
-    return re.sub(r" +$", "", done.stdout, flags=re.MULTILINE)
 
 
 def check_values(block: str, names: dict[str, object]) -> None:
@@ -64,13 +38,15 @@ def test_guide_shows_what_happens(guide: Path, tmp_path: Path, monkeypatch: pyte
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for kind, block in BLOCK.findall(guide.read_text(encoding="utf-8")):
-        if kind == "python":
-            exec(block, names)
-            check_values(block, names)
-        else:
-            for line, shown in steps(block):
-                assert run_in_shell(line, tmp_path) == shown, line
+    with terminal_in(tmp_path) as terminal:
+        for kind, block in BLOCK.findall(guide.read_text(encoding="utf-8")):
+            if kind == "python":
+                program = terminal.with_port(block)
+                exec(program, names)
+                check_values(program, names)
+            else:
+                for line, shown in steps(block):
+                    assert terminal.run(line, shown) == shown, line
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)

@@ -2,17 +2,17 @@
 
 import json
 import re
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
+from terminal import BLOCK, steps, terminal_in
 
 from benchmarks.readme import SECTIONS, section
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+BLOCKS = BLOCK.findall(TEXT)
 CONSOLES = [block for kind, block in BLOCKS if not kind and block.startswith("$ ")]
 PROGRAMS = [block for kind, block in BLOCKS if kind == "python"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -24,15 +24,12 @@ def test_there_is_something_to_try() -> None:
     assert PROGRAMS
 
 
-@pytest.mark.parametrize("block", CONSOLES)
-def test_commands_print_what_is_shown(block: str) -> None:
-    """To the letter."""
-    line, _, shown = block.partition("\n")
-    words = line.removeprefix("$ minwise ").split()
-    done = subprocess.run(
-        [sys.executable, "-m", "minwise", *words], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
-    )
-    assert done.stdout == shown
+def test_commands_print_what_is_shown(tmp_path: Path) -> None:
+    """To the letter, in the order of the page."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    with terminal_in(tmp_path) as terminal:
+        for line, shown in (step for block in CONSOLES for step in steps(block)):
+            assert terminal.run(line, shown) == shown, line
 
 
 @pytest.mark.parametrize("block", PROGRAMS)

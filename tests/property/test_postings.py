@@ -82,7 +82,7 @@ def draw_rows(rng: np.random.Generator, documents: int, keys: Keys) -> Keys:
 
 def agree(postings: _kernel.Postings, model: Model, asked: Keys, max_bucket: int, most: int) -> None:
     """Both give the same candidates for every row and the same holders of every key."""
-    offsets, documents, shared, truncated = postings.candidates(asked[:, 1:], max_bucket, most)
+    offsets, documents, shared, truncated = postings.candidates(asked[:, 1:], max_bucket, most, 1 + most % 3)
     for row, keys in enumerate(asked[:, 1:].tolist()):
         place = slice(offsets[row], offsets[row + 1])
         found = documents[place].tolist(), shared[place].tolist(), bool(truncated[row])
@@ -117,7 +117,7 @@ def test_postings_against_a_dictionary(
     seed: int,
 ) -> None:
     """Whatever lies where; before and after merging neighbours, and again when memory has been forgotten."""
-    rng, model, postings = np.random.default_rng(seed), Model(), _kernel.Postings(BANDS)
+    rng, model, postings = np.random.default_rng(seed), Model(), _kernel.Postings(BANDS, seed % 3 << 18)
     pool = np.array([*keys, NO_KEY] if keys else [], dtype=np.uint64)
     with tempfile.TemporaryDirectory() as folder:
         paths = list[str]()
@@ -176,7 +176,7 @@ def test_damage_is_named(segment: Path) -> None:
     postings, whole = _kernel.Postings(BANDS), segment.read_bytes()
     postings.set_segments([str(segment)])
     keys = np.full((1, BANDS), 2**63, dtype=np.uint64)
-    assert len(postings.candidates(keys, 2000, 2000)[1]) == 400
+    assert len(postings.candidates(keys, 2000, 2000, 1)[1]) == 400
     for block in range(len(whole) // 1032):
         damaged = bytearray(whole)
         damaged[block * 1024 + 700] ^= 16
@@ -187,7 +187,7 @@ def test_damage_is_named(segment: Path) -> None:
         assert caught.value.args == (str(segment), what)
     segment.write_bytes(whole[:2048])
     with pytest.raises(_kernel.DamagedError, match="cut off"):
-        postings.candidates(keys, 2000, 2000)
+        postings.candidates(keys, 2000, 2000, 1)
 
 
 def is_refused(call: Callable[[], object]) -> bool:
@@ -226,7 +226,7 @@ def test_nonsense_under_a_right_checksum_is_no_crash(changes: dict[int, int], se
         postings = _kernel.Postings(BANDS)
         postings.set_segments([str(path)])
         with suppress(_kernel.DamagedError):
-            assert len(postings.candidates(rows[:, 1:], 10, 10)[3]) == 60
+            assert len(postings.candidates(rows[:, 1:], 10, 10, 0)[3]) == 60
         merged, nobody = f"{folder}/merged", np.zeros(0, dtype=np.uint8)
         refused = is_refused(lambda: _kernel.check_segment(str(path)))
         assert is_refused(lambda: _kernel.merge_segments([str(path)], merged, nobody)) == refused
@@ -260,7 +260,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "ascending": lambda: postings.push(6, rows),
         "below 4294967295": lambda: postings.push(2**32 - 2, rows),
         "2 keys, got 1": lambda: postings.push(9, rows[:, 1:]),
-        "1 keys, got 2": lambda: postings.candidates(rows, 1, 1),
+        "1 keys, got 2": lambda: postings.candidates(rows, 1, 1, 1),
         "equally many": lambda: _kernel.write_segment(path, [(0, rows), (2, rows[:, 1:])], 0, 9),
         "from 3 to below 4": lambda: _kernel.write_segment(path, [(3, rows)], 3, 4),
         "got 4 and 3": lambda: _kernel.write_segment(path, [], 4, 3),

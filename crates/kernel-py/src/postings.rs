@@ -14,10 +14,14 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::pool;
 use minwise_kernel::postings::{self, Removed};
-use minwise_kernel::segment::{self, DOCUMENTS, Run, Segment, SegmentError};
+use minwise_kernel::segment::{self, BlockCache, DOCUMENTS, Run, Segment, SegmentError};
 
 create_exception!(_kernel, DamagedError, PyValueError, "A file does not hold what was written to it: (path, what).");
+
+/// Rows that one thread is done with before others have woken up.
+const FEW: usize = 4;
 
 type Found<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>, Bound<'py, PyArray1<bool>>);
@@ -69,6 +73,7 @@ fn in_order<'a, D: Dimension>(keys: &'a PyReadonlyArray<'_, u64, D>) -> Cow<'a, 
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct Postings {
     bands: usize,
+    cache: Arc<BlockCache>,
     inner: RwLock<postings::Postings>,
 }
 
@@ -86,11 +91,12 @@ impl Postings {
 #[pymethods]
 impl Postings {
     #[new]
-    fn new(bands: usize) -> PyResult<Self> {
+    #[pyo3(signature = (bands, cache_bytes = 0))]
+    fn new(bands: usize, cache_bytes: usize) -> PyResult<Self> {
         if bands == 0 || bands > usize::from(u16::MAX) {
             return Err(PyValueError::new_err(format!("bands must be between 1 and {}, got {bands}", u16::MAX)));
         }
-        Ok(Self { bands, inner: RwLock::default() })
+        Ok(Self { bands, cache: Arc::new(BlockCache::new(cache_bytes)), inner: RwLock::default() })
     }
 
     /// Replaces the segments by those at these paths, oldest documents first. Open ones stay open; on an error nothing changes.
@@ -103,7 +109,7 @@ impl Postings {
                 .iter()
                 .map(|path| match open.get(path.as_path()) {
                     Some(&segment) => Ok(Arc::clone(segment)),
-                    None => Segment::open(path).map(Arc::new),
+                    None => Segment::open(path).map(|segment| Arc::new(segment.cached(&self.cache))),
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             inner.set_segments(segments);
@@ -153,26 +159,25 @@ impl Postings {
         keys: Rows<'py>,
         max_bucket: usize,
         most: usize,
+        threads: usize,
     ) -> PyResult<Found<'py>> {
         if keys.shape()[1] != self.bands {
             let message = format!("a row must have {} keys, got {}", self.bands, keys.shape()[1]);
             return Err(PyValueError::new_err(message));
         }
         let rows = in_order(&keys);
-        let (mut offsets, mut documents, mut shared, mut truncated) = (vec![0], Vec::new(), Vec::new(), Vec::new());
+        let threads = if keys.shape()[0] < FEW { 1 } else { threads };
         let found = py.detach(|| {
             let inner = self.read();
-            let mut search = inner.search();
-            for keys in rows.chunks_exact(self.bands) {
-                let candidates = search.candidates(keys, max_bucket, most)?;
-                documents.extend(candidates.documents.iter().map(|&(document, _)| document));
-                shared.extend(candidates.documents.iter().map(|&(_, shared)| shared));
-                truncated.push(candidates.truncated);
-                offsets.push(documents.len() as i64);
-            }
-            Ok(())
-        });
-        found.map_err(|error| segment_error(py, error))?;
+            pool::install(threads, |threads| inner.all_candidates(&rows, self.bands, max_bucket, most, threads))
+        })?;
+        let (mut offsets, mut documents, mut shared, mut truncated) = (vec![0], Vec::new(), Vec::new(), Vec::new());
+        for candidates in found.map_err(|error| segment_error(py, error))? {
+            documents.extend(candidates.documents.iter().map(|&(document, _)| document));
+            shared.extend(candidates.documents.iter().map(|&(_, shared)| shared));
+            truncated.push(candidates.truncated);
+            offsets.push(documents.len() as i64);
+        }
         Ok((offsets.into_pyarray(py), documents.into_pyarray(py), shared.into_pyarray(py), truncated.into_pyarray(py)))
     }
 
@@ -208,7 +213,7 @@ impl Postings {
     /// Bytes of memory that the postings take.
     #[getter]
     fn resident_bytes(&self, py: Python<'_>) -> usize {
-        py.detach(|| self.read().resident_bytes())
+        py.detach(|| self.read().resident_bytes() + self.cache.resident_bytes())
     }
 }
 

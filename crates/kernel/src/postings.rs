@@ -9,6 +9,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::band::{FIRST_MEMBERS, NO_KEY, NOBODY};
 use crate::segment::{Block, Run, Segment, SegmentError, SegmentWriter, pack};
 use crate::stream::Map;
@@ -181,6 +183,31 @@ impl Postings {
     pub fn search(&self) -> Search<'_> {
         let blocks = vec![Block::default(); self.segments.len()];
         Search { postings: self, blocks, keys: Vec::new(), members: Vec::new() }
+    }
+
+    /// What [`Search::candidates`] finds for each row of `bands` keys, over as many threads.
+    ///
+    /// # Errors
+    /// If a segment can not be read or is damaged.
+    pub fn all_candidates(
+        &self,
+        rows: &[u64],
+        bands: usize,
+        max_bucket: usize,
+        most: usize,
+        threads: usize,
+    ) -> Result<Vec<Candidates>, SegmentError> {
+        let find = |part: &[u64]| {
+            let mut search = self.search();
+            let found = part.chunks_exact(bands).map(|keys| search.candidates(keys, max_bucket, most));
+            found.collect::<Result<Vec<_>, _>>()
+        };
+        if threads == 1 {
+            return find(rows); // on this thread: a pool that is not ours would have to be woken up
+        }
+        let each = rows.len().div_ceil(bands).div_ceil(threads).max(1);
+        let parts = rows.par_chunks(each * bands).map(find).collect::<Result<Vec<_>, _>>()?;
+        Ok(parts.into_iter().flatten().collect())
     }
 }
 

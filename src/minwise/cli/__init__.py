@@ -17,6 +17,8 @@ from minwise.cli.pairs import pairs
 from minwise.cli.plan import plan
 from minwise.cli.report import report
 from minwise.cli.restore import restore
+from minwise.cli.serve import serve
+from minwise.cli.token import token
 
 __all__ = ["main"]
 
@@ -43,7 +45,7 @@ def command() -> None:
     """
 
 
-for one in (dedup, pairs, clusters, compare, index, plan, audit, report, restore):
+for one in (dedup, pairs, clusters, compare, index, serve, token, plan, audit, report, restore):
     command.add_command(one)
 
 

@@ -6,9 +6,12 @@ from typing import Any, TypeVar
 
 import click
 
+import minwise as mw
+
 __all__ = [
     "find_options",
-    "layout_options",
+    "index_options",
+    "index_settings_of",
     "plan_options",
     "reading_options",
     "running_options",
@@ -35,6 +38,16 @@ PLAN = (
     click.option(
         "--max-bucket", default=2000, show_default=True, help="Members up to which all are compared with all."
     ),
+)
+INDEX = (
+    *LAYOUT,
+    click.option("--rows", type=int, default=None, help="Slots per band; with --bands."),
+    click.option("--seed", type=int, default=None, help="Seed of every hash; a secret one is drawn if not given."),
+    click.option(
+        "--max-bucket", default=64, show_default=True, help="Members up to which a whole bucket is looked at."
+    ),
+    click.option("--store-text", is_flag=True, help="Keep the texts too, to show passages of them."),
+    click.option("--sketch-only", is_flag=True, help="Keep only sketches: smaller, and similarities are estimates."),
 )
 CHECK = (
     click.option(
@@ -82,9 +95,9 @@ RUNNING = (
 )
 
 
-def layout_options(command: Command) -> Command:
-    """Adds the settings that decide which bands there are and what falls into them, but for the seed."""
-    return _add(LAYOUT, command)
+def index_options(command: Command) -> Command:
+    """Adds the settings that an index is made with."""
+    return _add(INDEX, command)
 
 
 def plan_options(command: Command) -> Command:
@@ -120,3 +133,12 @@ def settings_of(given: dict[str, Any]) -> dict[str, Any]:
     """The settings among the options, as the library takes them."""
     rest = {"as_json", "quiet"}
     return {name: value for name, value in given.items() if name not in rest}
+
+
+def index_settings_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an index among the options, as ``mw.Index.create`` takes them."""
+    rest = settings_of(given)
+    store_text, sketch_only = rest.pop("store_text"), rest.pop("sketch_only")
+    if store_text and sketch_only:
+        raise mw.ConfigError("store-text and sketch-only exclude each other, got both")
+    return {**rest, "store": "text" if store_text else "sketch" if sketch_only else "shingles"}

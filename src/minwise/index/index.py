@@ -31,6 +31,7 @@ from minwise.index.stored import list_newest, stored_document
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import MAX_DOCUMENTS, Change, Gone, Writer
 from minwise.plan import Plan
+from minwise.settings import parse_bytes
 from minwise.signatures import Signatures
 from minwise.stages.read import Texts
 from minwise.stages.shingle import Shingler
@@ -42,6 +43,8 @@ AnyPath = str | PathLike[str]
 AnySource = Any
 AnySetting = Any
 MOST_HITS = 10_000
+# A terabyte, beyond which a size is a mistake.
+MOST_CACHED = 10**12
 # Documents whose records are held at a time when they are removed.
 REMOVED_AT_ONCE = 4096
 
@@ -66,21 +69,22 @@ class Index:
     [('a', 0.83)]
     """
 
-    def __init__(self, path: Path, mode: str, threads: int | None = None) -> None:
+    def __init__(self, path: Path, mode: str, threads: int | None = None, cache_bytes: int = 0) -> None:
         self.path = path
         self.mode = mode
         self._lock = threading.RLock()
         self._store = Store(path, writable=mode == "w")
         try:
             self._settings = self._read_settings()
-            self._sketching = Sketching(self._settings, check_threads(threads))
+            workers = check_threads(threads)
+            self._sketching = Sketching(self._settings, workers)
             self._check_fingerprint()
-            self._view = View(self._store, self._settings.plan.bands)
+            self._view = View(self._store, self._settings.plan.bands, cache_bytes)
             with self._view.current():
                 pass
             if mode == "w":
                 self._store.start_writing()
-            self._lookup = Lookup(self._settings, self._view, self._store)
+            self._lookup = Lookup(self._settings, self._view, self._store, workers)
             self._writer = Writer(self._store, self._view) if mode == "w" else None
         except BaseException:
             self._store.close()
@@ -132,21 +136,24 @@ class Index:
         return cls(folder, "w")
 
     @classmethod
-    def open(cls, path: AnyPath, mode: str = "r", *, threads: int | None = None) -> "Index":
+    def open(cls, path: AnyPath, mode: str = "r", *, threads: int | None = None, cache: int | str = 0) -> "Index":
         """An index that is there, for reading (``"r"``) or reading and writing (``"w"``).
 
         Args:
             path: The directory.
             mode: ``"r"`` or ``"w"``.
-            threads: How many threads sketch texts; all cores if not given.
+            threads: How many threads sketch texts and look them up; all cores if not given.
+            cache: Memory that may keep what was read of segments, such as ``256MB``. Whoever asks thousands of times
+                gains: the postings of a million documents take 300 MB.
         """
         check_choice("mode", mode, ("r", "w"))
+        cache_bytes = check_whole("cache", parse_bytes("cache", cache), 0, MOST_CACHED)
         folder = _folder(path)
         if not folder.exists():
             raise FileNotFoundError(errno.ENOENT, "No such index", str(path))
         if not folder.is_dir():
             raise FormatError(f"{path}: not an index; it must be a directory")
-        return cls(folder, mode, threads)
+        return cls(folder, mode, threads, cache_bytes)
 
     def _read_settings(self) -> IndexSettings:
         try:

@@ -37,15 +37,15 @@ class Similar(NamedTuple):
 class Lookup:
     """Finds similar documents in one view of an index."""
 
-    def __init__(self, settings: IndexSettings, view: View, store: Store) -> None:
-        self._settings, self._view, self._store = settings, view, store
+    def __init__(self, settings: IndexSettings, view: View, store: Store, threads: int) -> None:
+        self._settings, self._view, self._store, self._threads = settings, view, store, threads
 
     def answers(
         self, asked: Sketched, threshold: float, top: int, where: Metadata | None, *, with_text: bool
     ) -> list[Answer]:
         """The near-duplicates of each text."""
         most = max(LEAST_CANDIDATES if where is None else MOST_COMPARED, CANDIDATES_PER_HIT * top)
-        offsets, documents, _, truncated = self._view.postings.candidates(asked.keys, self._cap, most)
+        offsets, documents, _, truncated = self._view.postings.candidates(asked.keys, self._cap, most, self._threads)
         bounds = offsets.tolist()
         answers = []
         for place, body in enumerate(asked.bodies):
@@ -74,7 +74,7 @@ class Lookup:
             but: The number of a document that does not count, since this one would take its place.
             pending: Records of documents that came in but are not in the database yet.
         """
-        _, documents, _, truncated = self._view.postings.candidates(keys[None], self._cap, MOST_COMPARED)
+        _, documents, _, truncated = self._view.postings.candidates(keys[None], self._cap, MOST_COMPARED, 1)
         candidates = [number for number in documents.tolist() if number != but]
         found = self._similar(body, candidates, self._settings.plan.threshold, pending)
         return next(found, None), bool(truncated[0])

@@ -37,12 +37,12 @@ class View:
         bands: Keys of each document.
     """
 
-    def __init__(self, store: Store, bands: int) -> None:
+    def __init__(self, store: Store, bands: int, cache_bytes: int) -> None:
         self._store = store
         self._folder = store.folder
         self.bands = bands
         self.state = State()
-        self.postings = _kernel.Postings(bands)
+        self.postings = _kernel.Postings(bands, cache_bytes)
         self.recent: list[tuple[int, NDArray[np.uint64]]] = []
         self.removed = np.zeros(0, dtype=np.uint8)
         self._seen = b""

@@ -72,6 +72,12 @@ impl Block {
         Some(self.number).filter(|&number| number != NONE)
     }
 
+    /// The block as it stands in the file.
+    #[must_use]
+    pub const fn bytes(&self) -> &[u8; BLOCK] {
+        &self.bytes
+    }
+
     /// Postings inside.
     #[must_use]
     pub const fn len(&self) -> usize {

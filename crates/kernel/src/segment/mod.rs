@@ -14,11 +14,13 @@
 //! became shorter is an error and not the end of the process.
 
 mod block;
+mod cache;
 mod ends;
 mod merge;
 mod writer;
 
 pub use block::{Block, key_of, pack};
+pub use cache::BlockCache;
 pub use merge::merge;
 pub use writer::SegmentWriter;
 
@@ -28,6 +30,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use block::BLOCK;
 use ends::{TRAILER, Trailer, foreign, header};
@@ -76,6 +79,7 @@ pub struct Segment {
     file: File,
     trailer: Trailer,
     fences: [Vec<u64>; 2],
+    cache: Option<(Arc<BlockCache>, u32)>,
 }
 
 impl Segment {
@@ -110,7 +114,13 @@ impl Segment {
             return Err(part(place, "list of fences"));
         }
         bands.shrink_to_fit();
-        Ok(Self { path: path.to_owned(), file, trailer, fences: [bands, ids] })
+        Ok(Self { path: path.to_owned(), file, trailer, fences: [bands, ids], cache: None })
+    }
+
+    /// The same segment, with its blocks kept in a cache once they were looked up.
+    #[must_use]
+    pub fn cached(self, cache: &Arc<BlockCache>) -> Self {
+        Self { cache: Some((Arc::clone(cache), cache.register())), ..self }
     }
 
     /// Bytes of the file.
@@ -200,10 +210,22 @@ impl Segment {
         if block.number() == Some(number) {
             return Ok(());
         }
+        let cache = self.cache.as_ref().map(|(cache, segment)| (cache, BlockCache::tag(*segment, number)));
+        let mut is_new = false;
         let whole = block.fill(number, self.fences[run as usize][at], |bytes| {
+            if cache.is_some_and(|(cache, tag)| cache.get(tag, bytes)) {
+                return Ok(());
+            }
+            is_new = true;
             read(&self.path, &self.file, bytes, number * BLOCK as u64, "block")
         })?;
-        if whole { Ok(()) } else { Err(self.damaged_block(number)) }
+        if !whole {
+            return Err(self.damaged_block(number));
+        }
+        if is_new && let Some((cache, tag)) = cache {
+            cache.put(tag, block.bytes());
+        }
+        Ok(())
     }
 
     fn damaged_block(&self, number: u64) -> SegmentError {

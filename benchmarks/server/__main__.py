@@ -1,0 +1,190 @@
+"""Entry: ``python -m benchmarks.server`` prepares, loads a server with wrk, prints the table and writes the record."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from benchmarks.processes import run_measured
+from benchmarks.recording import write_json
+from benchmarks.server.load import CONNECTIONS, Measured, Served, serving
+from benchmarks.server.prepare import Prepared, prepare
+from benchmarks.speed.corpus import cache_dir
+from benchmarks.targets import Target, align_rows
+
+# Documents of one request, when many are added at a time.
+BATCH = 100
+# Questions whose answers are looked at before any are counted.
+LOOKED_AT = 200
+TARGETS = {
+    target.figure: target
+    for target in (
+        Target(figure="query: requests/s", wanted=2_000),
+        Target(figure="query: p99, ms", wanted=20, at_most=True),
+        Target(figure="add: durable documents/s", wanted=1_000),
+    )
+}
+# What is loaded: nothing but the framework, questions, questions with passages, one document a request, many.
+KINDS = ("healthz", "query", "passages", "add", "batch")
+# What an addition of a text of 2 kB appends to the log, about, and how often a sync of as much is measured.
+APPENDED_BYTES, SYNCS = 3 * 4096, 300
+# Longer than any request takes.
+SETTLING_SECONDS = 1.5
+
+Rounds = dict[str, list[Measured]]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    settings = parse_settings()
+    plain, texts = prepare(settings.documents, "shingles"), prepare(settings.texts, "text")
+    rounds: Rounds = {name: [] for name in KINDS}
+    kernel = [run_kernel(plain) for _ in range(settings.rounds)]
+    with copied(texts.index) as index:
+        memory = {"passages": ask(index, texts, settings, rounds, "passages")}
+    with copied(plain.index) as index:
+        memory["query"] = ask(index, plain, settings, rounds, "query")
+        memory["add"] = add(index, plain, settings, rounds)
+    figures = figures_of(rounds)
+    shown = [[name, f"{value:,.2f}", TARGETS[name].verdict(value)] for name, value in figures.items()]
+    print(f"\n{align_rows([['figure', 'measured', 'target'], *shown], words=1)}")
+    if settings.record:
+        content = {
+            "settings": {**vars(settings), "connections": CONNECTIONS, "batch": BATCH},
+            "wrk": wrk_version(),
+            "kernel": kernel,
+            "rounds": rounds,
+            "memory": memory,
+            "figures": figures,
+        }
+        print(f"written to {write_json(content, benchmark='server')}")
+
+
+def parse_settings() -> argparse.Namespace:
+    """Return the settings given on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="loads of each kind (default 3)")
+    parser.add_argument("--seconds", type=float, default=10, help="of each load (default 10)")
+    parser.add_argument("--documents", type=int, default=1_000_000, help="in the index that is asked and added to")
+    parser.add_argument("--texts", type=int, default=100_000, help="documents in the index that stores texts")
+    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
+    return parser.parse_args()
+
+
+def run_kernel(prepared: Prepared) -> Measured:
+    """Return the rates of the same questions without a server."""
+    words = [str(prepared.index), str(prepared.questions)]
+    done = run_measured([sys.executable, "-m", "benchmarks.server.kernel", *words])
+    if done.code:
+        raise SystemExit(f"kernel failed with {done.code}: {done.errors}")
+    measured: Measured = {**json.loads(done.output), "load": done.load}
+    print("kernel", json.dumps(measured), flush=True)
+    return measured
+
+
+def ask(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: Rounds, name: str) -> Measured:
+    """Load a server with questions, and in turn with requests that ask for nothing; return its memory."""
+    with serving(index) as server:
+        look_at_answers(server, prepared)
+        server.load(settings.seconds / 2, "query", str(prepared.questions))  # warms up
+        for _ in range(settings.rounds):
+            if name == "query":
+                note(rounds, "healthz", server.load(settings.seconds / 2, "get", "/healthz"))
+            note(rounds, name, server.load(settings.seconds, "query", str(prepared.questions)))
+        return server.memory()
+
+
+def add(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: Rounds) -> Measured:
+    """Load a server with new documents, one a request and many; all that were acknowledged have to be there."""
+    with serving(index) as server:
+        for number in range(settings.rounds):
+            for name, count in (("add", 1), ("batch", BATCH)):
+                before = settled_documents(server)
+                words = (str(prepared.pieces), f"{name}-{number}-", str(count))
+                sync = sync_seconds(index.parent)
+                measured = server.load(settings.seconds, "add", *words)
+                stored = settled_documents(server) - before
+                unheard = stored - measured["requests"] * count
+                if not 0 <= unheard <= CONNECTIONS * count:  # of those in flight when wrk hung up
+                    raise SystemExit(f"{measured['requests']} x {count} documents acknowledged, {stored} stored")
+                figures = {"documents_per_second": measured["per_second"] * count, "stored": stored, "sync_p50": sync}
+                note(rounds, name, {**measured, **figures})
+        return server.memory()
+
+
+def settled_documents(server: Served) -> int:
+    """Return how many documents there are once what was under way when wrk hung up is done."""
+    count, before = -1, -2
+    while count != before:
+        time.sleep(SETTLING_SECONDS)
+        count, before = int(server.ask("/v1/stats")["documents"]), count
+    return count
+
+
+def sync_seconds(folder: Path) -> float:
+    """Return how long one sync takes in this moment, in the middle."""
+    times = []
+    file = os.open(folder / "synced", os.O_WRONLY | os.O_CREAT)
+    for number in range(SYNCS):
+        os.pwrite(file, os.urandom(APPENDED_BYTES), number * APPENDED_BYTES)
+        start = time.perf_counter()
+        os.fsync(file)
+        times.append(time.perf_counter() - start)
+    os.close(file)
+    return median(times)
+
+
+def note(rounds: Rounds, name: str, measured: Measured) -> None:
+    """Keep and show a load; one with errors is worth nothing."""
+    wrong = {kind: count for kind, count in measured.items() if kind.endswith("_errors") and count}
+    if wrong:
+        raise SystemExit(f"{name}: {wrong}")
+    rounds[name].append({**measured, "load": os.getloadavg()[0]})
+    print(name, json.dumps(rounds[name][-1]), flush=True)
+
+
+def look_at_answers(server: Served, prepared: Prepared) -> None:
+    """Stop if a near-copy is not found, or a new text is like anything: then something else would be measured."""
+    found = [bool(server.ask("/v1/query", {"text": text})["hits"]) for text in prepared.asked()[:LOOKED_AT]]
+    if sum(found[::2]) < 0.9 * len(found[::2]) or any(found[1::2]):
+        raise SystemExit(f"{sum(found[::2])} of {len(found[::2])} near-copies found, {sum(found[1::2])} of the new")
+
+
+@contextmanager
+def copied(index: Path) -> Iterator[Path]:
+    """A copy of an index that may be changed."""
+    with tempfile.TemporaryDirectory(prefix="server-", dir=cache_dir()) as folder:
+        copy = Path(shutil.copytree(index, Path(folder) / index.name))
+        os.sync()  # or the first thing measured would be how the disk writes the copy
+        yield copy
+
+
+def figures_of(rounds: Rounds) -> dict[str, float]:
+    """Return the figures that have targets: the middle of the rounds."""
+    return {
+        "query: requests/s": median(one["per_second"] for one in rounds["query"]),
+        "query: p99, ms": 1e3 * median(one["p99"] for one in rounds["query"]),
+        "add: durable documents/s": median(one["documents_per_second"] for one in rounds["add"]),
+    }
+
+
+def wrk_version() -> str:
+    """Return the version of wrk."""
+    told = subprocess.run(["wrk", "-v"], capture_output=True, encoding="utf-8", check=False).stdout
+    found = re.search(r"wrk (?:debian/)?(\S+)", told)
+    return found[1] if found else "unknown"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""minwise serve --index PATH."""
+
+import errno
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+import minwise as mw
+from minwise.cli.index.create import described
+from minwise.cli.options import index_options, index_settings_of
+
+__all__ = ["serve"]
+
+REMEDY = "leave it out, or make another index"
+
+
+@click.command()
+@click.option("--index", required=True, metavar="PATH", type=click.Path(), help="Directory of the index.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--port", default=8765, show_default=True, help="Port to listen at; 0 for any that is free.")
+@click.option(
+    "--token-file", type=click.Path(), default=None, help="File of tokens, from minwise token; nobody comes in without."
+)
+@click.option("--read-only", is_flag=True, help="Change nothing; another process may then write the index.")
+@click.option(
+    "--allow-host",
+    metavar="NAME",
+    multiple=True,
+    default=(),
+    help="Name under which clients may address the server, beside its own; repeatable.",
+)
+@click.option("--cache", default="256MB", show_default=True, help="Memory that may keep what was read of the index.")
+@click.option("--max-document", default="1MB", show_default=True, help="Largest text.")
+@click.option("--max-metadata", default="64KB", show_default=True, help="Largest metadata of a document.")
+@click.option("--max-compare", default="200KB", show_default=True, help="Largest of two texts to be compared.")
+@click.option("--max-request", default="16MB", show_default=True, help="Largest request, however it is sent.")
+@click.option("--max-documents", default=1000, show_default=True, help="Most documents, or ids, of a request.")
+@click.option("--max-depth", default=32, show_default=True, help="Most levels of objects and lists in metadata.")
+@click.option("--max-in-flight", default=64, show_default=True, help="Most requests that are worked on at a time.")
+@click.option("--max-connections", default=1000, show_default=True, help="Most connections at a time.")
+@click.option(
+    "--receive-timeout",
+    default=10.0,
+    show_default=True,
+    help="Seconds for a request to come, and an answer to be taken.",
+)
+@click.option("--drain-timeout", default=10.0, show_default=True, help="Seconds for requests to end when it stops.")
+@click.option("--create", is_flag=True, help="Make the index if it is not there, with the options below.")
+@index_options
+@click.pass_context
+def serve(context: click.Context, /, index: str, create: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
+    """Serve an index over HTTP, with a page for people at /.
+
+    Listens on this machine alone unless --host says otherwise, for which a token file is required. Ctrl-C or SIGTERM
+    stops it; what is under way is finished first. Options of an index that is there may be repeated, but not changed.
+
+    Example: minwise serve --index news.mw --create --store-text
+    """
+    server = _load_server()
+    names = {field.name for field in fields(server.ServerSettings)}
+    settings = server.ServerSettings(index=index, **{name: given[name] for name in given if name in names})
+    _prepare(
+        index,
+        {name: given[name] for name in given if name not in names},
+        {name for name in given if context.get_parameter_source(name) != ParameterSource.DEFAULT},
+        create=create,
+        read_only=settings.read_only,
+    )
+    server.serve(settings)
+
+
+def _load_server() -> ModuleType:
+    """The server, whose packages are not always installed."""
+    try:
+        import minwise.server
+        from minwise.server import serve  # noqa: F401 - comes when it is asked for, with all that it needs
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("minwise"):
+            raise
+        rule = "serve needs the packages of the extra server"
+        raise mw.ConfigError(f"{rule}, got no {error.name}; use: pip install 'minwise[server]'") from None
+    return minwise.server
+
+
+def _prepare(index: str, settings: dict[str, Any], chosen: set[str], *, create: bool, read_only: bool) -> None:
+    """Makes the index, or sees that it is as the options say that were chosen."""
+    folder = Path(index)
+    is_there = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
+    if create and not is_there:
+        if read_only:
+            raise mw.ConfigError(f"create makes an index to be filled, and read-only keeps {index} empty, got both")
+        with mw.Index.create(index, **index_settings_of(settings)) as made:
+            click.echo(f"minwise: {index}: {described(made)}", err=True)
+    elif not folder.exists():
+        raise FileNotFoundError(errno.ENOENT, "No such index; --create makes one", index)
+    else:
+        _compare(index, {name: settings[name] for name in settings if name in chosen})
+
+
+def _compare(index: str, chosen: dict[str, Any]) -> None:
+    """Raises if the index has another value for something that was chosen."""
+    if not chosen:
+        return
+    with mw.Index.open(index) as opened:
+        there = opened.stats()["settings"]
+    # Who gives a layout has recall and slots passed over, now as when the index was made.
+    passed_over = {"recall", "slots"} if {"bands", "rows"} <= set(chosen) else set()
+    for name, value in chosen.items():
+        theirs, ours = _both(name, value, there)
+        if theirs != ours and name not in passed_over:
+            option = name.replace("_", "-")
+            raise mw.ConfigError(f"{option} must be that of {index}, {theirs}, got {ours}; {REMEDY}")
+
+
+def _both(name: str, value: Any, there: dict[str, Any]) -> tuple[object, object]:  # noqa: ANN401 - any setting
+    """What the index has, and what was chosen, in words that can be compared."""
+    if name in ("store_text", "sketch_only"):
+        return f"an index of {there['store']}", f"an index of {'text' if name == 'store_text' else 'sketch'}"
+    if name == "seed" and there["secret_seed"]:
+        return "which is secret", value
+    if name == "slots" and there["wanted_recall"] is not None:
+        planned = mw.plan(there["threshold"], there["wanted_recall"], slots=value)
+        layouts = [f"{one['bands']} bands × {one['rows']} rows" for one in (there, planned.to_dict())]
+        return layouts[0], layouts[0] if layouts[0] == layouts[1] else f"{value}, which gives {layouts[1]}"
+    if name in ("recall", "slots") and there["wanted_recall"] is None:
+        return f"made with {there['bands']} bands × {there['rows']} rows", value
+    return there["wanted_recall" if name == "recall" else name], value

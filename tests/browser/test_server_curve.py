@@ -1,0 +1,221 @@
+"""The S-curve explorer: every number is that of `minwise.plan`, however bands, rows and threshold were chosen."""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from server.running import Server, serving
+
+import minwise as mw
+from browser.conftest import Opener
+from browser.visit import Visit
+from minwise.report.wording import probability, share
+
+SETTINGS = [
+    (26, 8, 0.8),
+    (1, 1, 0.5),
+    (200, 1, 0.05),
+    (5, 40, 0.95),
+    (49, 2, 0.3),
+    (2000, 8, 0.3),
+    (1, 16384, 0.999),
+    (16384, 1, 0.001),
+    (20, 5, 1.0),
+    (3, 7, 0.123),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server over an empty index with a plan of its own."""
+    path = tmp_path_factory.mktemp("index") / "planned.mw"
+    mw.Index.create(path, threshold=0.6, recall=0.95, slots=100).close()
+    with serving(path) as running:
+        yield running
+
+
+def choose(visit: Visit, bands: int, rows: int, threshold: float) -> None:
+    """Types the numbers; few bands first, as not all of them go together."""
+    for name, value in (("bands", 1), ("rows", rows), ("bands", bands), ("threshold", threshold)):
+        visit.one(f"#{name}-number").fill(str(value))
+
+
+def assert_shown(visit: Visit, plan: mw.Plan) -> None:
+    """Every figure, the picture and the table are those of a plan."""
+    figures = {
+        "recall": probability(plan.recall),
+        "steepest": f"{plan.steepest:.2f}",
+        "slots": f"{plan.slots:,}",
+        "false-candidates": share(plan.false_candidate_rate, 1),
+        "false-positive": probability(plan.false_positive_area()),
+        "false-negative": probability(plan.false_negative_area()),
+    }
+    shown = "all => Object.fromEntries(all.map(one => [one.id, one.innerText]))"
+    assert visit.all("#curve dd.large").evaluate_all(shown) == figures
+    table = visit.all("#curve-table tr").evaluate_all(
+        "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    assert table == [[f"{one.similarity:.2f}", probability(one.probability)] for one in plan.table(step=0.05)]
+    numbers = visit.all("#curve .dial input[type=number]").evaluate_all("all => all.map(one => Number(one.value))")
+    assert numbers == [plan.bands, plan.rows, plan.threshold]
+    points = re.findall(r"([\d.]+) ([\d.]+)", visit.one("#plot path.curve").get_attribute("d") or "")
+    assert len(points) > 100
+    for x, y in points:
+        # Both are rounded to 0.01 of 100; where the curve is steep the similarity's rounding is what counts.
+        near = [100 - 100 * plan.probability(min(max((float(x) + off) / 100, 0), 1)) for off in (-0.005, 0.005)]
+        assert min(near) - 0.006 <= float(y) <= max(near) + 0.006
+
+
+def test_numbers_are_those_of_the_plan(go: Opener, server: Server) -> None:
+    """For settings from one slot to the most there are."""
+    visit = go(server.url, "#curve")
+    for bands, rows, threshold in SETTINGS:
+        choose(visit, bands, rows, threshold)
+        assert_shown(visit, mw.Plan(threshold=threshold, bands=bands, rows=rows))
+
+
+def test_sentences_teach_with_the_numbers(go: Opener, server: Server) -> None:
+    """They say what the sliders say, formula and all, and what to do about it."""
+    visit = go(server.url, "#curve")
+    choose(visit, 26, 8, 0.8)
+    told = " ".join(visit.one("#sentences").inner_text().split())
+    for words in (
+        "sketched into 208 slots",
+        "cut into 26 bands of 8 rows",
+        "A pair of similarity 0.8 agrees in all 8 rows of one band with probability 0.88 = 16.8%",
+        "in at least one of 26 bands with 1 − (1 − 0.88)26 = 99.2%",
+        "A pair half as similar, 0.4, agrees in all 8 rows of one band with 0.48 = 0.0655%",
+        "in at least one of 26 bands with 1.7%",
+        "steepest near 0.67, below the threshold: few pairs are missed",
+    ):
+        assert words in told
+    choose(visit, 5, 40, 0.95)
+    assert (
+        "so 50.3% of the pairs at the threshold are missed. More bands give them more chances"
+        in visit.one("#sentences").inner_text()
+    )
+    choose(visit, 200, 1, 0.05)
+    assert "agrees in the only row of one band" in visit.one("#sentences").inner_text()
+    assert "most pairs below it are compared in vain" in visit.one("#sentences").inner_text()
+
+
+def test_plans_of_the_service(go: Opener, server: Server) -> None:
+    """The plan of the index, the best one for a recall, and what the service says where there is none."""
+    visit = go(server.url, "#curve")
+    visit.refusals.add(422)
+    visit.page.get_by_role("button", name="The plan of this index").click()
+    own = mw.plan(0.6, 0.95, slots=100)
+    visit.wait_for("#planned", f"This index has {own.bands} bands × {own.rows} rows")
+    assert_shown(visit, own)
+    visit.one("#threshold-number").fill("0.7")
+    assert visit.one("#planned").inner_text() == ""
+    visit.one("#wished").fill("0.999")
+    visit.one("#budget").fill("512")
+    visit.one("#budget").press("Enter")
+    best = mw.plan(0.7, 0.999, slots=512)
+    visit.wait_for("#planned", f"{best.bands} bands × {best.rows} rows, {best.slots} slots")
+    assert_shown(visit, best)
+    visit.one("#budget").fill("2")
+    visit.page.get_by_role("button", name="Best plan").click()
+    with pytest.raises(mw.ConfigError) as refused:
+        mw.plan(0.7, 0.999, slots=2)
+    visit.wait_for("#curve-trouble", str(refused.value))
+    assert_shown(visit, best)
+
+
+def test_sliders_by_keyboard(go: Opener, server: Server) -> None:
+    """An arrow moves by a step, Home and End to the ends; a slider reaches as far as a number that was typed."""
+    visit = go(server.url, "#curve")
+    choose(visit, 26, 8, 0.8)
+    for name, key, wanted in (
+        ("bands", "ArrowRight", (27, 8, 0.8)),
+        ("rows", "ArrowLeft", (27, 7, 0.8)),
+        ("threshold", "ArrowDown", (27, 7, 0.79)),
+        ("rows", "End", (27, 32, 0.79)),
+        ("bands", "Home", (1, 32, 0.79)),
+        ("threshold", "End", (1, 32, 1.0)),
+    ):
+        visit.one(f"#{name}").focus()
+        visit.page.keyboard.press(key)
+        bands, rows, threshold = wanted
+        assert_shown(visit, mw.Plan(threshold=threshold, bands=bands, rows=rows))
+    visit.one("#bands-number").fill("300")
+    visit.one("#bands").focus()
+    visit.page.keyboard.press("ArrowLeft")
+    assert visit.one("#bands-number").input_value() == "299"
+
+
+def test_numbers_that_can_not_be(go: Opener, server: Server) -> None:
+    """More slots than there may be are told; a number that is none gives way to the last one."""
+    visit = go(server.url, "#curve")
+    choose(visit, 26, 8, 0.8)
+    visit.one("#bands-number").fill("10000")
+    visit.wait_for("#curve-trouble", "Bands · rows must be at most 16,384 slots, got 10,000 · 8 = 80,000.")
+    visit.one("#bands-number").fill("26")
+    assert visit.one("#curve-trouble").is_hidden()
+    for name, wrong in (("bands", "0"), ("bands", "2.5"), ("rows", ""), ("threshold", "1.5"), ("threshold", "0")):
+        visit.one(f"#{name}-number").fill(wrong)
+        visit.one(f"#{name}-number").blur()
+        assert_shown(visit, mw.Plan(threshold=0.8, bands=26, rows=8))
+
+
+def test_a_pair_drawn_by_chance(go: Opener, server: Server) -> None:
+    """What is said of it is what is drawn; a closer pair agrees in more slots, another pair in others."""
+    visit = go(server.url, "#curve")
+    choose(visit, 26, 8, 0.5)
+    before = drawn(visit)
+    visit.page.get_by_role("button", name="Draw another pair").click()
+    assert drawn(visit) != before
+    agreed = [sum(drawn(visit))]
+    for threshold in (0.7, 0.9):
+        visit.one("#threshold-number").fill(str(threshold))
+        agreed.append(sum(drawn(visit)))
+    assert agreed == sorted(agreed)
+    visit.one("#threshold-number").fill("1")
+    assert drawn(visit) == [8] * 26
+    choose(visit, 2000, 8, 0.5)
+    visit.wait_for("#drawn-words", "16,000 slots are too many to draw one by one.")
+    assert visit.all("#drawn svg").count() == 0
+
+
+def drawn(visit: Visit) -> list[int]:
+    """In how many rows each band agrees, once the words are seen to say the same."""
+    rows = visit.all("#drawn svg").evaluate_all("all => all.map(band => band.querySelectorAll('.agree').length)")
+    assert len(rows) == 26
+    fired = rows.count(8)
+    assert visit.all("#drawn svg.fires").count() == fired
+    said = visit.one("#drawn-words").inner_text()
+    assert f"agree here in {sum(rows)} of 208 slots" in said
+    end = "No band agrees" if fired == 0 else "1 band agrees" if fired == 1 else f"{fired} bands agree "
+    assert end in said
+    return list(rows)
+
+
+def test_the_picture_on_any_screen(go: Opener, server: Server) -> None:
+    """Its words keep apart and inside, wherever the threshold is; the picture is told to those who do not see it."""
+    visit = go(server.url, "#curve")
+    for width in (360, 1280):
+        visit.page.set_viewport_size({"width": width, "height": 800})
+        for threshold in (0.01, 0.3, 0.5, 0.8, 1):
+            visit.one("#threshold-number").fill(str(threshold))
+            assert visit.page.evaluate("document.documentElement.scrollWidth") == width
+            for axis in ("across", "up"):
+                assert_apart(visit, axis)
+            box = visit.one("#plot text.strong").bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+    label = (
+        visit.page.get_by_role("img", name="How likely two documents are compared").get_attribute("aria-label") or ""
+    )
+    assert f"At the threshold 1 it is {probability(1)}" in label
+
+
+def assert_apart(visit: Visit, axis: str) -> None:
+    """The numbers of an axis do not overlap."""
+    ends = "[box.left, box.right]" if axis == "across" else "[box.top, box.bottom]"
+    measured = f"all => all.map(one => one.getBoundingClientRect()).map(box => {ends})"
+    spans = sorted(visit.all(f"#plot text.{axis}").evaluate_all(measured))
+    assert len(spans) == 6
+    assert all(before[1] <= after[0] + 1 for before, after in pairwise(spans))

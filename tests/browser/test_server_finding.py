@@ -1,0 +1,415 @@
+"""The page of a server: a text is asked about, compared with what is found, added; what is said when that fails."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from server.running import Server
+
+from browser.conftest import Opener
+from browser.server_page import FERRY, MOST_BYTES, TOLD, add, ask, drop, has_focus, open_hit, queried, ready, words
+
+# What a text that is dragged looks like to a page.
+DRAGGED_TEXT = """text => {
+  const dragged = new DataTransfer();
+  dragged.setData("text/plain", text);
+  return dragged;
+}"""
+# Files of that name are read no sooner than they are let in; whoever waits for them has gone on by then.
+SLOW = """() => {
+  const read = Blob.prototype.arrayBuffer;
+  let waiting = null;
+  Blob.prototype.arrayBuffer = async function () {
+    if (this.name === "slow.txt") await new Promise((resolve) => (waiting = resolve));
+    return read.call(this);
+  };
+  window.letIn = async () => {
+    waiting();
+    await read.call(new Blob(["another"]));
+    await new Promise((resolve) => setTimeout(resolve));
+  };
+}"""
+# A text in a field, with the first half of a balloon behind it.
+HALVED = """([id, text]) => {
+  document.getElementById(id).value = `${text}\\ud83c`;
+  document.getElementById(id).dispatchEvent(new InputEvent("input"));
+}"""
+
+
+# Finding
+
+
+def test_a_pasted_text_shows_its_near_duplicates(go: Opener, server: Server) -> None:
+    """At once, with similarity, id, metadata and a snippet whose shared words are marked, whatever they are made of."""
+    visit = go(server.url, permissions=["clipboard-read", "clipboard-write"])
+    ready(visit)
+    visit.page.evaluate("text => navigator.clipboard.writeText(text)", TOLD)
+    visit.one("#text").focus()
+    visit.page.keyboard.press("Control+V")
+    visit.wait_for("#outcome", "2 near-duplicates")
+    hits = queried(server, TOLD)
+    assert visit.all("#hits h2").all_inner_texts() == [str(hit["id"]) for hit in hits]
+    assert visit.all("#hits strong").all_inner_texts() == [
+        f"{int(hit['similarity'] * 10_000) / 10_000:.4f}" for hit in hits
+    ]
+    assert visit.all("#hits dl").first.inner_text().split() == ["source", "wire", "year", "2025"]
+    for place, hit in enumerate(hits):
+        marks = visit.all("#hits > li").nth(place).locator(".snippet mark").all_text_contents()
+        assert marks == [hit["snippet"]["text"][start:end] for start, end in hit["snippet"]["spans"]]
+        assert any("🧑‍🚀" in mark for mark in marks)
+        shown = visit.all("#hits > li").nth(place).locator(".snippet").text_content() or ""
+        whole = server.get(f"/v1/documents/{hit['id']}").json["text"]
+        assert shown.removeprefix("… ").removesuffix(" …") == hit["snippet"]["text"]
+        assert shown.endswith(" …") == (not whole.endswith(hit["snippet"]["text"]))
+
+
+def test_typing_shows_the_answer_to_what_stands_there_now(go: Opener, server: Server) -> None:
+    """An answer that comes late, to a text that was typed over, is dropped."""
+    visit = go(server.url)
+    ready(visit)
+    held: list[Any] = []
+    gone: list[str] = []
+    visit.page.on("requestfailed", lambda request: gone.append(request.post_data or ""))
+    visit.page.route("**/v1/query", lambda route: route.continue_() if held else held.append(route))
+    with visit.page.expect_request("**/v1/query"):
+        visit.one("#text").fill(FERRY)
+    visit.one("#text").press_sequentially(" more of it", delay=1)
+    visit.wait_for("#hits h2", "ferry")
+    assert visit.one("#text-size").inner_text().startswith(f"{len(FERRY) + 11} characters")
+    assert [json.loads(one)["text"] for one in gone] == [FERRY]
+
+
+def test_threshold_number_of_hits_and_clear(go: Opener, server: Server) -> None:
+    """The slider starts at the threshold of the index, below which nothing can be asked for; Clear leaves nothing."""
+    visit = go(server.url)
+    ask(visit, TOLD)
+    assert visit.one("#least").get_attribute("min") == "0.5"
+    for field, wrong, before in (("#least-number", "0.2", "0.5"), ("#most", "0", "10")):
+        visit.one(field).fill(wrong)
+        visit.one(field).blur()
+        assert visit.one(field).input_value() == before
+    first, second = (hit["similarity"] for hit in queried(server, TOLD))
+    assert first > second
+    visit.one("#most").fill("1")
+    visit.wait_for("#outcome", "1 near-duplicate")
+    visit.one("#most").fill("10")
+    visit.wait_for("#outcome", "2 near-duplicates")
+    visit.one("#least-number").fill(f"{(first + second) / 2:.4f}")
+    visit.wait_for("#outcome", "1 near-duplicate")
+    visit.one("#least").focus()
+    visit.page.keyboard.press("End")
+    visit.wait_for("#outcome", "No near-duplicate")
+    assert visit.one("#least-number").input_value() == "1"
+    visit.page.get_by_role("button", name="Clear").click()
+    visit.page.locator("#outcome:empty").wait_for(state="attached")
+    assert has_focus(visit.one("#text"))
+
+
+def test_a_dropped_file(go: Opener, server: Server) -> None:
+    """Wherever it is dropped, also in another view; its name becomes the id that is proposed."""
+    visit = go(server.url, "#index")
+    visit.wait_for("#figures", "documents")
+    drop(visit, "ferry.txt", TOLD.encode())
+    visit.wait_for("#outcome", "2 near-duplicates")
+    assert visit.one("#text").input_value() == TOLD
+    assert visit.one("#text-size").inner_text() == f"{len(TOLD)} characters from ferry.txt"
+    visit.one("#adding summary").click()
+    assert visit.one("#new-id").input_value() == "ferry.txt"
+    assert visit.one("#dropping").is_hidden()
+
+
+def test_a_dropped_text(go: Opener, server: Server) -> None:
+    """Also where the target is no element; what shows that it can be dropped stays until the page is left."""
+    visit = go(server.url)
+    ready(visit)
+    held = visit.page.evaluate_handle(DRAGGED_TEXT, TOLD)
+    for name, target, shown in (
+        ("dragenter", "body", True),
+        ("dragenter", "#find", True),
+        ("dragleave", "body", True),
+        ("dragenter", "#find-name", True),
+        ("dragleave", "#find", True),
+        ("dragleave", "#find-name", False),
+        ("dragenter", "body", True),
+    ):
+        # As in browsers that never say where a drag goes: there is no relatedTarget.
+        visit.page.dispatch_event(target, name, {"dataTransfer": held})
+        assert visit.one("#dropping").is_visible() == shown, (name, target)
+    dropped = "held => document.dispatchEvent(new DragEvent('drop', {dataTransfer: held, bubbles: true}))"
+    visit.page.evaluate(dropped, held)
+    visit.wait_for("#outcome", "2 near-duplicates")
+    assert visit.one("#text").input_value() == TOLD
+    assert visit.one("#dropping").is_hidden()
+
+
+def test_a_slow_file_comes_too_late(go: Opener, server: Server) -> None:
+    """What was dropped or typed after it stays."""
+    visit = go(server.url)
+    ready(visit)
+    visit.page.evaluate(SLOW)
+    drop(visit, "slow.txt", FERRY.encode())
+    drop(visit, "quick.txt", TOLD.encode())
+    visit.wait_for("#outcome", "2 near-duplicates")
+    visit.page.evaluate("letIn()")
+    assert visit.one("#text").input_value() == TOLD
+    assert visit.one("#text-size").inner_text() == f"{len(TOLD)} characters from quick.txt"
+    drop(visit, "slow.txt", FERRY.encode())
+    ask(visit, words("typed"))
+    visit.page.evaluate("letIn()")
+    assert visit.one("#text").input_value() == words("typed")
+    drop(visit, "slow.txt", FERRY.encode())
+    visit.page.evaluate("letIn()")
+    visit.wait_for("#text-size", "from slow.txt")
+    assert visit.one("#text").input_value() == FERRY
+
+
+def test_a_chosen_file(go: Opener, server: Server) -> None:
+    """The button opens the browser's own dialog. What can not be taken is not sent, and the page says why."""
+    visit = go(server.url)
+    ready(visit)
+    for content, message in (
+        (b"x" * (MOST_BYTES + 1), "it.txt has 20 kB; this server takes texts of up to 20 kB."),
+        (b"\xff\xfe\x00", "it.txt is not a text in UTF-8."),
+        (TOLD.encode(), ""),
+    ):
+        with visit.page.expect_file_chooser() as chooser:
+            visit.page.get_by_role("button", name="Choose a file…").click()
+        chooser.value.set_files({"name": "it.txt", "mimeType": "text/plain", "buffer": content})
+        if message:
+            visit.wait_for("#find-trouble", message)
+            assert [one for one in visit.requests if one.endswith("/v1/query")] == []
+    visit.wait_for("#outcome", "2 near-duplicates")
+    assert visit.one("#find-trouble").is_hidden()
+
+
+@pytest.mark.parametrize("browser_has_it", [True, False])
+def test_half_a_character(go: Opener, server: Server, browser_has_it: bool) -> None:
+    """It is no text, and becomes the sign for that: in what is asked, compared and added, and in an id."""
+    visit = go(server.url)
+    if not browser_has_it:
+        visit.page.add_init_script("delete String.prototype.toWellFormed")
+        visit.page.reload()
+    ready(visit)
+    visit.page.evaluate(HALVED, ["text", TOLD])
+    visit.wait_for("#outcome", "2 near-duplicates")
+    assert visit.one("#text-size").inner_text() == f"{len(TOLD) + 1} characters"
+    open_hit(visit, "ferry")
+    assert visit.all(".sides .side:first-child").last.inner_text().endswith("\N{REPLACEMENT CHARACTER}")
+    visit.one("#adding summary").click()
+    visit.page.evaluate(HALVED, ["new-id", "half"])
+    visit.page.get_by_role("button", name="Add", exact=True).click()
+    visit.wait_for("#added", "Added as half\N{REPLACEMENT CHARACTER}.")
+    stored = server.get("/v1/documents/half%EF%BF%BD").json
+    assert stored["text"] == f"{TOLD}\N{REPLACEMENT CHARACTER}"
+    assert server.ask("DELETE", "/v1/documents/half%EF%BF%BD").status == 200
+
+
+# Side by side
+
+
+@pytest.mark.parametrize("name", ["ferry", "ferry-moved"])
+def test_both_texts_side_by_side(go: Opener, server: Server, name: str) -> None:
+    """What the service says is shared or moved is marked so, and both texts are there whole."""
+    visit = go(server.url)
+    ask(visit, TOLD)
+    open_hit(visit, name)
+    stored = server.get(f"/v1/documents/{name}").json["text"]
+    rows = server.post("/v1/compare", {"left": TOLD, "right": stored, "rows": True}).json["rows"]
+    for side, (key, text) in enumerate((("left", TOLD), ("right", stored))):
+        shown = visit.all(f".sides .pair:not(.names) .side:nth-child({side + 1})")
+        assert "".join(shown.all_text_contents()) == text
+        for kind, selector in (("shared", "mark:not(.moved)"), ("moved", "mark.moved")):
+            wanted = [piece["text"] for row in rows for piece in row[key] if piece["kind"] == kind]
+            assert shown.locator(selector).all_text_contents() == wanted
+    assert visit.all(".sides mark.moved").count() == (2 if name == "ferry-moved" else 0)
+    assert visit.all(".sides .names .side").all_inner_texts() == ["your text", name]
+
+
+def test_a_hit_stays_open_while_the_text_changes(go: Opener, server: Server) -> None:
+    """The comparison follows what is typed, focus stays where it was; then the hit itself becomes the text."""
+    visit = go(server.url)
+    ask(visit, TOLD)
+    open_hit(visit, "ferry")
+    visit.one("#text").press_sequentially(" Unheard.")
+    visit.wait_for(".sides .side:first-child", "Unheard.")
+    assert has_focus(visit.one("#text"))
+    assert visit.all("#hits .opened:visible").count() == 1
+    visit.page.get_by_role("button", name="Look for its near-duplicates").click()
+    visit.wait_for("#hits strong", "1.0000")
+    assert visit.one("#text").input_value() == FERRY
+
+
+def test_comparisons_that_nobody_waits_for_are_dropped(go: Opener, server: Server) -> None:
+    """As the text changes or is gone, the hit is closed or another is opened: at most one is under way."""
+    visit = go(server.url)
+    ask(visit, TOLD)
+    begun: list[Any] = []
+    ended: list[Any] = []
+    visit.page.on("requestfailed", lambda request: ended.append(request))
+    visit.page.on("request", lambda request: begun.append(request) if request.url.endswith("/v1/compare") else None)
+    visit.page.route("**/v1/compare", lambda _: None)  # it is never answered
+
+    def compared(act: Callable[[], object], left: str) -> None:
+        """Does something that begins a comparison, which is the only one that goes on."""
+        with visit.page.expect_request("**/v1/compare"):
+            act()
+        assert visit.all("#hits .opened:visible").count() == 1
+        assert json.loads(begun[-1].post_data)["left"] == left
+        assert ended == begun[:-1]
+
+    def dropped(act: Callable[[], object]) -> None:
+        """Does something after which no comparison goes on."""
+        with visit.page.expect_event("requestfailed"):
+            act()
+        assert ended == begun
+
+    ferry, moved = (visit.page.get_by_role("button", name=one, exact=True) for one in ("ferry", "ferry-moved"))
+    compared(ferry.click, TOLD)
+    for less in (TOLD.removeprefix("Before: "), TOLD.removesuffix(" After.")):
+        compared(partial(visit.one("#text").fill, less), less)
+    compared(moved.click, less)
+    assert ferry.get_attribute("aria-expanded") == "false"
+    dropped(partial(moved.press, "Escape"))
+    compared(moved.click, less)
+    dropped(moved.click)
+    compared(ferry.click, less)
+    dropped(visit.page.get_by_role("button", name="Clear").click)
+    assert len(begun) == 6
+    visit.page.unroute("**/v1/compare")
+    ask(visit, TOLD)
+    assert visit.all("#hits .opened:visible").count() == 0
+    open_hit(visit, "ferry")
+
+
+# Adding and removing
+
+
+def test_adding(go: Opener, server: Server) -> None:
+    """The page says what became of the text, and the service has it: with a number that JavaScript could not hold."""
+    visit = go(server.url)
+    ask(visit, words("added"))
+    add(visit, "added", '{"number": 9007199254740993}')
+    visit.wait_for("#added", "Added as added.")
+    visit.wait_for("#outcome", "1 near-duplicate")
+    assert server.get("/v1/documents/added").json["metadata"] == {"number": 9_007_199_254_740_993}
+    assert server.get("/v1/documents/added").json["text"] == words("added")
+    visit.wait_for("#hits dd", "9007199254740993")
+    add(visit, "added", '{"number": 9007199254740993}')
+    visit.wait_for("#added", "the same text is there already, as added.")
+
+
+def test_an_id_that_is_taken(go: Opener, server: Server) -> None:
+    """The service's own line is shown; the old text is kept or replaced as is asked for."""
+    server.add("taken", words("old"))
+    visit = go(server.url)
+    visit.refusals.add(409)
+    ask(visit, words("new"))
+    add(visit, "taken")
+    said = server.add("taken", words("new")).json["error"]["message"]
+    visit.wait_for("#add-trouble", said)
+    add(visit, "taken", taken="skip")
+    visit.wait_for("#added.refused", "the old text keeps the id taken.")
+    assert server.get("/v1/documents/taken").json["text"] == words("old")
+    add(visit, "taken", taken="replace")
+    visit.wait_for("#added", "in place of the old text")
+    assert server.get("/v1/documents/taken").json["text"] == words("new")
+
+
+def test_only_if_it_has_no_near_duplicate(go: Opener, server: Server) -> None:
+    """A near-duplicate is not stored, and the page names what it is like."""
+    visit = go(server.url)
+    ask(visit, TOLD)
+    add(visit, "told", unique=True)
+    similarity = queried(server, TOLD)[0]["similarity"]
+    visit.wait_for(
+        "#added.refused",
+        f"Not added: it is {int(similarity * 10_000) / 10_000:.4f} similar to ferry, which is there already.",
+    )
+    assert server.get("/v1/documents/told").status == 404
+    visit.one("#text").fill(words("unheard"))
+    assert visit.one("#added").inner_text() == ""
+    add(visit, "unheard", unique=True)
+    visit.wait_for("#added", "Added as unheard.")
+
+
+def test_metadata_has_to_be_an_object(go: Opener, server: Server) -> None:
+    """Anything else is not sent, nor is a document without a text."""
+    visit = go(server.url)
+    ready(visit)
+    add(visit, "meta")
+    visit.wait_for("#add-trouble", "There is no text to add yet")
+    ask(visit, words("meta"))
+    for metadata in ("[1]", "{", "null", '"a"', "1", "{'a': 1}"):
+        add(visit, "meta", metadata)
+        visit.wait_for("#add-trouble", "Metadata must be a JSON object")
+        visit.one("#text").press_sequentially("x")
+        assert visit.one("#add-trouble").is_hidden()
+    assert server.get("/v1/documents/meta").status == 404
+
+
+def test_removing_a_hit(go: Opener, server: Server) -> None:
+    """It is asked once more; Escape and No keep it."""
+    server.add("unloved", words("unloved"))
+    visit = go(server.url)
+    ask(visit, words("unloved"))
+    open_hit(visit, "unloved")
+    for way in ("No, keep it", "Escape"):
+        visit.page.get_by_role("button", name="Remove", exact=True).click()
+        if way == "Escape":
+            visit.page.keyboard.press(way)
+        else:
+            visit.page.get_by_role("button", name=way).click()
+        assert has_focus(visit.page.get_by_role("button", name="Remove", exact=True))
+    assert server.get("/v1/documents/unloved").status == 200
+    visit.page.get_by_role("button", name="Remove", exact=True).click()
+    visit.page.get_by_role("button", name="Yes, remove it").click()
+    visit.wait_for("#outcome", "No near-duplicate")
+    assert server.get("/v1/documents/unloved").status == 404
+
+
+# Errors
+
+
+def test_errors(go: Opener, server: Server) -> None:
+    """The service's own line is announced, a server that is gone is told, and the next answer takes both away."""
+    visit = go(server.url)
+    visit.refusals.add(413)
+    ready(visit)
+    text = "x" * (MOST_BYTES + 1)
+    visit.one("#text").fill(text)
+    visit.wait_for("#find-trouble", server.post("/v1/query", {"text": text}).json["error"]["message"])
+    assert visit.one("#find-trouble").get_attribute("role") == "alert"
+    ask(visit, FERRY)
+    assert visit.one("#find-trouble").is_hidden()
+    visit.page.route("**/v1/query", lambda route: route.abort())
+    visit.one("#text").fill(words("lost"))
+    visit.wait_for("#find-trouble", "The server does not answer.")
+    assert visit.all("#hits li").count() == 0
+    visit.page.unroute("**/v1/query")
+    ask(visit, TOLD)
+    assert visit.one("#find-trouble").is_hidden()
+    visit.complaints[:] = [one for one in visit.complaints if "net::ERR_FAILED" not in one]
+
+
+def test_a_busy_server_is_asked_again(go: Opener, server: Server) -> None:
+    """After the time that it says, without a word to the reader."""
+    visit = go(server.url)
+    visit.refusals.add(503)
+    ready(visit)
+    refused: list[str] = []
+    busy = {"error": {"code": "busy", "message": "too many requests"}}
+
+    def answer(route: Any) -> None:  # noqa: ANN401 - its type needs playwright
+        if refused:
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.fulfill(status=503, json=busy, headers={"Retry-After": "1"})
+
+    visit.page.route("**/v1/query", answer)
+    visit.one("#text").fill(TOLD)
+    visit.wait_for("#outcome", "2 near-duplicates")
+    assert len(refused) == 1
+    assert visit.one("#find-trouble").is_hidden()

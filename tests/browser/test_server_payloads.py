@@ -1,0 +1,130 @@
+"""Payloads on a server's page: in texts, ids, metadata, questions, file names and addresses, they stay text.
+
+The server forbids foreign scripts by its policy as well. That is a second wall; here each wall is tried alone.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from server.running import Server, serving
+
+import minwise as mw
+from browser.conftest import Opener
+from browser.server_page import drop, ready
+from browser.test_payloads import PAYLOADS, squeezed, walls
+from browser.visit import Visit
+
+EVERY = "\n".join(PAYLOADS)
+SHARED = " ".join(f"word{number}" for number in range(40))
+# An id has at most 1,000 characters.
+LONG_ID = " ".join(PAYLOADS)[:1000]
+# What the page itself is made of; a payload would add to it.
+OWN = (
+    "script, style, link, base, meta, img, iframe, object, embed, form, math, template, noscript, textarea, details, "
+    "foreignObject"
+)
+LINK = re.compile(r"#[a-z]+|/[a-z./_]*")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose documents have payloads wherever there is room."""
+    path = tmp_path_factory.mktemp("index") / "payloads.mw"
+    with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text", seed=1) as index:
+        index.add(
+            [f"{payload} {number}" for number, payload in enumerate(PAYLOADS)],
+            [f"{payload} {SHARED} {EVERY} {number}" for number, payload in enumerate(PAYLOADS)],
+            [{payload: payload, "nested": [payload]} for payload in PAYLOADS],
+        )
+    with serving(path) as running:
+        yield running
+
+
+def made_of(visit: Visit) -> dict[str, int]:
+    """How many elements there are of each kind that could do harm."""
+    tags = visit.all(OWN).evaluate_all("all => all.map(one => one.tagName.toLowerCase())")
+    return {tag: tags.count(tag) for tag in sorted(set(tags))}
+
+
+def assert_harmless(visit: Visit, own: dict[str, int], shown: list[str]) -> None:
+    """Nothing ran, nothing foreign was made, and everything is there to read."""
+    visit.open_all()
+    for name in ("mouseover", "focus", "toggle"):
+        visit.all("*").evaluate_all("(all, name) => all.forEach(one => one.dispatchEvent(new Event(name)))", name)
+    visit.page.wait_for_timeout(50)
+    assert visit.page.evaluate("typeof pwned") == "undefined"
+    assert made_of(visit) == own
+    handlers = (
+        "all => all.flatMap(one => one.getAttributeNames()).filter(name => name.startsWith('on') || name === 'style')"
+    )
+    assert visit.all("*").evaluate_all(handlers) == []
+    links = visit.all("[href], [src]").evaluate_all(
+        "all => all.map(one => one.getAttribute('href') ?? one.getAttribute('src'))"
+    )
+    assert [one for one in links if not LINK.fullmatch(one)] == []
+    seen = squeezed(visit.one("body").text_content() or "")
+    assert [one for one in shown if squeezed(one) not in seen] == []
+
+
+@walls
+def test_payloads_that_are_found(go: Opener, server: Server, bypass_csp: bool) -> None:
+    """As a question, as the id, snippet and metadata of hits, and side by side."""
+    visit = go(server.url, bypass_csp=bypass_csp)
+    ready(visit)
+    own = made_of(visit)
+    visit.one("#most").fill("100")
+    visit.one("#text").fill(f"{SHARED} {EVERY}")
+    visit.wait_for("#outcome", f"{len(PAYLOADS)} near-duplicates")
+    assert_harmless(visit, own, [f"{payload} {number}" for number, payload in enumerate(PAYLOADS)])
+    assert_harmless(visit, own, [f"nested{json.dumps([one])}" for one in PAYLOADS])
+    visit.all("#hits .toggle").first.click()
+    visit.soon(".sides")
+    visit.soon("#hits .opened .line")
+    assert_harmless(visit, own, PAYLOADS)
+    assert squeezed(EVERY) in squeezed("".join(visit.all(".sides .side:nth-child(2)").all_text_contents()))
+
+
+@walls
+def test_payloads_that_are_given(go: Opener, server: Server, bypass_csp: bool) -> None:
+    """As the name and content of a dropped file, as a new id with its metadata, and in an address."""
+    visit = go(server.url, "#<img src=x onerror=pwned=1>", bypass_csp=bypass_csp)
+    ready(visit)
+    own = made_of(visit)
+    name = " ".join(PAYLOADS).replace("/", "\N{FULLWIDTH SOLIDUS}")
+    drop(visit, name, EVERY.encode())
+    visit.wait_for("#outcome", "near-duplicates among")
+    visit.one("#adding summary").click()
+    assert visit.one("#new-id").input_value() == name[:1000]
+    assert_harmless(visit, own, [name])
+    visit.one("#new-id").fill(LONG_ID)
+    visit.one("#new-metadata").fill(json.dumps({one: one for one in PAYLOADS}))
+    visit.page.get_by_role("button", name="Add", exact=True).click()
+    visit.wait_for("#added", "Added as")
+    assert visit.one("#added bdi").get_attribute("title") == LONG_ID
+    visit.wait_for("#hits strong", "1.0000")
+    assert_harmless(visit, own, PAYLOADS[:3])
+    assert server.ask("DELETE", "/v1/documents", {"ids": [LONG_ID]}).json["removed"] == 1
+
+
+@walls
+def test_payloads_that_are_browsed(go: Opener, server: Server, bypass_csp: bool) -> None:
+    """In the list, in a document that is open, in the question before it is removed, and in an error."""
+    visit = go(server.url, "#documents", bypass_csp=bypass_csp)
+    visit.refusals.add(404)
+    ready(visit)
+    own = made_of(visit)
+    visit.one("#more").click()
+    visit.all("#listed > li").nth(len(PAYLOADS) - 1).wait_for()
+    assert_harmless(visit, own, [f"{payload} {number}" for number, payload in enumerate(PAYLOADS)])
+    visit.all("#listed .toggle").last.click()
+    visit.soon("#listed .opened .line")
+    visit.page.get_by_role("button", name="Remove", exact=True).click()
+    assert_harmless(visit, own, [json.dumps({PAYLOADS[0]: PAYLOADS[0]})[:-1], EVERY])
+    missing: dict[str, Any] = server.get("/v1/documents/%3Cimg%20src=x%20onerror=pwned=1%3E").json
+    visit.one("#wanted").fill("<img src=x onerror=pwned=1>")
+    visit.one("#wanted").press("Enter")
+    visit.wait_for("#documents-trouble", missing["error"]["message"])
+    assert_harmless(visit, own, ["<img src=x onerror=pwned=1>"])

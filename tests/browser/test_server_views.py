@@ -1,0 +1,450 @@
+"""The page of a server: what is browsed and counted, who is let in, other kinds of servers, and who can use it."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+from server.running import Server, serving
+
+import minwise as mw
+from browser.conftest import Opener
+from browser.server_page import FERRY, TOLD, add, ask, filled, has_focus, open_hit, ready, words
+from browser.test_looks import CONTRASTS, OUTSIDE
+from browser.visit import Visit
+
+PAGE = Path(mw.__file__).parent / "server" / "page"
+# Wherever a page could keep something, and the field itself.
+KEPT = (
+    "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, document.getElementById('token').value])"
+)
+VIEWS = {"#find": "Find", "#documents": "Documents", "#curve": "S-curve", "#index": "Index"}
+# Roles that mean nothing without a name.
+NAMED = (
+    "button",
+    "textbox",
+    "slider",
+    "spinbutton",
+    "checkbox",
+    "combobox",
+    "link",
+    "img",
+    "region",
+    "navigation",
+    "form",
+)
+
+
+# Browsing and statistics
+
+
+def test_browsing(go: Opener, server: Server) -> None:
+    """The newest first, more on request, each opens, closes, and is used as a text."""
+    visit = go(server.url)
+    visit.page.get_by_role("link", name="Documents").click()
+    visit.all("#listed > li").nth(19).wait_for()
+    while visit.one("#more").is_visible():
+        shown = visit.all("#listed > li").count()
+        visit.one("#more").click()
+        visit.all("#listed > li").nth(shown).wait_for()
+        # Who asked for more by the keyboard goes on with the first of them.
+        visit.soon(f"#listed > li:nth-child({shown + 1}) .toggle:focus")
+    names = visit.all("#listed h2").all_inner_texts()
+    wanted = [str(one["id"]) for one in server.get("/v1/documents?limit=100").json["documents"]]
+    assert names == wanted
+    assert names[-1] == "ferry"
+    item = visit.all("#listed > li").last
+    assert FERRY[:40] in item.inner_text()
+    item.get_by_role("button", name="ferry").click()
+    item.get_by_role("region", name="The text of ferry").wait_for()
+    assert item.locator(".whole").inner_text() == FERRY
+    assert json.loads(item.locator("pre").inner_text()) == {"source": "wire", "year": 2025}
+    visit.page.keyboard.press("Escape")
+    assert item.locator(".whole").count() == 0
+    item.get_by_role("button", name="ferry").click()
+    item.get_by_role("button", name="Look for its near-duplicates").click()
+    visit.wait_for("#hits strong", "1.0000")
+    assert visit.page.url.endswith("#find")
+
+
+def test_a_document_by_its_id(go: Opener, server: Server) -> None:
+    """Whatever the id is made of; numbers keep all of their digits."""
+    visit = go(server.url, "#documents")
+    for name in ("a/b ?#%25 ü", str(2**63 - 1)):
+        open_by_id(visit, server, name)
+    assert str(2**62 + 1) in visit.one("#asked-for pre").inner_text()
+
+
+def open_by_id(visit: Visit, server: Server, name: str) -> None:
+    """Opens a document, and sees that it is the one that was asked for."""
+    visit.one("#wanted").fill(name)
+    visit.one("#wanted").press("Enter")
+    visit.wait_for("#asked-for h2", name)
+    stored = server.get(f"/v1/documents/{quote(name, safe='')}").json
+    assert visit.soon("#asked-for .whole").inner_text() == stored["text"]
+    assert visit.one("#asked-for h2").inner_text() == str(stored["id"])
+    visit.soon("#asked-for .toggle:focus")
+
+
+def test_a_document_that_is_not_there(go: Opener, server: Server) -> None:
+    """The service says so, also to who removed it in another window."""
+    server.add("fleeting", words("fleeting"))
+    visit = go(server.url, "#documents")
+    visit.refusals.add(404)
+    visit.wait_for("#listed h2", "fleeting").click()
+    visit.soon("#listed .whole")
+    said = server.get("/v1/documents/nowhere").json["error"]["message"]
+    visit.one("#wanted").fill("nowhere")
+    visit.one("#wanted").press("Enter")
+    visit.wait_for("#documents-trouble", said)
+    assert server.ask("DELETE", "/v1/documents/fleeting").status == 200
+    visit.page.keyboard.press("Escape")
+    visit.page.get_by_role("button", name="fleeting", exact=True).click()
+    visit.page.get_by_role("button", name="fleeting", exact=True).click()
+    visit.wait_for("#listed .trouble", server.get("/v1/documents/fleeting").json["error"]["message"])
+
+
+def test_removing_from_the_list(go: Opener, server: Server) -> None:
+    """The page says so, goes on with the next one, and counts again."""
+    server.add("next", words("next"))
+    server.add("doomed", words("doomed"))
+    visit = go(server.url, "#documents")
+    visit.page.get_by_role("button", name="doomed", exact=True).click()
+    visit.page.get_by_role("button", name="Remove", exact=True).click()
+    visit.page.get_by_role("button", name="Yes, remove it").click()
+    visit.wait_for("#documents-news", "doomed was removed.")
+    assert has_focus(visit.page.get_by_role("button", name="next", exact=True))
+    count = server.get("/v1/stats").json["documents"]
+    visit.wait_for("#documents-outcome", f"{count} documents, the newest first.")
+    assert server.get("/v1/documents/doomed").status == 404
+
+
+def test_statistics(go: Opener, server: Server) -> None:
+    """Every setting and limit that the service tells, and how much there is."""
+    visit = go(server.url, "#index")
+    visit.wait_for("#figures", "documents")
+    stats = server.get("/v1/stats").json
+    assert visit.all("#figures .large").first.inner_text() == f"{stats['documents']:,}"
+    settings = dict(line.split("\n") for line in visit.all("#settings > div").all_inner_texts())
+    assert set(settings) == {name.replace("_", " ") for name in stats["settings"]}
+    assert (settings["threshold"], settings["shingle"], settings["store"]) == ("0.5", "word:2", "text")
+    limits = dict(line.split("\n") for line in visit.all("#limits > div").all_inner_texts())
+    assert set(limits) == {name.replace("_", " ") for name in stats["limits"]}
+    assert (limits["max document"], limits["receive timeout"]) == ("20 kB", "10 s")
+    assert "seed" not in settings
+    server.add("counted", words("counted"))
+    visit.page.get_by_role("button", name="Refresh").click()
+    visit.wait_for("#figures .large", f"{server.get('/v1/stats').json['documents']:,}")
+
+
+# Servers of other kinds
+
+
+class Guarded(NamedTuple):
+    """A server that asks for a token, and who may do what.
+
+    Attributes:
+        server: The server; what tests ask of it themselves goes with the token that may do everything.
+        token: May do everything.
+        reader: May only read.
+    """
+
+    server: Server
+    token: str
+    reader: str
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """A server that asks for a token, over the same documents."""
+    from minwise.server.tokens import make_token
+
+    folder = tmp_path_factory.mktemp("guarded")
+    tokens = folder / "tokens"
+    token, reader = make_token(tokens, ["read", "write"], "page"), make_token(tokens, ["read"], "reader")
+    with serving(filled(folder / "news.mw"), "--token-file", str(tokens)) as running:
+        running.token = token
+        yield Guarded(running, token, reader)
+
+
+def let_in(visit: Visit, token: str) -> None:
+    """Gives the page a token that it takes."""
+    visit.refusals.add(401)
+    visit.soon("#token-form")
+    visit.one("#token").fill(token)
+    visit.page.keyboard.press("Enter")
+    visit.one("#token-form").wait_for(state="hidden")
+    ready(visit)
+
+
+def test_a_token_is_asked_for(go: Opener, guarded: Guarded) -> None:
+    """A wrong one is told, the right one lets in, and it is kept nowhere but in memory."""
+    visit = go(guarded.server.url)
+    visit.refusals.add(401)
+    visit.soon("#token-form")
+    assert has_focus(visit.one("#token"))
+    visit.page.keyboard.type("wrong")
+    visit.page.keyboard.press("Enter")
+    visit.wait_for("#token-words", "does not know this token")
+    let_in(visit, guarded.token)
+    ask(visit, TOLD)
+    open_hit(visit, "ferry")
+    assert visit.one("#adding").is_visible()
+    assert visit.page.get_by_role("button", name="Remove").count() == 1
+    visit.page.get_by_role("link", name="Documents").click()
+    visit.all("#listed > li").first.wait_for()
+    assert visit.page.evaluate(KEPT) == '[{},{},"",""]'
+    assert not any(guarded.token in one for one in visit.requests)
+    visit.page.reload()
+    visit.soon("#token-form")
+
+
+def assert_only_reads(visit: Visit, who: str) -> None:
+    """Everything can be read, and nothing is offered that would be refused."""
+    ask(visit, TOLD)
+    open_hit(visit, "ferry")
+    assert visit.one("#adding").is_hidden()
+    assert visit.page.get_by_role("button", name="Remove").count() == 0
+    visit.page.get_by_role("link", name="Index").click()
+    visit.wait_for("#index-outcome", f"{who} only reads: nothing can be added or removed.")
+    visit.page.get_by_role("link", name="Documents").click()
+    visit.all("#listed .toggle").first.click()
+    visit.soon("#listed .opened .line")
+    assert visit.page.get_by_role("button", name="Remove").count() == 0
+
+
+def test_a_server_that_only_reads(go: Opener, tmp_path: Path) -> None:
+    """Whoever asks."""
+    with serving(filled(tmp_path / "news.mw"), "--read-only") as server:
+        assert_only_reads(go(server.url), "This server")
+
+
+def test_a_token_that_only_reads(go: Opener, guarded: Guarded) -> None:
+    """The server would let others add and remove."""
+    visit = go(guarded.server.url)
+    let_in(visit, guarded.reader)
+    assert_only_reads(visit, "Your token")
+
+
+def test_an_index_without_texts(go: Opener, tmp_path: Path) -> None:
+    """It finds as well, here by estimates, and the page says why there is nothing to see."""
+    with serving(filled(tmp_path / "news.mw", "sketch")) as server:
+        visit = go(server.url)
+        ask(visit, FERRY)
+        assert visit.one("#not-stored").is_visible()
+        assert "estimated" in visit.one("#hits").inner_text()
+        open_hit(visit, "ferry")
+        assert "not stored" in visit.soon("#hits .opened:visible").inner_text()
+        assert visit.all(".snippet, mark, .sides").count() == 0
+        visit.page.get_by_role("link", name="Documents").click()
+        visit.wait_for("#documents-outcome", "Their texts are not stored")
+        visit.all("#listed .toggle").first.click()
+        visit.wait_for("#listed .opened", "not stored")
+
+
+def test_an_empty_index(go: Opener, tmp_path: Path) -> None:
+    """It says so, and its first document is added from the page."""
+    mw.Index.create(tmp_path / "new.mw", threshold=0.5, shingle="word:2", store="text").close()
+    with serving(tmp_path / "new.mw") as server:
+        visit = go(server.url)
+        visit.wait_for("#outcome", "The index is empty. Paste a text and add it.")
+        ask(visit, words("first"))
+        add(visit, "first")
+        visit.wait_for("#outcome", "1 near-duplicate among 1 document,")
+        visit.page.get_by_role("link", name="Documents").click()
+        visit.wait_for("#documents-outcome", "1 document, the newest first.")
+
+
+# For everybody
+
+
+def focused(visit: Visit) -> str:
+    """The name or the text of what has the focus."""
+    told = "(one => one.id || one.getAttribute('aria-label') || one.textContent.trim())(document.activeElement)"
+    return str(visit.page.evaluate(told))
+
+
+def tab_to(visit: Visit, name: str, most: int = 40) -> None:
+    """Presses Tab until something has the focus."""
+    for _ in range(most):
+        if focused(visit) == name:
+            return
+        visit.page.keyboard.press("Tab")
+    pytest.fail(f"{name} can not be reached by Tab, {focused(visit)} has the focus")
+
+
+def test_by_keyboard_only(go: Opener, server: Server) -> None:
+    """From the first Tab to a document that is added, compared and removed, and through every view."""
+    visit = go(server.url)
+    ready(visit)
+    keyboard = visit.page.keyboard
+    keyboard.press("Tab")
+    assert visit.one("#skip").bounding_box()["x"] >= 0  # type: ignore[index]
+    keyboard.press("Enter")
+    assert focused(visit) == "content"
+    tab_to(visit, "text")
+    keyboard.insert_text(words("keys"))
+    visit.wait_for("#outcome", "No near-duplicate")
+    tab_to(visit, "Add this text to the index")
+    keyboard.press("Enter")
+    tab_to(visit, "new-id")
+    keyboard.type("by-keys")
+    keyboard.press("Enter")
+    visit.wait_for("#added", "Added as by-keys.")
+    visit.wait_for("#hits h2", "by-keys")
+    assert focused(visit) == "new-id"
+    keyboard.press("Escape")
+    assert focused(visit) == "Add this text to the index"
+    tab_to(visit, "by-keys")
+    keyboard.press("Enter")
+    visit.soon("#hits .opened .line")
+    assert focused(visit) == "by-keys"
+    tab_to(visit, "Your text and by-keys, side by side")
+    keyboard.press("Escape")
+    assert focused(visit) == "by-keys"
+    assert visit.all("#hits .opened:visible").count() == 0
+    keyboard.press("Enter")
+    visit.soon("#hits .opened .line")
+    tab_to(visit, "Remove")
+    keyboard.press("Enter")
+    assert focused(visit) == "No, keep it"
+    keyboard.press("Shift+Tab")
+    keyboard.press("Enter")
+    visit.wait_for("#outcome", "No near-duplicate")
+    assert focused(visit) == "find-name"
+    for name, view in (("Documents", "documents"), ("S-curve", "curve"), ("Index", "index"), ("Find", "find")):
+        visit.page.get_by_role("link", name=name).focus()
+        keyboard.press("Enter")
+        visit.one(f"#{view}").wait_for()
+        assert focused(visit) == f"{view}-name"
+        assert visit.one("nav a[aria-current=page]").inner_text() == name
+        assert visit.page.title() == f"{name} · minwise"
+
+
+def everything_open(visit: Visit, view: str) -> None:
+    """Opens whatever a view has: a hit, a document, the form, the table."""
+    ready(visit)
+    visit.open_all()
+    if view == "#find":
+        ask(visit, TOLD)
+        open_hit(visit, "ferry-moved")
+    if view == "#documents":
+        visit.all("#listed .toggle").first.click()
+        visit.soon("#listed .opened .line")
+
+
+def test_every_view_is_for_everybody(go: Opener, server: Server) -> None:
+    """Whatever is open: controls have names, text is readable in both schemes, nothing scrolls sideways."""
+    visit = go(server.url, reduced_motion="reduce")
+    for view in VIEWS:
+        visit.page.get_by_role("link", name=VIEWS[view], exact=True).click()
+        everything_open(visit, view)
+        assert_told(visit)
+        for scheme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=scheme)
+            contrasts = visit.page.evaluate(CONTRASTS)
+            assert len(contrasts) > 20
+            assert [one for one in contrasts if one[0] < 4.5] == []
+        for width in (360, 700, 1280):
+            visit.page.set_viewport_size({"width": width, "height": 800})
+            assert visit.page.evaluate("document.documentElement.scrollWidth") == width
+            assert visit.page.evaluate(OUTSIDE, width) == []
+
+
+def assert_told(visit: Visit) -> None:
+    """A screen reader has something to say of each part."""
+    controls = re.findall(f"- ({'|'.join(NAMED)})\\b(.*)", visit.one("body").aria_snapshot())
+    assert len(controls) > 5
+    assert [one for one in controls if not one[1].startswith(' "')] == []
+    for role in ("main", "banner"):
+        assert visit.page.get_by_role(role).count() == 1
+    assert visit.page.get_by_role("navigation", name="Views").count() == 1
+    assert visit.page.get_by_role("heading", level=1).count() == 1
+    ids = visit.all("[id]").evaluate_all("all => all.map(one => one.id)")
+    assert len(ids) == len(set(ids))
+    assert visit.all("dl > div:not(:has(> dt):has(> dd))").count() == 0
+
+
+def test_troubles_are_readable(go: Opener, server: Server) -> None:
+    """Errors and refusals have enough contrast too; things move only for those who have not asked for less motion."""
+    visit = go(server.url, reduced_motion="reduce")
+    ask(visit, TOLD)
+    add(visit, "told", unique=True)
+    visit.wait_for("#added.refused", "Not added")
+    visit.page.evaluate("document.getElementById('token-form').hidden = false")
+    visit.page.evaluate("document.getElementById('find-trouble').hidden = false")
+    visit.page.evaluate("document.getElementById('find-trouble').textContent = 'trouble'")
+    for scheme in ("light", "dark"):
+        visit.page.emulate_media(color_scheme=scheme)
+        assert [one for one in visit.page.evaluate(CONTRASTS) if one[0] < 4.5] == []
+    moving = "one => getComputedStyle(one).transitionDuration.split(', ').some(time => time !== '0s')"
+    assert visit.one("#clear").evaluate(moving) is False
+    visit.page.emulate_media(reduced_motion="no-preference")
+    assert visit.one("#clear").evaluate(moving) is True
+
+
+def test_long_names_fit(go: Opener, server: Server) -> None:
+    """A name without a place to break it is shortened, and metadata in any number does not widen the page."""
+    long = "averylongnamewithnoplacetobreakit" * 20
+    metadata = {long: long, **{f"key{number}": number for number in range(30)}}
+    server.add(long, words("lengthy"), metadata)
+    visit = go(server.url, viewport={"width": 360, "height": 740})
+    ask(visit, words("lengthy"))
+    visit.all("#hits .toggle").first.click()
+    visit.soon("#hits .opened .line")
+    assert visit.page.evaluate("document.documentElement.scrollWidth") == 360
+    assert visit.page.evaluate(OUTSIDE, 360) == []
+    assert visit.all("#hits .toggle bdi").first.get_attribute("title") == long
+    assert visit.one("#hits dl").inner_text().split()[-3:] == ["and", "23", "more"]
+    assert visit.all("dl > div:not(:has(> dt):has(> dd))").count() == 0
+    server.ask("DELETE", "/v1/documents", {"ids": [long]})
+
+
+def test_what_would_turn_or_hide_text_is_shown(go: Opener, server: Server) -> None:
+    """Controls and marks of direction are signs, in names, metadata and texts; marks stay at their places."""
+    name, text = "a\u202eb\x00c\u2066", f"{words('nasty')} \u202eturned \x1b[1m\u2028 end"
+    server.add(name, text, {"\u202ekey": "\u200fvalue"})
+    visit = go(server.url)
+    ask(visit, words("nasty"))
+    assert visit.one("#hits h2").inner_text() == "a⟨U+202E⟩b␀c⟨U+2066⟩"
+    assert visit.one("#hits dl").inner_text().split() == ["⟨U+202E⟩key", "⟨U+200F⟩value"]
+    assert visit.all(".snippet mark").all_inner_texts() == [words("nasty")]
+    visit.page.get_by_role("link", name="Documents").click()
+    visit.wait_for("#listed .snippet", "nasty0")
+    assert "\u202e" not in (visit.one("body").text_content() or "")
+    server.ask("DELETE", "/v1/documents", {"ids": [name]})
+
+
+# Files
+
+
+def test_every_file_is_used(go: Opener, server: Server) -> None:
+    """The folder holds nothing that neither page asks for."""
+    found: set[str] = set()
+    for view in ("", "docs"):
+        visit = go(server.url, view)
+        visit.page.wait_for_load_state("networkidle")
+        found |= {one.removeprefix(f"{server.url}static/") for one in visit.requests if "/static/" in one}
+    assert found | {"index.html", "docs.html"} == {one.name for one in PAGE.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["index.html", "docs.html"])
+def test_pages_have_nothing_inline(name: str) -> None:
+    """No script, style or handler in the markup, which the policy would refuse; every address is the server's own."""
+    markup = (PAGE / name).read_text(encoding="utf-8")
+    assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=\"/static/)", markup) == []
+    links = re.findall(r'(?:href|src)="([^"]*)"', markup)
+    assert [one for one in links if not re.fullmatch(r"#[a-z]+|/[a-z./#_]*", one)] == []
+
+
+def test_scripts_make_no_markup() -> None:
+    """Whatever is shown is made as text: nothing in the scripts takes markup or code from a string."""
+    forbidden = (
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|setHTML|srcdoc|https?:"
+    )
+    for path in PAGE.glob("*.js"):
+        found = re.findall(forbidden, path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", ""))
+        assert found == [], path.name

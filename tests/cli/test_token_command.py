@@ -1,0 +1,100 @@
+"""`minwise token`: prints a token once, and leaves its hash in a file."""
+
+import re
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Job, one_line, run
+
+from minwise.server.tokens import Tokens
+
+TOKEN = re.compile(r"mw_[A-Za-z0-9_-]{43}\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "rights"),
+    [(["--read"], {"read"}), (["--write"], {"write"}), (["--write", "--read"], {"read", "write"})],
+)
+def test_a_token_and_what_it_may(tmp_path: Path, options: list[str], rights: set[str]) -> None:
+    """Standard output has the token alone, so that a script can take it; standard error says what it is."""
+    done = run(tmp_path, "token", "tokens.txt", *options, "--name", "press")
+    assert done.status == OK
+    assert TOKEN.fullmatch(done.out)
+    may = " and ".join(sorted(rights))
+    assert done.err == f"minwise: may {may}; shown this once, tokens.txt has its hash\n"
+    assert Tokens.read(tmp_path / "tokens.txt").rights(done.out.strip()) == rights
+    assert stat.S_IMODE((tmp_path / "tokens.txt").stat().st_mode) == 0o600
+
+
+def test_the_file_has_only_the_hash(tmp_path: Path) -> None:
+    """Nothing of the token itself; names are found if none is given."""
+    drawn = [run(tmp_path, "token", "tokens.txt", "--read", "--quiet") for _ in range(2)]
+    assert [done.err for done in drawn] == ["", ""]
+    hashes = [sha256(done.out.strip().encode()).hexdigest() for done in drawn]
+    expected = [f"read sha256:{one} token-{number}" for number, one in enumerate(hashes, 1)]
+    assert (tmp_path / "tokens.txt").read_text().splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tokens.txt"], "token needs --read, --write or both, got neither"),
+        (["tokens.txt", "--read", "--name", "two words"], "name must be 1 to 64 letters"),
+        (["", "--read"], "token file must be a path"),
+    ],
+)
+def test_what_breaks_a_rule(tmp_path: Path, arguments: list[str], message: str) -> None:
+    """One line, exit code 2, no token, and no file is made."""
+    assert message in one_line(run(tmp_path, "token", *arguments), USAGE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_taken(tmp_path: Path) -> None:
+    """The old token stays."""
+    run(tmp_path, "token", "tokens.txt", "--read", "--name", "press")
+    before = (tmp_path / "tokens.txt").read_bytes()
+    line = one_line(run(tmp_path, "token", "tokens.txt", "--write", "--name", "press"), USAGE)
+    assert "name must be new in tokens.txt, got 'press'" in line
+    assert (tmp_path / "tokens.txt").read_bytes() == before
+
+
+def test_a_file_that_is_something_else(tmp_path: Path) -> None:
+    """Is not written to; the line is named, not shown."""
+    (tmp_path / "notes.txt").write_text("# notes\nthe password is hunter2\n")
+    line = one_line(run(tmp_path, "token", "notes.txt", "--read"), FAILURE)
+    assert "notes.txt:2: must be RIGHTS sha256:HASH NAME" in line
+    assert "hunter2" not in line
+    assert (tmp_path / "notes.txt").read_text() == "# notes\nthe password is hunter2\n"
+
+
+def test_a_file_that_others_may_write(tmp_path: Path) -> None:
+    """With the command that helps."""
+    (tmp_path / "tokens.txt").touch()
+    (tmp_path / "tokens.txt").chmod(0o666)
+    line = one_line(run(tmp_path, "token", "tokens.txt", "--read"), USAGE)
+    assert "got mode 0666; use: chmod go-w tokens.txt" in line
+    assert (tmp_path / "tokens.txt").read_bytes() == b""
+
+
+def test_a_place_where_no_file_can_be(tmp_path: Path) -> None:
+    """The name and the reason."""
+    for name, reason in (("missing/tokens.txt", "No such file or directory"), (".", "Is a directory")):
+        assert f"{name}: {reason}" in one_line(run(tmp_path, "token", name, "--read"), INPUT_OUTPUT)
+
+
+def test_a_file_that_can_not_grow(tmp_path: Path) -> None:
+    """Is told, prints no token that would not work, and leaves no half of a line."""
+    run(tmp_path, "token", "tokens.txt", "--read")
+    before = (tmp_path / "tokens.txt").read_bytes()
+    done = run(tmp_path, "token", "tokens.txt", "--read", job=Job(file_bytes=len(before) + 10))
+    assert "tokens.txt: File too large" in one_line(done, INPUT_OUTPUT)
+    assert (tmp_path / "tokens.txt").read_bytes() == before
+
+
+def test_help(tmp_path: Path) -> None:
+    """Has an example."""
+    done = run(tmp_path, "token", "--help")
+    assert done.status == OK
+    assert "Example: minwise token tokens.txt --read --name reader" in done.out

@@ -1,0 +1,70 @@
+"""What no request can bring about, in a server that runs: work that is held up, an index that fails, a full disk."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["Faults"]
+
+# Runs in the server before anything else. A file with the name of a fault and of what it strikes is there as long as it
+# strikes.
+PROGRAM = """
+import errno
+import os
+import time
+from pathlib import Path
+
+import minwise as mw
+from minwise.server.service import Service
+
+FOLDER = Path(__file__).parent
+
+
+def struck(name, work):
+    def call(*given, **options):
+        while (FOLDER / f"hold {name}").exists():
+            time.sleep(0.005)
+        if (FOLDER / f"damage {name}").exists():
+            raise mw.FormatError(f"{FOLDER}: damaged")
+        if (FOLDER / f"fill {name}").exists():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(FOLDER))
+        return work(*given, **options)
+
+    return call
+
+
+mw.Index.add_each = struck("add", mw.Index.add_each)
+mw.Index.query = struck("query", mw.Index.query)
+Service.compare = struck("compare", Service.compare)
+"""
+
+
+class Faults:
+    """Faults of a server that is started with the environment of these."""
+
+    def __init__(self, folder: Path) -> None:
+        """Makes the folder."""
+        self._folder = folder
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text(PROGRAM)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables for the server."""
+        return {"PYTHONPATH": os.pathsep.join([str(self._folder), os.environ.get("PYTHONPATH", "")])}
+
+    @contextmanager
+    def strike(self, kind: str, what: str) -> Iterator[None]:
+        """A fault for a while.
+
+        Args:
+            kind: ``hold`` (nothing ends), ``damage`` (the index fails) or ``fill`` (the disk is full).
+            what: ``add``, ``query`` or ``compare``.
+        """
+        file = self._folder / f"{kind} {what}"
+        file.touch()
+        try:
+            yield
+        finally:
+            file.unlink()

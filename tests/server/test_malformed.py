@@ -1,0 +1,216 @@
+"""What is no HTTP, or not quite: it is refused in the one shape of errors, and never kills, hangs or confuses."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+import minwise as mw
+from server.running import Server, serving
+from server.wires import Wire, answers_in, message
+
+GET = message("GET", "/healthz")
+POST = "POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+QUERY = b'{"text": "a b c"}'
+HEADERS = (
+    "content-security-policy", "x-content-type-options", "x-frame-options", "referrer-policy",
+    "cross-origin-opener-policy", "cross-origin-resource-policy",
+)  # fmt: skip
+MUTANTS = 400
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server that all this is sent to; it has to be well in the end."""
+    path = tmp_path_factory.mktemp("malformed") / "news.mw"
+    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
+    with serving(path, "--receive-timeout", "2") as running:
+        yield running
+        assert running.get("/healthz").status == 200
+        assert running.post("/v1/query", {"text": "a b c"}).json["hits"] == []
+
+
+def chunked(body: str, *fields: str) -> bytes:
+    """A query whose body is sent in chunks, or what should be."""
+    head = [POST + "Transfer-Encoding: chunked", *fields, "", body]
+    return "\r\n".join(head).encode("latin-1")
+
+
+def with_fields(*fields: str) -> bytes:
+    """A query of 17 bytes with these headers."""
+    return (POST + "".join(f"{field}\r\n" for field in fields) + "\r\n").encode("latin-1") + QUERY
+
+
+REFUSED = {
+    "bytes": b"\x00\x01\x02\x03\r\n\r\n",
+    "a TLS hello": bytes.fromhex("16030100a5010000a10303"),
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "no version": b"GET /healthz\r\n\r\n",
+    "HTTP/2.0 in words": b"GET /healthz HTTP/2.0\r\nHost: localhost\r\n\r\n",
+    "HTTP/1.7": b"GET /healthz HTTP/1.7\r\nHost: localhost\r\n\r\n",
+    "an unknown method": b"FETCH /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a lower-case method": b"get /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a target with bytes": b"GET /\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a target with a space": b"GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a target without a path": b"GET http://localhost HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a whole URL": b"GET http://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "the URL of another host": b"GET http://a.example/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "an asterisk": b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "CONNECT to a path": b"CONNECT /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "lines that end in LF": b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
+    "a CR in a header": message("GET", "/healthz", b"", "A: b\rc"),
+    "a NUL in a header": message("GET", "/healthz", b"", "A: b\0c"),
+    "a header without a name": message("GET", "/healthz", b"", ": b"),
+    "a space before the colon": message("GET", "/healthz", b"", "A : b"),
+    "a folded header": message("GET", "/healthz", b"", "A: b\r\n c"),
+    "CONNECT": b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n" + GET,
+    "a length and chunks": with_fields("Content-Length: 17", "Transfer-Encoding: chunked"),
+    "chunks and a length": with_fields("Transfer-Encoding: chunked", "Content-Length: 17"),
+    "two lengths": with_fields("Content-Length: 17", "Content-Length: 3"),
+    "the same length twice": with_fields("Content-Length: 17", "Content-Length: 17"),
+    "a list of lengths": with_fields("Content-Length: 17, 17"),
+    "a negative length": with_fields("Content-Length: -17"),
+    "a length with a sign": with_fields("Content-Length: +17"),
+    "a length in hex": with_fields("Content-Length: 0x11"),
+    "an empty length": with_fields("Content-Length:"),
+    "a length beyond 64 bits": with_fields("Content-Length: 99999999999999999999"),
+    "another encoding": with_fields("Transfer-Encoding: gzip"),
+    "an encoding before chunks": with_fields("Transfer-Encoding: gzip, chunked"),
+    "an encoding after chunks": with_fields("Transfer-Encoding: chunked, identity"),
+    "almost chunked": with_fields("Transfer-Encoding: xchunked"),
+    "quite chunked": with_fields("Transfer-Encoding: chunked\x0b"),
+    "chunked in two headers": with_fields("Transfer-Encoding: chunked", "Transfer-Encoding: identity"),
+    "a chunk without a size": chunked("\r\n"),
+    "a chunk of size zz": chunked("zz\r\n"),
+    "a chunk of negative size": chunked("-1\r\n"),
+    "a chunk of size 0x3": chunked("0x3\r\nabc\r\n0\r\n\r\n"),
+    "a chunk beyond 64 bits": chunked("ffffffffffffffffff\r\n"),
+    "a chunk that is longer than it says": chunked("3\r\nabcd\r\n0\r\n\r\n"),
+    "chunks whose lines end in LF": chunked("3\nabc\n0\n\n"),
+}
+
+
+@pytest.mark.parametrize("shape", REFUSED)
+def test_what_is_no_http_is_refused(server: Server, shape: str) -> None:
+    """It gets 400 and is hung up on; whatever comes after it on the connection is not taken for a request."""
+    with Wire(server) as wire:
+        wire.send(REFUSED[shape] + GET)
+        answer = wire.hear()
+        assert (answer.status, answer.error) == (400, "bad_http")
+        assert answer.headers["connection"] == "close"
+        assert [name for name in HEADERS if name not in answer.headers] == []
+        assert wire.hung_up()
+
+
+UNUSUAL = {
+    "HTTP/1.0": (b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n", [200]),
+    "blank lines first": (b"\r\n\r\n" + GET, [200]),
+    "two at once": (GET + message("GET", "/v1/stats"), [200, 200]),
+    "a body in chunks": (chunked("11\r\n" + QUERY.decode() + "\r\n0\r\n\r\n") + GET, [200, 200]),
+    "many chunks": (chunked("".join(f"1\r\n{one}\r\n" for one in QUERY.decode()) + "0\r\n\r\n") + GET, [200, 200]),
+    "a chunk with an extension": (chunked("11;a=b\r\n" + QUERY.decode() + "\r\n0\r\n\r\n"), [200]),
+    "trailers": (chunked("11\r\n" + QUERY.decode() + "\r\n0\r\nHost: a.example\r\nA: b\r\n\r\n") + GET, [200, 200]),
+    "a websocket": (message("GET", "/", b"", "Connection: Upgrade", "Upgrade: websocket") + GET, [200, 200]),
+    "an upgrade with a body": (
+        message("POST", "/v1/query", QUERY, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c") + GET, [200, 200]
+    ),
+    "an upgrade in HTTP/1.0": (b"GET / HTTP/1.0\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade:\r\n\r\n", [200]),
+    "a body that nobody wants": (message("GET", "/healthz", QUERY) + GET, [200, 200]),
+    "a target that is no UTF-8": (message("GET", "/v1/documents/%ff%00"), [422]),
+    "no host": (b"GET /healthz HTTP/1.1\r\n\r\n" + GET, [421, 200]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", UNUSUAL)
+def test_what_is_unusual_is_understood(server: Server, shape: str) -> None:
+    """Each request is answered, once, and where it ends the next begins; also if the client then says no more."""
+    sent, expected = UNUSUAL[shape]
+    with Wire(server) as wire:
+        wire.send(sent)
+        wire.say_no_more()
+        assert [wire.hear().status for _ in expected] == expected
+        assert wire.hung_up()
+
+
+def test_two_hosts_are_refused(server: Server) -> None:
+    """Whoever stands before the server might believe the other one."""
+    with Wire(server) as wire:
+        wire.send(message("GET", "/healthz", b"", "Host: a.example"))
+        assert wire.hear().error == "bad_http"
+
+
+def test_what_came_before_garbage_is_answered(server: Server) -> None:
+    """Requests that arrived whole have their answers; then the server hangs up."""
+    with Wire(server) as wire:
+        wire.send(message("POST", "/v1/query", QUERY) * 3 + b"\0\0\0\0")
+        assert [wire.hear().status for _ in range(3)] == [200, 200, 200]
+        wire.rest()
+
+
+def test_what_came_before_a_broken_body_is_answered(server: Server) -> None:
+    """The broken one is not, or only as what it is."""
+    with Wire(server) as wire:
+        wire.send(message("POST", "/v1/query", QUERY) * 2 + chunked("zz\r\n"))
+        assert [wire.hear().status for _ in range(2)] == [200, 200]
+        rest = wire.rest()
+        assert rest == b"" or rest.startswith(b"HTTP/1.1 400 ")
+
+
+def test_more_requests_at_once_than_are_kept(server: Server) -> None:
+    """Some are answered, in order; then the server hangs up, and the client sends the others again."""
+    with Wire(server) as wire:
+        wire.send(message("POST", "/v1/query", QUERY) * 2000)
+        heard = wire.rest()
+        assert 0 < heard.count(b"HTTP/1.1 200 OK") < 2000
+        assert heard.count(b"HTTP/1.1 ") - heard.count(b"HTTP/1.1 200 OK") <= 1
+
+
+def test_a_client_that_leaves_in_the_middle(server: Server) -> None:
+    """Nobody is told, and nothing is left behind."""
+    for sent in (b"GET", message("POST", "/v1/query", b"{", length=100), message("POST", "/v1/query", QUERY), GET * 3):
+        for _ in range(5):
+            with Wire(server) as wire:
+                wire.send(sent)
+    assert server.get("/healthz").status == 200
+
+
+def test_continue_is_said_once(server: Server) -> None:
+    """A client that asks before it sends its body is told to go on, or that it need not."""
+    with Wire(server) as wire:
+        wire.send(message("POST", "/v1/query", b"", "Expect: 100-continue", length=len(QUERY)))
+        assert wire.hear().status == 100
+        wire.send(QUERY)
+        assert wire.hear().status == 200
+        wire.send(message("POST", "/v1/query", b"", "Expect: 100-continue", length=10**9))
+        assert wire.hear().error == "request_too_large"
+
+
+def test_mutants(server: Server) -> None:
+    """Requests with bytes changed, lost, doubled and inserted: what comes back is HTTP, and no fault of the server."""
+    draw = random.Random(23)
+    originals = [sent for sent, _ in UNUSUAL.values()] + list(REFUSED.values())
+    statuses: set[int] = set()
+    for _ in range(MUTANTS):
+        with Wire(server) as wire:
+            wire.send(mutant(draw, draw.choice(originals)))
+            wire.say_no_more()
+            statuses.update(answer.status for answer in answers_in(wire.rest()))
+    assert {200, 400} <= statuses
+    assert [status for status in statuses if status >= 500] == []
+
+
+def mutant(draw: random.Random, original: bytes) -> bytes:
+    """A request that went through bad hands."""
+    data = bytearray(original)
+    for _ in range(draw.randrange(1, 4)):
+        place = draw.randrange(len(data) + 1)
+        match draw.randrange(4):
+            case 0:
+                data[place : place + 1] = draw.randbytes(1)
+            case 1:
+                del data[place : place + draw.randrange(1, 10)]
+            case 2:
+                data[place:place] = data[place : place + draw.randrange(1, 20)]
+            case 3:
+                data[place:place] = draw.choice([b"\r\n", b" ", b"0", b":", b"\0", b"\r\n\r\n"])
+    return bytes(data) or b"x"

@@ -1,0 +1,232 @@
+"""A few who ask for much: neither time nor memory of the others goes to them, and no place that others need."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import minwise as mw
+from server.faults import Faults
+from server.running import Answer, Server, serving
+from server.wires import Wire, message, wait_until
+
+MB = 10**6
+LARGEST = 16 * MB
+IN_FLIGHT, COMPARED = 64, 8
+# Of a request as much as sixteen largest objects is decoded; and what a list, two characters and a comma, takes then.
+DECODED, PER_OBJECT, SHORTEST = 16 * 64_000, 88, 3
+# What a body may take beside: what it grows by while it arrives, and the copy of one object of it.
+COPIES, LOOSE = 3, 25 * MB
+BOUND = COPIES * LARGEST + DECODED // SHORTEST * PER_OBJECT + LOOSE
+TRIES = 3
+# As much white space is a third of the work of finding where lists end, and a fortieth of that of making them.
+LONGER = 12
+
+
+@dataclass(frozen=True)
+class Pressed:
+    """A server, what can be done to it, and its memory when it had done nothing."""
+
+    server: Server
+    faults: Faults
+    idle_bytes: int
+
+
+@contextmanager
+def pressing(folder: Path) -> Iterator[Pressed]:
+    """A server with the usual limits; requests have more time to arrive."""
+    with mw.Index.create(folder / "news.mw", threshold=0.5, shingle="word:2", store="text") as index:
+        index.add(["a"], ["one two three four"])
+    faults = Faults(folder / "faults")
+    options = ("--receive-timeout", "60")
+    with serving(folder / "news.mw", *options, environment=faults.environment) as server:
+        assert server.post("/v1/query", {"text": "one two three four"}).status == 200
+        yield Pressed(server, faults, server.memory("VmRSS"))
+
+
+@pytest.fixture(scope="module")
+def pressed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pressed]:
+    """One server for all who take places."""
+    with pressing(tmp_path_factory.mktemp("pressed")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def weighed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pressed]:
+    """One for all single requests, whose memory is looked at: nobody else has made it grow."""
+    with pressing(tmp_path_factory.mktemp("weighed")) as running:
+        yield running
+
+
+def assert_answers(server: Server) -> None:
+    """Who asks for little gets it."""
+    answer = server.post("/v1/query", {"text": "one two three four"})
+    assert (answer.status, [hit["id"] for hit in answer.json["hits"]]) == (200, ["a"])
+
+
+def assert_busy(answer: Answer) -> None:
+    """The client is told to come again, and when."""
+    assert (answer.status, answer.error, answer.headers["retry-after"]) == (503, "busy", "1")
+
+
+def filled(start: bytes, piece: bytes, end: bytes) -> bytes:
+    """A body of the largest size, of as many pieces as go into it."""
+    count = (LARGEST - len(start + end)) // (len(piece) + 1)
+    return (start + (b"," + piece) * count).replace(b"[,", b"[", 1).replace(b"{,", b"{", 1).ljust(
+        LARGEST - len(end)
+    ) + end
+
+
+# Requests of the largest size that would be hundreds of megabytes of Python: where they go, what they are made of, and
+# with what they may be refused.
+LISTS = b'{"a":[%b[]]}' % (b"[]," * 21_000)
+HEAVY: dict[str, tuple[str, tuple[bytes, bytes, bytes], tuple[int, ...]]] = {
+    "lists in where": ("/v1/query", (b'{"text":"a","where":{"a":[', b"[]", b"]}}"), (413,)),
+    "names in where": ("/v1/query", (b'{"text":"a","where":{', b'"":0', b"}}"), (413,)),
+    "objects in metadata": ("/v1/documents", (b'{"id":1,"text":"","metadata":{"a":[', b"{}", b"]}}"), (413,)),
+    "lists in many documents": (
+        "/v1/documents",
+        (b'{"documents":[', b'{"id":1,"text":"","metadata":%b}' % LISTS, b"]}"),
+        (413,),
+    ),
+    "a list where there should be a text": ("/v1/query", (b'{"text":[', b"[]", b"]}"), (422,)),
+    "documents that are lists": ("/v1/documents", (b'{"documents":[', b"[]", b"]}"), (422,)),
+}
+
+
+class Pulse(threading.Thread):
+    """Somebody who asks again and again whether the server lives.
+
+    Attributes:
+        worst: The longest time that an answer took.
+    """
+
+    def __init__(self, server: Server) -> None:
+        super().__init__()
+        self._server, self._over = server, threading.Event()
+        self.worst = 0.0
+
+    def __enter__(self) -> "Pulse":
+        self.start()
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._over.set()
+        self.join()
+
+    def run(self) -> None:
+        """Asks."""
+        connection = self._server.connect()
+        while not self._over.wait(0.002):
+            started = time.monotonic()
+            assert self._server.get("/healthz", connection=connection).status == 200
+            self.worst = max(self.worst, time.monotonic() - started)
+        connection.close()
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_a_request_that_would_be_heavy(weighed: Pressed, kind: str) -> None:
+    """It is refused before it is made Python of: memory has room for its bytes and for what may be decoded of it."""
+    path, parts, statuses = HEAVY[kind]
+    body = filled(*parts)
+    Path(f"/proc/{weighed.server.process.pid}/clear_refs").write_text("5")
+    answer = weighed.server.post(path, body)
+    assert answer.status in statuses, answer
+    assert answer.error in ("document_too_large", "request_too_large", "too_deep", "bad_value")
+    grown = weighed.server.memory("VmHWM") - weighed.idle_bytes
+    assert grown <= BOUND, f"{grown / MB:.0f} MB"
+    assert_answers(weighed.server)
+
+
+def test_lists_in_lists(weighed: Pressed) -> None:
+    """As deep as a request allows: no stack overflows."""
+    brackets = LARGEST // 2 - 20
+    body = b'{"id":1,"text":"","metadata":{"a":' + b"[" * brackets + b"]" * brackets + b"}}"
+    answer = weighed.server.post("/v1/documents", body)
+    assert (answer.status, answer.error) in ((413, "document_too_large"), (422, "too_deep"))
+    assert_answers(weighed.server)
+
+
+def held_up(server: Server, path: str, body: bytes) -> float:
+    """For how long a request holds up others, in the best of some tries: the others are what the machine does."""
+    worst = []
+    for _ in range(TRIES):
+        with Pulse(server) as pulse:
+            assert server.post(path, body).status in (200, 413, 422)
+        worst.append(pulse.worst)
+    return min(worst)
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_a_request_that_would_be_heavy_holds_up_nobody(weighed: Pressed, kind: str) -> None:
+    """Not much longer than as much white space."""
+    path, parts, _ = HEAVY[kind]
+    plain = held_up(weighed.server, "/v1/query", b'{"text":"a"}'.ljust(LARGEST))
+    assert held_up(weighed.server, path, filled(*parts)) < LONGER * plain
+
+
+def test_many_who_write_do_not_keep_out_those_who_read(pressed: Pressed) -> None:
+    """As many as may are worked on, the others told to come again; meanwhile queries are answered, and vice versa."""
+    clients = IN_FLIGHT + 26
+    batch = {"documents": [{"id": f"many {number}", "text": f"{number}"} for number in range(3)]}
+    write = message("POST", "/v1/documents?on_duplicate_id=skip", json.dumps(batch).encode())
+    read = message("POST", "/v1/query", json.dumps({"text": "one two three four"}).encode())
+    for held, crowd, other in (("add", write, read), ("query", read, write)):
+        with ExitStack() as stack:
+            with pressed.faults.strike("hold", held):
+                wires = [stack.enter_context(Wire(pressed.server)) for _ in range(clients)]
+                for wire in wires:
+                    wire.send(crowd)
+                assert wait_until(lambda wires=wires: sum(wire.is_over() for wire in wires) == clients - IN_FLIGHT)  # type: ignore[misc]
+                for _ in range(5):
+                    with Wire(pressed.server) as somebody:
+                        somebody.send(other)
+                        assert somebody.hear().status == 200
+                assert sum(wire.is_over() for wire in wires) == clients - IN_FLIGHT
+            answers = [wire.hear() for wire in wires]
+        refused = [answer for answer in answers if answer.status != 200]
+        assert len(refused) == clients - IN_FLIGHT
+        for answer in refused:
+            assert_busy(answer)
+
+
+def test_few_who_do_not_end_do_not_keep_out_small_requests(pressed: Pressed) -> None:
+    """Four largest bodies but for their ends fill what is held; large ones are told so, small ones are taken."""
+    large = json.dumps({"text": "one two three four".ljust(100_000)}).encode()
+    small = json.dumps({"text": "one two three four".ljust(60_000)}).encode()
+    with ExitStack() as stack:
+        for _ in range(4):
+            wire = stack.enter_context(Wire(pressed.server))
+            wire.send(message("POST", "/v1/query", b" " * (LARGEST - 1), length=LARGEST))
+        assert wait_until(pressed.server.is_idle)
+        assert_busy(pressed.server.post("/v1/query", large))
+        for _ in range(20):
+            assert pressed.server.post("/v1/query", small).status == 200
+            assert_answers(pressed.server)
+        assert pressed.server.add("small", "a text").status == 200
+    assert wait_until(lambda: pressed.server.post("/v1/query", large).status == 200)
+
+
+def test_comparisons_that_wait(pressed: Pressed) -> None:
+    """There may be a few; more are told to come again, and nothing else waits for them."""
+    compare = message("POST", "/v1/compare", b'{"left": "a b", "right": "a b"}')
+    with ExitStack() as stack:
+        with pressed.faults.strike("hold", "compare"):
+            wires = [stack.enter_context(Wire(pressed.server)) for _ in range(COMPARED + 3)]
+            for wire in wires:
+                wire.send(compare)
+            assert wait_until(lambda: sum(wire.is_over() for wire in wires) == 3)
+            assert_answers(pressed.server)
+            assert pressed.server.get("/v1/plan?threshold=0.7").status == 200
+            assert pressed.server.add("beside", "a text").status == 200
+            refused = [wire for wire in wires if wire.is_over()]
+            assert len(refused) == 3
+            for wire in refused:
+                assert_busy(wire.hear())
+        assert [wire.hear().status for wire in wires if wire not in refused] == [200] * COMPARED
+    assert pressed.server.post("/v1/compare", {"left": "a b", "right": "a b"}).json["similarity"] == 1

@@ -1,0 +1,345 @@
+"""Queries over HTTP: the hits that the library gives, with the places of what is shared."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minwise as mw
+from server.running import Server, serving
+
+SHINGLER = mw.Shingler("word:2")
+WORDS = [f"word{number}" for number in range(60)]
+SETTINGS: dict[str, Any] = {"threshold": 0.4, "shingle": "word:2", "max_bucket": 16}
+# Texts whose characters take one, two and four bytes, are composed, and grow or shrink when they are normalised.
+ODD = "Straße 🦆🦆 ﬁne café e\u0301t\u0301e\u0301 ½ İstanbul 日本語 ǅ Ω\u0302 — \x00 end; "
+
+
+def texts() -> dict[str, str]:
+    """Documents that are alike in many degrees, by their ids: some equally, some in one part, some not at all."""
+    near = {
+        f"near {count}": " ".join([*WORDS[:count], *(f"other{count}x{n}" for n in range(60 - count))])
+        for count in range(20, 61, 4)
+    }
+    return {
+        **near,
+        "again": near["near 40"],
+        "moved": " ".join([*WORDS[30:], *WORDS[:30]]),
+        "signs": " ".join(WORDS).title().replace(" ", " -- "),
+        "odd": ODD + " ".join(WORDS[:50]) + " " + ODD,
+        "odd too": ODD * 3,
+        "within": " ".join(f"before{n}" for n in range(8)) + " " + " ".join(WORDS[10:50]) + " after" * 40,
+        "stranger": " ".join(f"stranger{n}" for n in range(60)),
+        "empty": "",
+    }  # fmt: skip
+
+
+METADATA: dict[str, dict[str, Any] | None] = {
+    name: None if "odd" in name else {"name": name, "long": len(text) > 400, "one": 1, "deep": {"a": [1, None]}}
+    for name, text in texts().items()
+}
+ASKED = [
+    *texts().values(), " ".join(WORDS), " ".join(WORDS[:25]), "🦆 " + " ".join(WORDS[:45]), ODD + "more words",
+    " ".join(WORDS).upper(), "nothing like it", " \n ", " ".join(WORDS[40:]) + "\n" + " ".join(WORDS[:40]),
+]  # fmt: skip
+
+
+def build(path: Path, **settings: Any) -> None:  # noqa: ANN401 - those of an index
+    """An index with all documents; a few of them have been removed, replaced and moved into a segment."""
+    with mw.Index.create(path, **{**SETTINGS, **settings}) as index:
+        index.add(["gone", "odd"], [" ".join(WORDS), "replaced soon"])
+        index.remove(["gone"])
+        index.flush()
+        index.add(list(texts()), list(texts().values()), list(METADATA.values()), on_duplicate_id="replace")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index that stores texts."""
+    path = tmp_path_factory.mktemp("query") / "news.mw"
+    build(path, store="text")
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    """One server for all tests here: none changes anything."""
+    with serving(folder, "--read-only") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path) -> Iterator[mw.Index]:
+    """The same index, asked without a server."""
+    with mw.Index.open(folder) as opened:
+        yield opened
+
+
+# Ids that an index may hold though no client may send them, and a text that is far inside another.
+ODD_IDS: list[str | int] = [2**70, -(2**70), "x" * 3000]
+ODD_TEXT = " ".join(f"odd{number}" for number in range(60))
+INSIDE = " ".join(f"middle{number}" for number in range(4000))
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, mw.Index]]:
+    """Another server and its index: forty near-copies, a long document, and documents with odd ids."""
+    path = tmp_path_factory.mktemp("crowd") / "news.mw"
+    with mw.Index.create(path, **SETTINGS, store="text") as index:
+        index.add(range(40), [f"{' '.join(WORDS)} {number}" for number in range(40)])
+        index.add(["long"], ["🦆 before " * 1500 + INSIDE + " after" * 2000])
+        index.add(ODD_IDS, [ODD_TEXT] * 3)
+        with serving(path, "--read-only") as running:
+            yield running, index
+
+
+def ask(server: Server, text: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - those of a query
+    """The answer to a query."""
+    answer = server.post("/v1/query", {"text": text, **options})
+    assert answer.status == 200, answer.body
+    found: dict[str, Any] = answer.json
+    assert set(found) == {"hits", "truncated", "threshold"}
+    for hit in found["hits"]:
+        assert set(hit) == {"id", "similarity", "exact", "metadata", "snippet", "spans"}
+    return found
+
+
+def assert_same(found: dict[str, Any], expected: mw.Answer) -> None:
+    """The same documents in the same order, with the same similarities, to the last bit."""
+    assert [(hit["id"], hit["similarity"], hit["metadata"], hit["exact"]) for hit in found["hits"]] == [
+        (hit.id, hit.similarity, hit.metadata, hit.exact) for hit in expected
+    ]
+    assert found["truncated"] == expected.truncated
+
+
+# Which documents
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"top": 1}, {"top": 3}, {"top": 100}, {"threshold": 0.4}, {"threshold": 0.7, "top": 2}, {"threshold": 1}],
+)
+def test_hits_are_those_of_the_library(server: Server, index: mw.Index, options: dict[str, Any]) -> None:
+    """For every text, however many are wanted and from whichever similarity on."""
+    numbers = set()
+    for text in ASKED:
+        found = ask(server, text, **options)
+        assert_same(found, index.query(text, **options))
+        assert found["threshold"] == options.get("threshold", 0.4)
+        numbers.add(len(found["hits"]))
+    assert len(numbers) > 1
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        None, {}, {"one": 1}, {"one": 1.0}, {"one": True}, {"one": "1"}, {"name": "near 40"}, {"long": True, "one": 1},
+        {"deep": {"a": [1, None]}}, {"deep": {"a": [1]}}, {"none": None}, {"name": None},
+    ],
+)  # fmt: skip
+def test_only_documents_with_some_metadata(server: Server, index: mw.Index, where: dict[str, Any] | None) -> None:
+    """As the library chooses them."""
+    for text in ASKED[:12]:
+        assert_same(ask(server, text, where=where), index.query(text, where=where))
+
+
+def test_some_filters_let_some_through(server: Server) -> None:
+    """So the test above has something to compare."""
+    text = " ".join(WORDS)
+    everything = ask(server, text, top=100)["hits"]
+    assert [hit["id"] for hit in ask(server, text, where={"name": "near 40"})["hits"]] == ["near 40"]
+    assert 0 < len(ask(server, text, where={"one": 1}, top=100)["hits"]) < len(everything)
+
+
+def test_an_answer_says_that_it_was_cut_short(crowd: tuple[Server, mw.Index]) -> None:
+    """A bucket with more members than are looked at, as the library says it."""
+    server, index = crowd
+    found = ask(server, " ".join(WORDS), top=20)
+    assert_same(found, index.query(" ".join(WORDS), top=20))
+    assert found["truncated"] is True
+
+
+def test_nothing_is_found(server: Server, index: mw.Index) -> None:
+    """An answer without hits is an answer."""
+    for text in ("", "nothing like it", "...", "\x00"):
+        assert ask(server, text) == {"hits": [], "truncated": False, "threshold": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        ({"threshold": 0.39}, "threshold"), ({"threshold": 0}, "threshold"), ({"threshold": -1}, "threshold"),
+        ({"threshold": 1.01}, "threshold"), ({"threshold": "0.5"}, "threshold"), ({"threshold": True}, "threshold"),
+        ({"top": 0}, "top"), ({"top": 101}, "top"), ({"top": -1}, "top"), ({"top": 1.5}, "top"), ({"top": "1"}, "top"),
+        ({"top": None}, "top"), ({"top": 10**30}, "top"), ({"where": []}, "where"), ({"where": "a"}, "where"),
+        ({"passages": 1}, "passages"), ({"passages": None}, "passages"), ({"text": None}, "text"),
+        ({"text": 5}, "text"),
+        ({"more": 1}, "more"), ({"id": "a"}, "id"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_asked(server: Server, options: dict[str, Any], about: str) -> None:
+    """Is refused by name."""
+    answer = server.post("/v1/query", {"text": "a b c", **options})
+    assert (answer.status, answer.error) == (422, "bad_value")
+    assert about in answer.json["error"]["message"]
+
+
+def test_a_threshold_below_that_of_the_index_is_told_which_there_is(server: Server) -> None:
+    """The message has both numbers."""
+    message = server.post("/v1/query", {"text": "a b", "threshold": 0.25}).json["error"]["message"]
+    assert "0.25" in message
+    assert "0.4" in message
+
+
+# What is shared
+
+
+def shared_spans(server: Server, index: mw.Index, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The stored text of every hit, with the hit."""
+    for hit in ask(server, text, top=100)["hits"]:
+        stored = index.get(hit["id"]).text
+        assert isinstance(stored, str)
+        yield stored, hit
+
+
+@pytest.mark.parametrize("text", ASKED, ids=range(len(ASKED)))
+def test_spans_are_those_of_a_comparison(server: Server, index: mw.Index, text: str) -> None:
+    """In code points of either text."""
+    for stored, hit in shared_spans(server, index, text):
+        compared = mw.compare(text, stored, shingler=SHINGLER)
+        assert hit["similarity"] == compared.similarity
+        assert hit["spans"]["query"] == [list(span) for span in compared.spans_left]
+        assert hit["spans"]["document"] == [list(span) for span in compared.spans_right]
+
+
+def pairs_of(text: str) -> set[tuple[str, str]]:
+    """The shingles of a text of plain words, without any of our code."""
+    words = text.split()
+    return set(pairwise(words))
+
+
+def test_spans_hold_what_is_shared_and_nothing_else(server: Server, index: mw.Index) -> None:
+    """By pairs of plain words: every pair inside a span is in the other text, and every pair in both is in a span."""
+    text = " ".join([*WORDS[:20], "new", *WORDS[20:50], "newer"])
+    plain = [
+        (stored, hit) for stored, hit in shared_spans(server, index, text) if stored.isascii() and stored.islower()
+    ]
+    assert len(plain) > 5
+    for stored, hit in plain:
+        both = pairs_of(text) & pairs_of(stored)
+        for side, whole in (("query", text), ("document", stored)):
+            within = [pairs_of(whole[start:end]) for start, end in hit["spans"][side]]
+            assert set().union(*within) == both
+            assert all(whole[start:end] == whole[start:end].strip() for start, end in hit["spans"][side])
+
+
+def test_places_are_counted_in_code_points(server: Server) -> None:
+    """A duck is one, though it is two units of UTF-16 and four bytes."""
+    shared = " ".join(WORDS[:50])
+    (hit,) = [hit for hit in ask(server, "🦆🦆🦆 ü " + shared, top=100)["hits"] if hit["id"] == "odd"]
+    assert hit["spans"]["query"][-1] == [6, 6 + len(shared)]
+    assert hit["spans"]["document"] == [[len(ODD), len(ODD) + len(shared)]]
+
+
+@pytest.mark.parametrize("text", ASKED, ids=range(len(ASKED)))
+def test_a_snippet_is_a_part_of_the_stored_text(server: Server, index: mw.Index, text: str) -> None:
+    """From its start on, with those spans that lie in it, moved to where it starts."""
+    for stored, hit in shared_spans(server, index, text):
+        snippet = hit["snippet"]
+        start, end = snippet["start"], snippet["start"] + len(snippet["text"])
+        assert stored[start:end] == snippet["text"] != ""
+        assert snippet["length"] == len(stored)
+        cut = [
+            (max(s, start) - start, min(e, end) - start) for s, e in hit["spans"]["document"] if s < end and e > start
+        ]
+        assert [tuple(span) for span in snippet["spans"]] == cut != []
+
+
+def test_a_snippet_shows_what_is_shared_though_it_is_far_inside(crowd: tuple[Server, mw.Index]) -> None:
+    """It is short, however long the text, and something of it is shared."""
+    (hit,) = ask(crowd[0], INSIDE)["hits"]
+    assert hit["id"] == "long"
+    assert 0 < len(hit["snippet"]["text"]) < 2000
+    start, end = hit["snippet"]["spans"][0]
+    assert hit["snippet"]["text"][start:end] in INSIDE
+
+
+def test_passages_can_be_left_out(server: Server, index: mw.Index) -> None:
+    """The hits are the same, without places and snippets."""
+    for text in ASKED[:6]:
+        found = ask(server, text, passages=False)
+        assert_same(found, index.query(text))
+        assert all(hit["spans"] is None and hit["snippet"] is None for hit in found["hits"])
+
+
+# Other indexes
+
+
+@pytest.mark.parametrize(("store", "exact"), [("shingles", True), ("sketch", False)])
+def test_an_index_without_texts(tmp_path: Path, store: str, exact: bool) -> None:
+    """Finds the same documents, and says whether similarities are exact; there is nothing to show of them."""
+    path = tmp_path / "plain.mw"
+    build(path, store=store)
+    with mw.Index.open(path) as index, serving(path, "--read-only") as server:
+        for text in ASKED:
+            found = ask(server, text)
+            assert_same(found, index.query(text))
+            assert all(hit["spans"] is None and hit["snippet"] is None for hit in found["hits"])
+            assert all(hit["exact"] is exact for hit in found["hits"])
+        document = server.get("/v1/documents/near%2040").json
+        shingles = len(SHINGLER.shingle([texts()["near 40"]])[0])
+        assert (document["text"], document["shingles"]) == (None, shingles if exact else None)
+        listed = server.get("/v1/documents?limit=1").json["documents"][0]
+        assert (listed["snippet"], listed["shingles"]) == (None, 0 if exact else None)
+
+
+@pytest.mark.parametrize(("shingle", "bag"), [("char:5", True), ("byte:5", False), ("word:1", True)])
+def test_texts_that_are_cut_in_other_ways(tmp_path: Path, shingle: str, bag: bool) -> None:
+    """Places are code points all the same, also where shingles are bytes."""
+    path = tmp_path / "other.mw"
+    build(path, shingle=shingle, bag=bag, store="text")
+    with mw.Index.open(path) as index, serving(path, "--read-only") as server:
+        for text in ASKED:
+            found = ask(server, text)
+            assert_same(found, index.query(text))
+            for hit in found["hits"]:
+                stored = str(index.get(hit["id"]).text)
+                assert_places_fit(text, hit["spans"]["query"])
+                assert_places_fit(stored, hit["spans"]["document"])
+                assert_places_fit(hit["snippet"]["text"], hit["snippet"]["spans"])
+                if hit["similarity"] == 1 and text == stored:
+                    assert hit["spans"]["document"] == hit["spans"]["query"]
+                    assert hit["spans"]["query"][-1][1] <= len(text)
+                    assert "byte" not in shingle or hit["spans"]["query"] == [[0, len(text)]]
+
+
+def assert_places_fit(text: str, spans: list[list[int]]) -> None:
+    """Spans lie in the text, one after the other, and none is empty."""
+    flat = [place for span in spans for place in span]
+    assert flat == sorted(flat)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+
+
+def test_documents_that_are_no_text(tmp_path: Path) -> None:
+    """Byte shingles take any bytes; what is not UTF-8 is found, and there is nothing to show of it."""
+    path, text = tmp_path / "bytes.mw", " ".join(WORDS)
+    with mw.Index.create(path, **{**SETTINGS, "shingle": "byte:4"}, store="text") as index:
+        index.add(["bytes", "text"], [text.encode() + bytes(range(256)), text])
+    with serving(path, "--read-only") as server:
+        whole, broken = ask(server, text)["hits"]
+        assert (whole["id"], whole["spans"]["query"]) == ("text", [[0, len(text)]])
+        assert (broken["id"], broken["spans"], broken["snippet"]) == ("bytes", None, None)
+        found = server.get("/v1/documents/bytes").json
+        assert (found["id"], found["text"], found["shingles"] > 256) == ("bytes", None, True)
+        assert [one["snippet"] is None for one in server.get("/v1/documents").json["documents"]] == [False, True]
+
+
+def test_ids_that_no_request_could_have(crowd: tuple[Server, mw.Index]) -> None:
+    """An index may hold longer ids and larger numbers than a client may send; they are given back as they are."""
+    server, _ = crowd
+    assert [hit["id"] for hit in ask(server, ODD_TEXT)["hits"]] == ODD_IDS
+    listed = server.get("/v1/documents?limit=3").json["documents"]
+    assert [one["id"] for one in listed] == ODD_IDS[::-1]
+    assert server.get(f"/v1/documents/{2**70}").json["id"] == 2**70

@@ -1,0 +1,180 @@
+"""Settings of the service: defaults, rules, and that nothing but the loopback is bound without tokens."""
+
+import math
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from expect import complaint
+
+import minwise as mw
+from minwise.cli import command
+from minwise.server.settings import SIZES, ServerSettings
+
+# The rule of every setting that has one, a value that just keeps it, and some that break it.
+LIMITS: dict[str, tuple[list[Any], list[Any]]] = {
+    "port": ([0, 1, 65_535], [-1, 65_536, 80.0, "80", True, None]),
+    "cache": ([0, "0B", "256MB", 10**10], [-1, "lots", None, 1.5, True]),
+    "max_document": ([1, "1B", "1GB", "1.5 MiB", 10**9], [0, -1, "0", "2GB", "many", "", True, None, 1.5, "1e6"]),
+    "max_metadata": ([1, "64KB", 10**9], [0, "0kB", 10**9 + 1, None]),
+    "max_compare": ([1, "200KB", 10**9], [0, "lots", 10**9 + 1, False]),
+    "max_request": ([1, "16MB", 10**9], [0, "0kB", 10**9 + 1, "MB", False, None]),
+    "max_documents": ([1, 10**6], [0, -5, 10**6 + 1, 1.0, "10", True]),
+    "max_depth": ([1, 500], [0, 501, "32", None]),
+    "max_in_flight": ([1, 10**4], [0, 10**4 + 1, 2.5, None]),
+    "max_connections": ([1, 10**5], [0, 10**5 + 1, "x", None]),
+    "receive_timeout": ([0.1, 10, 86_400], [0, -1, 86_401, math.nan, math.inf, "10", True, None]),
+    "drain_timeout": ([0.1, 10, 86_400], [0, -0.5, 1e9, math.nan, "10", False, None]),
+}
+IN_BYTES: dict[object, str] = {"0": "0", "0kB": "0", "2GB": "2000000000"}
+CASES = [(name, value) for name, (good, _) in LIMITS.items() for value in good]
+FAULTS = [(name, value) for name, (_, bad) in LIMITS.items() for value in bad]
+
+
+def settings(**given: Any) -> ServerSettings:  # noqa: ANN401 - also wrong ones
+    """Settings for an index that need not be there."""
+    return ServerSettings(**{"index": Path("news.mw"), **given})
+
+
+def test_defaults() -> None:
+    """Those of the guide."""
+    made = settings()
+    assert {field.name: getattr(made, field.name) for field in fields(made)} == {
+        "index": Path("news.mw"), "host": "127.0.0.1", "port": 8765, "token_file": None, "read_only": False,
+        "allow_host": (), "cache": 256 * 10**6, "max_document": 10**6, "max_metadata": 64_000, "max_compare": 200_000,
+        "max_request": 16 * 10**6, "max_documents": 1000, "max_depth": 32, "max_in_flight": 64, "max_connections": 1000,
+        "receive_timeout": 10, "drain_timeout": 10,
+    }  # fmt: skip
+    assert made.is_loopback
+
+
+def test_the_command_has_the_same_settings_and_defaults() -> None:
+    """Each under its name, so that who reads the help knows the library."""
+    with command.commands["serve"].make_context("serve", ["--index", "news.mw"]) as context:
+        given = {field.name: context.params[field.name] for field in fields(ServerSettings)}
+    assert settings(**given) == settings()
+    options = {one.name: one.opts for one in command.commands["serve"].params}
+    assert {name: options[name] for name in given} == {name: [f"--{name.replace('_', '-')}"] for name in given}
+
+
+def test_they_do_not_change() -> None:
+    """Neither by assignment nor by position."""
+    made = settings()
+    with pytest.raises(FrozenInstanceError):
+        made.port = 1  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        ServerSettings(Path("news.mw"))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(("name", "value"), CASES)
+def test_what_keeps_its_rule(name: str, value: object) -> None:
+    """Is taken, if what comes in a request is no larger than one."""
+    sizes = dict.fromkeys(SIZES, value) if name == "max_request" else {"max_request": 10**9}
+    settings(**{**sizes, name: value})
+
+
+@pytest.mark.parametrize("name", [size for size in SIZES if size != "max_request"])
+def test_what_comes_in_a_request_is_no_larger_than_one(name: str) -> None:
+    """Otherwise the limit is one that nobody can reach; also where the other one is the one that was given."""
+    small = dict.fromkeys(SIZES, 1000)
+    settings(**small)
+    message = complaint(mw.ConfigError, lambda: settings(**{**small, name: 1001}))
+    rule = "must be at most max-request, 1000, in which it comes"
+    assert message == f"{name.replace('_', '-')} {rule}, got 1001"
+    usual = getattr(settings(), name)
+    message = complaint(mw.ConfigError, lambda: settings(**{**small, name: usual}))
+    assert message.endswith(f", got {usual}")
+
+
+@pytest.mark.parametrize(("name", "value"), FAULTS)
+def test_what_breaks_its_rule(name: str, value: object) -> None:
+    """Is refused with the name of the option and the value; of a size that can be read, in bytes."""
+    message = complaint(mw.ConfigError, lambda: settings(**{name: value}))
+    assert message.startswith(f"{name.replace('_', '-')} must be ")
+    assert message.endswith(f", got {IN_BYTES.get(value, repr(value))}")
+
+
+@pytest.mark.parametrize("value", ["", None, 5, b"news.mw"])
+@pytest.mark.parametrize("name", ["index", "token_file"])
+def test_a_path_that_is_none(name: str, value: object) -> None:
+    """No token file is a choice; an empty name of one is a mistake, never a server that is open to all."""
+    if name == "token_file" and value is None:
+        assert settings(token_file=None).token_file is None
+        return
+    message = complaint(mw.ConfigError, lambda: settings(**{name: value}))
+    assert message == f"{name.replace('_', '-')} must be a path, got {value!r}"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.255.255.254", "::1", "localhost"])
+def test_the_loopback_needs_no_token(host: str) -> None:
+    """Nobody else reaches it."""
+    assert settings(host=host).is_loopback
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "0.0.0.0", "::", "192.168.1.5", "10.0.0.1", "169.254.0.1", "8.8.8.8", "fe80::1", "::ffff:10.0.0.1", "128.0.0.1",
+        "126.255.255.255", "example.org", "localhost.example.org", "localhost.", "127.0.0.1.example.org", "0", "127",
+        "2130706433", "0x7f.1", "[::1]", " 127.0.0.1", "127.0.0.1\n", "*",
+    ],
+)  # fmt: skip
+def test_anything_else_needs_tokens(host: str, tmp_path: Path) -> None:
+    """Also names that only look like the loopback; the message has the remedy."""
+    message = complaint(mw.ConfigError, lambda: settings(host=host))
+    assert message.startswith("host must be ")
+    assert f"got {host!r}" in message
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "news.example.org"])
+def test_with_tokens_any_address_will_do(host: str) -> None:
+    """Whoever comes has to show one."""
+    assert not settings(host=host, token_file=Path("tokens.txt")).is_loopback
+    remedy = "make one with: minwise token FILE --read --write"
+    assert complaint(mw.ConfigError, lambda: settings(host=host)).endswith(remedy)
+
+
+@pytest.mark.parametrize("host", ["", None, 5, b"127.0.0.1", "a b", "http://127.0.0.1", "127.0.0.1/8"])
+def test_a_host_that_is_none(host: object) -> None:
+    """Is refused even with tokens; an empty one would mean every address."""
+    message = complaint(mw.ConfigError, lambda: settings(host=host, token_file=Path("tokens.txt")))
+    assert message.startswith("host must be ")
+    assert f"got {host!r}" in message
+
+
+@pytest.mark.parametrize("names", [("news.example.org",), ("a.example", "b.example"), ("10.0.0.5",), ("news",), ()])
+def test_names_to_allow(names: tuple[str, ...]) -> None:
+    """Any number of them."""
+    assert settings(allow_host=names).allow_host == names
+
+
+@pytest.mark.parametrize(
+    "name", ["", "*", "*.example.org", "http://a.example", "a.example/", "a b", "a.example:80", "a@b", None, 5]
+)
+def test_a_name_to_allow_that_is_none(name: object) -> None:
+    """A pattern or an address of a page would never match, so it is refused at once."""
+    message = complaint(mw.ConfigError, lambda: settings(allow_host=("good.example", name)))
+    assert message.startswith("allow-host must be ")
+    assert f"got {name!r}" in message
+
+
+def test_one_name_is_not_taken_letter_by_letter() -> None:
+    """Which is what a string in place of a tuple would be."""
+    assert "allow-host" in complaint(mw.ConfigError, lambda: settings(allow_host="news.example.org"))
+
+
+def test_sizes_may_have_units() -> None:
+    """And become numbers."""
+    made = settings(max_document="2MB", max_request="32MiB")
+    assert (made.max_document, made.max_request) == (2 * 10**6, 32 * 2**20)
+
+
+def test_limits_as_clients_are_told() -> None:
+    """Every limit, under its name; no path, no host, no token file."""
+    limits = settings(max_documents=5, token_file=Path("tokens.txt")).limits
+    assert limits["max_documents"] == 5
+    assert set(limits) == {
+        field.name for field in fields(ServerSettings) if field.name.startswith("max_") or "timeout" in field.name
+    }
+    assert all(isinstance(value, (int, float)) for value in limits.values())
