@@ -59,10 +59,7 @@ class Life:
             time.sleep(self.draw.random() * SECONDS)
             assert server.stop(signal.SIGKILL) == -signal.SIGKILL
         finally:
-            server.process.kill()
-            server.process.wait()
-            assert server.process.stdout is not None
-            server.process.stdout.close()
+            server.end()
         for writer in writers:
             writer.join(PATIENCE_SECONDS)
             self.there |= writer.there

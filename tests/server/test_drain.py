@@ -31,10 +31,7 @@ def running(folder: Path, *options: str) -> Iterator[Server]:
     try:
         yield server
     finally:
-        server.process.kill()
-        server.process.wait()
-        assert server.process.stdout is not None
-        server.process.stdout.close()
+        server.end()
 
 
 def half_sent(server: Server) -> Wire:

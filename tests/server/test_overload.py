@@ -116,26 +116,12 @@ def counted(server: Server, name: str) -> float:
     return next(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 
 
-def memory(server: Server, name: str) -> int:
-    """A line of what the kernel says about a process, in bytes."""
-    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
-
-
-def is_idle(server: Server) -> bool:
-    """Whether the process does nothing for a while: it has taken all that it takes."""
-    stat = Path(f"/proc/{server.process.pid}/stat")
-    before = stat.read_text().split()[13:15]
-    time.sleep(0.2)
-    return stat.read_text().split()[13:15] == before
-
-
 def growth(server: Server, overload: Callable[[], None]) -> int:
     """By how many bytes memory grows at most, above what it was before."""
-    before = memory(server, "VmRSS")
+    before = server.memory("VmRSS")
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
     overload()
-    return memory(server, "VmHWM") - before
+    return server.memory("VmHWM") - before
 
 
 def test_refused_requests_leave_nothing(path: Path) -> None:
@@ -196,7 +182,7 @@ def test_memory_does_not_grow_with_the_crowd(path: Path, crowd: Callable[[Wire],
         with ExitStack() as stack, ThreadPoolExecutor(IN_FLIGHT) as pool:
             wires = [stack.enter_context(Wire(server, receive_buffer_bytes=4096)) for _ in range(CLIENTS)]
             list(pool.map(crowd, wires))
-            assert wait_until(lambda: is_idle(server))
+            assert wait_until(server.is_idle)
             assert server.get("/healthz").status == 200
 
     options = ("--max-request", str(LARGEST), "--max-in-flight", str(IN_FLIGHT), "--receive-timeout", "5")

@@ -230,3 +230,21 @@ def test_comparisons_that_wait(pressed: Pressed) -> None:
                 assert_busy(wire.hear())
         assert [wire.hear().status for wire in wires if wire not in refused] == [200] * COMPARED
     assert pressed.server.post("/v1/compare", {"left": "a b", "right": "a b"}).json["similarity"] == 1
+
+
+def test_comparisons_of_clients_that_left(pressed: Pressed) -> None:
+    """They are given up: whoever comes next finds a place, though one is still worked on."""
+    compare = message("POST", "/v1/compare", b'{"left": "a b", "right": "a b"}')
+    with ExitStack() as stack:
+        with pressed.faults.strike("hold", "compare"):
+            with ExitStack() as leaving:
+                for _ in range(COMPARED):
+                    leaving.enter_context(Wire(pressed.server)).send(compare)
+                assert wait_until(lambda: pressed.server.post("/v1/compare", {"left": "a", "right": "a"}).status == 503)
+            assert wait_until(pressed.server.is_idle)
+            wires = [stack.enter_context(Wire(pressed.server)) for _ in range(COMPARED)]
+            for wire in wires:
+                wire.send(compare)
+            assert wait_until(pressed.server.is_idle)
+            assert not any(wire.is_over() for wire in wires)
+        assert [wire.hear().status for wire in wires] == [200] * COMPARED

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 import minwise as mw
-from minwise.server.errors import ApiError, ClientGoneError, as_api_error, busy
+from minwise.server.errors import ApiError, as_api_error, busy
 from minwise.server.messages import (
     AddOptions,
     CompareRequest,
@@ -105,12 +105,12 @@ async def compare(service: Service, call: Call) -> Comparison:
 
 
 async def _unless_gone(call: Call, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - what the work gives
-    """What some work gives; it is given up when the client has gone."""
+    """What some work gives; it is given up when the client sends nothing more, for then it has gone."""
     working, gone = asyncio.ensure_future(work), asyncio.ensure_future(call.receive())
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise ClientGoneError
+            raise busy("the client has hung up before this was done")
         return working.result()
     finally:
         working.cancel()

@@ -131,6 +131,8 @@ class BoundedProtocol(HttpToolsProtocol):
         whole = [cycle for cycle in self._unanswered() if not cycle.more_body]
         if whole:
             whole[-1].keep_alive = False
+        for cycle in whole:
+            cycle.message_event.set()  # most have gone, though, and what takes long may be given up
         return bool(whole)
 
     def data_received(self, data: bytes) -> None:
