@@ -180,9 +180,15 @@ class ServerMachine(RuleBasedStateMachine):
     def query_alike(
         self, which: int, above: float | None, top: int, where: dict[str, Any] | None, more: list[str]
     ) -> None:
-        """A text that is there, with some more words; which are there depends on how the example's words hash."""
-        there = sorted({stored.text for stored in self.oracle.documents.values()}) or [""]
-        self.compare_query(f"{there[which % len(there)]} {self.text(more)}", above, top, where, passages=True)
+        """A text that is there, with some more words, and often only among those with its metadata.
+
+        Which are there depends on how the example's words hash.
+        """
+        there = sorted(self.oracle.documents.values(), key=lambda stored: (stored.text, str(stored.metadata)))
+        chosen = there[which % len(there)] if there else None
+        text = f"{chosen.text if chosen else ''} {self.text(more)}"
+        wanted = chosen.metadata if chosen and which % 2 else where
+        self.compare_query(text, above, top, wanted, passages=True)
 
     def compare_query(
         self, text: str, above: float | None, top: int, where: dict[str, Any] | None, passages: bool
