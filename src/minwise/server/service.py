@@ -84,7 +84,7 @@ class Service:
         """Raises if the index can not be read, or can not be changed until it is opened again."""
         await self.count()
         if self._changes is not None and self._changes.failure is not None:
-            raise self._changes.failure
+            raise self._changes.failure.with_traceback(None)  # or every question would make it longer
 
     async def count(self) -> int:
         """How many documents there are."""
