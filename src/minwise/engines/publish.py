@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from minwise.engines.work import Work, sync_directory
+from minwise.durable import sync_directory
+from minwise.engines.work import Work
 from minwise.errors import ConfigError
 from minwise.formats.source import Source
 

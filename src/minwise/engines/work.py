@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -147,12 +146,3 @@ def _differences(before: Any, after: Any, name: str = "") -> Iterator[tuple[str,
         yield from _differences(one, other, name)
     elif before != after:
         yield name, before, after
-
-
-def sync_directory(folder: Path) -> None:
-    """Makes the names in a directory last."""
-    directory = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

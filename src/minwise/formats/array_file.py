@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.durable import sync_directory
 from minwise.errors import FormatError, MinwiseError, MismatchError
 
 __all__ = ["ArrayFile", "FileKind", "atomic_writer", "read_array_file", "write_array_file"]
@@ -224,11 +225,7 @@ def atomic_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
         temporary.replace(path)
         if sync and os.name == "posix":  # elsewhere a directory can not be opened, nor needs it
-            directory = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            sync_directory(path.parent)
     except BaseException as error:
         with suppress(FileNotFoundError):
             temporary.unlink()

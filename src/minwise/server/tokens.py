@@ -21,6 +21,7 @@ from os import PathLike
 from pathlib import Path
 
 from minwise.config import check_path, show
+from minwise.durable import sync_directory
 from minwise.errors import ConfigError, FormatError
 
 __all__ = ["RIGHTS", "Tokens", "make_token"]
@@ -193,19 +194,11 @@ def _append(file: int, line: bytes, path: Path) -> None:
             view = view[os.write(file, view) :]
         os.fsync(file)
         if not size:
-            _sync_folder(path.absolute().parent)  # the name of a new file has to last too
+            sync_directory(path.absolute().parent)  # the name of a new file has to last too
     except OSError as error:
         with suppress(OSError):
             os.ftruncate(file, size)
         raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _digest(token: str) -> bytes:
