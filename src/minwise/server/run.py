@@ -26,7 +26,7 @@ BACKLOG = 1024
 # After the signal: uvicorn looks for it every 0.1 s, and then gives connections 0.1 s to close. What a request may take
 # of the time to drain is less by that, and by the share in which whatever a thread works on, and the process, can end.
 LOOKING_SECONDS, ENDING = 0.2, 0.2
-# How rarely Python looks for garbage: a request of two million lists took ten times as long with its own numbers.
+# How rarely Python looks for garbage: two million lists are decoded in 0.5 s with its own numbers, in 0.2 s with these.
 COLLECTED = (50_000, 20, 20)
 # Open files beside connections: those of the index, three times, and what Python needs.
 OTHER_FILES = 256
