@@ -1,4 +1,14 @@
-"""The HTTP service over an index. Needs more than the rest: ``pip install 'minwise[server]'``."""
+"""The HTTP service over an index. Needs more than the rest: ``pip install 'minwise[server]'``.
+
+The way of a request through the rooms::
+
+    run → protocol (crowd) → app → guard (tokens) → limits → handlers → service → desk → work → mw.Index
+          the wire           │     who, how much     what     one per     open      threads and batches
+                             └ routes, messages      is asked route       index
+                               → openapi
+
+Beside it: ``passages`` (what hits share), ``errors`` (the one shape), ``metrics``, ``settings``, and ``page/`` for people.
+"""
 
 from typing import TYPE_CHECKING
 
