@@ -7,7 +7,7 @@ The way of a request through the rooms::
                              └ routes, messages      is asked route       index
                                → openapi
 
-Beside it: ``passages`` (what hits share), ``errors`` (the one shape), ``metrics``, ``settings``, and ``page/`` for people.
+Beside it: ``passages`` (what hits share), ``errors`` (the one shape), ``metrics``, ``settings``; ``page/`` for people.
 """
 
 from typing import TYPE_CHECKING
