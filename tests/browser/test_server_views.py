@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -15,6 +15,9 @@ from browser.conftest import Opener
 from browser.server_page import FERRY, TOLD, add, ask, filled, has_focus, open_hit, ready, words
 from browser.test_looks import CONTRASTS, OUTSIDE
 from browser.visit import Visit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 PAGE = Path(mw.__file__).parent / "server" / "page"
 # Wherever a page could keep something, and the field itself.
@@ -200,6 +203,33 @@ def test_a_token_is_asked_for(go: Opener, guarded: Guarded) -> None:
     assert not any(guarded.token in one for one in visit.requests)
     visit.page.reload()
     visit.soon("#token-form")
+
+
+def test_a_late_refusal_of_another_token_is_nothing(go: Opener, guarded: Guarded) -> None:
+    """What was sent with a wrong token and is refused after the right one was given asks for no token again."""
+    visit = go(guarded.server.url)
+    held: list[Route] = []
+
+    def hold_back(route: "Route") -> None:
+        if route.request.headers.get("authorization") == "Bearer wrong":
+            held.append(route)
+        else:
+            route.continue_()
+
+    visit.page.route("**/v1/plan", hold_back)
+    visit.refusals.add(401)
+    visit.soon("#token-form")
+    visit.page.keyboard.type("wrong")
+    visit.page.keyboard.press("Enter")
+    visit.wait_for("#token-words", "does not know this token")
+    let_in(visit, guarded.token)
+    assert len(held) == 1
+    with visit.page.expect_event("requestfinished", lambda request: request.url.endswith("/v1/plan")):
+        held[0].continue_()
+    visit.page.get_by_role("link", name="Documents").click()
+    visit.all("#listed > li").first.wait_for()
+    assert visit.one("#token-form").is_hidden()
+    assert visit.page.evaluate(KEPT) == '[{},{},"",""]'
 
 
 def assert_only_reads(visit: Visit, who: str) -> None:

@@ -69,10 +69,12 @@ const failure = (answer, text) => {
 export const ask = async (method, path, body, signal) => {
   const content = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
   for (let tries = 1; ; tries += 1) {
+    const sent = token;
     const [answer, text] = await send(method, path, content, signal);
     if (answer.ok) return parse(text);
     const error = failure(answer, text);
-    if (error.status === 401) tell("wanted", { again: token !== "" });
+    // A late answer to a token that was replaced since says nothing about the new one.
+    if (error.status === 401 && sent === token) tell("wanted", { again: token !== "" });
     if (error.code !== "busy" || tries === MOST_TRIES) throw error;
     await pause(Number(answer.headers.get("Retry-After")) || PAUSE_SECONDS, signal);
   }
