@@ -4,14 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-.PHONY: demo test check torture bench chromium clean
+# Whether there is a Java that Spark runs on: 17 or newer.
+HAS_JAVA := java -version 2>&1 | grep -E 'version "(1[7-9]|[2-9][0-9])' >/dev/null
+
+.PHONY: demo test check torture bench chromium java clean
 
 demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/ready chromium ## Every test, Python and Rust
+test: $(VENV)/ready chromium java ## Every test, Python and Rust; those of Spark one after the other, since they share a cluster
 	cargo test --release --quiet --workspace --exclude minwise-kernel-py
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest tests/spark
+	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
 check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, tests
 	cargo fmt --all --check
@@ -38,6 +42,10 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped
 	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || true
+
+java: ## What Spark runs on; without it, and without root to install it, those tests are skipped
+	@{ $(HAS_JAVA); } || [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; } || true
 
 clean: ## Forget everything that was built
 	rm -rf $(VENV) target

@@ -6,7 +6,7 @@ of them.
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from os import PathLike
@@ -18,11 +18,13 @@ import pyarrow as pa
 from minwise.config import check_choice, check_names, check_path, check_seed, check_whole, show
 from minwise.dry_run import RunEstimate, estimate_corpus
 from minwise.engines.documents import Corpus
+from minwise.engines.found import Engine, Found
 from minwise.engines.line_stream import LineStream
-from minwise.engines.local import Found, find
+from minwise.engines.local import LocalEngine
 from minwise.engines.publish import check_output, is_published, refuse_inputs
 from minwise.engines.work import Work, open_work, temporary_work
 from minwise.errors import ConfigError
+from minwise.formats.files import SCHEME
 from minwise.formats.gather import Files, gather
 from minwise.formats.source import Columns, Source
 from minwise.formats.tables_out import check_table_name, write_tables
@@ -44,8 +46,10 @@ AnySetting = Any
 AnyPath = str | PathLike[str]
 # Settings that choose among near-duplicates, which only deduplication does.
 OF_DEDUP = ("group", "keep", "against")
+# Settings that choose who does the work.
+OF_ENGINES = ("engine", "master", "spark_conf")
 # Settings that decide how candidates are checked or that leave nothing to measure.
-NOT_OF_AUDIT = (*OF_DEDUP, "exact", "verify")
+NOT_OF_AUDIT = (*OF_DEDUP, *OF_ENGINES, "exact", "verify")
 # What can be done with lines that are decided one by one.
 STREAMED = (("keep", "first"), ("group", "star"), ("exact", False), ("verify", "exact"))
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -78,6 +82,10 @@ class Options:
         threads: How many threads; all cores if not given.
         work: A directory that keeps finished pieces, so that an interrupted run goes on where it stopped.
         against: A corpus that is compared with, but never written (dedup only).
+        engine: ``local``, this machine, or ``spark``.
+        master: Where Spark runs, such as ``local[*]`` or ``spark://host:7077``; that of the session that is active, or
+            of Spark's own settings, if not given.
+        spark_conf: Settings of Spark by name.
         progress: Who is told how far the work is.
     """
 
@@ -103,6 +111,9 @@ class Options:
     threads: int | None = None
     work: AnyPath | None = None
     against: AnySource = None
+    engine: str = "local"
+    master: str | None = None
+    spark_conf: Mapping[str, str] | None = None
     progress: Progress | None = None
 
     @classmethod
@@ -146,6 +157,24 @@ class Options:
             return self.shingle
         return None if self.shingle == "set" else Shingler(self.shingle, bag=self.bag, seed=seed)
 
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark does the work.
+
+        Raises:
+            ConfigError: If the engine is none, or a setting means nothing to it.
+        """
+        if check_choice("engine", self.engine, ("local", "spark")) == "spark":
+            if self.exact:
+                raise ConfigError("exact must be left out with engine spark, which goes by bands; raise recall instead")
+            return True
+        for name in ("master", "spark_conf"):
+            if getattr(self, name):
+                raise ConfigError(f"{name} must be left out with engine local, got {show(getattr(self, name))}")
+        if self.work is not None and SCHEME.match(str(self.work)):
+            raise ConfigError(f"work must be a directory of this machine with engine local, got {self.work}")
+        return False
+
     def columns(self) -> Columns:
         """What is read of every source."""
         return Columns.of(self.text_column, self.id_column, rank=self.settings().rank_column)
@@ -169,7 +198,10 @@ class Options:
         check_choice("on_error", self.on_error, ("fail", "quarantine", "skip"))
         columns = self.columns()
         given = [one for one in (source, self.against) if isinstance(one, (str, Files))]
-        if self.work is not None and any(one == "-" or (isinstance(one, Files) and "-" in one) for one in given):
+        piped = any(one == "-" or (isinstance(one, Files) and "-" in one) for one in given)
+        if self.on_spark and piped:
+            raise ConfigError("engine must be local with - as input: Spark can not read it; save it to a file")
+        if self.work is not None and piped:
             raise ConfigError("work must be left out with - as input: standard input can not be read again")
         self._refuse_work_inside(source)
         sources, root = gather(source, columns, self.shingle, self.format)
@@ -294,20 +326,23 @@ def dedup(
     chosen = Options.of(source, options)
     watch = Stopwatch(chosen.watcher)
     folder = None if output is None else check_path("output", output)
-    with ExitStack() as stack:
+    with ExitStack() as session, ExitStack() as stack:
         settings, limits = chosen.settings(), chosen.limits()
         _refuse_nesting(folder, chosen.work)
         corpus = chosen.corpus(source)
-        work = _work(chosen, corpus, settings, "dedup", folder, stack)
+        manifest = _manifest(chosen, corpus, settings, "dedup")
+        work = _work(chosen, manifest, folder, stack)
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
         run = RunFacts.begin(corpus, watch)
-        found = find(corpus, settings, limits, work, watch, for_report=True)
+        engine = _engine(chosen, manifest, session)
+        found = engine.find(corpus, settings, limits, work, watch, for_report=True)
         result = DedupResult(found, run=run, published=published)
         if folder is not None and not published:
             result.write(folder, overwrite=overwrite)
         watch.stop()
+        result.owns(session.pop_all())
         if not work.durable:
             result.owns(stack.pop_all())
     return result
@@ -370,7 +405,7 @@ def audit(source: AnySource, output: AnyPath | None = None, *, sample: int = 20_
         corpus = chosen.corpus(source)
         if file is not None:
             refuse_inputs(file, corpus.sources)
-        work = _work(chosen, corpus, settings, "audit", None, stack)
+        work = _work(chosen, _manifest(chosen, corpus, settings, "audit"), None, stack)
         floor = floor_below(settings.plan.threshold)
         seen = look(corpus, settings, limits, work, chosen.watcher, sample=size, floor=floor)
         result = summarise(seen, settings, floor, recall=chosen.recall, slots=chosen.slots)
@@ -404,8 +439,9 @@ def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPa
     folder = None if output is None or str(output) == "-" else Path(output)
     if folder is not None:
         refuse_inputs(folder, corpus.sources)
-    work = _work(options, corpus, settings, "pairs", folder, stack)
-    return find(corpus, settings, limits, work, options.watcher)
+    manifest = _manifest(options, corpus, settings, "pairs")
+    work = _work(options, manifest, folder, stack)
+    return _engine(options, manifest, stack).find(corpus, settings, limits, work, options.watcher)
 
 
 def _refuse_nesting(output: Path | None, work: AnyPath | None) -> None:
@@ -417,19 +453,36 @@ def _refuse_nesting(output: Path | None, work: AnyPath | None) -> None:
         raise ConfigError(f"work must not be, hold or lie in the output, got {work} and {output}; give another --work")
 
 
-def _work(
-    options: Options, corpus: Corpus, settings: FindSettings, task: str, output: Path | None, stack: ExitStack
-) -> Work:
-    """The directory for the pieces: the one that was given, or one that is gone afterwards."""
-    if options.work is None:
-        return stack.enter_context(temporary_work(None if output is None else output.absolute().parent))
-    columns = {"text": list(corpus.columns.text), "id": corpus.columns.id}
-    manifest = {
+def _manifest(options: Options, corpus: Corpus, settings: FindSettings, task: str) -> dict[str, Any]:
+    """What tells one run from another, of which finished pieces are of no use to it."""
+    return {
         "task": task,
+        "engine": options.engine,
         "settings": settings.to_dict(),
-        "columns": columns,
+        "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
         "on_error": corpus.on_error,
         "against": corpus.fingerprint()[: corpus.against],
         "inputs": corpus.fingerprint()[corpus.against :],
     }
+
+
+def _work(options: Options, manifest: dict[str, Any], output: Path | None, stack: ExitStack) -> Work:
+    """The directory for the pieces: the one that was given, or one that is gone afterwards."""
+    if options.work is None or _is_url(options.work):
+        return stack.enter_context(temporary_work(None if output is None else output.absolute().parent))
     return stack.enter_context(open_work(check_path("work", options.work), manifest))
+
+
+def _engine(options: Options, manifest: dict[str, Any], stack: ExitStack) -> Engine:
+    """Who finds; a session of Spark that is made for it lasts as long as the stack."""
+    if not options.on_spark:
+        return LocalEngine()
+    from minwise.spark.engine import SparkEngine  # here, because few have Spark
+    from minwise.spark.session import spark_session
+
+    session = stack.enter_context(spark_session(options.master, options.spark_conf, memory=options.limits().memory))
+    return SparkEngine(session, str(options.work) if _is_url(options.work) else None, manifest)
+
+
+def _is_url(place: AnyPath | None) -> bool:
+    return place is not None and SCHEME.match(str(place)) is not None

@@ -9,6 +9,7 @@ import click
 import minwise as mw
 
 __all__ = [
+    "engine_options",
     "find_options",
     "index_options",
     "index_settings_of",
@@ -93,6 +94,29 @@ RUNNING = (
     click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable."),
     *SHOWN,
 )
+ENGINE = (
+    click.option(
+        "--engine",
+        default="local",
+        show_default=True,
+        type=click.Choice(["local", "spark"]),
+        help="Who does the work: this machine, or Apache Spark; the result is the same.",
+    ),
+    click.option(
+        "--master",
+        default=None,
+        metavar="URL",
+        help="Where Spark runs: local[*], spark://HOST:PORT, yarn or k8s://URL; as Spark is set up if not given.",
+    ),
+    click.option(
+        "--spark-conf", multiple=True, default=(), metavar="KEY=VALUE", help="A setting of Spark's own; repeatable."
+    ),
+)
+
+
+def engine_options(command: Command) -> Command:
+    """Adds who does the work."""
+    return _add(ENGINE, command)
 
 
 def index_options(command: Command) -> Command:
@@ -132,7 +156,18 @@ def _add(options: tuple[Callable[[Command], Command], ...], command: Command) ->
 def settings_of(given: dict[str, Any]) -> dict[str, Any]:
     """The settings among the options, as the library takes them."""
     rest = {"as_json", "quiet"}
-    return {name: value for name, value in given.items() if name not in rest}
+    settings = {name: value for name, value in given.items() if name not in rest}
+    if "spark_conf" in settings:
+        settings["spark_conf"] = _spark_conf(settings["spark_conf"])
+    return settings
+
+
+def _spark_conf(given: tuple[str, ...]) -> dict[str, str] | None:
+    """Settings of Spark by name; the last one of a name counts, as with spark-submit."""
+    for one in given:
+        if "=" not in one:
+            raise mw.ConfigError(f"spark-conf must be KEY=VALUE, got {one!r}")
+    return dict(one.split("=", 1) for one in given) or None
 
 
 def index_settings_of(given: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import find_options, running_options, settings_of
+from minwise.cli.options import engine_options, find_options, running_options, settings_of
 from minwise.cli.progress import watch
 from minwise.cli.summary import show_found
 
@@ -22,6 +22,7 @@ ALONE = "alone"
 @click.option("--sources", is_flag=True, help="Add source and row of both documents; --rows without a number does too.")
 @click.option("--rows", is_flag=False, flag_value=ALONE, default=None, help="Slots per band, with --bands.")
 @find_options
+@engine_options
 @running_options
 def pairs(inputs: tuple[str, ...], output: str, sources: bool, rows: str | None, **given: Any) -> None:  # noqa: ANN401
     """List every pair of near-duplicates in INPUTS: left, right, similarity.

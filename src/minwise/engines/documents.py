@@ -77,6 +77,11 @@ class Documents:
     def __len__(self) -> int:
         return int(self.starts[-1])
 
+    def within_input(self, source: int) -> slice:
+        """Where the rows of a source are among those of the input, which does not count what is compared against."""
+        start = int(self.starts[source]) - self.protected
+        return slice(start, start + self.rows[source])
+
     def column(self, name: str) -> NDArray[Any]:
         """An array over all documents."""
         pieces = [part.read(name) for part in self.parts]

@@ -5,8 +5,8 @@ Pass 2 reads only documents that are in such a pair, and keeps their shingles. E
 real. What is left are verified pairs, which fit the groups of :mod:`minwise.stages.cluster`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,92 +15,69 @@ from numpy.typing import NDArray
 from minwise.engines.documents import Corpus, Documents
 from minwise.engines.exact import propose_similar
 from minwise.engines.first_pass import read_documents
-from minwise.engines.near_misses import BINS, NearMisses, floor_bin
-from minwise.engines.remembered import RememberedTexts
+from minwise.engines.found import Found
 from minwise.engines.search import Search
 from minwise.engines.spilled_sets import SpilledSets
 from minwise.engines.work import Work
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
-from minwise.stages.band import BucketCounts
-from minwise.stages.cluster import CopyGroups, PairBlock
-from minwise.stages.keep import KeepOrder
 
-__all__ = ["Found", "find"]
+__all__ = ["LocalEngine"]
 
 
-@dataclass(frozen=True)
-class Found:
-    """Every verified pair of a corpus, and what is needed to make something of it.
+class LocalEngine:
+    """All stages in this process."""
 
-    Pairs are of places in the keep order; only the first of identical documents is in any.
-    """
+    def find(
+        self,
+        corpus: Corpus,
+        settings: FindSettings,
+        limits: Limits,
+        work: Work,
+        progress: Progress,
+        *,
+        for_report: bool = False,
+    ) -> Found:
+        """Finds every pair of near-duplicates, as far as the plan goes."""
+        read_documents(corpus, settings, limits, work, progress)
+        documents = Documents(corpus, work)
+        pa.default_memory_pool().release_unused()
+        order = documents.keep_order(settings.keep)
+        search = Search(documents, settings, limits, work, progress, order, for_report=for_report)
+        copies = search.collapse_copies()
+        if not work.has("verified"):
+            if settings.exact:
+                search.spill_sets()
+                propose_similar(work, order, documents.protected, search.floor, limits, progress)
+            else:
+                search.propose_candidates()
+                search.spill_sets()
+            search.verify_candidates()
+        caps, candidates = search.counts()
+        return Found(documents, settings, order, copies, caps, candidates, work, limits, search.remembered, self)
 
-    documents: Documents
-    settings: FindSettings
-    order: KeepOrder
-    copies: CopyGroups
-    caps: BucketCounts
-    candidates: int
-    work: Work
-    limits: Limits
-    remembered: RememberedTexts
+    def similarities(self, found: Found, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """The exact similarity of documents that are in candidate pairs."""
+        left, right = found.order.document_at[low], found.order.document_at[high]
+        return SpilledSets(found.work, room=0).similarities(left, right, 0.0, found.limits.threads)
 
-    def blocks(self, threshold: float | None = None) -> Iterator[PairBlock]:
-        """The pairs, ascending, block by block; only those that reach ``threshold``, if it is given."""
-        for name in self.work.names("verified-"):
-            piece = self.work.open(name)
-            block = PairBlock(*(piece.read(column) for column in ("low", "high", "similarity")))
-            yield block if threshold is None else block.where(block.similarity >= threshold)
+    def copy_kept(self, found: Found, keep: NDArray[np.bool_], folder: Path, progress: Progress) -> int:
+        """Copies the kept rows of several sources at a time."""
+        documents, corpus = found.documents, found.documents.corpus
+        numbers = range(corpus.against, len(corpus.sources))
+        folder.mkdir()
 
-    @property
-    def verified(self) -> int:
-        """How many pairs there are."""
-        return sum(self.work.open(name).length("low") for name in self.work.names("verified-"))
+        def copy(number: int) -> tuple[int, int]:
+            mine = keep[documents.within_input(number)]
+            return len(mine), corpus.sources[number].copy_kept(mine, folder, corpus.root)
 
-    def near_misses(self, threshold: float | None = None) -> NearMisses:
-        """The candidates just below the threshold of the run, or below a higher one."""
-        found = NearMisses.none()
-        for name in self.work.names("verified-"):
-            found = found.joined(NearMisses.read(self.work.open(name)))
-        if threshold is not None:
-            found = found.from_bin(floor_bin(threshold))
-            for block in self.blocks(floor_bin(threshold) / BINS):
-                found = found.joined(NearMisses.of(block.where(block.similarity < threshold)))
-        return found
-
-    def similarities(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """The exact similarity of documents that are in candidate pairs, by their places in the keep order."""
-        left, right = self.order.document_at[low], self.order.document_at[high]
-        return SpilledSets(self.work, room=0).similarities(left, right, 0.0, self.limits.threads)
-
-
-def find(
-    corpus: Corpus,
-    settings: FindSettings,
-    limits: Limits,
-    work: Work,
-    progress: Progress,
-    *,
-    for_report: bool = False,
-) -> Found:
-    """Finds every pair of near-duplicates, as far as the plan goes.
-
-    With ``for_report``, also what a report shows: candidates that nearly are a pair, and texts.
-    """
-    read_documents(corpus, settings, limits, work, progress)
-    documents = Documents(corpus, work)
-    pa.default_memory_pool().release_unused()
-    order = documents.keep_order(settings.keep)
-    search = Search(documents, settings, limits, work, progress, order, for_report=for_report)
-    copies = search.collapse_copies()
-    if not work.has("verified"):
-        if settings.exact:
-            search.spill_sets()
-            propose_similar(work, order, documents.protected, search.floor, limits, progress)
-        else:
-            search.propose_candidates()
-            search.spill_sets()
-        search.verify_candidates()
-    caps, candidates = search.counts()
-    return Found(documents, settings, order, copies, caps, candidates, work, limits, search.remembered)
+        written = 0
+        pool = ThreadPoolExecutor(found.limits.writers, thread_name_prefix="minwise-write")
+        try:
+            with progress.stage("write", len(keep), "documents") as stage:
+                for rows, kept in pool.map(copy, numbers):
+                    written += kept
+                    stage.advance(rows)
+        finally:
+            pool.shutdown(cancel_futures=True)  # a writer that went on would bring back what is cleared away
+        return written

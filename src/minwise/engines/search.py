@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise import _kernel, estimate
+from minwise import _kernel
 from minwise.engines.documents import Documents
 from minwise.engines.near_misses import BINS, NearMisses, floor_bin
 from minwise.engines.remembered import RememberedTexts
@@ -25,8 +25,9 @@ from minwise.settings import FindSettings, Limits
 from minwise.stages.band import FILLED, NOBODY, BucketCounts, buckets_of, merge_runs, split
 from minwise.stages.cluster import CopyGroups, PairBlock
 from minwise.stages.keep import KeepOrder
+from minwise.stages.verify import packed_similarities
 
-__all__ = ["Search"]
+__all__ = ["CHUNK_PAIRS", "Search", "write_verified"]
 
 # Candidate pairs that are verified together and, with their result, need not be verified again: at most, and fewer in
 # little memory, of which each takes about 60 bytes.
@@ -201,11 +202,9 @@ class Search:
         runs, after = self.runs(), last.get("after")
         with self.progress.stage("verify", sum(map(len, runs)), "candidates") as stage:
             for pairs in merge_runs(runs, self._chunk, after):
-                block, near = self._verify(pairs)
                 examined += len(pairs)
-                arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
-                arrays |= near.arrays()
-                self.work.write(f"verified-{number:06}", arrays, after=int(pairs[-1]), examined=examined)
+                facts = {"after": int(pairs[-1]), "examined": examined}
+                write_verified(self.work, number, self._compare(pairs), self.settings.plan.threshold, facts)
                 number += 1
                 stage.reach(sum(int(np.searchsorted(run[:], pairs[-1], side="right")) for run in runs))
         self.work.note("verified", {"caps": self.caps(), "candidates": examined})
@@ -229,16 +228,14 @@ class Search:
         facts = self.work.read_note("verified")
         return BucketCounts(*facts["caps"]), facts["candidates"]
 
-    def _verify(self, pairs: NDArray[np.uint64]) -> tuple[PairBlock, NearMisses]:
-        """The candidates that reach the threshold, and those that nearly do."""
+    def _compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
+        """The candidates that are similar enough to be looked at."""
         low, high = split(pairs)
         if self.settings.verify == "none":
-            return PairBlock(low, high, np.full(len(pairs), np.nan)), NearMisses.none()
+            return PairBlock(low, high, np.full(len(pairs), np.nan))
         left, right = self.order.document_at[low], self.order.document_at[high]
         similarity = self._exact(left, right) if self.settings.verify == "exact" else self._estimated(left, right)
-        compared, threshold = PairBlock(low, high, similarity), self.settings.plan.threshold
-        near = (similarity >= self.floor) & (similarity < threshold)
-        return compared.where(similarity >= threshold), NearMisses.of(compared.where(near))
+        return PairBlock(low, high, similarity).where(similarity >= self.floor)
 
     @cached_property
     def _sets(self) -> SpilledSets:
@@ -249,12 +246,8 @@ class Search:
 
     def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
         documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-        rows = self._packed(documents.astype(np.int64))
-        slots = self.settings.plan.slots
         pairs = np.ascontiguousarray(places.reshape(2, -1).T).astype(np.int64)
-        share = _kernel.count_packed_matches(rows, rows, pairs, slots, 16) / slots
-        c1, c2 = estimate.bbit_constants(1, 1, None, 16)
-        return np.clip(estimate.bbit_estimate(share, c1, c2), 0.0, 1.0)
+        return packed_similarities(self._packed(documents.astype(np.int64)), pairs, self.settings.plan.slots)
 
     def _packed(self, documents: NDArray[np.int64]) -> NDArray[np.uint8]:
         firsts = [part.header["first"] for part in self.documents.parts]
@@ -264,6 +257,14 @@ class Search:
             for part, first, start, end in zip(self.documents.parts, firsts, bounds[:-1], bounds[1:], strict=True)
         ]
         return np.ascontiguousarray(np.concatenate(pieces))
+
+
+def write_verified(work: Work, number: int, compared: PairBlock, threshold: float, facts: dict[str, int]) -> None:
+    """Finishes a piece of compared candidates: those that reach the threshold or are unknown, and near misses."""
+    below = compared.similarity < threshold
+    block, near = compared.where(~below), NearMisses.of(compared.where(below))
+    arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
+    work.write(f"verified-{number:06}", {**arrays, **near.arrays()}, **facts)
 
 
 def _in_order_of_leaders(found: list[CopyGroups]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:

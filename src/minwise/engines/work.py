@@ -14,7 +14,7 @@ import pyarrow as pa
 from minwise.errors import ConfigError, FormatError, MismatchError
 from minwise.formats.array_file import ArrayFile, Arrays, FileKind, atomic_writer, write_array_file
 
-__all__ = ["Work", "open_work", "temporary_work"]
+__all__ = ["Work", "open_work", "refuse_other_run", "temporary_work"]
 
 KIND = FileKind(b"MINWORK\n", 2, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
@@ -108,7 +108,7 @@ def open_work(folder: Path, manifest: dict[str, Any]) -> Iterator[Work]:
         _lock(lock, folder)
         work = Work(folder, durable=True, resumed=(folder / MANIFEST).exists())
         if work.resumed:
-            _refuse_other_run(folder, work.read_note(MANIFEST), manifest)
+            refuse_other_run(folder, work.read_note(MANIFEST), manifest)
         elif any(path.name != ".lock" and not path.name.endswith(".tmp") for path in folder.iterdir()):
             raise ConfigError(f"work must be a new or an earlier work directory, got {folder} with other files in it")
         else:
@@ -125,7 +125,8 @@ def _lock(lock: IO[str], folder: Path) -> None:
         raise ConfigError(f"work {folder} is in use by another process; wait for it, or give another --work") from None
 
 
-def _refuse_other_run(folder: Path, earlier: dict[str, Any], manifest: dict[str, Any]) -> None:
+def refuse_other_run(folder: Path | str, earlier: dict[str, Any], manifest: dict[str, Any]) -> None:
+    """Raises if an earlier run in a work directory had another manifest; shows the first difference."""
     now = json.loads(json.dumps(manifest))
     for name, before, after in _differences(earlier, now):
         raise MismatchError(

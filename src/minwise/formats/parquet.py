@@ -44,6 +44,20 @@ class ParquetFile(FileSource):
         except Unreadable:
             return None
 
+    def cuts(self, most_bytes: int) -> list[int]:
+        """Ends of row groups."""
+        try:
+            with _opened(self.file) as parquet:
+                groups = [parquet.metadata.row_group(number) for number in range(parquet.num_row_groups)]
+        except Unreadable:
+            return []
+        sizes = np.cumsum(
+            [sum(group.column(at).total_compressed_size for at in range(group.num_columns)) for group in groups]
+        )
+        piece = sizes // max(1, most_bytes)
+        rows = np.cumsum([group.num_rows for group in groups])
+        return [int(row) for row in rows[:-1][piece[1:] != piece[:-1]]]
+
     def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
         with _opened(self.file) as plain:
             selection = select(columns, plain.schema_arrow.names)

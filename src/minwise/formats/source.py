@@ -150,6 +150,10 @@ class Source(ABC):
         """The number of rows if it can be told without reading them all."""
         return None
 
+    def cuts(self, most_bytes: int) -> list[int]:
+        """Rows at which it can be cut so that the pieces, of about ``most_bytes``, are read as cheaply as the whole."""
+        return []
+
     def batches(
         self, columns: Columns, *, wanted: NDArray[np.bool_] | None = None, batch_bytes: int = BATCH_BYTES
     ) -> Iterator[Batch]:

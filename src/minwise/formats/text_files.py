@@ -54,6 +54,11 @@ class TextFiles(Source):
         """The number of files."""
         return len(self.files)
 
+    def cuts(self, most_bytes: int) -> list[int]:
+        """Between any two files."""
+        piece = np.cumsum([file.size_bytes() for file in self.files]) // max(1, most_bytes)
+        return (np.flatnonzero(piece[1:] != piece[:-1]) + 1).tolist()
+
     def locate(self, rows: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
         """The name of each file, in which the document is row 0."""
         return [self.files[row].name for row in rows.tolist()], np.zeros(len(rows), dtype=np.int64)

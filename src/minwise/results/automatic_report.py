@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.formats.sets import SetsSource
 from minwise.formats.source import Source
 from minwise.formats.standard_input import StandardInput

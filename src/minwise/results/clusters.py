@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.formats.arrays import from_numpy
 from minwise.results.columns import slices
 from minwise.stages.band import FAULTY

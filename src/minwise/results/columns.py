@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.formats.arrays import from_numpy, from_strings
 from minwise.formats.tables_out import TABLE_ROWS
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -17,14 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise.config import show
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.engines.publish import check_output, publish
 from minwise.errors import ConfigError, MinwiseError
 from minwise.formats.arrays import from_numpy
 from minwise.formats.sets import SetsSource
 from minwise.formats.table import TableSource
 from minwise.formats.tables_out import write_tables
-from minwise.progress import Progress
 from minwise.results.automatic_report import write_json, write_run
 from minwise.results.columns import identity, similarity_column, similarity_name, slices
 from minwise.results.removals import Removals, find_removals
@@ -122,8 +120,7 @@ class DedupResult:
     def _kept_tables(self) -> Iterator[pa.Table]:
         documents, corpus = self._found.documents, self._found.documents.corpus
         for number in range(corpus.against, len(corpus.sources)):
-            start = documents.starts[number]
-            keep = self.keep[start - documents.protected : start - documents.protected + documents.rows[number]]
+            start, keep = documents.starts[number], self.keep[documents.within_input(number)]
             for batch in corpus.sources[number].batches(replace(corpus.columns, rank=None), wanted=keep):
                 rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
                 columns = identity(self._found, start + batch.first + rows)
@@ -178,7 +175,7 @@ class DedupResult:
         with run.watch.unseen("group"):
             report = self.report
         with publish(folder, self._found.work) as staging:
-            written = self._copy_kept(staging / "kept", run.watch)
+            written = self._found.engine.copy_kept(self._found, self.keep, staging / "kept", run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
@@ -187,28 +184,6 @@ class DedupResult:
             _write_quarantine(staging / "quarantine.jsonl", self._found)
             write_json(staging / "report.json", report)
             write_run(staging, report, self._found, run)
-
-    def _copy_kept(self, folder: Path, progress: Progress) -> int:
-        """Copies the kept rows of several sources at a time; returns how many were written."""
-        documents, corpus = self._found.documents, self._found.documents.corpus
-        numbers = range(corpus.against, len(corpus.sources))
-        folder.mkdir()
-
-        def copy(number: int) -> tuple[int, int]:
-            start = documents.starts[number] - documents.protected
-            keep = self.keep[start : start + documents.rows[number]]
-            return len(keep), corpus.sources[number].copy_kept(keep, folder, corpus.root)
-
-        written = 0
-        pool = ThreadPoolExecutor(self._found.limits.writers, thread_name_prefix="minwise-write")
-        try:
-            with progress.stage("write", len(self.keep), "documents") as stage:
-                for rows, kept in pool.map(copy, numbers):
-                    written += kept
-                    stage.advance(rows)
-        finally:
-            pool.shutdown(cancel_futures=True)  # a writer that went on would bring back what is cleared away
-        return written
 
 
 def _readable(texts: pa.Array) -> pa.Array:

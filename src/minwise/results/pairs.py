@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.formats.tables_out import TABLE_ROWS
 from minwise.results.columns import identity, similarity_column, similarity_name
 from minwise.results.report import cap_report

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.engines.near_misses import places_of_smallest
 from minwise.stages.cluster import Grouping, PairBlock, group_by_components, group_by_star
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minwise import _kernel
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.errors import MinwiseError
 from minwise.formats.source import Source
 from minwise.report.limits import MANY_DOCUMENTS

@@ -9,7 +9,7 @@ from typing import Any
 
 from minwise import _kernel
 from minwise.engines.documents import Corpus
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.progress import Stopwatch
 
 __all__ = ["RunFacts"]

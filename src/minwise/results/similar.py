@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.engines.local import Found
+from minwise.engines.found import Found
 from minwise.engines.near_misses import BINS, NearMisses, count_by_bin, floor_bin
 from minwise.results.columns import identity
 

@@ -13,9 +13,31 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.stages.cluster import CopyGroups, PairBlock
 
-__all__ = ["Expansion"]
+__all__ = ["FIRST", "Expansion", "earlier_members"]
 
 FIRST = _kernel.FIRST_MEMBERS
+
+
+def earlier_members(
+    place: NDArray[np.int64], partners: NDArray[np.int64], most: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Members of groups that lie one after the other, each with the first ones of its own group, as two indices.
+
+    Args:
+        place: The place of each member in its group, from 0 on.
+        partners: With how many of its group it is paired: none of them after itself.
+        most: Pairs in a block, about.
+    """
+    ends = np.cumsum(partners)
+    start = 0
+    while start < len(partners):
+        base = ends[start - 1] if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, base + most, side="right")))
+        members, counts = np.arange(start, end), partners[start:end]
+        first = np.repeat(members - place[start:end], counts)
+        offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield first + offset, np.repeat(members, counts)
+        start = end
 
 
 class Expansion:
@@ -78,18 +100,9 @@ class Expansion:
         """The pairs among identical documents, in blocks of about ``most``, in no order."""
         place = np.arange(len(self.copies.members)) - np.repeat(self.starts, self.sizes)
         limit = np.repeat(np.where(self.counting == self.sizes, self.sizes, FIRST), self.sizes)
-        partners = np.minimum(place, limit)
-        ends = np.cumsum(partners)
-        start = 0
-        while start < len(partners):
-            base = ends[start - 1] if start else 0
-            end = max(start + 1, int(np.searchsorted(ends, base + most, side="right")))
-            counts = partners[start:end]
-            high = np.repeat(self.copies.members[start:end], counts)
-            first = np.repeat(np.arange(start, end) - place[start:end], counts)
-            offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            yield PairBlock(self.copies.members[first + offset], high, np.ones(len(high)))
-            start = end
+        for earlier, later in earlier_members(place, np.minimum(place, limit), most):
+            low, high = self.copies.members[earlier], self.copies.members[later]
+            yield PairBlock(low, high, np.ones(len(high)))
 
     def left_out_within(self) -> int:
         """Pairs among identical documents that the cap leaves out."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from minwise import _kernel
+from minwise import _kernel, estimate
 from minwise.config import check_type, show
 from minwise.errors import InputError
 from minwise.stages.shingle import ShingleSets
@@ -77,6 +77,13 @@ def similarities(sets: ShingleSets, pairs: ArrayLike) -> NDArray[np.float64]:
     sizes = sets.sizes.astype(np.float64)
     union = sizes[numbers[:, 0]] + sizes[numbers[:, 1]] - shared
     return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+
+
+def packed_similarities(packed: NDArray[np.uint8], pairs: NDArray[np.int64], slots: int) -> NDArray[np.float64]:
+    """The estimated similarity of pairs of documents, from the low 16 bits of each of their slots."""
+    share = _kernel.count_packed_matches(packed, packed, pairs, slots, 16) / slots
+    c1, c2 = estimate.bbit_constants(1, 1, None, 16)
+    return np.clip(estimate.bbit_estimate(share, c1, c2), 0.0, 1.0)
 
 
 def pair_array(pairs: ArrayLike) -> NDArray[np.int64]:

@@ -1,0 +1,123 @@
+"""Corpora for both engines: every format, every fault, one crowded bucket, documents of 50 MB."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from property.corpora import chain, words
+from small_corpus import COMPRESSORS, FAULTS, write
+
+Row = dict[str, Any]
+
+TABLES = ("a.jsonl.gz", "b.csv.bz2", "c.tsv.zst", "d.arrow", "e.parquet", "f.csv", "g.jsonl", "h.feather")
+
+
+def texts(seed: int, chains: int) -> list[str]:
+    """Chains, copies that differ in case, texts without a shingle, and unrelated ones."""
+    rng = random.Random(seed)
+    made = [text for _ in range(chains) for text in chain(rng, rng.randrange(10, 40), rng.randrange(2, 6))]
+    made += [rng.choice((text, text.upper(), text.replace(" ", ", "))) for text in rng.choices(made, k=len(made) // 4)]
+    made += ["", "?", "one", "One", "漢字 と かな", "漢字、と、かな"]
+    made += [" ".join(words(rng, rng.randrange(5, 40))) for _ in range(len(made) // 3)]
+    rng.shuffle(made)
+    return made
+
+
+def rows(seed: int, chains: int) -> list[Row]:
+    """Documents of two columns, with signs that formats have to escape, and a column to prefer by."""
+    rng = random.Random(seed)
+    titles = ("", "a title", 'with "quotes", commas\tand a tab', "two\nlines", "ünïcödé")
+    return [
+        {"key": number, "title": rng.choice(titles), "body": text, "year": rng.choice((1970, 1990, 1991, 2020))}
+        for number, text in enumerate(texts(seed, chains))
+    ]
+
+
+def write_tables(folder: Path, seed: int, chains: int = 25) -> None:
+    """The documents over tables of every format; the ids of some are strings."""
+    made = rows(seed, chains)
+    for number, name in enumerate(TABLES):
+        part = made[number :: len(TABLES)]
+        if name.startswith("g."):
+            part = [{**row, "key": f"g{row['key']}"} for row in part]
+        write(folder / name, part)
+    pq.write_table(pq.read_table(folder / "e.parquet"), folder / "e.parquet", row_group_size=5)
+
+
+def write_texts(folder: Path, seed: int, chains: int = 8) -> None:
+    """A document per file, some compressed, some with bytes that are no text."""
+    folder.mkdir(parents=True)
+    for number, (text, packing) in enumerate(zip(texts(seed, chains), cycle(("", "", ".gz", ".zst")), strict=False)):
+        data = text.encode() + (b" \xff\xfe" if number % 9 == 0 else b"")
+        (folder / f"{number:04}.txt{packing}").write_bytes(COMPRESSORS[packing](data))
+
+
+def write_faults(folder: Path, seed: int) -> None:
+    """Every fault that a row or a file can have, among rows without fault."""
+    for place, (name, content, _, _) in enumerate(FAULTS.values()):
+        stem, _, form = name.partition(".")
+        (folder / f"{place:02}").mkdir(parents=True)
+        (folder / f"{place:02}" / f"{stem}.{form}").write_bytes(content)
+    good = [{"id": row["key"], "text": row["body"]} for row in rows(seed, 25)]
+    lines = [json.dumps(row).encode() + b"\n" for row in good]
+    for place, line in (
+        (3, b'{"id": 1, "text": null}\n'),
+        (7, b"{oops\n"),
+        (8, b'{"text": "\xff\xfe"}\n'),
+        (20, b"\n"),
+    ):
+        lines[place] = line
+    (folder / "lines.jsonl").write_bytes(b"".join(lines))
+    (folder / "cut.jsonl.gz").write_bytes(gzip.compress(b"".join(lines) * 40, mtime=0)[:-30])
+    write_damaged(folder / "damaged.parquet", good)
+    nulls = [{**row, "text": None if place % 7 == 0 else row["text"]} for place, row in enumerate(good)]
+    pq.write_table(pa.Table.from_pylist(nulls), folder / "nulls.parquet", row_group_size=9)
+
+
+def write_damaged(path: Path, rows: list[Row]) -> None:
+    """A Parquet file of several row groups of which the third can not be read."""
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=len(rows) // 6, use_dictionary=False)
+    column = pq.ParquetFile(path).metadata.row_group(2).column(1)
+    data = bytearray(path.read_bytes())
+    start = column.data_page_offset
+    data[start : start + column.total_compressed_size] = bytes(column.total_compressed_size)
+    path.write_bytes(data)
+
+
+def crowded(documents: int, crowd: int) -> Iterator[Row]:
+    """Short texts of which every so many are in one bucket of every band, yet no two of them are copies.
+
+    They hold the same twelve words in another order each, so that all of their single words are the same.
+    """
+    rng = random.Random(6)
+    ring = words(rng, 12)
+    seen: set[str] = set()
+    every = documents // crowd
+    for number in range(documents):
+        if number % every:
+            yield {"id": number, "text": " ".join(words(rng, 12))}
+            continue
+        while (text := " ".join(rng.sample(ring, len(ring)))) in seen:
+            pass
+        seen.add(text)
+        yield {"id": number, "text": text}
+
+
+def huge(rng: random.Random, size: int) -> str:
+    """A text of so many bytes whose words are hardly ever the same twice."""
+    return rng.randbytes(size // 9 * 4).hex(" ", 4)
+
+
+def changed(text: str, places: int) -> str:
+    """The text with so many of its words replaced, spread evenly."""
+    step = len(text) // places // 9 * 9
+    cut = bytearray(text, "ascii")
+    for place in islice(range(0, len(cut) - 9, step), places):
+        cut[place : place + 8] = b"another_"
+    return cut.decode("ascii")

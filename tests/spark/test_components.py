@@ -1,0 +1,112 @@
+"""The components of a graph are scipy's, on the driver and by stars, whatever the places and however the edges come."""
+
+from math import ceil, log2
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from minwise.spark.components import components, star_rounds
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Numbers = NDArray[np.int64]
+
+FAR = 1 << 40
+NONE = np.empty((0, 2), dtype=np.int64)
+
+
+def path(nodes: int) -> Numbers:
+    """Everybody is tied to the next: the longest way that a smallest place can have."""
+    return np.stack([np.arange(nodes - 1), np.arange(1, nodes)], axis=1)
+
+
+def star(nodes: int) -> Numbers:
+    """Everybody is tied to the last."""
+    return np.stack([np.arange(nodes - 1), np.full(nodes - 1, nodes - 1)], axis=1)
+
+
+def random_graphs(seed: int) -> Numbers:
+    """Sparse and dense graphs, with places that do not follow each other, edges both ways, twice, and to oneself."""
+    random = np.random.default_rng(seed)
+    graphs = [
+        random.integers(0, nodes, (edges, 2)) for nodes in (2, 5, 30, 200) for edges in (1, nodes // 2, 2 * nodes)
+    ]
+    starts = np.cumsum([0] + [int(graph.max()) + 1 for graph in graphs])
+    edges = np.concatenate([graph + start for graph, start in zip(graphs, starts, strict=False)])
+    edges = random.choice(FAR, starts[-1])[edges] + FAR
+    return random.permutation(np.concatenate([edges, edges[::3], edges[::4, ::-1]]))
+
+
+def frame(spark: "SparkSession", edges: Numbers) -> "DataFrame":
+    """The edges in Spark, in two parts."""
+    table = pa.table({"low": pa.array(edges[:, 0]), "high": pa.array(edges[:, 1])})
+    return spark.createDataFrame(table).repartition(2)
+
+
+def found(result: "DataFrame") -> tuple[list[int], list[int]]:
+    """Places in ascending order, and their components."""
+    table = result.toArrow().sort_by("place")
+    return table.column("place").to_pylist(), table.column("component").to_pylist()
+
+
+def expected(edges: Numbers) -> tuple[list[int], list[int]]:
+    """What scipy finds, each component called by its smallest place."""
+    places, numbers = np.unique(edges[edges[:, 0] != edges[:, 1]], return_inverse=True)
+    low, high = numbers.reshape(-1, 2).T
+    graph = coo_matrix((np.ones(len(low)), (low, high)), shape=(len(places), len(places)))
+    _, first, labels = np.unique(connected_components(graph, directed=False)[1], return_index=True, return_inverse=True)
+    return places.tolist(), places[first[labels]].tolist()
+
+
+@pytest.mark.parametrize("driver_edges", [0, 1 << 20], ids=["stars", "driver"])
+@pytest.mark.parametrize(
+    "edges", [path(100_000), star(20_000), random_graphs(1), NONE], ids=["path", "star", "random", "none"]
+)
+def test_components_are_those_of_scipy(spark: "SparkSession", edges: Numbers, driver_edges: int) -> None:
+    """Both ways of joining give every place that has an edge, once, with the smallest place of its component."""
+    assert found(components(frame(spark, edges), driver_edges=driver_edges)) == expected(edges)
+
+
+def test_stars_alone_join_a_path_in_a_round_per_doubling(spark: "SparkSession") -> None:
+    """Without edges joined inside of tasks: log2 n rounds, one to begin with, and one that changes nothing.
+
+    And no round remembers the ones before: the plan of the last is as long as that of the first.
+    """
+    edges = path(600)
+    rounds = list(star_rounds(frame(spark, edges), held_edges=0))
+    assert len(rounds) <= ceil(log2(len(edges))) + 2
+    low, high = (np.array(rounds[-1].toArrow().sort_by("high").column(name)) for name in ("low", "high"))
+    assert (low.tolist(), high.tolist()) == ([0] * 599, list(range(1, 600)))
+    first, last = (plan._jdf.queryExecution().toString() for plan in (rounds[0], rounds[-1]))
+    assert len(first.splitlines()) == len(last.splitlines())
+
+
+def test_stars_join_what_tasks_have_joined_piece_by_piece(spark: "SparkSession") -> None:
+    """Tasks that join few edges at once leave the rest to the stars, of random graphs and of a path alike."""
+    edges = np.concatenate([path(200), random_graphs(2)])
+    batch_rows = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(batch_rows)
+    spark.conf.set(batch_rows, "20")
+    try:
+        *_, forest = star_rounds(frame(spark, edges), held_edges=40)
+    finally:
+        spark.conf.set(batch_rows, str(before))
+    places, smallest = expected(edges)
+    tied = [(one, other) for one, other in zip(smallest, places, strict=True) if one != other]
+    assert sorted((row.low, row.high) for row in forest.collect()) == sorted(tied)
+
+
+def test_of_the_rounds_in_a_directory_only_the_last_stays(spark: "SparkSession", tmp_path: Path) -> None:
+    """Rounds are Parquet directories; a second run over what a first one left gives the same."""
+    edges = random_graphs(3)
+    for _ in range(2):
+        result = components(frame(spark, edges), driver_edges=0, work=str(tmp_path / "a [b]"))
+        assert found(result) == expected(edges)
+        assert len(list((tmp_path / "a [b]").iterdir())) == 1

@@ -1,0 +1,183 @@
+"""Both engines, one answer: what Spark writes has the bytes of what one machine writes, however the cluster cuts it.
+
+The local engine is the oracle. A run on a cluster takes seconds, so every one of them meets many features at once, and
+an arrangement of the cluster that the others do not have; with the environment variable MINWISE_TORTURE set, all.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from property.test_one_answer import SCENARIOS, SEARCH, SHARDS, corpus, write_shards
+
+import minwise as mw
+
+from .arranged import LOCAL, SPARK, Arrangement, digest, tables, unlike
+from .corpora import TABLES, write_tables, write_texts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A file in one task each; many tasks per file, shuffle parts and batches; everything in one; and odd numbers of it.
+ONE = Arrangement(partitions=1, batch_rows=1, order=1)
+MANY = Arrangement(partitions=50, task_bytes=1 << 11, split_bytes=1 << 12, batch_rows=7, adaptive=False, order=2)
+SOME = Arrangement(partitions=3, task_bytes=1 << 13, split_bytes=1 << 20, batch_rows=100)
+ODD = Arrangement(partitions=7, task_bytes=5000, split_bytes=1 << 14, batch_rows=64, adaptive=False, order=1)
+ALL = tuple(
+    Arrangement(partitions=partitions, task_bytes=task, split_bytes=split, batch_rows=rows, adaptive=adaptive)
+    for partitions, task, (split, rows), adaptive in product(
+        (1, 3, 50), (1 << 11, 1 << 27), ((1 << 12, 1), (1 << 27, 10_000)), (True, False)
+    )
+)
+TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to deduplicate, and how.
+
+    Attributes:
+        make: Writes the files to a folder.
+        files: What to read of it.
+        options: The settings, as `mw.dedup` takes them.
+        arrangement: How the cluster is to work, if it is not to work in all ways.
+    """
+
+    make: Callable[[Path], None]
+    files: tuple[str, ...]
+    options: dict[str, Any]
+    arrangement: Arrangement = field(default_factory=Arrangement)
+
+
+def _shards(folder: Path) -> None:
+    write_shards(folder, corpus())
+
+
+def _tables(folder: Path) -> None:
+    write_tables(folder / "t", 3)
+    write_tables(folder / "known", 4, chains=4)
+    for name in TABLES[:3]:  # some documents are in the other corpus too
+        (folder / "known" / f"same-{name}").write_bytes((folder / "t" / name).read_bytes())
+
+
+def _texts(folder: Path) -> None:
+    write_texts(folder / "texts", 5)
+
+
+TABLE_SEARCH: dict[str, Any] = {
+    "text_column": ("title", "body"),
+    "id_column": "key",
+    "on_error": "quarantine",
+    "threshold": 0.6,
+}
+CASES = {
+    "star": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["star"]}, MANY),
+    "capped": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["capped"]}, ODD),
+    "components": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["components"]}, ONE),
+    "estimates": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["estimates"]}, ODD),
+    "ranked": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["ranked"]}, SOME),
+    "formats against": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {**TABLE_SEARCH, "against": "known", "keep": "min:year", "shingle": "char:7", "max_bucket": 16},
+        MANY,
+    ),
+    "bytes": Case(_texts, ("texts",), {"shingle": "byte:6", "bag": True, "threshold": 0.7, "seed": 9}, SOME),
+}
+
+
+def deduplicated(case: Case, engine: dict[str, Any], files: mw.Files, folder: Path) -> Path:
+    """What dedup writes and returns; also what it would have been with a higher threshold."""
+    result = mw.dedup(files, folder / "out", **case.options, **engine)
+    (folder / "memory").mkdir()
+    tables(result, folder / "memory")
+    if case.options.get("verify") != "none":
+        higher = result.rethreshold(0.9)
+        (folder / "higher").mkdir()
+        tables(higher, folder / "higher")
+    return folder
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_dedup_gives_the_bytes_of_the_local_engine(
+    name: str, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept files in their formats, removed, clusters, quarantine and report; and the tables of the result."""
+    case = CASES[name]
+    case.make(tmp_path / "in")
+    monkeypatch.chdir(tmp_path / "in")
+    (tmp_path / "local").mkdir()
+    local = deduplicated(case, LOCAL, mw.Files(case.files), tmp_path / "local")
+    assert {"out/removed.parquet", "out/clusters.parquet", "out/report.json", "out/run.json"} <= digest(local).keys()
+    for number, arrangement in enumerate(ALL if TORTURE else [case.arrangement]):
+        folder = tmp_path / f"spark{number}"
+        folder.mkdir()
+        with arrangement.on(spark):
+            other = deduplicated(case, SPARK, arrangement.arranged(case.files), folder)
+        assert unlike(local, other) == []
+
+
+def described(files: mw.Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Pairs in several formats, with and without sources, and the clusters of the same run: found once."""
+    shared = {**options, "work": folder / "work"}
+    out = folder / "out"
+    out.mkdir(parents=True)
+    reports = [
+        mw.pairs(files, out / "pairs.jsonl", sources=True, **shared),
+        mw.pairs(files, out / "pairs.parquet", **shared),
+        mw.pairs(files, out / "pairs.csv", sources=True, **shared),
+        mw.clusters(files, out / "clusters.tsv", group="star", **shared),
+    ]
+    assert mw.pairs(files, **shared).num_rows == reports[0]["pairs"] > 0
+    return reports
+
+
+@pytest.mark.parametrize(
+    ("name", "arrangement"),
+    [("capped", MANY), ("estimates", SOME), *product(("star", "ranked"), ALL if TORTURE else [])],
+)
+def test_pairs_and_clusters_give_the_bytes_of_the_local_engine(
+    name: str, arrangement: Arrangement, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every format, copies by the hundred included; from one run with a work directory, which is not done again."""
+    _shards(tmp_path / "in")
+    monkeypatch.chdir(tmp_path / "in")
+    options = {**SEARCH, **SCENARIOS[name]}
+    options.pop("keep", None)
+    expected = described(mw.Files(SHARDS), tmp_path / "local", options)
+    with arrangement.on(spark):
+        reports = described(arrangement.arranged(SHARDS), tmp_path / "spark", {**options, **SPARK})
+    assert reports == expected
+    assert unlike(tmp_path / "local" / "out", tmp_path / "spark" / "out") == []
+
+
+def test_components_of_everything_connected(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clusters as they are by default, of character shingles over several text columns and every format."""
+    _tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    files = mw.Files(["t"])
+    options = {**TABLE_SEARCH, "shingle": "char:5", "bag": True}
+    report = mw.clusters(files, "local.parquet", **options)
+    with ODD.on(spark):
+        assert mw.clusters(files, "spark.parquet", engine="spark", **options) == report
+    assert report["clusters"] > 10
+    assert Path("spark.parquet").read_bytes() == Path("local.parquet").read_bytes()
+
+
+def test_one_letter_more_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison sees what it is meant to see."""
+    for name in ("one", "other"):
+        _shards(tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        if name == "other":
+            path = Path(SHARDS[2])
+            path.write_text(path.read_text(encoding="utf-8") + "w,1\n", encoding="utf-8")
+        mw.dedup(mw.Files(SHARDS), tmp_path / f"out-{name}", **SEARCH)
+    found = unlike(tmp_path / "out-one", tmp_path / "out-other")
+    assert {"kept/b.csv", "clusters.parquet", "report.json"} <= set(found)

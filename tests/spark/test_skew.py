@@ -1,0 +1,93 @@
+"""A tenth of all documents in one bucket: no task gets more than its share, and no text comes to the driver."""
+
+import ast
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from small_corpus import write
+
+import minwise as mw
+import minwise.spark
+
+from .arranged import Arrangement, unlike
+from .corpora import crowded
+from .events import Events, Stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DOCUMENTS, CROWD = 200_000, 20_000
+SEARCH: dict[str, Any] = {"threshold": 0.8, "shingle": "word:1", "bands": 4, "rows": 4}
+# Shuffle parts of which each would hold half of the crowd's entries if these were spread: a crowd in one of them shows.
+CUT = Arrangement(partitions=20, task_bytes=2 * 10**6, adaptive=False)
+# No task may take longer than so many times the median of its stage.
+TIMES = 10
+# What a task may send to the driver: metrics, and where its files are. A document of this corpus has about 90 bytes.
+RESULT_BYTES_PER_TASK = 64 << 10
+# Of Spark: what collects on the driver, goes round DataFrames, or is not there in Spark Connect.
+FORBIDDEN = {"sparkContext", "rdd", "monotonically_increasing_id", "toPandas", "foreach", "_jdf", "_jsc", "_sc"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Parquet file and JSON lines with half of the documents each."""
+    folder = tmp_path_factory.mktemp("skew")
+    rows = list(crowded(DOCUMENTS, CROWD))
+    write(folder / "a.jsonl", rows[: DOCUMENTS // 2])
+    write(folder / "b.parquet", rows[DOCUMENTS // 2 :])
+    return folder
+
+
+def unfair(stage: Stage, overhead: int) -> bool:
+    """Whether a task took longer than its share.
+
+    A task that does next to nothing takes ``overhead`` milliseconds, whatever there is to do, and now and then all of
+    it: so this is the least that a stage's median counts for.
+    """
+    return len(stage.tasks) > 2 and max(stage.milliseconds) > TIMES * max(median(stage.milliseconds), overhead)
+
+
+def longest_empty_task(spark: "SparkSession", events: Events) -> int:
+    """Milliseconds that a task takes that sends one row through Python."""
+    before = events.now()
+    spark.range(0, 8, 1, 8).mapInArrow(lambda batches: batches, "id long").write.format("noop").mode("overwrite").save()
+    return max(time for stage in events.since(before).stages for time in stage.milliseconds)
+
+
+def test_a_crowded_bucket_makes_no_task_long(
+    spark: "SparkSession", events: Events, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by the clock nor by the rows it gets; and the answer is that of the local engine."""
+    monkeypatch.chdir(corpus)
+    overhead = longest_empty_task(spark, events)
+    before = events.now()
+    with CUT.on(spark):
+        mw.dedup(mw.Files(["."]), tmp_path / "spark", engine="spark", **SEARCH)
+    seen = events.since(before)
+    result = mw.dedup(mw.Files(["."]), tmp_path / "local", **SEARCH)
+    assert unlike(tmp_path / "local", tmp_path / "spark") == []
+    assert result.report["caps"]["largest"] == CROWD
+    assert sum(result.report["counts"][name] for name in ("kept", "removed")) == DOCUMENTS
+    print(*(stage.describe() for stage in seen.stages), f"overhead {overhead} ms", sep="\n")  # noqa: T201 - if it fails
+    assert [stage.describe() for stage in seen.stages if unfair(stage, overhead)] == []
+    for stage in seen.stages:
+        if len(stage.tasks) >= CUT.partitions and sum(stage.shuffled_rows) > DOCUMENTS // 10:
+            assert max(stage.shuffled_rows) <= TIMES * median(stage.shuffled_rows), stage.describe()
+    tasks = sum(len(stage.tasks) for stage in seen.stages)
+    assert seen.result_bytes <= RESULT_BYTES_PER_TASK * tasks
+
+
+def test_only_data_frames_are_used() -> None:
+    """No part of the engine names what collects rows as objects, or what Spark Connect does not have."""
+    folder = Path(minwise.spark.__file__).parent
+    found = set()
+    for path in folder.glob("*.py"):
+        if path.name in ("session.py", "jvm.py"):  # which start and end what everybody else only uses
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            if name in FORBIDDEN:
+                found.add(f"{path.name}:{getattr(node, 'lineno', 0)} {name}")
+    assert found == set()

@@ -1,0 +1,144 @@
+"""Stars decided component by component are those that the local engine finds in all pairs at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from minwise.spark.components import components
+from minwise.spark.stars import _Members, stars
+from minwise.stages.cluster import CopyGroups, PairBlock, group_by_star
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Numbers = NDArray[np.int64]
+Removed = dict[int, tuple[int, str]]
+
+FAR = 1 << 40
+NO_COPIES = CopyGroups(np.empty(0, dtype=np.uint32), np.zeros(1, dtype=np.uint64))
+
+
+class Pairs(NamedTuple):
+    """Pairs of numbers below ``documents``, ascending; their places are so much larger."""
+
+    low: Numbers
+    high: Numbers
+    similarity: NDArray[np.float64]
+    documents: int
+    first: int
+
+    @property
+    def table(self) -> pa.Table:
+        """The pairs by place, in no order."""
+        columns = {"low": self.low + self.first, "high": self.high + self.first, "similarity": self.similarity}
+        mixed = np.random.default_rng(0).permutation(len(self.low))
+        return pa.table({name: pa.array(values[mixed]) for name, values in columns.items()})
+
+
+def random_pairs(sizes: list[int], *, first: int = FAR, seed: int = 1) -> Pairs:
+    """Sparse and dense graphs of the sizes, whose members lie among each other; many similarities are equal."""
+    random = np.random.default_rng(seed)
+    numbers, graphs = random.permutation(sum(sizes)), []
+    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+        graphs.append(numbers[random.integers(end - size, end, (random.integers(1, 3 * size), 2))])
+    edges = np.concatenate(graphs)
+    low, high = np.unique(np.sort(edges[edges[:, 0] != edges[:, 1]], axis=1), axis=0).T
+    similarity = random.choice([0.8, 0.85, 0.9, 1.0], len(low))
+    return Pairs(np.ascontiguousarray(low), np.ascontiguousarray(high), similarity, len(numbers), first)
+
+
+def clique(members: int) -> Pairs:
+    """Everybody is similar to everybody."""
+    low, high = np.array(list(combinations(range(members), 2))).T
+    return Pairs(low, high, np.ones(len(low)), members, 0)
+
+
+def expected(pairs: Pairs, protected: int = 0) -> Removed:
+    """Whom the local engine removes, for whom, and with which similarity."""
+    counting = pairs.high >= protected
+    low, high = (side[counting].astype(np.uint32) for side in (pairs.low, pairs.high))
+    block = PairBlock(low, high, pairs.similarity[counting])
+    grouping = group_by_star(lambda: [block], NO_COPIES, pairs.documents, protected)
+    return {
+        int(place) + pairs.first: (int(grouping.witness[place]) + pairs.first, repr(float(grouping.similarity[place])))
+        for place in np.flatnonzero(grouping.removed)
+    }
+
+
+def found(result: "DataFrame") -> Removed:
+    """Whom Spark removes; nobody twice."""
+    rows = result.collect()
+    assert len({row.place for row in rows}) == len(rows)
+    return {row.place: (row.witness, repr(row.similarity)) for row in rows}
+
+
+@contextmanager
+def batches_of(spark: "SparkSession", rows: int) -> Iterator[None]:
+    """Lets Python get so many rows at once."""
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(rows))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
+
+
+@pytest.mark.parametrize(("rows", "partitions"), [(7, 1), (10_000, 3), (1, None)])
+def test_stars_are_those_of_the_local_engine(spark: "SparkSession", rows: int, partitions: int | None) -> None:
+    """Of 200 graphs, one of which goes over hundreds of batches, whatever the parts and batches."""
+    pairs = random_pairs([*np.random.default_rng(2).integers(2, 20, 200), 400])
+    whole = spark.createDataFrame(pairs.table)
+    with batches_of(spark, rows):
+        assert found(stars(whole, components(whole), partitions=partitions)) == expected(pairs)
+
+
+def test_an_unknown_similarity_has_the_first_kept_one_as_witness(spark: "SparkSession") -> None:
+    """What is not verified has no similarity, and its witness is the one that the local engine names."""
+    pairs = random_pairs([10] * 30)
+    pairs = pairs._replace(similarity=np.full(len(pairs.low), np.nan))
+    whole = spark.createDataFrame(pairs.table)
+    with batches_of(spark, 11):
+        assert found(stars(whole, components(whole))) == expected(pairs)
+
+
+def test_protected_places_are_never_removed(spark: "SparkSession") -> None:
+    """Pairs among them do not count; pairs with others do, and remove the others."""
+    pairs = random_pairs([12] * 40, first=0)
+    whole, protected = spark.createDataFrame(pairs.table), pairs.documents // 3
+    removed = found(stars(whole, components(whole), protected=protected))
+    assert removed == expected(pairs, protected)
+    assert min(removed) >= protected
+    assert any(witness < protected for witness, _ in removed.values())
+    assert min(found(stars(whole, components(whole)))) < protected
+
+
+def test_no_pairs_remove_nobody(spark: "SparkSession") -> None:
+    """Nothing in, nothing out."""
+    nothing = spark.createDataFrame([], "low long, high long, similarity double")
+    assert stars(nothing, components(nothing)).collect() == []
+
+
+def test_a_place_without_a_component_is_refused(spark: "SparkSession") -> None:
+    """Its pairs would be lost, and what they remove would be kept."""
+    from pyspark.errors import PySparkException
+
+    pairs = spark.createDataFrame([(3, 4, 0.9), (5, 6, 0.9)], "low long, high long, similarity double")
+    with pytest.raises(PySparkException, match="components must have every place of a pair, but not 5"):
+        stars(pairs, components(pairs.where("low = 3"))).collect()
+
+
+def test_members_are_held_and_pairs_are_not() -> None:
+    """Of a clique whose first member removes all others, no pair waits for anything."""
+    members, table = _Members(), clique(100).table.sort_by([("low", "ascending"), ("high", "ascending")])
+    for start in range(0, len(table), 50):
+        members.meet(table.slice(start, 50))
+        assert len(members) <= 100
+    assert sum(map(len, members.leave())) == 99
+    assert len(members) == 0

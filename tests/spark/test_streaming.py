@@ -1,0 +1,107 @@
+"""What runs inside a task gets its rows in batches: where one ends makes no difference. This needs no cluster."""
+
+import math
+from collections.abc import Iterator
+from itertools import combinations, groupby, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from minwise.pipeline import Options
+from minwise.spark import verify
+from minwise.spark.candidates import CAP_COLUMNS, PAIR_SCHEMA, _Pairing
+from minwise.stages.expand import FIRST
+
+Entries = list[tuple[int, int]]
+Pairs = set[tuple[int, int]]
+
+SMALL_KEYS = st.integers(min_value=-3, max_value=3)
+CUTS = st.lists(st.integers(min_value=0, max_value=300), max_size=8)
+
+
+@st.composite
+def entries(draw: st.DrawFn) -> Entries:
+    """Keys with the places that have them, sorted as Spark sorts them; some keys are crowded."""
+    sizes = draw(st.dictionaries(SMALL_KEYS, st.integers(min_value=1, max_value=60), max_size=5))
+    return [(key, place) for key in sorted(sizes) for place in range(key * key, key * key + sizes[key])]
+
+
+def pieces(rows: int, cuts: list[int]) -> Iterator[slice]:
+    """Cuts rows into pieces, some of which may be empty."""
+    bounds = sorted({0, rows, *(cut % (rows + 1) for cut in cuts)})
+    yield from (slice(first, stop) for first, stop in pairwise(bounds))
+    yield slice(rows, rows)
+
+
+def buckets(found: Entries) -> list[list[int]]:
+    """The places of every key."""
+    return [[place for _, place in group] for _, group in groupby(found, key=lambda one: one[0])]
+
+
+def pairs_of(bucket: list[int], most: int) -> Pairs:
+    """All pairs of a bucket; of a crowded one, those with one of its first members."""
+    every = combinations(range(len(bucket)), 2)
+    return {(bucket[one], bucket[two]) for one, two in every if len(bucket) <= most or one < FIRST}
+
+
+@given(found=entries(), cuts=CUTS, most=st.integers(min_value=FIRST, max_value=40), protected=st.integers(0, 12))
+@example(found=[(1, place) for place in range(FIRST + 1)], cuts=[FIRST], most=FIRST, protected=0)
+@example(found=[(1, place) for place in range(20)], cuts=[3], most=20, protected=0)
+@example(found=[(1, place) for place in range(50)], cuts=[1, 17, 18], most=FIRST, protected=3)
+def test_buckets_may_be_cut_anywhere(found: Entries, cuts: list[int], most: int, protected: int) -> None:
+    """The pairs of every bucket and what the cap met, whichever batches a bucket is spread over."""
+    table = pa.table({"key": [key for key, _ in found], "place": [place for _, place in found]})
+    table = table.cast(pa.schema([("key", pa.int64()), ("place", pa.int64())])).combine_chunks()
+    batches = (
+        batch
+        for piece in pieces(len(found), cuts)
+        for batch in table.slice(piece.start, piece.stop - piece.start).to_batches() or table.slice(0, 0).to_batches()
+    )
+    given_back = pa.Table.from_batches(_Pairing(most, protected).run(batches), PAIR_SCHEMA)
+    rows = given_back.to_pylist()
+    all_buckets = buckets(found)
+    expected = [pair for one in all_buckets for pair in pairs_of(one, most) if pair[1] >= protected]
+    assert sorted((row["low"], row["high"]) for row in rows if row["low"] is not None) == sorted(expected)
+    shared = [one for one in all_buckets if len(one) > 1]
+    crowds = [one for one in shared if len(one) > most]
+    left_out = sum(math.comb(len(one), 2) - len(pairs_of(one, most)) for one in crowds)
+    totals = [[row[name] for name in CAP_COLUMNS] for row in rows if row["low"] is None]
+    told = [[len(crowds), sum(map(len, crowds)), left_out, max(map(len, shared))]] if shared else []
+    assert totals == told
+
+
+@given(data=st.data())
+def test_cells_may_be_cut_anywhere(data: st.DataObject) -> None:
+    """Every pair is compared with the right sets, whichever batches its cell is spread over, and in any order in it."""
+    sets = data.draw(st.lists(st.sets(st.integers(0, 20), min_size=1), min_size=2, max_size=8))
+    every = list(combinations(range(len(sets)), 2))
+    wanted = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=len(every)))
+    cells = {pair: data.draw(st.integers(0, 3)) for pair in wanted}
+    floor = data.draw(st.sampled_from((0.0, 0.3, 0.5, 1.0)))
+    rows: list[dict[str, Any]] = [
+        {"cell": cell, "low": low, "high": high, "elements": None} for (low, high), cell in cells.items()
+    ]
+    rows += [
+        {"cell": cell, "low": place, "high": None, "elements": np.array(sorted(sets[place]), np.uint64).tobytes()}
+        for cell, place in {(cell, place) for pair, cell in cells.items() for place in pair}
+    ]
+    rows = sorted(data.draw(st.permutations(rows)), key=lambda row: int(row["cell"]))
+    fields = [("cell", pa.int64()), ("low", pa.int64()), ("high", pa.int64()), ("elements", pa.binary())]
+    table = pa.Table.from_pylist(rows, pa.schema(fields))
+    batches = [
+        batch
+        for piece in pieces(len(rows), data.draw(CUTS))
+        for batch in table.slice(piece.start, piece.stop - piece.start).combine_chunks().to_batches()
+    ]
+    settings = Options(shingle="word:2").settings()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "CELL_BYTES", data.draw(st.sampled_from((1, 100, 1 << 20))))
+        answer = pa.Table.from_batches(verify._Comparing(settings, floor).run(iter(batches)), verify.VERIFIED_SCHEMA)
+    exact = {(low, high): len(sets[low] & sets[high]) / len(sets[low] | sets[high]) for low, high in wanted}
+    found = {(row["low"], row["high"]): row["similarity"] for row in answer.to_pylist()}
+    assert answer.num_rows == len(found)
+    assert found == {pair: similarity for pair, similarity in exact.items() if similarity >= floor}
