@@ -37,11 +37,11 @@ import os, signal, sys
 from minwise.cli import main
 from minwise.spark.stages import Stages
 
-finish = Stages._finish
+finish, last = Stages._finish, sys.argv[1]
 
 def trap(self, name):
     finish(self, name)
-    if name == sys.argv[1]:
+    if name == last:
         os.kill(os.getpid(), signal.SIGKILL)
 
 Stages._finish = trap
