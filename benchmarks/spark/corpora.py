@@ -26,7 +26,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCorpus:
-    """A folder of documents; their ids are 0, 1, 2, …
+    """A folder of documents, whose ids are their numbers from 0 on.
 
     Attributes:
         folder: Where it is.

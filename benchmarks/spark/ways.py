@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyspark.ml.feature import HashingTF, MinHashLSH, NGram, RegexTokenizer
 from pyspark.sql import DataFrame, SparkSession
@@ -61,7 +62,12 @@ def pairs_of_frame(session: SparkSession, files: list[str], output: Path) -> Sec
 def pairs_of_files(session: SparkSession, files: list[str], output: Path) -> Seconds:
     """Ours on files, as ``minwise pairs --engine spark`` does it."""
     start = time.perf_counter()
-    settings = {"threshold": THRESHOLD, "shingle": SHINGLES, "engine": "spark", "work": f"{output}.work"}
+    settings: dict[str, Any] = {
+        "threshold": THRESHOLD,
+        "shingle": SHINGLES,
+        "engine": "spark",
+        "work": f"{output}.work",
+    }
     mw.pairs(files, f"{output}.parquet", **settings)
     return {"pairs": time.perf_counter() - start}
 
@@ -69,7 +75,12 @@ def pairs_of_files(session: SparkSession, files: list[str], output: Path) -> Sec
 def dedup_of_files(session: SparkSession, files: list[str], output: Path) -> Seconds:
     """Ours on files, to files without near-duplicates, as ``minwise dedup --engine spark`` does it."""
     start = time.perf_counter()
-    settings = {"threshold": THRESHOLD, "shingle": SHINGLES, "engine": "spark", "work": f"{output}.work"}
+    settings: dict[str, Any] = {
+        "threshold": THRESHOLD,
+        "shingle": SHINGLES,
+        "engine": "spark",
+        "work": f"{output}.work",
+    }
     mw.dedup(files, output, **settings)
     return {"dedup": time.perf_counter() - start}
 

@@ -21,7 +21,7 @@ from minwise.engines.documents import Corpus
 from minwise.engines.found import Engine, Found
 from minwise.engines.line_stream import LineStream
 from minwise.engines.local import LocalEngine
-from minwise.engines.publish import check_output, is_published, refuse_inputs
+from minwise.engines.publish import Output, check_output, is_published, output_of, refuse_inputs
 from minwise.engines.work import Work, open_work, temporary_work
 from minwise.errors import ConfigError
 from minwise.formats.files import SCHEME
@@ -314,7 +314,7 @@ def dedup(
 
     Args:
         source: As in :func:`pairs`.
-        output: A new or empty directory to write to, as :meth:`DedupResult.write` does.
+        output: A new or empty directory to write to, or its URL, as :meth:`DedupResult.write` does.
         overwrite: Whether a directory that is not empty may be replaced.
         options: The settings; see :class:`Options`.
 
@@ -325,13 +325,13 @@ def dedup(
     """
     chosen = Options.of(source, options)
     watch = Stopwatch(chosen.watcher)
-    folder = None if output is None else check_path("output", output)
+    folder = None if output is None else output_of(output)
     with ExitStack() as session, ExitStack() as stack:
         settings, limits = chosen.settings(), chosen.limits()
         _refuse_nesting(folder, chosen.work)
         corpus = chosen.corpus(source)
         manifest = _manifest(chosen, corpus, settings, "dedup")
-        work = _work(chosen, manifest, folder, stack)
+        work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
@@ -340,7 +340,7 @@ def dedup(
         found = engine.find(corpus, settings, limits, work, watch, for_report=True)
         result = DedupResult(found, run=run, published=published)
         if folder is not None and not published:
-            result.write(folder, overwrite=overwrite)
+            result.write(str(folder), overwrite=overwrite)
         watch.stop()
         result.owns(session.pop_all())
         if not work.durable:
@@ -436,7 +436,7 @@ def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPa
         check_table_name(output)
     settings, limits = options.settings(), options.limits()
     corpus = options.corpus(source)
-    folder = None if output is None or str(output) == "-" else Path(output)
+    folder = None if output is None or str(output) == "-" or _is_url(output) else Path(output)
     if folder is not None:
         refuse_inputs(folder, corpus.sources)
     manifest = _manifest(options, corpus, settings, "pairs")
@@ -444,12 +444,13 @@ def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPa
     return _engine(options, manifest, stack).find(corpus, settings, limits, work, options.watcher)
 
 
-def _refuse_nesting(output: Path | None, work: AnyPath | None) -> None:
+def _refuse_nesting(output: Output | None, work: AnyPath | None) -> None:
     """Raises if the output would replace the work directory, or the work directory change the output."""
     if output is None or work is None:
         return
-    one, other = (Path(os.path.realpath(place)) for place in (output, check_path("work", work)))
-    if one == other or one in other.parents or other in one.parents:
+    check_path("work", work)
+    one, other = (f"{place if _is_url(place) else os.path.realpath(place)}/" for place in (str(output), str(work)))
+    if one.startswith(other) or other.startswith(one):
         raise ConfigError(f"work must not be, hold or lie in the output, got {work} and {output}; give another --work")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from minwise.engines.documents import Corpus, Documents
 from minwise.engines.near_misses import BINS, NearMisses, floor_bin
 from minwise.engines.remembered import RememberedTexts
+from minwise.engines.staging import Staging
 from minwise.engines.work import Work
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
@@ -42,8 +42,8 @@ class Engine(Protocol):
     def similarities(self, found: "Found", low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
         """The exact similarity of documents that are in candidate pairs, by their places in the keep order."""
 
-    def copy_kept(self, found: "Found", keep: NDArray[np.bool_], folder: Path, progress: Progress) -> int:
-        """Copies the rows of the input that ``keep`` has a flag for to a new directory; returns how many."""
+    def copy_kept(self, found: "Found", keep: NDArray[np.bool_], staging: Staging, progress: Progress) -> int:
+        """Copies the rows of the input that ``keep`` has a flag for to a new directory ``kept``; returns how many."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ real. What is left are verified pairs, which fit the groups of :mod:`minwise.sta
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from minwise.engines.first_pass import read_documents
 from minwise.engines.found import Found
 from minwise.engines.search import Search
 from minwise.engines.spilled_sets import SpilledSets
+from minwise.engines.staging import Staging
 from minwise.engines.work import Work
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
@@ -61,10 +61,11 @@ class LocalEngine:
         left, right = found.order.document_at[low], found.order.document_at[high]
         return SpilledSets(found.work, room=0).similarities(left, right, 0.0, found.limits.threads)
 
-    def copy_kept(self, found: Found, keep: NDArray[np.bool_], folder: Path, progress: Progress) -> int:
+    def copy_kept(self, found: Found, keep: NDArray[np.bool_], staging: Staging, progress: Progress) -> int:
         """Copies the kept rows of several sources at a time."""
         documents, corpus = found.documents, found.documents.corpus
         numbers = range(corpus.against, len(corpus.sources))
+        folder = staging.folder / "kept"
         folder.mkdir()
 
         def copy(number: int) -> tuple[int, int]:

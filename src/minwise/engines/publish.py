@@ -7,19 +7,34 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+from minwise.config import check_path
 from minwise.durable import sync_directory
+from minwise.engines.remote_output import RemoteOutput
+from minwise.engines.staging import Staging
 from minwise.engines.work import Work
 from minwise.errors import ConfigError
+from minwise.formats.files import SCHEME
 from minwise.formats.source import Source
 
-__all__ = ["check_output", "is_published", "publish", "refuse_inputs"]
+__all__ = ["Output", "check_output", "is_published", "output_of", "publish", "refuse_inputs"]
+
+Output = Path | RemoteOutput
 
 # What ``minwise report`` writes anew into a directory, which does not make it another.
 WRITTEN_LATER = ("report.html", "report-with-texts.html", "audit.json")
 
 
-def check_output(output: Path, sources: list[Source], *, overwrite: bool) -> None:
+def output_of(given: object) -> Output:
+    """A directory by its path or URL."""
+    path = check_path("output", given)
+    return RemoteOutput(str(given)) if SCHEME.match(str(given)) else path
+
+
+def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> None:
     """Raises if the output would replace something, or would swallow an input."""
+    if isinstance(output, RemoteOutput):
+        output.check(sources, overwrite=overwrite)
+        return
     refuse_inputs(output, sources)
     if output.is_symlink() or output.is_mount():
         kind = "link" if output.is_symlink() else "mount point"
@@ -41,8 +56,10 @@ def refuse_inputs(output: Path, sources: list[Source]) -> None:
             raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another -o")
 
 
-def is_published(work: Work, output: Path) -> bool:
+def is_published(work: Work, output: Output) -> bool:
     """Whether this work's result already stands at ``output``, also if the run died right after putting it there."""
+    if isinstance(output, RemoteOutput):
+        return output.is_published(work)
     if not work.has("publishing") or not output.is_dir() or work.read_note("publishing") != _identity(output):
         return False
     shutil.rmtree(_old(output), ignore_errors=True)  # what it replaced, if the run died before it was gone
@@ -67,8 +84,12 @@ def _old(output: Path) -> Path:
 
 
 @contextmanager
-def publish(output: Path, work: Work) -> Iterator[Path]:
+def publish(output: Output, work: Work) -> Iterator[Staging]:
     """A directory to fill, which becomes ``output`` when all went well and is gone otherwise."""
+    if isinstance(output, RemoteOutput):
+        with output.publish(work) as remote:
+            yield remote
+        return
     output = output.absolute()
     output.parent.mkdir(parents=True, exist_ok=True)
     token = sha256(bytes(work.folder.resolve())).hexdigest()[:8]
@@ -79,7 +100,7 @@ def publish(output: Path, work: Work) -> Iterator[Path]:
     shutil.rmtree(_old(output), ignore_errors=True)
     staging.mkdir()
     try:
-        yield staging
+        yield Staging(staging)
         if work.durable:
             _sync_tree(staging)
             work.note("publishing", dict(_identity(staging)))

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 import orjson
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from minwise.errors import ConfigError
 from minwise.formats.array_file import atomic_writer
+from minwise.formats.files import SCHEME, url_filesystem
 
 __all__ = ["check_table_name", "write_tables"]
 
@@ -60,8 +62,20 @@ def _write(path: str | PathLike[str], tables: Iterator[pa.Table], schema: pa.Sch
         _write_jsonl(sys.stdout.buffer, tables, schema)
         sys.stdout.buffer.flush()
         return
+    if SCHEME.match(str(path)):
+        _write_and_send(str(path), tables, schema)
+        return
     with atomic_writer(Path(path)) as file:
         FORMATS[Path(path).suffix.lower()](file, tables, schema)
+
+
+def _write_and_send(url: str, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+    filesystem, target = url_filesystem(url)
+    with TemporaryDirectory(prefix="minwise-") as folder:
+        path = Path(folder) / target.rpartition("/")[2]
+        _write(path, tables, schema)
+        filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
+        filesystem.put_file(str(path), target)
 
 
 def check_table_name(path: str | PathLike[str]) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from minwise.config import show
 from minwise.engines.found import Found
-from minwise.engines.publish import check_output, publish
+from minwise.engines.publish import check_output, output_of, publish
 from minwise.errors import ConfigError, MinwiseError
 from minwise.formats.arrays import from_numpy
 from minwise.formats.sets import SetsSource
@@ -165,25 +165,26 @@ class DedupResult:
         """Writes kept rows, tables and reports to a directory that appears whole or not at all.
 
         Args:
-            output: A new or empty directory.
+            output: A new or empty directory, or the URL of one. Nothing can be renamed at a URL: a file
+                ``_unfinished`` stands there as long as the rest is not whole.
             overwrite: Whether a directory that is not empty may be replaced.
         """
-        folder = Path(output)
+        folder = output_of(output)
         corpus = self._found.documents.corpus
         check_output(folder, corpus.sources, overwrite=overwrite)
         run = self._run.go_on()
         with run.watch.unseen("group"):
             report = self.report
         with publish(folder, self._found.work) as staging:
-            written = self._found.engine.copy_kept(self._found, self.keep, staging / "kept", run.watch)
+            written = self._found.engine.copy_kept(self._found, self.keep, staging, run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
-            write_tables(staging / "removed.parquet", self._removed_tables(), _removed_schema(self._found))
-            write_tables(staging / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._found))
-            _write_quarantine(staging / "quarantine.jsonl", self._found)
-            write_json(staging / "report.json", report)
-            write_run(staging, report, self._found, run)
+            write_tables(staging.folder / "removed.parquet", self._removed_tables(), _removed_schema(self._found))
+            write_tables(staging.folder / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._found))
+            _write_quarantine(staging.folder / "quarantine.jsonl", self._found)
+            write_json(staging.folder / "report.json", report)
+            write_run(staging.folder, report, self._found, run)
 
 
 def _readable(texts: pa.Array) -> pa.Array:

@@ -63,7 +63,7 @@ def restore(
     _check_destination(folder, published, overwrite=overwrite)
     task = _RestoreAll(published) if wanted is None else _RestoreSome(published, wanted)
     with temporary_work(folder.absolute().parent) as work, publish(folder, work) as staging:
-        task.write(staging, progress or Silence())
+        task.write(staging.folder, progress or Silence())
         published.refuse_changes()  # while it was copied
     return task.counts()
 

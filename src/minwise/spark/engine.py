@@ -7,7 +7,6 @@ after the verified pairs is what the local engine does with them.
 
 from collections.abc import Iterator
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from minwise.engines.documents import Corpus, Documents
 from minwise.engines.found import Found
 from minwise.engines.search import Search
+from minwise.engines.staging import Staging
 from minwise.engines.work import Work
 from minwise.errors import InputError
 from minwise.formats.arrays import flags, from_numpy, to_numpy
@@ -24,6 +24,7 @@ from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
 from minwise.spark.candidates import CAP_COLUMNS, candidate_pairs
 from minwise.spark.copying import copy_sources
+from minwise.spark.errors import spark_errors
 from minwise.spark.gathering import gather_documents, gather_pairs
 from minwise.spark.reading import Batches, Task, plan_tasks, read_sets, read_signatures
 from minwise.spark.stages import Stages
@@ -95,10 +96,10 @@ class SparkEngine:
     def _stages(self, work: Work) -> Stages:
         return Stages(self.session, self.place or str(work.folder / "spark"), self.manifest)
 
-    def copy_kept(self, found: Found, keep: NDArray[np.bool_], folder: Path, progress: Progress) -> int:
+    def copy_kept(self, found: Found, keep: NDArray[np.bool_], staging: Staging, progress: Progress) -> int:
         """Copies the kept rows, several sources at a time, in executors."""
-        with progress.stage("write", len(keep), "documents") as stage:
-            written = copy_sources(self.session, found.documents, keep, str(folder))
+        with spark_errors("write"), progress.stage("write", len(keep), "documents") as stage:
+            written = copy_sources(self.session, found.documents, keep, f"{staging.url or staging.folder}/kept")
             stage.advance(len(keep))
         return written
 
@@ -112,11 +113,11 @@ class _Finding:
 
     def run(self, progress: Progress) -> None:
         """Leaves the verified pairs in the work directory."""
-        with progress.stage("band", None, "candidates"):
+        with spark_errors("candidates"), progress.stage("band", None, "candidates"):
             candidates = self.stages.run("candidates", self._candidates)
             count, caps = _totals(candidates)
         pairs = candidates.filter("low is not null").select("low", "high")
-        with progress.stage("shingle candidates", None, "documents"):
+        with spark_errors("sets"), progress.stage("shingle candidates", None, "documents"):
             self._spill_sets(pairs)
         with progress.stage("verify", count, "candidates") as stage:
             compare = lambda: _compare(self.stages, pairs, self.settings, self.search.floor, count)  # noqa: E731

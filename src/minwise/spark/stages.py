@@ -18,6 +18,7 @@ from pyarrow import fs
 from minwise.engines.work import refuse_other_run
 from minwise.errors import FormatError
 from minwise.formats.files import SCHEME, url_filesystem
+from minwise.spark.errors import spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,7 +135,7 @@ class Stages:
         """
         if self.folder is not None and self.is_finished(name):
             return self.read(name)
-        with self._batches_of(rows_per_batch):
+        with spark_errors(name), self._batches_of(rows_per_batch):
             if self.folder is None:
                 held = make().persist()
                 held.count()
