@@ -68,7 +68,7 @@ def in_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def listings(work: Path) -> dict[str, Path]:
     """The finished stages, by name."""
-    return {path.parent.name: path for path in work.rglob(LISTING)}
+    return {path.parent.name: path for path in work.glob(f"spark/*/{LISTING}")}
 
 
 def made(work: Path) -> dict[str, tuple[int, int]]:
@@ -146,7 +146,7 @@ class Driver:
         if stage in done or not set(before) <= done:
             return False
         shuffled = stage == "candidates" and any(self.local.rglob("shuffle_*.data"))
-        return shuffled or any(path.parent.name == stage for path in self.work.rglob("_temporary"))
+        return shuffled or any(path.parent.name == stage for path in self.work.glob("spark/*/_temporary"))
 
     def killed_in(self, stage: str) -> None:
         """Ends the process in the middle of a stage. Its Java process is left to find out."""

@@ -41,7 +41,7 @@ class RemoteOutput:
         for path in (path for source in sources for path in source.paths()):
             if f"{path}/".startswith(f"{self.url}/"):
                 raise ConfigError(f"output must not be or hold an input, got {self.url} with {path}; give another -o")
-        if not overwrite and self._names() and not self._has(UNFINISHED):
+        if not overwrite and self._files_there() and not self._has(UNFINISHED):
             raise ConfigError(
                 f"output must be new or empty, got {self.url} with files in it; give another -o or --overwrite"
             )
@@ -79,16 +79,14 @@ class RemoteOutput:
             self._files.put_file(str(path), target)
 
     def _clear(self) -> None:
-        if self._names():
+        if self._files_there():
             self._files.rm(self._path, recursive=True)
         self._files.makedirs(self._path, exist_ok=True)
 
-    def _names(self) -> list[str]:
-        self._files.invalidate_cache()
-        try:
-            return list(self._files.ls(self._path, detail=False))
-        except FileNotFoundError:
-            return []
+    def _files_there(self) -> list[str]:
+        self._files.invalidate_cache()  # somebody else may have been here
+        return list(self._files.find(self._path))
 
     def _has(self, name: str) -> bool:
-        return any(one.rpartition("/")[2] == name for one in self._names())
+        self._files.invalidate_cache()
+        return bool(self._files.exists(f"{self._path}/{name}"))

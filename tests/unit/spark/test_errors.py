@@ -1,0 +1,93 @@
+"""What Spark raises becomes one line of ours, of the class it had. No cluster is needed for that."""
+
+import errno
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from expect import complaint
+from pyspark.errors import PySparkException
+
+import minwise as mw
+from minwise.spark.errors import reason_of, spark_errors
+
+PYTHON = """An error occurred while calling o98.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 1.0 failed 4 times, most recent \
+failure: Lost task 3.3 in stage 1.0 (TID 9) (10.0.0.7 executor 1): org.apache.spark.api.python.PythonException: \
+Traceback (most recent call last):
+  File "worker.py", line 1227, in main
+    process()
+{raised}
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:572)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+
+Driver stacktrace:
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2844)
+"""
+
+
+def raise_in_spark(text: str) -> None:
+    """As if a stage had ended so."""
+    with spark_errors("candidates"):
+        raise PySparkException(text)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "told"),
+    [
+        ("minwise.errors.InputError: a.jsonl: row 3: is null", mw.InputError, "a.jsonl: row 3: is null"),
+        ("minwise.errors.ConfigError: s3://b: takes s3fs", mw.ConfigError, "s3://b: takes s3fs"),
+        ("KeyError: 'text'", mw.MinwiseError, "spark: candidates: KeyError: 'text'"),
+        ("ValueError: two\nlines", mw.MinwiseError, "spark: candidates: ValueError: two lines"),
+    ],
+)
+def test_an_error_of_an_executor_is_raised_as_what_it_was(raised: str, kind: type[mw.MinwiseError], told: str) -> None:
+    """Ours with their class and words; anything else with the stage it happened in."""
+    assert complaint(kind, lambda: raise_in_spark(PYTHON.format(raised=raised))) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (PYTHON.format(raised="FileNotFoundError: [Errno 2] No such file or directory: 'a.txt'"), errno.ENOENT),
+        (PYTHON.format(raised="OSError: [Errno 28] No space left on device"), errno.ENOSPC),
+        ("java.io.IOException: No space left on device\n\tat java.io.FileOutputStream.writeBytes", errno.ENOSPC),
+    ],
+)
+def test_an_error_of_the_system_keeps_its_number(text: str, number: int) -> None:
+    """So that the command ends with the code for a full disk, however it is told."""
+    with pytest.raises(OSError, match=r"\w") as caught:
+        raise_in_spark(text)
+    assert caught.value.errno == number
+
+
+def test_a_missing_package_on_an_executor_has_a_remedy() -> None:
+    """The most frequent mistake of all."""
+    text = PYTHON.format(raised="ModuleNotFoundError: No module named 'minwise'")
+    told = complaint(mw.MinwiseError, lambda: raise_in_spark(text))
+    assert told.startswith("spark: candidates: ModuleNotFoundError: No module named 'minwise' on an executor")
+    assert "guide" in told
+
+
+def test_what_is_not_of_spark_passes() -> None:
+    """Whatever else goes wrong is not explained away."""
+    with pytest.raises(ZeroDivisionError), spark_errors("candidates"):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "An error occurred while calling o1.x.\n: java.lang.OutOfMemoryError: Java heap space\n\tat x",
+            "OutOfMemoryError: Java heap space",
+        ),
+        ("[PATH_NOT_FOUND] Path does not exist: file:/a. SQLSTATE: 42K03", "Path does not exist: file:/a"),
+        ("", "no reason was given"),
+    ],
+)
+def test_the_reason_is_one_line_without_the_names_of_packages(text: str, reason: str) -> None:
+    """What a person can act on."""
+    assert reason_of(text) == reason
