@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from spark.conftest import what_is_missing
 from terminal import BLOCK, steps, terminal_in
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,8 @@ def test_there_is_something_to_try() -> None:
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_guide_shows_what_happens(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, in the order of the page."""
+    if guide.stem == "spark" and (missing := what_is_missing()):
+        pytest.skip(missing)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

@@ -70,15 +70,15 @@ class Span:
 Task = tuple[Span, ...]
 
 
-def plan_tasks(sources: list[Source], task_bytes: int = TASK_BYTES) -> list[Task]:
+def plan_tasks(sources: list[Source]) -> list[Task]:
     """Cuts sources, in order, into tasks of about equally many bytes. No row depends on it."""
     tasks: list[Task] = []
     growing: list[Span] = []
     held = 0
     for number, source in enumerate(sources):
         size = source.size_bytes()
-        cuts = source.cuts(task_bytes) if size > task_bytes else []
-        if growing and (cuts or held + size > task_bytes):
+        cuts = source.cuts(TASK_BYTES) if size > TASK_BYTES else []
+        if growing and (cuts or held + size > TASK_BYTES):
             tasks.append(tuple(growing))
             growing, held = [], 0
         ends = [*cuts, None]
