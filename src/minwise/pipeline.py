@@ -322,8 +322,8 @@ def pairs(
         tables = pair_tables(found, sources=sources)
         if output is None:
             return _one_table(tables, pair_schema(found, sources=sources))
-        written = write_tables(output, tables, pair_schema(found, sources=sources))
         quality = {} if truth is None else {"blocking": blocking_quality(found, truth)}
+        written = write_tables(output, tables, pair_schema(found, sources=sources))
         return {**pair_report(found), "pairs": written, **quality}
 
 
