@@ -81,7 +81,7 @@ class Options:
         item: Column of the item that such a row adds to its set.
         weight: Column of how often it adds it, whole numbers; bags are compared then.
         transpose: Whether sets and items are turned round, so that similar items are found.
-        separator: What stands between items that are in one string; white space if not given.
+        separator: What stands between items that are in one string; white space on lines of items if not given.
         fields: Columns that records are compared by, such as ``"name:char:3 phone:digits"``, or a mapping.
         weights: How much fields count, such as ``"name=2"``, or a mapping; 1 if not given.
         html: Whether texts are pages of HTML, of which only what a reader sees counts.
@@ -523,10 +523,12 @@ def _grouped(options: Options, corpus: Corpus, work: Work) -> Corpus:
 
 def _refuse_groups(options: Options) -> None:
     """Raises if whole documents are to be kept or removed that are many rows of their file."""
-    if options.groups and options.settings(of_frame=False):
-        name = "group_by" if options.group_by is not None else "transpose"
-        rule = f"{name} must be left out with dedup: a group is many rows of its file"
-        raise ConfigError(f"{rule}, got {show(getattr(options, name))}; use pairs or clusters")
+    if not options.groups:
+        return
+    options.settings(of_frame=False)  # a value that is wrong in itself is told first
+    name = "group_by" if options.group_by is not None else "transpose"
+    rule = f"{name} must be left out with dedup: a group is many rows of its file"
+    raise ConfigError(f"{rule}, got {show(getattr(options, name))}; use pairs or clusters")
 
 
 def _refuse_nesting(output: Path | None, work: AnyPath | None) -> None:

@@ -151,6 +151,7 @@ def test_records_and_what_they_are_worth(tmp_path: Path, name: str) -> None:
         (("long.csv", "--fields", "user:whole", "--weights", "user=half"), "weights of user must be a whole number"),
         (("long.csv", "--fields", "user:whole", "--truth", "nobody"), "truth can not be read"),
         (("lists.parquet", "--shingle", "set"), "items of text must be whole numbers or strings, got a column of list"),
+        (("texts.jsonl", "--shingle", "set"), "text must be a list of items with shingle set, got a string; separator"),
         (("plain.txt", *GROUPED), "has no column 'user': a text file is one text and nothing else"),
     ],
 )
@@ -158,6 +159,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, arguments: tuple[str, ...], m
     """And no output."""
     (tmp_path / "long.csv").write_text("user,movie,half,minus\nann,a,0.5,-1\nbob,a,0.5,-1\n")
     (tmp_path / "plain.txt").write_text("a b")
+    (tmp_path / "texts.jsonl").write_text('{"text": "a b"}')
     pq.write_table(pa.table({"text": [[0.5], [0.25]]}), tmp_path / "lists.parquet")
     done = run(tmp_path, "pairs", *arguments, "-o", "p.csv")
     assert done.status in (FAILURE, USAGE)

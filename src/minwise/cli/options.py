@@ -73,7 +73,7 @@ SHAPE = (
     click.option("--weight", default=None, metavar="COL", help="Column of how often it adds it: whole numbers."),
     click.option("--transpose", is_flag=True, help="Turn sets and items round: find similar items."),
     click.option(
-        "--separator", default=None, metavar="TEXT", help="What stands between items; white space if not given."
+        "--separator", default=None, metavar="TEXT", help="What stands between items in a string; white space on lines."
     ),
     click.option("--fields", default=None, help="Fields of records, such as 'name:char:3 phone:digits born:whole'."),
     click.option("--weights", default=None, help="How much fields count, such as 'name=2'; 1 if not given."),

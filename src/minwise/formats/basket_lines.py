@@ -15,7 +15,7 @@ from minwise.formats.files import File, FileSource, output_path, started, strip_
 from minwise.formats.lines import TooLong, lines_by_chunk, too_long_reason
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 from minwise.formats.untyped import RowReader, made_of
-from minwise.stages.elements import ItemLists, ItemSets, decoded
+from minwise.stages.elements import ItemLists, ItemSets, decoded, split_items
 
 __all__ = ["BasketLines"]
 
@@ -87,20 +87,14 @@ class _Reader(RowReader[Line]):
         ids = from_bytes(names, pa.large_string()) if self.named else None
         return Batch(first, column, ids, None, tuple(faults))
 
-    def _parts(self, line: Line, row: int) -> tuple[bytes | None, str]:
-        """The name of a set, if it has one, and its items in one string."""
+    def _parts(self, line: Line, row: int) -> tuple[bytes | None, list[str]]:
+        """The name of a set, if it has one, and its items."""
         if isinstance(line, TooLong):
             raise InputError(too_long_reason())
         text = decoded(strip_bom(line) if row == 0 else line, f"line {row + 1}")
+        items = split_items(text, self.elements.separator)
         if not self.named:
-            return None, text
-        name, _, items = text.strip().partition(self.elements.separator) if self.elements.separator else _cut(text)
-        if not name.strip():
+            return None, items
+        if not items:
             raise InputError(f"line {row + 1} has no name: its first item is missing")
-        return name.strip().encode(), items
-
-
-def _cut(text: str) -> tuple[str, str, str]:
-    """The first word of a line and the rest."""
-    name, *rest = text.split(None, 1) or [""]
-    return name, "", "".join(rest)
+        return items[0].encode(), items[1:]

@@ -28,6 +28,7 @@ __all__ = [
     "gather_sets",
     "hash_column",
     "mixed",
+    "split_items",
     "too_many_reason",
 ]
 
@@ -37,6 +38,8 @@ MAX_ELEMENTS = 1 << 24
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 INT64 = range(-(2**63), 2**63)
 ITEM_RULE = "must be whole numbers or strings"
+LIST_RULE = "must be a list of items with shingle set"
+STRING_REMEDY = "separator says where to cut strings"
 
 Words = NDArray[np.uint64]
 Reasons = dict[int, str]
@@ -188,7 +191,7 @@ class ItemSets(Elements):
 
     Attributes:
         column: The column.
-        separator: What stands between items where they are in one string; None for white space.
+        separator: What stands between items where they are in one string; without it strings are refused.
         bag: Whether an item that is there twice counts twice.
         seed: Seed of the hash.
     """
@@ -210,12 +213,13 @@ class ItemSets(Elements):
         return {"shingle": "set", **{name: value for name, value in given.items() if value}}
 
     def complaint(self, name: str, kind: pa.DataType) -> str | None:
-        """Lists of whole numbers or strings, or strings."""
+        """Lists of whole numbers or strings; strings if there is a separator to cut them at."""
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if kind in (pa.string(), pa.large_string(), pa.string_view(), pa.null()):
-            return None
+            uncut = self.separator is None and kind != pa.null()
+            return f"{name} {LIST_RULE}, got a column of {kind}; {STRING_REMEDY}" if uncut else None
         if not _is_list(kind):
-            return f"{name} must be lists of items, got a column of {kind}"
+            return f"{name} {LIST_RULE}, got a column of {kind}"
         return None if is_item(kind.value_type) else f"items of {name} {ITEM_RULE}, got a column of {kind}"
 
     def of_arrow(self, columns: Sequence[pa.Array]) -> Made:
@@ -264,7 +268,7 @@ class ItemLists(Elements):
 
     def complaint(self, name: str, kind: pa.DataType) -> str | None:
         """As of sets."""
-        return ItemSets(column=self.column).complaint(name, kind)
+        return ItemSets(column=self.column, separator=self.separator).complaint(name, kind)
 
     def of_arrow(self, columns: Sequence[pa.Array]) -> Made:
         """Lists of int64 or large_string."""
@@ -365,9 +369,11 @@ def _items(value: object, name: str, separator: str | None) -> Sequence[Any]:
         raise InputError(f"{name} is null")
     text = decoded(value, name) if isinstance(value, bytes) else value
     if isinstance(text, str):
+        if separator is None:
+            raise InputError(f"{name} {LIST_RULE}, got a string; {STRING_REMEDY}")
         return split_items(text, separator)
     if not isinstance(text, list):
-        raise InputError(f"{name} must be a list of items, got {type(text).__name__}")
+        raise InputError(f"{name} {LIST_RULE}, got {type(text).__name__}")
     for item in text:
         if item is None:
             raise InputError(f"{name} holds a null item")
@@ -377,7 +383,7 @@ def _items(value: object, name: str, separator: str | None) -> Sequence[Any]:
 
 
 def split_items(text: str, separator: str | None) -> list[str]:
-    """The items of a line: what stands between separators, without the white space around it."""
+    """The items of a line: what stands between separators, or in white space, and without that around it."""
     if separator is None:
         return text.split()
     return [item for part in text.split(separator) if (item := part.strip())]
