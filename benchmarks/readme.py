@@ -202,6 +202,20 @@ def spark_table(record: Record) -> str:
     return f"{table(['documents', 'way', 'seconds', 'recall'], rows)}\n\n{'; '.join(said)}"
 
 
+def records_table(record: Record) -> str:
+    """Return how many true pairs of people with typos are found, and how many pairs need no look."""
+    rows = []
+    for run in record["runs"]:
+        if run["exact"] or run["threshold"] not in (record["settings"]["threshold"], 0.3):
+            continue
+        figures = [f"{run[name]:.4f}" for name in ("pairs_completeness", "reduction_ratio", "pairs_quality")]
+        counts = [f"{run['records']:,}", f"{run['true_pairs_found']:,} of {run['true_pairs']:,}"]
+        rows.append([f"febrl{run['set']}", counts[0], f"{run['threshold']}", counts[1], *figures])
+    columns = ["", "records", "threshold", "true pairs found", "pairs completeness", "reduction ratio", "pairs quality"]
+    fields = record["settings"]["fields"]
+    return f"{table(columns, rows)}\n\nFields `{fields}`, chosen on febrl1; {where(record)}."
+
+
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
     "endtoend": endtoend_table,
@@ -210,6 +224,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "index": index_table,
     "server": server_table,
     "spark": spark_table,
+    "records": records_table,
 }
 
 

@@ -1,4 +1,4 @@
-"""What the guides show is what happens: programs and commands are run in order, in one folder."""
+"""What the guides and the recipes show is what happens: programs and commands are run in order, in one folder."""
 
 import ast
 import re
@@ -11,6 +11,8 @@ from terminal import BLOCK, steps, terminal_in
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
+PAGES = [*GUIDES, *RECIPES]
 # An expression in one line with its value behind it.
 SHOWN_VALUE = re.compile(r"^(\S.*?)  # (.+)$", re.MULTILINE)
 
@@ -31,9 +33,12 @@ def test_there_is_something_to_try() -> None:
     for guide in GUIDES:
         kinds = {kind for kind, _ in BLOCK.findall(guide.read_text(encoding="utf-8"))}
         assert {"", "python"} <= kinds, guide.name
+    assert len(RECIPES) >= 3
+    for recipe in RECIPES:
+        assert "$ minwise " in recipe.read_text(encoding="utf-8"), recipe.name
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+@pytest.mark.parametrize("guide", PAGES, ids=lambda guide: guide.stem)
 def test_guide_shows_what_happens(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, in the order of the page."""
     if guide.stem == "spark" and (missing := what_is_missing()):
@@ -52,7 +57,7 @@ def test_guide_shows_what_happens(guide: Path, tmp_path: Path, monkeypatch: pyte
                     assert terminal.run(line, shown) == shown, line
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+@pytest.mark.parametrize("guide", PAGES, ids=lambda guide: guide.stem)
 def test_links_of_guide_lead_somewhere(guide: Path) -> None:
     """Every relative link names a file that is there."""
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", guide.read_text(encoding="utf-8"))
