@@ -171,6 +171,34 @@ def server_table(record: Record) -> str:
     )
 
 
+def vectors_table(record: Record) -> str:
+    """Return pairs and neighbours of vectors, ours, brute force and the peers'."""
+    names = {
+        "brute": "brute force, NumPy",
+        "minwise": "**minwise**",
+        "flat": "faiss IndexFlatL2, exact",
+        "lsh": "faiss IndexLSH, 512 bits",
+        "hnsw": "faiss IndexHNSWFlat, a graph",
+        "spark": "Spark BucketedRandomProjectionLSH",
+    }
+    tasks = {"pairs": "all pairs", "near": "ten nearest"}
+    rows = []
+    for one in record["measurements"]:
+        ratio = "" if one["engine"] == "brute" else f"{one['times_brute']:.1f}×"
+        cells = [f"{one['seconds']:.2f}", ratio, f"{one['recall']:.4f}", f"{one['peak_bytes'] / 1e6:,.0f}"]
+        rows.append([one["kind"], tasks[one["task"]], names[one["engine"]], *cells])
+    shown = table(["points", "task", "engine", "seconds", "as fast as brute force", "recall", "peak MB"], rows)
+    settings, versions = record["settings"], {one["engine"]: one["version"] for one in record["measurements"]}
+    loads = [one["load"] for one in record["measurements"]]
+    what = (
+        f"{settings['rows']:,} × {settings['dims']} float32 where no number is given, {settings['queries']:,} queries"
+    )
+    machine = f"{where(record)}, shared with others: load {min(loads):.0f} to {max(loads):.0f}"
+    return (
+        f"{shown}\n\n{what}; plan and index included; {machine}; faiss {versions['flat']}, NumPy {versions['brute']}."
+    )
+
+
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
     "endtoend": endtoend_table,
@@ -178,6 +206,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "exact": exact_table,
     "index": index_table,
     "server": server_table,
+    "vectors": vectors_table,
 }
 
 

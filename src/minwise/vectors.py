@@ -301,9 +301,9 @@ class EuclideanLSH(_VectorLSH):
         planned_radius: The distance that the layout was planned for, if it was.
 
     >>> import minwise as mw
-    >>> points = [[0.0, 0.0], [0.3, 0.4], [9.0, 9.0]]
-    >>> mw.EuclideanLSH.plan(points, radius=1.0).fit(points).pairs(1.0).to_pylist()
-    [{'left': 0, 'right': 1, 'distance': 0.5}]
+    >>> points = [[0.0, 0.0], [3.0, 4.0], [90.0, 90.0]]
+    >>> mw.EuclideanLSH.plan(points, radius=6.0).fit(points).pairs(6.0).to_pylist()
+    [{'left': 0, 'right': 1, 'distance': 5.0}]
     """
 
     measure = "euclidean"
