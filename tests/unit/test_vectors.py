@@ -304,3 +304,17 @@ def test_a_plan_for_the_nearest_reaches_most_of_them() -> None:
     truth = {(query, int(row)) for query in range(200) for row in np.argsort(apart[query])[:5]}
     pairs = zip(found["query"].to_pylist(), found["neighbour"].to_pylist(), strict=True)
     assert len(truth & set(pairs)) >= 0.85 * len(truth)
+
+
+def test_a_second_run_knows_the_faults_of_the_first(tmp_path: Path) -> None:
+    """The report of answers that were there already is that of the run that made them."""
+    vectors = random_points(50)
+    vectors[3, 1], vectors[4, 0] = math.nan, math.inf
+    np.save(tmp_path / "x.npy", vectors)
+    settings: dict[str, Any] = {"top": 2, "on_error": "quarantine", "work": tmp_path / "work"}
+    first, second = (
+        whole().fit(tmp_path / "x.npy").query(tmp_path / "x.npy", tmp_path / "near.csv", **settings) for _ in range(2)
+    )
+    assert first == second
+    assert (first["counts"], first["queries"]["quarantined"]) == ({"documents": 48, "quarantined": 2}, 2)
+    assert [fault["row"] for fault in first["faults"]] == [3, 4, 3, 4]

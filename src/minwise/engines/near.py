@@ -47,6 +47,14 @@ class Faults:
         self.count += len(faults)
         self.shown.extend(faults[: SHOWN - len(self.shown)])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for a note."""
+        return {"count": self.count, "shown": [[one.source, one.row, one.reason] for one in self.shown]}
+
+    def recall(self, noted: dict[str, Any]) -> None:
+        """Takes over what was noted."""
+        self.count, self.shown = noted["count"], [Fault(*one) for one in noted["shown"]]
+
 
 @dataclass(frozen=True, slots=True)
 class _Block:
@@ -91,11 +99,12 @@ class NearSearch:
         if held:
             yield _joined(held, source)
 
-    def _tables(self, faults: Faults) -> Iterator[tuple[_Block, "_kernel.VectorTables"]]:
+    def _tables(self) -> Iterator[tuple[_Block, "_kernel.VectorTables"]]:
         """The tables of all vectors, block by block; remembered if there is just one."""
         if self._whole is not None:
             yield self._whole
             return
+        self.faults = faults = Faults(self.faults.on_error)
         for block in self._blocks(self.source, self.block_rows, faults):
             tables = _kernel.VectorTables(block.keys, self.limits.threads)
             if len(block.vectors) == self.source.rows:
@@ -114,6 +123,11 @@ class NearSearch:
         """The answers, query after query, the nearest first; finished pieces are left in the work directory."""
         if not work.has("answered"):
             self._spill(queries, radius, top, work, progress, faults)
+            work.note("answered", {"vectors": self.faults.to_dict(), "queries": faults.to_dict()})
+        else:  # by an earlier run, which saw what can not be used
+            note = work.read_note("answered")
+            self.faults.recall(note["vectors"])
+            faults.recall(note["queries"])
         for number in range(-(-queries.rows // QUERIES)):
             yield from _merged(work, number, top)
 
@@ -129,12 +143,11 @@ class NearSearch:
             work.forget("near-")  # of a run with another memory limit, whose blocks were others
         work.note("blocks", cuts)
         with progress.stage("compare", self.source.rows, "documents") as stage:
-            for number, (block, tables) in enumerate(self._tables(self.faults)):
+            for number, (block, tables) in enumerate(self._tables()):
                 told = faults if number == 0 else Faults("skip")
                 for part, asking in enumerate(self._blocks(queries, QUERIES, told)):
                     self._ask(f"near-{part:06}-{number:06}", work, block, tables, asking, radius, top)
                 stage.advance(len(block.vectors))
-        work.note("answered", {})
 
     def _ask(
         self,
