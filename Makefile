@@ -39,6 +39,7 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.records
+	$(BIN)/python -m benchmarks.vectors
 	$(BIN)/python -m benchmarks.readme
 
 chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped

@@ -216,6 +216,36 @@ def records_table(record: Record) -> str:
     return f"{table(columns, rows)}\n\nFields `{fields}`, chosen on febrl1; {where(record)}."
 
 
+def vectors_table(record: Record) -> str:
+    """Return pairs and neighbours of vectors, ours, brute force and the peers'."""
+    names = {
+        "brute": "brute force, NumPy",
+        "minwise": "**minwise**",
+        "flat": "faiss IndexFlatL2, exact",
+        "lsh": "faiss IndexLSH, 512 bits",
+        "hnsw": "faiss IndexHNSWFlat, a graph",
+        "spark": "Spark BucketedRandomProjectionLSH",
+    }
+    tasks = {"pairs": "all pairs", "near": "ten nearest"}
+    rows = []
+    for one in record["measurements"]:
+        ratio = "" if one["engine"] == "brute" else f"{one['times_brute']:.1f}×"
+        own = "" if one["engine"] == "spark" else f"{one['processor_seconds']:.2f}"  # Java's is not seen
+        cells = [f"{one['seconds']:.2f}", own, ratio, f"{one['recall']:.4f}", f"{one['peak_bytes'] / 1e6:,.0f}"]
+        rows.append([one["kind"], tasks[one["task"]], names[one["engine"]], *cells])
+    columns = ["points", "task", "engine", "seconds", "of processor", "as fast as brute force", "recall", "peak MB"]
+    shown = table(columns, rows)
+    settings, versions = record["settings"], {one["engine"]: one["version"] for one in record["measurements"]}
+    loads = [one["load"] for one in record["measurements"]]
+    what = (
+        f"{settings['rows']:,} × {settings['dims']} float32 where no number is given, {settings['queries']:,} queries"
+    )
+    machine = f"{where(record)}, shared with others: load {min(loads):.0f} to {max(loads):.0f}"
+    return (
+        f"{shown}\n\n{what}; plan and index included; {machine}; faiss {versions['flat']}, NumPy {versions['brute']}."
+    )
+
+
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
     "endtoend": endtoend_table,
@@ -225,6 +255,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "server": server_table,
     "spark": spark_table,
     "records": records_table,
+    "vectors": vectors_table,
 }
 
 

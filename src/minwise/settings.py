@@ -72,6 +72,16 @@ class FindSettings:
         """The column that the keep policy compares, if it is one that does."""
         return self.keep.partition(":")[2] or None
 
+    @property
+    def measured(self) -> str:
+        """What the column of what was compared is called: estimates are not passed off as similarities."""
+        return "similarity" if self.verify == "exact" else "similarity_estimate"
+
+    @property
+    def of_identical(self) -> float:
+        """What stands there for identical documents."""
+        return 1.0
+
     def planned(self) -> dict[str, Any] | None:
         """The plan in plain values; None if there is none because every pair is found."""
         return None if self.exact else self.plan.to_dict()

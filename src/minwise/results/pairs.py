@@ -57,7 +57,8 @@ def _spill_expanded(found: Found) -> None:
     found.work.forget("expanded-")  # of a run that was cut short
     expansion = Expansion(found.copies, len(found.documents), found.settings.max_bucket)
     across = (wide for block in found.blocks() for wide in expansion.across(block, EXPANDED_PAIRS))
-    for number, block in enumerate(chain(across, expansion.within(EXPANDED_PAIRS))):
+    within = expansion.within(EXPANDED_PAIRS, found.settings.of_identical)
+    for number, block in enumerate(chain(across, within)):
         pairs = block.low.astype(np.uint64) << np.uint64(32) | block.high
         order = np.argsort(pairs)
         found.work.write(f"expanded-{number:06}", {"pairs": pairs[order], "similarity": block.similarity[order]})
