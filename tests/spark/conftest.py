@@ -32,6 +32,9 @@ CONF = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "3",
     "spark.log.level": "ERROR",
+    # Plans are many and rows are few: compiling a plan takes longer than going through it uncompiled.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Both executors are there before anything starts, and what they run is compiled quickly rather than well.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SEARCH: dict[str, Any] = {"threshold": 0.7, "shingle": "word:2", "bands": 14, "rows": 3}
 # Damaged files are met by tasks that begin before, in and after the damage.
-CUT = Arrangement(task_bytes=1500, batch_rows=20)
+CUT = Arrangement(task_bytes=4000, batch_rows=20)
 MEGABYTE = 10**6
 HUGE_BYTES = 50 * MEGABYTE
 

@@ -19,6 +19,7 @@ from reliability.corpora import NAMES, write_corpus
 import minwise as mw
 
 from .arranged import Arrangement, unlike
+from .conftest import QUICK_JAVA
 from .events import Events
 from .processes import executors, frozen, group_members, wait_for
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
-# Many short tasks: there is always one that runs and one that has ended.
-CUT = Arrangement(partitions=24, task_bytes=1 << 15, adaptive=False)
+# Many tasks that get their rows in small batches: they take a while, and there is always one that has ended.
+CUT = Arrangement(partitions=12, task_bytes=1 << 17, batch_rows=2, adaptive=False)
 SEARCH: dict[str, Any] = {"threshold": 0.7, "bands": 10, "rows": 4, "on_error": "quarantine"}
 LISTING = "_files.json"
 STAGES = ("signatures", "candidates", "sets", "verified")
@@ -127,8 +128,9 @@ class Driver:
         self.work = place / f"{name}.work"
         conf = {
             "spark.local.dir": self.local,
-            "spark.sql.shuffle.partitions": 24,
+            "spark.sql.shuffle.partitions": 6,
             "spark.sql.adaptive.enabled": "false",
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
         }
         arguments = ["dedup", *NAMES, "-o", name, "--work", str(self.work), "--engine", "spark", "--master", "local[2]"]
         arguments += ["--threshold", "0.7", "--bands", "10", "--rows", "4", "--quiet"]

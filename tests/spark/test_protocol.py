@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # A file in one task each; many tasks per file, shuffle parts and batches; everything in one; and odd numbers of it.
 ONE = Arrangement(partitions=1, batch_rows=1, order=1)
-MANY = Arrangement(partitions=50, task_bytes=1 << 11, split_bytes=1 << 12, batch_rows=7, adaptive=False, order=2)
+MANY = Arrangement(partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, adaptive=False, order=2)
 SOME = Arrangement(partitions=3, task_bytes=1 << 13, split_bytes=1 << 20, batch_rows=100)
 ODD = Arrangement(partitions=7, task_bytes=5000, split_bytes=1 << 14, batch_rows=64, adaptive=False, order=1)
 ALL = tuple(
