@@ -1,7 +1,7 @@
 """The page of the command: every command with its help, as a terminal shows it."""
 
-import os
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -13,11 +13,13 @@ WIDTH = 100
 START = """\
 # The command
 
-Every command with its options, as `minwise COMMAND --help` prints them. This page is written by `python -m docs.tools`, and a test
-compares it with the commands. What the settings mean is on [the page of settings](settings.md), what a command leaves where
-on [that of files](files.md), and the exit codes are on [that of errors](errors.md).
+Every command with its options, as `minwise COMMAND --help` prints them. This page is written by `python -m
+docs.tools`, and a test compares it with the commands. What the settings mean is on [the page of
+settings](settings.md), what a command leaves where on [that of files](files.md), and the exit codes are on [that of
+errors](errors.md).
 
-`minwise --version` prints the version. [Shell completion](../install.md#shell-completion) is explained with the installation.
+`minwise --version` prints the version. [Shell completion](../install.md#shell-completion) is explained with the
+installation.
 """
 
 
@@ -42,6 +44,10 @@ def _help(words: tuple[str, ...], one: click.Command) -> str:
     context = None
     for word in words[:-1]:
         context = click.Context(command, info_name=word, parent=context)
-    settings = {"help_option_names": ["-h", "--help"], "terminal_width": WIDTH, "max_content_width": WIDTH}
+    settings: dict[str, Any] = {
+        "help_option_names": ["-h", "--help"],
+        "terminal_width": WIDTH,
+        "max_content_width": WIDTH,
+    }
     with click.Context(one, info_name=words[-1], parent=context, **settings) as called:
-        return os.linesep.join(line.rstrip() for line in one.get_help(called).splitlines())
+        return "\n".join(line.rstrip() for line in one.get_help(called).splitlines())

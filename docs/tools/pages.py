@@ -12,7 +12,10 @@ __all__ = ["PAGES", "GeneratedPage"]
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-MAP_START, MAP_END = "<!-- module map: written by python -m docs.tools -->\n```text\n", "\n```\n<!-- end of module map -->"
+MAP_START, MAP_END = (
+    "<!-- module map: written by python -m docs.tools -->\n```text\n",
+    "\n```\n<!-- end of module map -->",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,17 @@ __all__ = ["settings_page"]
 START = """\
 # Settings
 
-A setting has one name everywhere: `max_bucket` in Python is `--max-bucket` on the command line. No environment variable changes a result.
-A setting that breaks its rule is refused before anything is read, in one line with the rule and the value received. This page is written by `python -m docs.tools`
-from the classes that hold the settings, and a test compares the two.
+A setting has one name everywhere: `max_bucket` in Python is `--max-bucket` on the command line. No environment
+variable changes a result. A setting that breaks its rule is refused before anything is read, in one line with the
+rule and the value received. This page is written by `python -m docs.tools` from the classes that hold the settings,
+and a test compares the two.
 """
 FINDING = """\
 ## Finding near-duplicates
 
-Of `mw.dedup`, `mw.pairs`, `mw.clusters`, `mw.audit` and their commands. `group`, `keep` and `against` are for `dedup` alone. On the command line `on_error` is `quarantine`
-unless you say otherwise, since a file of millions has always one bad row; in Python it is `fail`. `memory`, `threads` and `work` never change a result.
+Of `mw.dedup`, `mw.pairs`, `mw.clusters`, `mw.audit` and their commands. `group`, `keep` and `against` are for `dedup`
+alone. On the command line `on_error` is `quarantine` unless you say otherwise, since a file of millions has always
+one bad row; in Python it is `fail`. `memory`, `threads` and `work` never change a result.
 """
 CUTTING = """\
 ## Cutting texts
@@ -34,12 +36,14 @@ Of `mw.Shingler`, which `shingle=` takes in place of a string where the switches
 REMEMBERING = """\
 ## An index
 
-Of `mw.Index.create` and `minwise index create`; they are stored with the index and stay. `--store-text` and `--sketch-only` are `store="text"` and `store="sketch"`.
+Of `mw.Index.create` and `minwise index create`; they are stored with the index and stay. `--store-text` and
+`--sketch-only` are `store="text"` and `store="sketch"`.
 """
 SERVING = """\
 ## A server
 
-Of `minwise.server.ServerSettings` and `minwise serve`. [The guide](../guides/serve.md) explains the limits. Sizes are bytes, or such as `16MB`; times are seconds.
+Of `minwise.server.ServerSettings` and `minwise serve`. [The guide](../guides/serve.md) explains the limits. Sizes are
+bytes, or such as `16MB`; times are seconds.
 """
 
 
