@@ -48,6 +48,7 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.readme
+	$(BIN)/python -m docs.tools
 
 chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped
 	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || \

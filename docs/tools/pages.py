@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.readme import end, section, start
 from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
 from docs.tools.settings_page import settings_page
@@ -12,6 +13,7 @@ __all__ = ["PAGES", "GeneratedPage"]
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
+SIZING = ROOT / "docs" / "explanation" / "sizing.md"
 MAP_START, MAP_END = (
     "<!-- module map: written by python -m docs.tools -->\n```text\n",
     "\n```\n<!-- end of module map -->",
@@ -38,8 +40,18 @@ def design_page() -> str:
     return before + MAP_START + module_map() + MAP_END + rest.partition(MAP_END)[2]
 
 
+def sizing_page() -> str:
+    """The page of sizes with the tables of the newest records, which the README has too."""
+    text = SIZING.read_text(encoding="utf-8")
+    for name in ("scale", "index"):
+        before, _, rest = text.partition(start(name))
+        text = before + section(name) + rest.partition(end(name))[2]
+    return text
+
+
 PAGES = (
     GeneratedPage(REFERENCE / "cli.md", cli_page),
     GeneratedPage(REFERENCE / "settings.md", settings_page),
     GeneratedPage(ROOT / "DESIGN.md", design_page),
+    GeneratedPage(SIZING, sizing_page),
 )
