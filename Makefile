@@ -34,7 +34,7 @@ docs: $(VENV)/ready ## The site of docs/ into site/, every warning an error
 wheel: $(VENV)/ready ## What others install: an abi3 wheel and the source distribution, into dist/
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
-	$(BIN)/python -m maturin sdist --quiet --out dist
+	$(BIN)/python -m maturin sdist --out dist
 
 torture: $(VENV)/ready ## What takes too long for CI: kills by the thousand, every power cut and I/O error, bit flips, the full matrix of one answer
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py

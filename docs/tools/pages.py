@@ -1,4 +1,4 @@
-"""Pages that are generated, wholly or between two marks."""
+"""Pages that are generated, wholly or between two marks, and pictures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from benchmarks.readme import end, section, start
 from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
 from docs.tools.settings_page import settings_page
+from minwise.plan import Plan
+from minwise.report.curve import draw_curve
 
 __all__ = ["PAGES", "GeneratedPage"]
 
@@ -49,9 +51,15 @@ def sizing_page() -> str:
     return text
 
 
+def curve_picture() -> str:
+    """The S-curve of the tutorial."""
+    return draw_curve(Plan(threshold=0.8, bands=20, rows=5))
+
+
 PAGES = (
     GeneratedPage(REFERENCE / "cli.md", cli_page),
     GeneratedPage(REFERENCE / "settings.md", settings_page),
     GeneratedPage(ROOT / "DESIGN.md", design_page),
     GeneratedPage(SIZING, sizing_page),
+    GeneratedPage(ROOT / "docs" / "assets" / "s-curve.svg", curve_picture),
 )

@@ -1,5 +1,7 @@
 """Generated pages are what the code says, and the site shows every page and asks nothing of others."""
 
+import doctest
+import importlib
 import re
 from pathlib import Path, PurePosixPath
 
@@ -59,6 +61,15 @@ def test_links_in_code_are_left_alone() -> None:
     """They are no links."""
     code = "```\n[a](../../x.md)\n```\n"
     assert rewrite_links(code, PurePosixPath("docs/guides/index.md")) == code
+
+
+@pytest.mark.parametrize("name", ["outside", "docstrings"])
+def test_tools_do_what_their_examples_say(name: str) -> None:
+    """The doctests of what the site is built with."""
+    if name == "docstrings":
+        pytest.importorskip("griffe", reason="the extra docs is not installed")
+    result = doctest.testmod(importlib.import_module(f"docs.tools.{name}"))
+    assert (result.failed, result.attempted > 0) == (0, True)
 
 
 def test_the_map_has_every_room() -> None:
