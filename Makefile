@@ -47,6 +47,8 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.records
+	$(BIN)/python -m benchmarks.vectors
 	$(BIN)/python -m benchmarks.readme
 	$(BIN)/python -m docs.tools
 

@@ -171,6 +171,81 @@ def server_table(record: Record) -> str:
     )
 
 
+def spark_table(record: Record) -> str:
+    """Return what Spark takes for the same documents, ours and MLlib's, and for ten times as many."""
+    names = {
+        "mllib": "MLlib, `approxSimilarityJoin`",
+        "files": "`minwise pairs --engine spark`",
+        "frame": "`minwise.spark.pairs` of a DataFrame",
+        "dedup": "`minwise dedup --engine spark`, made-up documents",
+    }
+    best: dict[tuple[int, str], Record] = {}
+    for one in record["runs"]:
+        key = (one["documents"], one["way"])
+        if key not in best or one["seconds"] < best[key]["seconds"]:
+            best[key] = one
+    rows = []
+    for one in sorted(best.values(), key=lambda one: (one["way"] == "dedup", one["documents"])):
+        seconds = f"{one['seconds']:.1f}" if one["finished"] else f"more than {one['seconds']:.0f}"
+        recall = f"{one['recall']:.4f}" if "recall" in one else ""
+        rows.append([f"{one['documents']:,}", names[one["way"]], seconds, recall])
+    ratios, large = record["ratios"], record["runs"][-1]
+    faster = min(value for name, value in ratios.items() if name.endswith("MLlib"))
+    growth, entry = ratios["time at ten times the documents"], ratios["bytes shuffled per band entry"]
+    total = sum(stage["shuffled_bytes"] for stage in large["stages"]) / large["documents"]
+    said = [
+        "Threshold 0.8, word:5, recall against an exact join",
+        f"{faster:.1f} times as fast as MLlib at least, ten times the documents take {growth:.1f} times as long",
+        f"a band entry is shuffled in {entry:.1f} bytes, a document in {total:,.0f}",
+        f"Spark {record['versions']['pyspark']}, local[2]; {where(record)}.",
+    ]
+    return f"{table(['documents', 'way', 'seconds', 'recall'], rows)}\n\n{'; '.join(said)}"
+
+
+def records_table(record: Record) -> str:
+    """Return how many true pairs of people with typos are found, and how many pairs need no look."""
+    rows = []
+    for run in record["runs"]:
+        if run["exact"] or run["threshold"] not in (record["settings"]["threshold"], 0.3):
+            continue
+        figures = [f"{run[name]:.4f}" for name in ("pairs_completeness", "reduction_ratio", "pairs_quality")]
+        counts = [f"{run['records']:,}", f"{run['true_pairs_found']:,} of {run['true_pairs']:,}"]
+        rows.append([f"febrl{run['set']}", counts[0], f"{run['threshold']}", counts[1], *figures])
+    columns = ["", "records", "threshold", "true pairs found", "pairs completeness", "reduction ratio", "pairs quality"]
+    fields = record["settings"]["fields"]
+    return f"{table(columns, rows)}\n\nFields `{fields}`, chosen on febrl1; {where(record)}."
+
+
+def vectors_table(record: Record) -> str:
+    """Return pairs and neighbours of vectors, ours, brute force and the peers'."""
+    names = {
+        "brute": "brute force, NumPy",
+        "minwise": "**minwise**",
+        "flat": "faiss IndexFlatL2, exact",
+        "lsh": "faiss IndexLSH, 512 bits",
+        "hnsw": "faiss IndexHNSWFlat, a graph",
+        "spark": "Spark BucketedRandomProjectionLSH",
+    }
+    tasks = {"pairs": "all pairs", "near": "ten nearest"}
+    rows = []
+    for one in record["measurements"]:
+        ratio = "" if one["engine"] == "brute" else f"{one['times_brute']:.1f}×"
+        own = "" if one["engine"] == "spark" else f"{one['processor_seconds']:.2f}"  # Java's is not seen
+        cells = [f"{one['seconds']:.2f}", own, ratio, f"{one['recall']:.4f}", f"{one['peak_bytes'] / 1e6:,.0f}"]
+        rows.append([one["kind"], tasks[one["task"]], names[one["engine"]], *cells])
+    columns = ["points", "task", "engine", "seconds", "of processor", "as fast as brute force", "recall", "peak MB"]
+    shown = table(columns, rows)
+    settings, versions = record["settings"], {one["engine"]: one["version"] for one in record["measurements"]}
+    loads = [one["load"] for one in record["measurements"]]
+    what = (
+        f"{settings['rows']:,} × {settings['dims']} float32 where no number is given, {settings['queries']:,} queries"
+    )
+    machine = f"{where(record)}, shared with others: load {min(loads):.0f} to {max(loads):.0f}"
+    return (
+        f"{shown}\n\n{what}; plan and index included; {machine}; faiss {versions['flat']}, NumPy {versions['brute']}."
+    )
+
+
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
     "endtoend": endtoend_table,
@@ -178,6 +253,9 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "exact": exact_table,
     "index": index_table,
     "server": server_table,
+    "spark": spark_table,
+    "records": records_table,
+    "vectors": vectors_table,
 }
 
 

@@ -19,12 +19,15 @@ __all__ = ["on_files", "on_page_markdown", "place_in_site", "rewrite_links"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = PurePosixPath("docs")
+# The site has a home of its own, and would take a README beside it for another.
+RENAMED = {PurePosixPath("README.md"): PurePosixPath("overview.md")}
 # Pages of the repository that the site shows, and files that they and the guides link to.
 SHOWN = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "DESIGN.md",
     "GLOSSARY.md",
+    "README.md",
     "benchmarks/**/*.md",
     "examples/**/*.*",
 )
@@ -39,15 +42,15 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     for pattern in SHOWN:
         for path in sorted(ROOT.glob(pattern)):
             if path.is_file() and "__pycache__" not in path.parts:
-                name = path.relative_to(ROOT).as_posix()
-                files.append(File.generated(config, name, abs_src_path=str(path)))
+                name = place_in_site(PurePosixPath(path.relative_to(ROOT)))
+                files.append(File.generated(config, str(name), abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
     """Lets links lead to where their target stands in the site."""
-    is_outside = page.file.generated_by is not None
-    return rewrite_links(markdown, PurePosixPath(page.file.src_uri) if is_outside else DOCS / page.file.src_uri)
+    source = Path(str(page.file.abs_src_path)).relative_to(ROOT)
+    return rewrite_links(markdown, PurePosixPath(source))
 
 
 def rewrite_links(markdown: str, source: PurePosixPath) -> str:
@@ -72,4 +75,4 @@ def place_in_site(path: PurePosixPath) -> PurePosixPath:
     >>> place_in_site(PurePosixPath("docs/guides/index.md")), place_in_site(PurePosixPath("GLOSSARY.md"))
     (PurePosixPath('guides/index.md'), PurePosixPath('GLOSSARY.md'))
     """
-    return path.relative_to(DOCS) if path.is_relative_to(DOCS) else path
+    return path.relative_to(DOCS) if path.is_relative_to(DOCS) else RENAMED.get(path, path)

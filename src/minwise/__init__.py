@@ -33,6 +33,7 @@ if _TYPE_CHECKING:
     from minwise.results.audit import Audit
     from minwise.results.report_page import write_report
     from minwise.results.restore import restore
+    from minwise.vectors import CosineLSH, EuclideanLSH
 
 __version__ = _kernel.VERSION
 UNICODE_VERSION = _kernel.UNICODE_VERSION
@@ -44,12 +45,14 @@ __all__ = [
     "Audit",
     "Comparison",
     "ConfigError",
+    "CosineLSH",
     "CurvePoint",
     "Damage",
     "Decision",
     "DedupResult",
     "Estimate",
     "Estimates",
+    "EuclideanLSH",
     "FastSketch",
     "Files",
     "FormatError",
@@ -104,7 +107,9 @@ _LATER = {
     "Answer": "index",
     "Added": "index",
     "Audit": "results.audit",
+    "CosineLSH": "vectors",
     "DedupResult": "results",
+    "EuclideanLSH": "vectors",
     "Files": "formats.gather",
     "RunEstimate": "dry_run",
     "audit": "pipeline",

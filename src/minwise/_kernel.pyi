@@ -25,6 +25,8 @@ __all__ = [
     "ShingleStream",
     "Shingler",
     "Sketcher",
+    "VectorBander",
+    "VectorTables",
     "character_properties",
     "check_segment",
     "choose_witnesses",
@@ -45,6 +47,7 @@ __all__ = [
     "seal_documents",
     "seal_rows",
     "set_similarities",
+    "vector_distances",
     "write_segment",
 ]
 
@@ -192,6 +195,29 @@ class SetIndex:
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], int]: ...
 
 @final
+class VectorBander:
+    def __new__(
+        cls, *, dims: int, hashes: int, tables: int, width: float | None, seed: int, simd: bool = True
+    ) -> VectorBander: ...
+    def band_vectors(
+        self, vectors: NDArray[Any], arrays: KeyArrays, start: int, threads: int
+    ) -> list[tuple[int, str]]: ...
+
+@final
+class VectorTables:
+    def __new__(cls, keys: NDArray[np.uint64], threads: int) -> VectorTables: ...
+    def nearest(
+        self,
+        vectors: NDArray[Any],
+        queries: NDArray[Any],
+        keys: NDArray[np.uint64],
+        cosine: bool,
+        most: float,
+        top: int,
+        threads: int,
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64], int]: ...
+
+@final
 class KeptDocuments:
     def __new__(cls, bands: int, threshold: float, max_bucket: int, path: str) -> KeptDocuments: ...
     def __len__(self) -> int: ...
@@ -259,4 +285,12 @@ def seal_rows(first: int, contents: list[bytes]) -> tuple[list[bytes], int]: ...
 def seal_documents(
     first: int, names: list[bytes], whole: list[bool], metadata: list[bytes], bodies: list[bytes]
 ) -> tuple[list[bytes], int]: ...
+def vector_distances(
+    vectors: NDArray[Any],
+    left: NDArray[np.uint32],
+    right: NDArray[np.uint32],
+    cosine: bool,
+    most: float,
+    threads: int,
+) -> NDArray[np.float64]: ...
 def find_broken_seal(numbers: list[int], records: list[Any]) -> int | None: ...

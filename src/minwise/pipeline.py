@@ -19,11 +19,13 @@ from minwise.config import check_choice, check_names, check_path, check_seed, ch
 from minwise.dry_run import RunEstimate, estimate_corpus
 from minwise.engines.documents import Corpus
 from minwise.engines.found import Engine, Found
+from minwise.engines.grouping import group_rows
 from minwise.engines.line_stream import LineStream
 from minwise.engines.local import LocalEngine
 from minwise.engines.publish import Output, check_output, is_published, output_of, refuse_inputs
 from minwise.engines.work import Work, open_work, temporary_work
 from minwise.errors import ConfigError
+from minwise.first_stage import choose_elements
 from minwise.formats.files import SCHEME
 from minwise.formats.gather import Files, gather
 from minwise.formats.source import Columns, Source
@@ -32,6 +34,7 @@ from minwise.plan import Plan
 from minwise.plan import plan as make_plan
 from minwise.progress import Progress, Silence, Stopwatch
 from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
+from minwise.results.blocking import blocking_quality
 from minwise.results.run_facts import RunFacts
 from minwise.settings import FindSettings, Limits
 from minwise.stages.shingle import Shingler, ShingleSets
@@ -51,7 +54,7 @@ OF_ENGINES = ("engine", "master", "spark_conf")
 # Settings that decide how candidates are checked or that leave nothing to measure.
 NOT_OF_AUDIT = (*OF_DEDUP, *OF_ENGINES, "exact", "verify")
 # What can be done with lines that are decided one by one.
-STREAMED = (("keep", "first"), ("group", "star"), ("exact", False), ("verify", "exact"))
+STREAMED = (("keep", "first"), ("group", "star"), ("exact", False), ("verify", "exact"), ("html", False))
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
@@ -74,9 +77,18 @@ class Options:
         group: ``star``: who is removed is similar to the kept one itself. ``components``: whatever is connected.
         keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
         max_bucket: Members up to which a bucket, or a group of identical documents, is compared all with all.
-        text_column: Column of the text; several are joined by a line break.
+        group_by: Column that names the set a row belongs to, of a table with a row per member.
+        item: Column of the item that such a row adds to its set.
+        weight: Column of how often it adds it, whole numbers; bags are compared then.
+        transpose: Whether sets and items are turned round, so that similar items are found.
+        separator: What stands between items that are in one string; white space on lines of items if not given.
+        fields: Columns that records are compared by, such as ``"name:char:3 phone:digits"``, or a mapping.
+        weights: How much fields count, such as ``"name=2"``, or a mapping; 1 if not given.
+        html: Whether texts are pages of HTML, of which only what a reader sees counts.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
         id_column: Column of the id; ``id`` if a source has it, otherwise ids are made from source and row.
-        format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text``, for files whose names do not tell.
+        format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text``, for files whose names do not tell; of
+            sets also ``baskets``, one on each line, or ``named-baskets``, whose first item is the id.
         on_error: ``fail``, ``quarantine`` or ``skip``: what becomes of rows that can not be read.
         memory: How much may be used, such as ``4GB``.
         threads: How many threads; all cores if not given.
@@ -103,6 +115,14 @@ class Options:
     group: str = "star"
     keep: str = "first"
     max_bucket: int = 2000
+    group_by: str | None = None
+    item: str | None = None
+    weight: str | None = None
+    transpose: bool = False
+    separator: str | None = None
+    fields: str | Mapping[str, str] | None = None
+    weights: str | Mapping[str, int] | None = None
+    html: bool = False
     text_column: str | Sequence[str] = "text"
     id_column: str | None = None
     format: str | None = None
@@ -129,12 +149,23 @@ class Options:
         """Who is told how far the work is."""
         return self.progress or Silence()
 
-    def settings(self) -> FindSettings:
-        """What decides the result."""
+    def settings(self, *, of_frame: bool = True) -> FindSettings:
+        """What decides the result.
+
+        Args:
+            of_frame: Whether texts or sets come from a DataFrame of Spark, which is not read by columns as sources are.
+        """
         plan = self._plan_of_one_slot() if check_choice("exact", self.exact, (False, True)) else self._plan()
         seed = check_seed("seed", self.seed)
         shared = {name: getattr(self, name) for name in ("scheme", "verify", "group", "keep", "max_bucket", "exact")}
-        return FindSettings(plan=plan, shingler=self._shingler(seed), seed=seed, **shared)
+        elements = choose_elements(self, seed)
+        if of_frame and self.shingle == "set" and self.bag:
+            raise ConfigError("bag must be left out with sets of a DataFrame, got True")
+        shingler = None if elements is not None else self._shingler(seed)
+        turned, html = bool(self.transpose), bool(self.html)
+        return FindSettings(
+            plan=plan, shingler=shingler, seed=seed, elements=elements, transpose=turned, html=html, **shared
+        )
 
     def _plan(self) -> Plan:
         return make_plan(self.threshold, self.recall, slots=self.slots, bands=self.bands, rows=self.rows)
@@ -147,15 +178,17 @@ class Options:
                 raise ConfigError(f"{name} must be left out with exact, which finds and compares all; got {given}")
         return make_plan(self.threshold, bands=1, rows=1)
 
-    def _shingler(self, seed: int) -> Shingler | None:
-        ready = isinstance(self.shingle, Shingler)
-        if self.bag and (ready or self.shingle == "set"):
-            raise ConfigError(
-                f"bag must be left out with {'a Shingler, which has its own' if ready else 'sets'}, got True"
-            )
-        if isinstance(self.shingle, Shingler):
-            return self.shingle
-        return None if self.shingle == "set" else Shingler(self.shingle, bag=self.bag, seed=seed)
+    def _shingler(self, seed: int) -> Shingler:
+        if not isinstance(self.shingle, Shingler):
+            return Shingler(self.shingle, bag=self.bag, seed=seed)
+        if self.bag:
+            raise ConfigError("bag must be left out with a Shingler, which has its own, got True")
+        return self.shingle
+
+    @property
+    def groups(self) -> bool:
+        """Whether documents are groups of rows, or of what rows hold."""
+        return self.group_by is not None or bool(self.transpose)
 
     @property
     def on_spark(self) -> bool:
@@ -167,6 +200,9 @@ class Options:
         if check_choice("engine", self.engine, ("local", "spark")) == "spark":
             if self.exact:
                 raise ConfigError("exact must be left out with engine spark, which goes by bands; raise recall instead")
+            for name in ("group_by", "transpose"):
+                if getattr(self, name):
+                    raise ConfigError(f"{name} must be left out with engine spark, which does not group rows yet")
             return True
         for name in ("master", "spark_conf"):
             if getattr(self, name):
@@ -177,7 +213,11 @@ class Options:
 
     def columns(self) -> Columns:
         """What is read of every source."""
-        return Columns.of(self.text_column, self.id_column, rank=self.settings().rank_column)
+        settings = self.settings(of_frame=False)
+        columns = Columns.of(self.text_column, self.id_column, rank=settings.rank_column)
+        if settings.elements is None:
+            return replace(columns, html=settings.html)
+        return replace(columns, text=settings.elements.columns, elements=settings.elements)
 
     def _refuse_work_inside(self, source: AnySource) -> None:
         """Raises if the work directory lies in an input directory, whose files it would become."""
@@ -204,10 +244,10 @@ class Options:
         if self.work is not None and piped:
             raise ConfigError("work must be left out with - as input: standard input can not be read again")
         self._refuse_work_inside(source)
-        sources, root = gather(source, columns, self.shingle, self.format)
+        sources, root = gather(source, columns, self.format)
         against: list[Source] = []
         if self.against is not None:
-            against, _ = gather(self.against, columns, self.shingle, self.format)
+            against, _ = gather(self.against, columns, self.format)
             for one in against:
                 one.name = one.name or "against"
         return Corpus(
@@ -246,10 +286,17 @@ def _parameters(taken: set[str]) -> list[inspect.Parameter]:
 @overload
 def pairs(source: AnySource, output: None = None, *, sources: bool = False, **options: AnySetting) -> pa.Table: ...
 @overload
-def pairs(source: AnySource, output: AnyPath, *, sources: bool = False, **options: AnySetting) -> dict[str, Any]: ...
+def pairs(
+    source: AnySource, output: AnyPath, *, sources: bool = False, truth: str | None = None, **options: AnySetting
+) -> dict[str, Any]: ...
 @_with_options(*OF_DEDUP)
 def pairs(
-    source: AnySource, output: AnyPath | None = None, *, sources: bool = False, **options: AnySetting
+    source: AnySource,
+    output: AnyPath | None = None,
+    *,
+    sources: bool = False,
+    truth: str | None = None,
+    **options: AnySetting,
 ) -> pa.Table | dict[str, Any]:
     """Every pair of near-duplicates: left, right (their ids) and similarity, in document order.
 
@@ -260,6 +307,8 @@ def pairs(
         source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
         output: A .parquet, .csv, .tsv or .jsonl file to write instead; then the report is what is returned.
         sources: Whether to add source and row of both documents.
+        truth: With ``output``: a column in which rows of one entity have one value; the report then says how many of
+            the true pairs were found and how many pairs nobody has to look at.
         options: The settings; see :class:`Options`.
 
     >>> import minwise as mw
@@ -267,13 +316,28 @@ def pairs(
     [{'left': 0, 'right': 1, 'similarity': 1.0}]
     """
     chosen = Options.of(source, options, without=OF_DEDUP)
+    _check_truth(truth, chosen, output)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
         tables = pair_tables(found, sources=sources)
         if output is None:
             return _one_table(tables, pair_schema(found, sources=sources))
+        quality = {} if truth is None else {"blocking": blocking_quality(found, truth)}
         written = write_tables(output, tables, pair_schema(found, sources=sources))
-        return {**pair_report(found), "pairs": written}
+        return {**pair_report(found), "pairs": written, **quality}
+
+
+def _check_truth(truth: str | None, options: Options, output: AnyPath | None) -> None:
+    """Raises if a column of truth is given where nothing can be said of it."""
+    if truth is None:
+        return
+    if not isinstance(truth, str) or not truth:
+        raise ConfigError(f"truth must be a name, got {show(truth)}")
+    if output is None:
+        raise ConfigError("truth must be left out without an output: it goes into the report, which is returned then")
+    if options.groups or options.on_spark:
+        other = "engine spark" if options.on_spark else "group_by and transpose"
+        raise ConfigError(f"truth must be left out with {other}, got {show(truth)}")
 
 
 @overload
@@ -326,8 +390,9 @@ def dedup(
     chosen = Options.of(source, options)
     watch = Stopwatch(chosen.watcher)
     folder = None if output is None else output_of(output)
+    _refuse_groups(chosen)
     with ExitStack() as session, ExitStack() as stack:
-        settings, limits = chosen.settings(), chosen.limits()
+        settings, limits = chosen.settings(of_frame=False), chosen.limits()
         _refuse_nesting(folder, chosen.work)
         corpus = chosen.corpus(source)
         manifest = _manifest(chosen, corpus, settings, "dedup")
@@ -364,11 +429,12 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> d
         How many lines were read, kept, removed and left out because they can not be read.
     """
     chosen = Options.of(source, options)
+    _refuse_groups(chosen)
     for name, value in (*STREAMED, ("work", None), ("against", None)):
         if getattr(chosen, name) != value:
             raise ConfigError(f"{name} must be {value} for a stream, got {show(getattr(chosen, name))}; give files")
     with temporary_work(None) as work:
-        stream = LineStream(chosen.settings(), chosen.columns(), work, chosen.on_error, chosen.limits())
+        stream = LineStream(chosen.settings(of_frame=False), chosen.columns(), work, chosen.on_error, chosen.limits())
         return stream.run(source, output)
 
 
@@ -401,11 +467,12 @@ def audit(source: AnySource, output: AnyPath | None = None, *, sample: int = 20_
     if file is not None and file.suffix != ".json":
         raise ConfigError(f"output must be a file that ends in .json, got {show(str(output))}")
     with ExitStack() as stack:
-        settings, limits = chosen.settings(), chosen.limits()
+        settings, limits = chosen.settings(of_frame=False), chosen.limits()
         corpus = chosen.corpus(source)
         if file is not None:
             refuse_inputs(file, corpus.sources)
         work = _work(chosen, _manifest(chosen, corpus, settings, "audit"), None, stack)
+        corpus = _grouped(chosen, corpus, work)
         floor = floor_below(settings.plan.threshold)
         seen = look(corpus, settings, limits, work, chosen.watcher, sample=size, floor=floor)
         result = summarise(seen, settings, floor, recall=chosen.recall, slots=chosen.slots)
@@ -423,7 +490,8 @@ def estimate_run(source: AnySource, **options: AnySetting) -> RunEstimate:
         options: The settings; see :class:`Options`.
     """
     chosen = Options.of(source, options)
-    return estimate_corpus(chosen.corpus(source), chosen.settings(), chosen.limits())
+    _refuse_groups(chosen)
+    return estimate_corpus(chosen.corpus(source), chosen.settings(of_frame=False), chosen.limits())
 
 
 def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -434,14 +502,33 @@ def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPa
     if output is not None:
         check_path("output", output)
         check_table_name(output)
-    settings, limits = options.settings(), options.limits()
+    settings, limits = options.settings(of_frame=False), options.limits()
     corpus = options.corpus(source)
     folder = None if output is None or str(output) == "-" or _is_url(output) else Path(output)
     if folder is not None:
         refuse_inputs(folder, corpus.sources)
     manifest = _manifest(options, corpus, settings, "pairs")
     work = _work(options, manifest, folder, stack)
+    corpus = _grouped(options, corpus, work)
     return _engine(options, manifest, stack).find(corpus, settings, limits, work, options.watcher)
+
+
+def _grouped(options: Options, corpus: Corpus, work: Work) -> Corpus:
+    """The corpus itself, or that of the groups of its rows."""
+    if not options.groups:
+        return corpus
+    bag = bool(options.bag) or options.weight is not None
+    return group_rows(corpus, options.limits(), work, options.watcher, bag=bag)
+
+
+def _refuse_groups(options: Options) -> None:
+    """Raises if whole documents are to be kept or removed that are many rows of their file."""
+    if not options.groups:
+        return
+    options.settings(of_frame=False)  # a value that is wrong in itself is told first
+    name = "group_by" if options.group_by is not None else "transpose"
+    rule = f"{name} must be left out with dedup: a group is many rows of its file"
+    raise ConfigError(f"{rule}, got {show(getattr(options, name))}; use pairs or clusters")
 
 
 def _refuse_nesting(output: Output | None, work: AnyPath | None) -> None:

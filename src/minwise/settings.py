@@ -9,6 +9,7 @@ from minwise import _kernel
 from minwise.config import check_choice, check_threads, check_type, check_whole, show
 from minwise.errors import ConfigError
 from minwise.plan import Plan
+from minwise.stages.elements import Elements
 from minwise.stages.shingle import Shingler
 
 __all__ = ["FindSettings", "Limits", "parse_bytes"]
@@ -36,6 +37,9 @@ class FindSettings:
             ``min:COL``.
         max_bucket: Members up to which a bucket, or a group of identical documents, is compared all with all.
         exact: Whether every pair is found, by an exact join in place of bands.
+        elements: What makes sets of columns where there is no shingler; None for sets in memory, which are ready.
+        transpose: Whether sets and items are turned round.
+        html: Whether texts are pages of HTML.
     """
 
     plan: Plan
@@ -47,6 +51,9 @@ class FindSettings:
     keep: str = "first"
     max_bucket: int = 2000
     exact: bool = False
+    elements: Elements | None = None
+    transpose: bool = False
+    html: bool = False
 
     def __post_init__(self) -> None:
         check_choice("scheme", self.scheme, ("fast", "minhash"))
@@ -65,6 +72,16 @@ class FindSettings:
         """The column that the keep policy compares, if it is one that does."""
         return self.keep.partition(":")[2] or None
 
+    @property
+    def measured(self) -> str:
+        """What the column of what was compared is called: estimates are not passed off as similarities."""
+        return "similarity" if self.verify == "exact" else "similarity_estimate"
+
+    @property
+    def of_identical(self) -> float:
+        """What stands there for identical documents."""
+        return 1.0
+
     def planned(self) -> dict[str, Any] | None:
         """The plan in plain values; None if there is none because every pair is found."""
         return None if self.exact else self.plan.to_dict()
@@ -72,6 +89,9 @@ class FindSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain values under their public names."""
         shingles = {"shingle": "set"} if self.shingler is None else self.shingler.settings
+        if self.elements is not None:
+            shingles = {**shingles, **self.elements.settings}
+        shingles |= {name: True for name in ("transpose", "html") if getattr(self, name)}
         names = ("scheme", "seed", "verify", "group", "keep", "max_bucket")
         layout = {"bands": self.plan.bands, "rows": self.plan.rows}
         found = {"exact": True} if self.exact else layout

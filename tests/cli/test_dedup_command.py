@@ -119,7 +119,6 @@ WRONG = [
     ("--recall", "1.5", "recall"),
     ("--shingle", "word", "shingle"),
     ("--shingle", "word:0", "shingle"),
-    ("--shingle", "set", "shingle"),
     ("--scheme", "guess", "--scheme"),
     ("--slots", "0", "slots"),
     ("--slots", "many", "--slots"),

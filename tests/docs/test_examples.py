@@ -156,3 +156,20 @@ def test_plagiarism_works_without_labels(tmp_path: Path) -> None:
 def test_rank_quality(scores: list[float], labels: list[str], quality: float) -> None:
     """The share of pairs in the right order, by hand."""
     assert runpy.run_path(str(EXAMPLES / "plagiarism.py"))["rank_quality"](scores, labels) == quality
+
+
+def test_near_images_are_of_one_photograph(tmp_path: Path) -> None:
+    """Every pair; all but five of the 285 that there are; and neighbours of digits are the same digit."""
+    pytest.importorskip("skimage")
+    pytest.importorskip("sklearn")
+    from PIL import Image
+
+    picture = tmp_path / "near.png"
+    command = [sys.executable, "examples/near_images.py", str(picture)]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
+    assert "114 pictures of 19 photographs: 280 pairs within 0.5\n280 of them are of one photograph\n" in printed
+    for line in re.findall(r"digit \d+, a (\d): its 10 nearest are (.*)", printed):
+        assert set(line[1].split()) == {line[0]}
+    with Image.open(picture) as drawn:
+        assert drawn.width > 1000
+        assert len(drawn.convert("RGB").getcolors(1 << 24) or []) > 1000

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 GUIDES = [page for page in PAGES if page.parent.name == "guides"]
+RECIPES = [page for page in PAGES if page.parent.name == "recipes"]
 SHOWING = [page for page in PAGES if re.search(r"^(```python$|\$ )", page.read_text(encoding="utf-8"), re.MULTILINE)]
 # An expression in one line with its value behind it.
 SHOWN_VALUE = re.compile(r"^(\S.*?)  # (.+)$", re.MULTILINE)
@@ -34,6 +35,9 @@ def test_there_is_something_to_try() -> None:
     for guide in GUIDES:
         kinds = {kind for kind, _ in BLOCK.findall(guide.read_text(encoding="utf-8"))}
         assert {"", "python"} <= kinds, guide.name
+    assert len(RECIPES) >= 3
+    for recipe in RECIPES:
+        assert "$ minwise " in recipe.read_text(encoding="utf-8"), recipe.name
 
 
 def name_of(page: Path) -> str:

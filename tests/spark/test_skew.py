@@ -24,6 +24,7 @@ SEARCH: dict[str, Any] = {"threshold": 0.8, "shingle": "word:1", "bands": 4, "ro
 CUT = Arrangement(partitions=20, task_bytes=2 * 10**6, adaptive=False)
 # No task may take longer than so many times the median of its stage.
 TIMES = 10
+TRIES = 3
 # What a task may send to the driver: metrics, and where its files are. A document of this corpus has about 90 bytes.
 RESULT_BYTES_PER_TASK = 64 << 10
 # Of Spark: what collects on the driver, goes round DataFrames, or is not there in Spark Connect.
@@ -59,19 +60,25 @@ def longest_empty_task(spark: "SparkSession", events: Events) -> int:
 def test_a_crowded_bucket_makes_no_task_long(
     spark: "SparkSession", events: Events, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither by the clock nor by the rows it gets; and the answer is that of the local engine."""
+    """Neither by the clock nor by the rows it gets; and the answer is that of the local engine.
+
+    A task that is long because of what it has to do is long every time; one that had to wait for the machine is not.
+    """
     monkeypatch.chdir(corpus)
-    overhead = longest_empty_task(spark, events)
-    before = events.now()
-    with CUT.on(spark):
-        mw.dedup(mw.Files(["."]), tmp_path / "spark", engine="spark", **SEARCH)
-    seen = events.since(before)
+    for number in range(TRIES):
+        overhead = longest_empty_task(spark, events)
+        before = events.now()
+        with CUT.on(spark):
+            mw.dedup(mw.Files(["."]), tmp_path / f"spark{number}", engine="spark", **SEARCH)
+        seen = events.since(before)
+        long = [stage.describe() for stage in seen.stages if unfair(stage, overhead)]
+        if not long:
+            break
+    assert long == []
     result = mw.dedup(mw.Files(["."]), tmp_path / "local", **SEARCH)
-    assert unlike(tmp_path / "local", tmp_path / "spark") == []
-    assert result.report["caps"]["largest"] == CROWD
+    assert unlike(tmp_path / "local", tmp_path / "spark0") == []
+    assert result.report["caps"]["largest_bucket"] == CROWD
     assert sum(result.report["counts"][name] for name in ("kept", "removed")) == DOCUMENTS
-    print(*(stage.describe() for stage in seen.stages), f"overhead {overhead} ms", sep="\n")  # noqa: T201 - if it fails
-    assert [stage.describe() for stage in seen.stages if unfair(stage, overhead)] == []
     for stage in seen.stages:
         if len(stage.tasks) >= CUT.partitions and sum(stage.shuffled_rows) > DOCUMENTS // 10:
             assert max(stage.shuffled_rows) <= TIMES * median(stage.shuffled_rows), stage.describe()

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from minwise.spark.components import components
-from minwise.spark.stars import _Members, stars
+from minwise.spark.stars import _Members, _removals, stars
 from minwise.stages.cluster import CopyGroups, PairBlock, group_by_star
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ def test_no_pairs_remove_nobody(spark: "SparkSession") -> None:
     """Nothing in, nothing out."""
     nothing = spark.createDataFrame([], "low long, high long, similarity double")
     assert stars(nothing, components(nothing)).collect() == []
+    assert list(_removals(iter([]))) == []  # a part of many
 
 
 def test_a_place_without_a_component_is_refused(spark: "SparkSession") -> None:

@@ -14,6 +14,7 @@ from expect import complaint
 import minwise as mw
 from minwise.pipeline import Options
 from minwise.settings import FindSettings, Limits, parse_bytes
+from minwise.stages.elements import ItemSets
 
 DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
 CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.clusters, "dedup": mw.dedup}
@@ -107,6 +108,9 @@ def test_settings_as_plain_values_hold_everything_that_decides() -> None:
         {"keep": "last"},
         {"max_bucket": 99},
         {"exact": True},
+        {"elements": ItemSets(column="items", bag=True)},
+        {"transpose": True},
+        {"html": True},
     ]
     assert {name for other in others for name in other} == {one.name for one in fields(FindSettings)} - {
         "plan",
@@ -143,12 +147,23 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "group": ("stars", None),
     "keep": ("best", "max", "max:", None, 5),
     "max_bucket": (0, 15, 10**9, 1.5, "many", None),
+    "group_by": ("", 5, ["a"]),
+    "item": ("", 5, ["a"]),
+    "weight": ("", 5, "nowhere"),
+    "transpose": ("yes", 1, None, True),
+    "separator": ("", 5, ","),
+    "fields": ("", "name", "name:chars:3", 5),
+    "weights": ("name=2", {"name": 2}),
+    "html": ("yes", 1, None),
     "text_column": ("", [], [""], 5, [5], "nowhere", None),
     "id_column": ("", 5, "nowhere"),
     "on_error": ("ignore", None, 5),
     "memory": ("much", "1MB", -1, 0.5, None),
     "threads": (0, -1, 1.5, "2", 10**6),
     "work": (5,),
+    "engine": ("dask", "", None, 5),
+    "master": ("local[2]",),
+    "spark_conf": ({"a": "b"},),
 }
 # Where one value has to be given for the other to be looked at.
 TOGETHER = {"bands": {"rows": 4}, "rows": {"bands": 10}}
@@ -169,7 +184,9 @@ def test_a_wrong_format_is_refused_by_name(value: Any, tmp_path: Path) -> None: 
     """Of files, where it matters."""
     (tmp_path / "x.data").write_text("{}", encoding="utf-8")
     message = complaint(mw.MinwiseError, lambda: mw.pairs(tmp_path / "x.data", format=value))
-    assert message.startswith("format must be one of parquet, jsonl, csv, tsv, arrow, text, got ")
+    assert message.startswith(
+        "format must be one of parquet, jsonl, csv, tsv, arrow, text, baskets, named-baskets, got "
+    )
 
 
 def test_every_option_has_been_given_a_wrong_value() -> None:
@@ -216,11 +233,10 @@ def test_outputs_may_lie_in_folders_that_are_not_there_yet(tmp_path: Path) -> No
     assert (tmp_path / "another" / "folder" / "pairs.csv").exists()
 
 
-@pytest.mark.parametrize("shingle", ["set", mw.Shingler("word:2")], ids=["set", "shingler"])
-def test_a_bag_that_would_be_ignored_is_refused(shingle: Any) -> None:  # noqa: ANN401 - one of two kinds
-    """A set has no repetitions, and a shingler says itself whether it counts them."""
-    source = [[1, 2], [1, 2, 3]] if shingle == "set" else DOCUMENTS
-    assert "bag" in complaint(mw.ConfigError, lambda: mw.pairs(source, shingle=shingle, bag=True))
+def test_a_bag_that_would_be_ignored_is_refused() -> None:
+    """A shingler says itself whether it counts repetitions, and sets of a DataFrame are not counted."""
+    assert "bag" in complaint(mw.ConfigError, lambda: mw.pairs(DOCUMENTS, shingle=mw.Shingler("word:2"), bag=True))
+    assert "bag" in complaint(mw.ConfigError, lambda: Options(shingle="set", bag=True).settings())
 
 
 def test_sets_need_no_further_word() -> None:

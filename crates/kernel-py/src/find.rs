@@ -44,7 +44,7 @@ pub struct KeyArrays<'py> {
 }
 
 impl KeyArrays<'_> {
-    fn rows(&mut self, start: usize, documents: usize, banding: &Banding) -> PyResult<KeyRows<'_>> {
+    pub fn rows(&mut self, start: usize, documents: usize, banding: &Banding) -> PyResult<KeyRows<'_>> {
         let wrong = || PyValueError::new_err("the arrays must have a place for every document");
         let (capacity, end) = (self.states.len(), start + documents);
         let bands = self.keys.shape()[0];

@@ -14,6 +14,7 @@ mod postings;
 mod records;
 mod shingle;
 mod sketch;
+mod vectors;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::create_exception;
@@ -126,6 +127,8 @@ mod _kernel {
     use crate::shingle::{ShingleStream, Shingler};
     #[pymodule_export]
     use crate::sketch::{Sketcher, count_matches, count_packed_matches, intersection_sizes, pack_bits};
+    #[pymodule_export]
+    use crate::vectors::{VectorBander, VectorTables, vector_distances};
 
     use pyo3::prelude::*;
 

@@ -225,7 +225,7 @@ pub enum State {
 
 impl KeyRows<'_> {
     /// The rows of the first documents, taken off these; none if there are not as many.
-    fn take(&mut self, documents: usize, row_bytes: usize) -> Option<Self> {
+    pub(crate) fn take(&mut self, documents: usize, row_bytes: usize) -> Option<Self> {
         Some(Self {
             keys: self.keys.iter_mut().map(|row| row.split_off_mut(..documents)).collect::<Option<_>>()?,
             contents: self.contents.split_off_mut(..2 * documents)?,

@@ -27,6 +27,10 @@ pub enum Domain {
     Band = 8,
     /// The token sequence of a document.
     Content = 9,
+    /// The directions that vectors are projected onto.
+    Line = 10,
+    /// Where the pieces of such a line begin.
+    Offset = 11,
 }
 
 /// Mixes 64 bits so that every output bit depends on every input bit; a bijection.

@@ -21,5 +21,6 @@ pub mod spill;
 pub mod stream;
 pub mod tokens;
 pub mod unicode;
+pub mod vectors;
 pub mod verify;
 pub mod words;

@@ -19,6 +19,7 @@ from minwise.cli.report import report
 from minwise.cli.restore import restore
 from minwise.cli.serve import serve
 from minwise.cli.token import token
+from minwise.cli.vectors import vectors
 
 __all__ = ["main"]
 
@@ -45,7 +46,7 @@ def command() -> None:
     """
 
 
-for one in (dedup, pairs, clusters, compare, index, serve, token, plan, audit, report, restore):
+for one in (dedup, pairs, clusters, compare, index, serve, token, plan, audit, report, restore, vectors):
     command.add_command(one)
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 import minwise as mw
-from minwise.cli.options import plan_options, running_options, settings_of
+from minwise.cli.options import plan_options, running_options, settings_of, shape_options
 from minwise.cli.progress import watch
 from minwise.cli.summary import printed
 
@@ -21,6 +21,7 @@ __all__ = ["audit"]
 @click.option("-o", "--output", type=click.Path(), default=None, help="Also write the figures to this .json file.")
 @click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
 @plan_options
+@shape_options
 @running_options
 def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any) -> None:  # noqa: ANN401
     """Measure what the settings really find in INPUTS.

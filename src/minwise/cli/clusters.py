@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import engine_options, find_options, running_options, settings_of
+from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options
 from minwise.cli.progress import watch
 from minwise.cli.summary import show_found
 
@@ -26,6 +26,7 @@ __all__ = ["clusters"]
 )
 @click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
 @find_options
+@shape_options
 @engine_options
 @running_options
 def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noqa: ANN401

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import engine_options, find_options, running_options, settings_of
+from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options
 from minwise.cli.progress import watch
 from minwise.cli.summary import show_dedup
 
@@ -36,6 +36,7 @@ __all__ = ["dedup"]
 @click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and what it would take.")
 @find_options
+@shape_options
 @engine_options
 @running_options
 def dedup(

@@ -17,6 +17,7 @@ __all__ = [
     "reading_options",
     "running_options",
     "settings_of",
+    "shape_options",
     "shown_options",
 ]
 
@@ -27,7 +28,9 @@ LAYOUT = (
         "--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates."
     ),
     click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold."),
-    click.option("--shingle", default="word:5", show_default=True, help="word:N, char:N or byte:N."),
+    click.option(
+        "--shingle", default="word:5", show_default=True, help="word:N, char:N or byte:N; set for sets of items."
+    ),
     click.option("--bag", is_flag=True, help="Count repeated shingles."),
     click.option("--scheme", default="fast", show_default=True, type=click.Choice(["fast", "minhash"]), help="Sketch."),
     click.option("--slots", default=256, show_default=True, help="Slots that the plan may use."),
@@ -64,6 +67,18 @@ CHECK = (
         help="How candidate pairs are checked.",
     ),
 )
+SHAPE = (
+    click.option("--group-by", default=None, metavar="COL", help="Column of the set that a row belongs to."),
+    click.option("--item", default=None, metavar="COL", help="Column of the item that it adds to that set."),
+    click.option("--weight", default=None, metavar="COL", help="Column of how often it adds it: whole numbers."),
+    click.option("--transpose", is_flag=True, help="Turn sets and items round: find similar items."),
+    click.option(
+        "--separator", default=None, metavar="TEXT", help="What stands between items in a string; white space on lines."
+    ),
+    click.option("--fields", default=None, help="Fields of records, such as 'name:char:3 phone:digits born:whole'."),
+    click.option("--weights", default=None, help="How much fields count, such as 'name=2'; 1 if not given."),
+    click.option("--html", is_flag=True, help="Texts are pages of HTML: leave out markup, scripts and styles."),
+)
 READING = (
     click.option(
         "--text-column", multiple=True, default=("text",), show_default=True, help="Column of the text; repeatable."
@@ -72,8 +87,8 @@ READING = (
     click.option(
         "--format",
         default=None,
-        type=click.Choice(["parquet", "jsonl", "csv", "tsv", "arrow", "text"]),
-        help="Format of files whose names do not tell.",
+        type=click.Choice(["parquet", "jsonl", "csv", "tsv", "arrow", "text", "baskets", "named-baskets"]),
+        help="Format of files whose names do not tell; the last two are a set of items on each line.",
     ),
     click.option(
         "--on-error",
@@ -142,6 +157,11 @@ def running_options(command: Command) -> Command:
 def reading_options(command: Command) -> Command:
     """Adds the settings of reading."""
     return _add(READING, command)
+
+
+def shape_options(command: Command) -> Command:
+    """Adds what documents are if they are not plain texts."""
+    return _add(SHAPE, command)
 
 
 def shown_options(command: Command) -> Command:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import engine_options, find_options, running_options, settings_of
+from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options
 from minwise.cli.progress import watch
 from minwise.cli.summary import show_found
 
@@ -21,13 +21,23 @@ ALONE = "alone"
 )
 @click.option("--sources", is_flag=True, help="Add source and row of both documents; --rows without a number does too.")
 @click.option("--rows", is_flag=False, flag_value=ALONE, default=None, help="Slots per band, with --bands.")
+@click.option("--truth", default=None, metavar="COL", help="Column that tells who is who: say how good the pairs are.")
 @find_options
+@shape_options
 @engine_options
 @running_options
-def pairs(inputs: tuple[str, ...], output: str, sources: bool, rows: str | None, **given: Any) -> None:  # noqa: ANN401
+def pairs(
+    inputs: tuple[str, ...],
+    output: str,
+    sources: bool,
+    rows: str | None,
+    truth: str | None,
+    **given: Any,  # noqa: ANN401
+) -> None:
     """List every pair of near-duplicates in INPUTS: left, right, similarity.
 
-    Pairs are in document order, those of identical documents among them.
+    Pairs are in document order, those of identical documents among them. Documents are texts, sets of items (--shingle
+    set, or --group-by and --item) or records (--fields).
     """
     number = int(rows) if rows is not None and rows.isascii() and rows.isdigit() else None
     if rows is not None and number is None:
@@ -40,4 +50,4 @@ def pairs(inputs: tuple[str, ...], output: str, sources: bool, rows: str | None,
     settings = {**settings_of(given), "rows": number}
     progress = watch(quiet=given["quiet"] or given["as_json"])
     with show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"]) as show:
-        show(mw.pairs(mw.Files(inputs), output, sources=sources, progress=progress, **settings))
+        show(mw.pairs(mw.Files(inputs), output, sources=sources, progress=progress, truth=truth, **settings))

@@ -99,8 +99,14 @@ def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float)
     counts, caps = report["counts"], report["caps"]
     place = "" if output == "-" else f", in {output}"
     yield f"{report[what]:,} {what} among {counts['documents']:,} documents in {seconds:.1f} s{place}"
-    if counts["quarantined"] or report["unreadable"]:
+    rows = report.get("rows", {"quarantined": 0})
+    if "rows" in report:
+        yield f"grouped from {rows['read']:,} rows"
+    if "blocking" in report:
+        yield from _blocking_lines(report["blocking"])
+    if counts["quarantined"] + rows["quarantined"] or report["unreadable"]:
         files = len(report["unreadable"])
+        counts = {"quarantined": counts["quarantined"] + rows["quarantined"]}
         yield f"{counts['quarantined']:,} rows and {files:,} files could not be read and are left out"
     for fault in report["faults"]:
         row = "" if fault["row"] is None else f" row {fault['row']}:"
@@ -116,6 +122,17 @@ def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float)
             f"{caps['identical_groups']:,} groups of more than {caps['max_bucket']:,} identical documents were capped: "
             f"{caps['identical_pairs_left_out']:,} pairs left out"
         )
+
+
+def _blocking_lines(quality: dict[str, Any]) -> Iterator[str]:
+    """How good pairs are, by a column that tells who is who."""
+    for name, what in (
+        ("pairs_completeness", f"{quality['true_pairs_found']:,} of {quality['true_pairs']:,} true pairs"),
+        ("reduction_ratio", f"of {quality['all_pairs']:,} pairs that there could be"),
+        ("pairs_quality", "of the pairs listed are true"),
+    ):
+        value = quality[name]
+        yield f"{name.replace('_', ' ')} {'none' if value is None else f'{value:.4f}'}: {what}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -108,18 +108,30 @@ class Documents:
 
     def faults(self) -> Iterator[dict[str, Any]]:
         """Source, row and reason of everything that could not be used."""
-        for name in self._work.names("faults-"):
+        for name in self._fault_tables:
             for batch in self._work.read_table(name).to_batches(max_chunksize=FAULTS_AT_ONCE):
                 yield from batch.to_pylist()
 
     def unreadable(self) -> list[dict[str, Any]]:
         """The faults of whole sources."""
         found: list[dict[str, Any]] = []
-        for name in self._work.names("faults-"):
+        for name in self._fault_tables:
             table = self._work.read_table(name)
             if table.column("row").null_count:
                 found.extend(table.filter(table.column("row").is_null()).to_pylist())
         return found
+
+    @property
+    def _fault_tables(self) -> list[str]:
+        """Those of documents, behind those of rows that documents were grouped from."""
+        return [*self._work.names("unusable-"), *self._work.names("faults-")]
+
+    def grouped_rows(self) -> dict[str, int] | None:
+        """Rows that documents were grouped from, and how many of them could not be used; None if they were not."""
+        if not self._work.has("grouped"):
+            return None
+        facts = self._work.read_note("grouped")
+        return {"read": facts["rows"], "quarantined": facts["unusable"]}
 
     def keep_order(self, policy: str) -> KeepOrder:
         """The order in which a policy prefers documents."""

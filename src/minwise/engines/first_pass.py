@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,21 +27,38 @@ from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
 from minwise.stages.band import Bander, KeyBlock
 
-__all__ = ["read_documents", "text_lengths"]
+__all__ = ["Keying", "read_documents", "text_lengths"]
 
 
-def read_documents(corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, progress: Progress) -> None:
-    """Reads every source once and leaves its documents, as numbers, in the work directory; goes on where it stopped."""
+class Keying(Protocol):
+    """What turns documents into keys."""
+
+    def band(self, texts: pa.Array, block: KeyBlock, threads: int) -> list[tuple[int, str]]:
+        """Adds the documents; returns those that can not be used, by their place, with what is wrong."""
+
+
+def read_documents(
+    corpus: Corpus,
+    settings: FindSettings,
+    limits: Limits,
+    work: Work,
+    progress: Progress,
+    bander: Keying | None = None,
+) -> None:
+    """Reads every source once and leaves its documents, as numbers, in the work directory; goes on where it stopped.
+
+    ``bander`` turns documents into keys where they are not texts or sets.
+    """
     if not work.has("documents"):
-        _FirstPass(corpus, settings, limits, work).run(progress)
+        _FirstPass(corpus, settings, limits, work, bander or Bander(settings)).run(progress)
 
 
 class _FirstPass:
-    def __init__(self, corpus: Corpus, settings: FindSettings, limits: Limits, work: Work) -> None:
+    def __init__(self, corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, bander: Keying) -> None:
         self.corpus, self.settings, self.limits, self.work = corpus, settings, limits, work
         per_document = 8 * settings.plan.bands + 64 + (2 * settings.plan.slots if settings.verify == "signature" else 0)
         self.capacity = int(np.clip(limits.memory // 16 // per_document, 1024, PART_DOCUMENTS))
-        self.bander = Bander(settings)
+        self.bander = bander
         self.rows = [0] * len(corpus.sources)
         self.number = 0
         self.block = KeyBlock.of(settings, self.capacity)
@@ -117,7 +135,9 @@ class _FirstPass:
 
 
 def text_lengths(texts: pa.Array) -> NDArray[np.uint64]:
-    """Bytes of each text; elements of each set."""
+    """Bytes of each text; elements of each set; values of each vector."""
+    if pa.types.is_fixed_size_list(texts.type):
+        return np.full(len(texts), texts.type.list_size, dtype=np.uint64)
     if pa.types.is_large_list(texts.type):
         return np.diff(to_numpy(texts.offsets)).astype(np.uint64)
     lengths = to_numpy(pc.binary_length(texts)).astype(np.uint64)

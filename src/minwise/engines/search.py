@@ -3,54 +3,33 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise import _kernel
+from minwise.engines.candidates import CHUNK_PAIRS, Candidates
 from minwise.engines.documents import Documents
 from minwise.engines.near_misses import BINS, NearMisses, floor_bin
 from minwise.engines.remembered import RememberedTexts
 from minwise.engines.spilled_sets import SetSpill, SpilledSets
 from minwise.engines.work import Work
 from minwise.errors import InputError
-from minwise.formats.array_file import ArrayFile, Arrays
+from minwise.formats.array_file import Arrays
 from minwise.formats.arrays import flags
 from minwise.formats.source import Batch
 from minwise.prefetch import prefetch
 from minwise.progress import Progress
 from minwise.settings import FindSettings, Limits
-from minwise.stages.band import FILLED, NOBODY, BucketCounts, buckets_of, merge_runs, split
-from minwise.stages.cluster import CopyGroups, PairBlock
+from minwise.stages.band import NOBODY, split
+from minwise.stages.cluster import PairBlock
 from minwise.stages.keep import KeepOrder
 from minwise.stages.verify import packed_similarities
 
 __all__ = ["CHUNK_PAIRS", "Search", "write_verified"]
 
-# Candidate pairs that are verified together and, with their result, need not be verified again: at most, and fewer in
-# little memory, of which each takes about 60 bytes.
-CHUNK_PAIRS = 1 << 22
-PAIR_BYTES = 60
-# Bytes that a document costs while a band is sorted: key and number, the sieve, and what passes it twice.
-SORTED_BYTES = 40
 
-
-class StoredRun:
-    """Ascending pairs in a file. A slice is a fresh view, so that pages are given back as soon as it is not needed."""
-
-    def __init__(self, piece: ArrayFile) -> None:
-        self._piece = piece
-
-    def __len__(self) -> int:
-        return self._piece.length("pairs")
-
-    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - a number or a slice, as an array takes them
-        return self._piece.map("pairs")[key]
-
-
-class Search:
+class Search(Candidates):
     """The passes after the first, each of which leaves its pieces in the work directory.
 
     Attributes:
@@ -69,80 +48,10 @@ class Search:
         *,
         for_report: bool = False,
     ) -> None:
-        self.documents, self.settings, self.limits = documents, settings, limits
-        self.work, self.progress, self.order = work, progress, order
+        super().__init__(documents, settings, limits, work, progress, order)
         threshold = settings.plan.threshold
         self.floor = floor_bin(threshold) / BINS if for_report else threshold
         self.remembered = RememberedTexts(limits.memory // 64 if for_report else 0)
-
-    @cached_property
-    def members(self) -> NDArray[np.uint32]:
-        """The number of each document that can be in a bucket, ``NOBODY`` for the others."""
-        return np.where(self.documents.states == FILLED, self.order.number_of, np.uint32(NOBODY)).astype(np.uint32)
-
-    def _parts(self) -> int:
-        """Into how many ranges keys are cut so that one of them fits a quarter of the memory."""
-        return max(1, -(-len(self.documents) * SORTED_BYTES // (self.limits.memory // 4)))
-
-    def collapse_copies(self) -> CopyGroups:
-        """Finds the documents with the same tokens; from here on only the first of them is looked at."""
-        if not self.work.has("copies"):
-            members, sizes = self._copy_groups()
-            self.work.write("copies", {"members": members, "sizes": sizes})
-        piece = self.work.open("copies")
-        starts = np.concatenate([[0], np.cumsum(piece.read("sizes"))]).astype(np.uint64)
-        copies = CopyGroups(piece.read("members"), starts)
-        self.members[self.order.document_at[copies.followers()[0]]] = NOBODY
-        return copies
-
-    def _copy_groups(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        found: list[CopyGroups] = []
-        parts = self._parts()
-        for part in range(parts):
-            groups, first = _kernel.Copies(), 0
-            for contents in self.documents.pieces("contents"):
-                groups.push(contents, self.members[first : first + len(contents)], part, parts)
-                first += len(contents)
-            found.append(CopyGroups(*groups.groups(self.limits.threads)))
-        return _in_order_of_leaders(found)
-
-    def propose_candidates(self) -> None:
-        """Finds the pairs that share a bucket, band by band."""
-        bands, parts = self.settings.plan.bands, self._parts()
-        todo = [(band, part) for band in range(bands) for part in range(parts)]
-        self._forget_other_ranges(parts)
-        with self.progress.stage("band", len(todo), "bands") as stage:
-            for band, part in todo:
-                if not self.work.has(f"candidates-{band:05}-{part:05}"):
-                    self._propose(band, part, parts)
-                stage.advance(1)
-
-    def _propose(self, band: int, part: int, parts: int) -> None:
-        """Writes the pairs of a band's buckets in runs of a bounded size; the piece that says so comes last."""
-        name = f"{band:05}-{part:05}"
-        self.work.forget(f"proposed-{name}-")  # of a run that was cut short
-        buckets = buckets_of(self.documents.pieces(f"band{band}"), self.members, part, parts)
-        number = 0
-        while True:
-            pairs = buckets.next_pairs(self.settings.max_bucket, self.limits.memory // 64, self.limits.threads)
-            if pairs is None:
-                break
-            if self.documents.protected:  # two that are only compared against need not be compared
-                pairs = pairs[split(pairs)[1] >= self.documents.protected]
-            self.work.write(f"proposed-{name}-{number:05}", {"pairs": pairs})
-            number += 1
-        self.work.write(f"candidates-{name}", {}, counts=buckets.counts())
-
-    def _forget_other_ranges(self, parts: int) -> None:
-        """Drops what an earlier run with another memory limit proposed: its ranges of keys were others."""
-        if self.work.has("ranges") and self.work.read_note("ranges")["parts"] != parts:
-            self.work.forget("candidates-")
-            self.work.forget("proposed-")
-        self.work.note("ranges", {"parts": parts})
-
-    def runs(self) -> list[StoredRun]:
-        """The candidate pairs that the bands proposed, each run ascending."""
-        return [StoredRun(self.work.open(name)) for name in self.work.names("proposed-")]
 
     @cached_property
     def wanted(self) -> NDArray[np.bool_]:
@@ -194,41 +103,17 @@ class Search:
                     if len(chosen):
                         yield chosen
 
-    def verify_candidates(self) -> None:
-        """Compares every candidate pair, keeps those that reach the threshold and counts those that nearly do."""
-        names = self.work.names("verified-")
-        last = self.work.open(names[-1]).header if names else {}
-        number, examined = len(names), int(last.get("examined", 0))
-        runs, after = self.runs(), last.get("after")
-        with self.progress.stage("verify", sum(map(len, runs)), "candidates") as stage:
-            for pairs in merge_runs(runs, self._chunk, after):
-                examined += len(pairs)
-                facts = {"after": int(pairs[-1]), "examined": examined}
-                write_verified(self.work, number, self._compare(pairs), self.settings.plan.threshold, facts)
-                number += 1
-                stage.reach(sum(int(np.searchsorted(run[:], pairs[-1], side="right")) for run in runs))
-        self.work.note("verified", {"caps": self.caps(), "candidates": examined})
-        self.work.forget("candidates-")
-        self.work.forget("proposed-")
-
-    def caps(self) -> BucketCounts:
-        """What the cap on buckets met in all bands."""
-        counts = [self.work.open(name).header["counts"] for name in self.work.names("candidates-")]
-        capped, members, left_out, largest = zip(*counts, strict=True) if counts else ((), (), (), (0,))
-        return BucketCounts(sum(capped), sum(members), sum(left_out), max(largest))
+    def write_compared(self, number: int, compared: PairBlock, facts: dict[str, int]) -> None:
+        """Finishes a piece: those that reach the threshold, and near misses."""
+        write_verified(self.work, number, compared, self.settings.plan.threshold, facts)
 
     @property
-    def _chunk(self) -> int:
-        """Candidates that are looked at together, those that several bands propose counted as often."""
-        most = min(CHUNK_PAIRS, self.limits.memory // 8 // PAIR_BYTES)
+    def chunk(self) -> int:
+        """Candidates that are looked at together: fewer where each takes its signatures along."""
+        most = super().chunk
         return most if self.settings.verify == "exact" else most // 16
 
-    def counts(self) -> tuple[BucketCounts, int]:
-        """What the caps met, and how many candidate pairs there were."""
-        facts = self.work.read_note("verified")
-        return BucketCounts(*facts["caps"]), facts["candidates"]
-
-    def _compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
+    def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
         """The candidates that are similar enough to be looked at."""
         low, high = split(pairs)
         if self.settings.verify == "none":
@@ -265,17 +150,6 @@ def write_verified(work: Work, number: int, compared: PairBlock, threshold: floa
     block, near = compared.where(~below), NearMisses.of(compared.where(below))
     arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
     work.write(f"verified-{number:06}", {**arrays, **near.arrays()}, **facts)
-
-
-def _in_order_of_leaders(found: list[CopyGroups]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-    """The groups of several ranges as one, in the order of their first members, however many ranges there were."""
-    members = np.concatenate([groups.members for groups in found])
-    sizes = np.concatenate([groups.sizes for groups in found])
-    if len(found) == 1:
-        return members, sizes.astype(np.uint64)
-    leaders = np.concatenate([groups.leaders for groups in found])
-    owner = np.repeat(leaders, sizes)
-    return members[np.argsort(owner, kind="stable")], sizes[np.argsort(leaders)].astype(np.uint64)
 
 
 def _chosen(batch: Batch, wanted: NDArray[np.bool_]) -> pa.Array:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import flags, from_bytes, invalid_at, present, to_numpy
+from minwise.formats.arrays import flags, from_bytes, from_numpy, invalid_at, present, to_numpy
 from minwise.formats.json_objects import json_objects
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 
@@ -68,8 +68,12 @@ def check_types(selection: Selection, schema: pa.Schema) -> None:
     Raises:
         Unreadable: With the type that was found.
     """
+    elements = selection.columns.elements
     for name in selection.columns.text:
-        if not is_text(_decoded(schema.field(name).type)):
+        complaint = None if elements is None else elements.complaint(name, schema.field(name).type)
+        if complaint is not None:
+            raise Unreadable(complaint)
+        if elements is None and not is_text(_decoded(schema.field(name).type)):
             raise Unreadable(f"{name} must be strings, got a column of {schema.field(name).type}")
     if selection.id is not None and not _is_id(_decoded(schema.field(selection.id).type)):
         raise Unreadable(f"{selection.id} {ID_RULE}, got a column of {schema.field(selection.id).type}")
@@ -80,9 +84,18 @@ def check_types(selection: Selection, schema: pa.Schema) -> None:
 
 def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: str, most: int) -> Iterator[Batch]:
     """The rows in batches of at most ``most`` bytes of text, or one row."""
-    sizes = sum((lengths(rows.column(name)) for name in selection.columns.text), np.zeros(len(rows), dtype=np.int64))
+    if selection.columns.elements is not None:
+        sizes = np.full(len(rows), max(1, rows.nbytes // max(1, len(rows))), dtype=np.int64)
+    else:
+        sizes = _text_sizes(rows, selection)
     for start, stop in cuts(sizes, most):
         yield _batch(rows[start:stop], first + start, selection, source)
+
+
+def _text_sizes(rows: pa.RecordBatch, selection: Selection) -> NDArray[np.int64]:
+    sizes: NDArray[np.int64]
+    sizes = sum((lengths(rows.column(name)) for name in selection.columns.text), np.zeros(len(rows), dtype=np.int64))
+    return sizes
 
 
 def _batch(rows: pa.RecordBatch, first: int, selection: Selection, source: str) -> Batch:
@@ -92,10 +105,17 @@ def _batch(rows: pa.RecordBatch, first: int, selection: Selection, source: str) 
     unusable.update(without)
     if unusable:
         good = ~np.isin(np.arange(len(rows)), list(unusable))
-        texts = pc.if_else(flags(good), texts, pa.nulls(len(texts), texts.type))
+        texts = _only(good, texts)
     rank = None if selection.columns.rank is None else _plain(rows.column(selection.columns.rank))
     faults = [Fault(source, first + row, reason) for row, reason in sorted({**unusable, **reasons}.items())]
     return Batch(first, texts, ids, rank, tuple(faults), metadata)
+
+
+def _only(good: NDArray[np.bool_], texts: pa.Array) -> pa.Array:
+    """The texts, null where they are not good; Arrow can not choose among lists, but take from them."""
+    if not pa.types.is_nested(texts.type):
+        return pc.if_else(flags(good), texts, pa.nulls(len(texts), texts.type))
+    return texts.take(from_numpy(np.arange(len(texts)), good))
 
 
 def cuts(sizes: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
@@ -156,7 +176,9 @@ def with_one_buffer(array: pa.Array) -> pa.Array:
 
 
 def _texts(rows: pa.RecordBatch, selection: Selection) -> tuple[pa.Array, dict[int, str]]:
-    """The texts, several columns joined, and the reason for each null among them."""
+    """The texts, several columns joined, or what is made of them, and the reason for each null among them."""
+    if selection.columns.elements is not None:
+        return selection.columns.elements.of_arrow([rows.column(name) for name in selection.columns.text])
     parts = [with_one_buffer(rows.column(name)) for name in selection.columns.text]
     reasons: dict[int, str] = {}
     for name, part in zip(selection.columns.text, parts, strict=True):

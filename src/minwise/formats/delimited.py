@@ -23,7 +23,7 @@ from minwise.formats.columns import Selection, select
 from minwise.formats.files import BOM, File, FileSource, output_path, started, strip_bom, writing
 from minwise.formats.lines import TooLong, read_quoted_lines, too_long_reason
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
-from minwise.formats.untyped import RankColumn, RowReader
+from minwise.formats.untyped import RankColumn, RowReader, made_of
 
 __all__ = ["DelimitedFile"]
 
@@ -210,6 +210,7 @@ class _Reader(RowReader[_Record]):
 
     def __init__(self, source: str, selection: Selection, names: list[str]) -> None:
         self.source = source
+        self.elements = selection.columns.elements
         self.texts = [names.index(name) for name in selection.columns.text]
         self.id = None if selection.id is None else names.index(selection.id)
         self.rank = None if selection.columns.rank is None else names.index(selection.columns.rank)
@@ -230,17 +231,32 @@ class _Reader(RowReader[_Record]):
         """The batch of some records that follow each other."""
         ids = [_field(record, self.id) for record in rows]
         reasons = [record.reason or self._complaint(record) for record in rows]
-        texts = [None if reason else self._text(record) for record, reason in zip(rows, reasons, strict=True)]
+        faults = [Fault(self.source, row, reason) for row, reason in enumerate(reasons, first) if reason]
+        texts, faults = self._texts(rows, reasons, first, faults)
         ids = [None if reason else value for value, reason in zip(ids, reasons, strict=True)]
         ranks = [(_field(record, self.rank) or b"").decode("utf-8", "replace") for record in rows]
         return Batch(
             first,
-            from_bytes(texts, pa.large_binary()),
+            texts,
             None if self.id is None else from_bytes(ids, pa.large_string()),
             None if self.rank is None else self.ranks.array(ranks),
-            tuple(Fault(self.source, row, reason) for row, reason in enumerate(reasons, first) if reason),
+            tuple(faults),
             [self._object(record) for record in rows] if self.metadata else None,
         )
+
+    def _texts(
+        self, rows: list[_Record], reasons: list[str | None], first: int, faults: list[Fault]
+    ) -> tuple[pa.Array, list[Fault]]:
+        """The texts as a column, or what is made of the fields, with all faults in order."""
+        usable = [None if reason else record for record, reason in zip(rows, reasons, strict=True)]
+        if self.elements is None:
+            texts = [None if record is None else self._text(record) for record in usable]
+            return from_bytes(texts, pa.large_binary()), faults
+        values = [
+            None if record is None else [record.fields[place].encode("latin-1") for place in self.texts]
+            for record in usable
+        ]
+        return made_of(self.elements, values, self.source, first, faults)
 
     def _text(self, record: _Record) -> bytes:
         return "\n".join([record.fields[position] for position in self.texts]).encode("latin-1")

@@ -14,7 +14,7 @@ from minwise.formats.arrays import from_bytes, invalid_at
 from minwise.formats.files import File, FileSource, output_path, started, strip_bom, writing
 from minwise.formats.lines import TooLong, lines_by_chunk, too_long_reason
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
-from minwise.formats.untyped import RankColumn, RowReader, ids_of
+from minwise.formats.untyped import RankColumn, RowReader, ids_of, made_of
 
 __all__ = ["JsonLinesFile", "JsonLinesReader", "Line", "looks_like_json_lines", "numbered_by_chunk"]
 
@@ -98,7 +98,7 @@ class JsonLinesReader(RowReader[Line]):
 
     def batch(self, first: int, rows: list[Line]) -> Batch:
         """The batch of some lines that follow each other."""
-        texts: list[bytes | None] = []
+        texts: list[Any] = []
         ids: list[int | str | None] = []
         ranks: list[object] = []
         metadata: list[dict[str, Any]] = []
@@ -109,7 +109,7 @@ class JsonLinesReader(RowReader[Line]):
             try:
                 record = _parse(number, line)
                 ids.append(self._id(record))
-                texts.append(self._text(record))
+                texts.append(self._text(record) if self.columns.elements is None else self._values(record))
             except _Unusable as unusable:
                 faults.append(Fault(self.source, row, str(unusable)))
                 texts.append(None)
@@ -119,9 +119,10 @@ class JsonLinesReader(RowReader[Line]):
             self.unseen.difference_update(record)
             last = record or last
         self._refuse_unseen(last)
+        column, faults = self._column(texts, first, faults)
         return Batch(
             first,
-            from_bytes(texts, pa.large_string()),
+            column,
             ids_of(ids) if self.has_ids else None,
             None if self.rank is None else self.rank.array(ranks),
             tuple(faults),
@@ -145,6 +146,18 @@ class JsonLinesReader(RowReader[Line]):
         if value is None or (isinstance(value, (int, str)) and not isinstance(value, bool)):
             return value
         raise _Unusable(f"{self.id} must be a string or a whole number, got {type(value).__name__}")
+
+    def _column(self, texts: list[Any], first: int, faults: list[Fault]) -> tuple[pa.Array, list[Fault]]:
+        """The texts as a column, or what is made of values, with all faults in order."""
+        if self.columns.elements is None:
+            return from_bytes(texts, pa.large_string()), faults
+        return made_of(self.columns.elements, texts, self.source, first, faults)
+
+    def _values(self, record: dict[str, Any]) -> list[Any]:
+        for name in self.columns.text:
+            if name not in record:
+                raise _Unusable(f"has no column {name!r}")
+        return [record[name] for name in self.columns.text]
 
     def _text(self, record: dict[str, Any]) -> bytes:
         parts = [_text_field(record, name) for name in self.columns.text]

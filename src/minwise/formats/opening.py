@@ -6,7 +6,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from minwise.formats.source import Source
 
 __all__ = ["FORMATS", "SUFFIXES", "open_sources"]
 
-FORMATS = ("parquet", "jsonl", "csv", "tsv", "arrow", "text")
+# Of these, the last two are only for sets.
+FORMATS = ("parquet", "jsonl", "csv", "tsv", "arrow", "text", "baskets", "named-baskets")
 SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -42,6 +43,10 @@ class _Found:
     format: str
     directory: str | None = None
 
+    def as_baskets(self) -> "_Found":
+        """The same file, with a set on each line unless it is a table."""
+        return replace(self, format="baskets") if self.format == "text" else self
+
     @property
     def order(self) -> tuple[bytes, int, bytes]:
         """By name; a file named itself goes before the same file in a directory, an outer directory before an inner."""
@@ -53,12 +58,18 @@ class _Found:
         return self.path if self.directory is None else self.path[len(self.directory) :].lstrip("/")
 
 
-def open_sources(inputs: Sequence[str], *, format: str | None = None) -> tuple[list[Source], str]:  # noqa: A002
+def open_sources(
+    inputs: Sequence[str],
+    *,
+    format: str | None = None,  # noqa: A002
+    sets: bool = False,
+) -> tuple[list[Source], str]:
     """Finds all files that are meant and opens each by its format, or by ``format``.
 
     Args:
         inputs: Paths of files and directories, glob patterns (``**`` goes through directories), URLs.
         format: One of ``FORMATS`` for all files, rather than by the name of each.
+        sets: Whether files that are no tables have a set on each line, rather than one text.
 
     Returns:
         The sources, ordered by the bytes of their names whatever the order of ``inputs``, and the directory that all
@@ -76,6 +87,7 @@ def open_sources(inputs: Sequence[str], *, format: str | None = None) -> tuple[l
     paths = [one.path for one in found.values()]
     root = _common_parent(paths)
     _check_outputs(paths, root)
+    found = {name: one.as_baskets() if sets else one for name, one in found.items()}
     return list(_sources(list(found.values()))), root
 
 
@@ -251,6 +263,10 @@ def _open(found: _Found) -> Source:
         from minwise.formats.jsonl import JsonLinesFile
 
         return JsonLinesFile(file)
+    if found.format in ("baskets", "named-baskets"):
+        from minwise.formats.basket_lines import BasketLines
+
+        return BasketLines(file, named=found.format == "named-baskets")
     from minwise.formats.delimited import DelimitedFile
 
     return DelimitedFile(file, "\t" if found.format == "tsv" else ",")

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from minwise.config import show
 from minwise.errors import ConfigError
 from minwise.formats.arrays import from_bytes
+from minwise.formats.html_text import readable_texts
+from minwise.stages.elements import Elements
 
 __all__ = ["BATCH_BYTES", "BATCH_ROWS", "Batch", "Columns", "Fault", "Source", "Unreadable"]
 
@@ -54,12 +56,16 @@ class Columns:
         id: The column of the id; None takes ``id`` where a file has it.
         rank: The column by which a keep policy such as ``max:COL`` compares: numbers, strings or dates.
         metadata: Columns that are read as they are, whatever JSON can hold of them.
+        elements: What makes sets of the columns in ``text``, if they are not texts.
+        html: Whether texts are pages of HTML, of which only what a reader sees counts.
     """
 
     text: tuple[str, ...] = ("text",)
     id: str | None = None
     rank: str | None = None
     metadata: tuple[str, ...] = ()
+    elements: Elements | None = None
+    html: bool = False
 
     @classmethod
     def of(
@@ -97,7 +103,8 @@ class Batch:
 
     Attributes:
         first: Row number of the first row within the source.
-        texts: String, large_string, binary or large_binary; null where there is no usable text.
+        texts: String, large_string, binary or large_binary; null where there is no usable text. With ``elements``,
+            what these make of a row: mostly a list of hashed elements.
         ids: int64 or large_string, null where a row has none; None if the source has no ids. A source whose file has no
             types (JSONL) may give whole numbers in one batch and strings in the next.
         rank: The values that a keep policy compares, null where a row has none; None if no such column was asked for.
@@ -171,9 +178,9 @@ class Source(ABC):
         try:
             for batch in self._read(columns, wanted, batch_bytes):
                 rows = batch.first + len(batch)
-                yield batch
+                yield replace(batch, texts=readable_texts(batch.texts)) if columns.html else batch
         except Unreadable as error:
-            nothing = pa.nulls(0, pa.large_string())
+            nothing = pa.nulls(0, pa.large_string() if columns.elements is None else pa.large_list(pa.uint64()))
             yield Batch(rows, nothing, faults=(Fault(self.name, None, str(error)),))
 
     @abstractmethod

@@ -70,6 +70,8 @@ class TextFiles(Source):
     def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
         if columns.metadata:
             raise Unreadable(f"has no column {columns.metadata[0]!r}: a text file is one text and nothing else")
+        if columns.elements is not None:
+            raise Unreadable(f"has no column {columns.text[0]!r}: a text file is one text and nothing else")
         first = size = 0
         texts: list[bytes | None] = []
         faults: list[Fault] = []

@@ -3,16 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from math import isfinite
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise.formats.arrays import from_bytes, from_numbers
-from minwise.formats.source import BATCH_ROWS, Batch, Unreadable
+from minwise.formats.source import BATCH_ROWS, Batch, Fault, Unreadable
+from minwise.stages.elements import Elements
 
-__all__ = ["RankColumn", "RowReader", "ids_of"]
+__all__ = ["RankColumn", "RowReader", "ids_of", "made_of"]
 
 Row = TypeVar("Row")
 
@@ -70,6 +71,17 @@ def ids_of(values: Sequence[int | str | None]) -> pa.Array:
     if all(value is None or (isinstance(value, int) and value in INT64) for value in values):
         return from_numbers([None if value is None else int(value) for value in values], np.int64)
     return from_bytes([None if value is None else str(value).encode() for value in values], pa.large_string())
+
+
+def made_of(
+    elements: Elements, rows: Sequence[Sequence[Any] | None], source: str, first: int, faults: Sequence[Fault]
+) -> tuple[pa.Array, list[Fault]]:
+    """What is made of rows, None for those that have a fault already, and all faults in order."""
+    column, reasons = elements.of_values(rows)
+    known = {fault.row: fault for fault in faults}
+    for row, reason in reasons.items():
+        known.setdefault(first + row, Fault(source, first + row, reason))
+    return column, [fault for _, fault in sorted(known.items(), key=lambda one: one[0] or 0)]
 
 
 class RankColumn:

@@ -159,7 +159,7 @@ class Portions:
         self._stream = _stream_of(source, options.format)
         if isinstance(source, ShingleSets):
             raise InputError("source must hold texts, got sets; an index cuts its texts itself")
-        self._sources = [] if self._stream is not None else gather(source, self._columns, "", options.format)[0]
+        self._sources = [] if self._stream is not None else gather(source, self._columns, options.format)[0]
         rows = [one.known_rows() for one in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
 

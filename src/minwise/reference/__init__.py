@@ -14,6 +14,7 @@ matrix         sets as columns of a boolean matrix; minhash and bins by explicit
 universal      the one-pass row algorithm with universal hash functions, and its trace
 bbit           b-bit minwise hashing in a small universe, counted exactly
 sizing         how many bytes, pairs and days
+vectors        vectors → slots on random lines → keys; exact distances
 =============  ===============================================================================
 """
 
@@ -93,6 +94,15 @@ from minwise.reference.universal import (
     rows_from_columns,
     trace_one_pass,
 )
+from minwise.reference.vectors import (
+    cosine_distance,
+    euclidean_distance,
+    line_weights,
+    natural_log,
+    vector_content,
+    vector_keys,
+    vector_slots,
+)
 
 __all__ = [
     "EMPTY",
@@ -114,12 +124,14 @@ __all__ = [
     "comparison_days",
     "components",
     "content_hash",
+    "cosine_distance",
     "count_jointly_empty",
     "count_matches",
     "count_row_types",
     "densify_optimal",
     "densify_rotation",
     "draw_universal_hashes",
+    "euclidean_distance",
     "false_candidates",
     "fast_sketch",
     "fold",
@@ -129,6 +141,7 @@ __all__ = [
     "hash_items",
     "is_prime",
     "key",
+    "line_weights",
     "low_bits_of_minimum",
     "merge",
     "minhash_by_order",
@@ -137,6 +150,7 @@ __all__ = [
     "mix",
     "mix_words",
     "multiply_words",
+    "natural_log",
     "normalise",
     "one_pass_signature",
     "one_permutation_bins",
@@ -158,5 +172,8 @@ __all__ = [
     "tokens",
     "trace_one_pass",
     "unpack_bits",
+    "vector_content",
+    "vector_keys",
+    "vector_slots",
     "worst_approximation_error",
 ]

@@ -46,6 +46,8 @@ class Domain(IntEnum):
     DENSIFICATION = 7
     BAND = 8
     CONTENT = 9
+    LINE = 10
+    OFFSET = 11
 
 
 def mix(x: int) -> int:

@@ -13,7 +13,18 @@ __all__ = ["audit_command"]
 Values = Mapping[str, Any]
 
 # Settings that an audit shares with a run, with the value that need not be typed.
-DEFAULTS = {"threshold": 0.8, "shingle": "word:5", "bag": False, "scheme": "fast", "seed": 1, "max_bucket": 2000}
+DEFAULTS = {
+    "threshold": 0.8,
+    "shingle": "word:5",
+    "bag": False,
+    "separator": None,
+    "fields": None,
+    "weights": None,
+    "html": False,
+    "scheme": "fast",
+    "seed": 1,
+    "max_bucket": 2000,
+}
 # Settings of a shingler that only Python can give.
 OF_SHINGLER = ("hash_bits", *NORMALISATION)
 
@@ -25,12 +36,12 @@ def audit_command(settings: Values, run: Values) -> str:
         settings: The settings of report.json.
         run: What run.json holds; a part of it will do.
     """
-    given = {**dict(_settings(settings)), **dict(_reading(run))}
+    given = {**dict(_settings(settings)), **dict(_reading({**run, "fields": settings.get("fields")}))}
     shingler = [name for name in OF_SHINGLER if name in settings and settings[name] != getattr(Shingler, name)]
     if shingler:
         return _python(given, _shingler(settings, shingler))
     in_memory = any(not one.get("name") for one in run.get("inputs") or [])
-    if in_memory or settings["shingle"] == "set":
+    if in_memory or (settings["shingle"] == "set" and not run.get("inputs")):
         return _python(given)
     return _typed(given)
 
@@ -56,7 +67,7 @@ def _usual_layout(threshold: float) -> dict[str, int]:
 
 def _reading(run: Values) -> Iterator[tuple[str, Any]]:
     text = (run.get("columns") or {}).get("text") or ["text"]
-    if list(text) != ["text"]:
+    if list(text) != ["text"] and not run.get("fields"):
         yield "text_column", list(text)
     if run.get("format"):
         yield "format", run["format"]

@@ -48,7 +48,7 @@ def _page(report: dict[str, Any], found: Found, run: RunFacts) -> str | None:
 
         shown = shown_documents(report)
         texts = _texts(found, find_places(found.documents.corpus.sources, shown))
-        missing = len(shown) - len(texts)
+        missing = 0 if found.settings.shingler is None else len(shown) - len(texts)
         note = _note(missing, found.documents.corpus.sources) if missing else ""
         return report_page(report, run.to_dict(found), texts, texts_note=note)
     except Exception as error:
@@ -58,7 +58,10 @@ def _page(report: dict[str, Any], found: Found, run: RunFacts) -> str | None:
 
 def _texts(found: Found, places: dict[Shown, Place]) -> Texts:
     """The texts that were read as candidates' and are remembered, and those of small sources."""
-    documents, texts = found.documents, {}
+    texts: Texts = {}
+    documents = found.documents
+    if found.settings.shingler is None:
+        return texts
     for shown, (source, row) in places.items():
         text = found.remembered.get(int(documents.starts[source]) + row)
         if text is not None:

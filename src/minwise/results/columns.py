@@ -15,8 +15,8 @@ __all__ = ["identity", "similarity_column", "similarity_name", "slices"]
 
 
 def similarity_name(found: Found) -> str:
-    """What the column of similarities is called: estimates are not passed off as similarities."""
-    return "similarity" if found.settings.verify == "exact" else "similarity_estimate"
+    """What the column of similarities is called."""
+    return found.settings.measured
 
 
 def slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

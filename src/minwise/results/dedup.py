@@ -105,16 +105,15 @@ class DedupResult:
     def kept(self) -> pa.Table:
         """The kept documents: the rows of a table with all its columns; id, source, row and text of those in files.
 
-        This holds them in memory; :meth:`write` does not.
+        Sets and records in files have no text. This holds them in memory; :meth:`write` does not.
         """
         corpus = self._found.documents.corpus
         last = corpus.sources[-1] if len(corpus.sources) > corpus.against else None
         if isinstance(last, (TableSource, SetsSource)):
             return last.kept_table(self.keep)
         kind = self._found.documents.id_type
-        schema = pa.schema(
-            [("id", kind), ("source", pa.large_string()), ("row", pa.int64()), ("text", pa.large_string())]
-        )
+        text = [("text", pa.large_string())] if corpus.columns.elements is None else []
+        schema = pa.schema([("id", kind), ("source", pa.large_string()), ("row", pa.int64()), *text])
         return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
 
     def _kept_tables(self) -> Iterator[pa.Table]:
@@ -124,8 +123,11 @@ class DedupResult:
             for batch in corpus.sources[number].batches(replace(corpus.columns, rank=None), wanted=keep):
                 rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
                 columns = identity(self._found, start + batch.first + rows)
-                texts = _readable(batch.texts.take(from_numpy(rows)))
-                yield pa.table([*columns, texts], names=["id", "source", "row", "text"])
+                if corpus.columns.elements is None:
+                    texts = _readable(batch.texts.take(from_numpy(rows)))
+                    yield pa.table([*columns, texts], names=["id", "source", "row", "text"])
+                else:
+                    yield pa.table([*columns], names=["id", "source", "row"])
 
     def _removed_tables(self) -> Iterator[pa.Table]:
         removals, found = self._removals, self._found

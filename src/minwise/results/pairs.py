@@ -17,7 +17,7 @@ from minwise.stages.band import cut_runs, split
 from minwise.stages.cluster import PairBlock
 from minwise.stages.expand import Expansion
 
-__all__ = ["pair_report", "pair_schema", "pair_tables"]
+__all__ = ["expanded", "pair_report", "pair_schema", "pair_tables"]
 
 # Pairs that are put in order at once.
 EXPANDED_PAIRS = 1 << 22
@@ -29,14 +29,14 @@ SHOWN_FAULTS = 100
 
 def pair_tables(found: Found, *, sources: bool = False) -> Iterator[pa.Table]:
     """Every pair, by id, in document order; also those among identical documents."""
-    for block in _expanded(found):
+    for block in expanded(found):
         left, right = block.low.astype(np.int64), block.high.astype(np.int64)
         for start in range(0, max(1, len(left)), TABLE_ROWS):
             piece = slice(start, start + TABLE_ROWS)
             yield _pair_table(found, left[piece], right[piece], block.similarity[piece], sources=sources)
 
 
-def _expanded(found: Found) -> Iterator[PairBlock]:
+def expanded(found: Found) -> Iterator[PairBlock]:
     """The pairs of all documents, ascending."""
     if not len(found.copies):
         yield from found.blocks()
@@ -57,7 +57,8 @@ def _spill_expanded(found: Found) -> None:
     found.work.forget("expanded-")  # of a run that was cut short
     expansion = Expansion(found.copies, len(found.documents), found.settings.max_bucket)
     across = (wide for block in found.blocks() for wide in expansion.across(block, EXPANDED_PAIRS))
-    for number, block in enumerate(chain(across, expansion.within(EXPANDED_PAIRS))):
+    within = expansion.within(EXPANDED_PAIRS, found.settings.of_identical)
+    for number, block in enumerate(chain(across, within)):
         pairs = block.low.astype(np.uint64) << np.uint64(32) | block.high
         order = np.argsort(pairs)
         found.work.write(f"expanded-{number:06}", {"pairs": pairs[order], "similarity": block.similarity[order]})
@@ -76,6 +77,7 @@ def pair_report(found: Found) -> dict[str, Any]:
         "settings": found.settings.to_dict(),
         "plan": found.settings.planned(),
         "counts": found.documents.counts,
+        **({"rows": rows} if (rows := found.documents.grouped_rows()) else {}),
         "candidates": found.candidates,
         "caps": {
             **cap_report(found),

@@ -105,7 +105,8 @@ class Published:
     def columns(self) -> Columns:
         """What was read of the inputs."""
         given = self.run["columns"]
-        return Columns(text=tuple(given["text"]), id=given["id"])
+        html = bool(self.report["settings"].get("html", False))
+        return Columns(text=tuple(given["text"]), id=given["id"], html=html)
 
     @property
     def root(self) -> str:
@@ -193,7 +194,9 @@ class Published:
         if as_texts:
             return TextFiles(files, [file.name for file in files])
         (file,) = files
-        (source,), _ = open_sources([_place(file.path, str(self.run["directory"]))], format=self.run["format"])
+        sets = self.report["settings"].get("shingle") == "set"
+        place = _place(file.path, str(self.run["directory"]))
+        (source,), _ = open_sources([place], format=self.run["format"], sets=sets)
         if isinstance(source, FileSource):
             source.file, source.name = file, file.name
         return source

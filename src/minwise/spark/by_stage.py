@@ -79,7 +79,8 @@ def candidate_pairs(entries: DataFrame, *, partitions: int | None = None, **sett
         ``low`` and ``high``, which are places.
     """
     cut = parts_of(entries, partitions)
-    found = candidates.candidate_pairs(entries, settings_of(settings, SHARED), partitions=cut)
+    placed = entries.select(f.col("place").cast("long"), "keys")
+    found = candidates.candidate_pairs(placed, settings_of(settings, SHARED), partitions=cut)
     return found.filter("low is not null").select("low", "high")
 
 
@@ -101,4 +102,5 @@ def verified_pairs(
     chosen = settings_of(settings, SHARED)
     total = sets.agg(f.coalesce(f.sum(f.octet_length("elements")), f.lit(0)).alias("bytes")).collect()[0]["bytes"]
     floor, cut = chosen.plan.threshold, parts_of(pairs, partitions)
-    return verify.verified_pairs(pairs, sets, chosen, floor=floor, set_bytes=total, partitions=cut)
+    whole = pairs.select(*(f.col(side).cast("long").alias(side) for side in ("low", "high")))
+    return verify.verified_pairs(whole, sets, chosen, floor=floor, set_bytes=total, partitions=cut)

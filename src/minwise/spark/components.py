@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from minwise import _kernel
 from minwise.formats.arrays import from_numpy
+from minwise.spark.holding import held
 from minwise.spark.stages import Folder
 
 __all__ = ["components", "star_rounds"]
@@ -167,11 +167,7 @@ def _small_star(edges: DataFrame) -> DataFrame:
 
 
 class _Rounds:
-    """Makes a table that does not remember how it was made, and forgets the one before.
-
-    ``persist`` would not do: every plan holds the one before, which Spark prints and walks through twice, and after a
-    dozen rounds a driver of 1 GB was out of memory.
-    """
+    """Makes a table that does not remember how it was made, and forgets the one before."""
 
     def __init__(self, session: SparkSession, work: str | None) -> None:
         self.session = session
@@ -180,15 +176,9 @@ class _Rounds:
 
     def finish(self, edges: DataFrame) -> DataFrame:
         if self.folder is None:
-            return edges.localCheckpoint(storageLevel=self._level())
+            return held(edges)
         name, earlier = (f"components-round-{number}" for number in (self.finished, self.finished - 1))
         edges.write.mode("overwrite").parquet(self.folder.url(name))
         self.folder.delete(earlier)
         self.finished += 1
         return self.session.read.schema(EDGES).parquet(self.folder.pattern(name))
-
-    def _level(self) -> StorageLevel:
-        """On two executors where there are some."""
-        master = self.session.conf.get("spark.master", "") or ""
-        alone = master == "local" or master.startswith("local[")
-        return StorageLevel.MEMORY_AND_DISK if alone else StorageLevel.MEMORY_AND_DISK_2

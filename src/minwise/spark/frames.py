@@ -5,9 +5,8 @@ DataFrame is cut into partitions, nor in which order its rows come.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from os import PathLike, fspath
 from types import TracebackType
 from typing import Any
@@ -16,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from minwise.config import check_choice, check_names, check_whole, show
-from minwise.errors import ConfigError
+from minwise.errors import ConfigError, MinwiseError
 from minwise.pipeline import Options
 from minwise.settings import FindSettings
 from minwise.spark.expand import expanded_pairs
@@ -41,22 +40,23 @@ DRIVER_EDGES = 20_000_000
 class DedupFrames:
     """What deduplication found, as DataFrames: who is kept, who is removed, and why.
 
-    Without a ``work`` directory Spark holds the removed documents and the ids of all, until :meth:`close` or the end of
-    a ``with`` block.
+    Without a ``work`` directory Spark holds the removed documents and the ids of all, as long as there is this or a
+    DataFrame that came from it.
+
+    Attributes:
+        report: What happened, in numbers. The same for the same documents and settings.
     """
 
-    def __init__(
-        self, search: Search, documents: DataFrame, removals: DataFrame, lasting: Stages, on_error: str
-    ) -> None:
-        self._search, self._lasting = search, lasting
-        self._documents, self._removals = documents, removals
-        self._report = summary(search, removals, on_error)
+    def __init__(self, search: Search, documents: DataFrame, removals: DataFrame, on_error: str) -> None:
+        self._own, self._settings, self._protected = search.tables.own, search.settings, search.protected
+        self._found: tuple[DataFrame, DataFrame] | None = (documents, removals)
+        self.report: dict[str, Any] = summary(search, removals, on_error)
 
     @property
     def kept(self) -> DataFrame:
         """The rows that are kept, with all their columns."""
-        faulty = self._documents.filter(f.col("state") == FAULTY)
-        return self._search.tables.own.without(self._removals.select("id").union(faulty.select("id")))
+        _, removals = self._frames
+        return self._own.without(removals.select("id").union(self.quarantined.select("id")))
 
     @property
     def removed(self) -> DataFrame:
@@ -64,26 +64,30 @@ class DedupFrames:
 
         It is called ``similarity_estimate`` unless it is exact.
         """
-        return self._removals.select("id", "kept_id", _similarity(self._search.settings))
+        _, removals = self._frames
+        return removals.select("id", "kept_id", _similarity(self._settings))
 
     @property
     def clusters(self) -> DataFrame:
         """Every document with its cluster, named after the kept one: ``id``, ``cluster`` and ``size``."""
-        return _clusters(self._documents, self._removals, self._search.protected)
+        return _clusters(*self._frames, self._protected)
 
     @property
     def quarantined(self) -> DataFrame:
         """What could not be used: ``id`` and ``reason``."""
-        return self._documents.filter(f.col("state") == FAULTY).select("id", f.col("fault").alias("reason"))
+        documents, _ = self._frames
+        return documents.filter(f.col("state") == FAULTY).select("id", f.col("fault").alias("reason"))
 
-    @cached_property
-    def report(self) -> dict[str, Any]:
-        """What happened, in numbers. The same for the same documents and settings."""
-        return self._report
+    @property
+    def _frames(self) -> tuple[DataFrame, DataFrame]:
+        """The documents, and those that are removed."""
+        if self._found is None:
+            raise MinwiseError("the result is closed; its DataFrames have to be asked for before")
+        return self._found
 
     def close(self) -> None:
-        """Lets go of what Spark holds; the DataFrames would have to be found anew."""
-        self._lasting.close()
+        """Lets go of what Spark holds; DataFrames that came from here can still be used, and hold it."""
+        self._found = None
 
     def __enter__(self) -> "DedupFrames":
         return self
@@ -128,9 +132,9 @@ def dedup(
         MismatchError: If ``work`` belongs to a run with other settings.
     """
     run = _Run("dedup", df, text, id, against, on_error, work, partitions, settings, (*SHARED, *OF_DEDUP))
-    with run.quiet(), run.released():
+    with run.quiet():
         documents, removals = run.removals(check_whole("driver_edges", driver_edges, 0, 2**31))
-        return DedupFrames(run.search, documents, removals, run.lasting, on_error)
+        return DedupFrames(run.search, documents, removals, on_error)
 
 
 def pairs(
@@ -146,7 +150,8 @@ def pairs(
     """Every pair of near-duplicates: ``left`` and ``right``, of which left has the smaller id, and ``similarity``.
 
     Identical documents are pairs too. A bucket, or a group of identical documents, of more than ``max_bucket`` members
-    pairs each member with its first 16 only. Without ``work`` the DataFrame is held by Spark: ``unpersist`` it.
+    pairs each member with its first 16 only. Without ``work`` Spark holds the DataFrame as long as there is
+    one that came from it.
 
     Args:
         df: As in :func:`dedup`.
@@ -158,8 +163,8 @@ def pairs(
         settings: As in :func:`dedup`, but for ``group`` and ``keep``.
     """
     run = _Run("pairs", df, text, id, None, on_error, work, partitions, settings, SHARED)
-    with run.quiet(), run.released():
-        return run.lasting.run("pairs", run.pairs)
+    with run.quiet():
+        return run.result("pairs", run.pairs)
 
 
 def clusters(
@@ -176,7 +181,7 @@ def clusters(
 ) -> DataFrame:
     """Every document with the cluster it is in: ``id``, ``cluster`` (the id of its first document) and ``size``.
 
-    Without ``work`` the DataFrame is held by Spark: ``unpersist`` it.
+    Without ``work`` Spark holds the DataFrame as long as there is one that came from it.
 
     Args:
         df: As in :func:`dedup`.
@@ -192,8 +197,8 @@ def clusters(
     shared = {**settings, "group": group}
     run = _Run("clusters", df, text, id, None, on_error, work, partitions, shared, (*SHARED, "group"))
     edges = check_whole("driver_edges", driver_edges, 0, 2**31)
-    with run.quiet(), run.released():
-        return run.lasting.run("clusters", lambda: _clusters(*run.removals(edges), 0))
+    with run.quiet():
+        return run.result("clusters", lambda: _clusters(*run.removals(edges), 0))
 
 
 class _Run:
@@ -222,9 +227,8 @@ class _Run:
         self.settings = settings
         session, place = own.frame.sparkSession, _place(work)
         manifest = {"engine": "spark", "task": task, "settings": settings.to_dict(), **self._inputs(on_error)}
-        passing = Stages(session, place, manifest)
-        self.lasting = Stages(session, place, manifest)
-        self.search = Search(self.tables, settings, passing, parts_of(own.frame, partitions), on_error)
+        self.stages = Stages(session, place, manifest)
+        self.search = Search(self.tables, settings, self.stages, parts_of(own.frame, partitions), on_error)
 
     def _inputs(self, on_error: str) -> dict[str, Any]:
         names = [table.name for table in self.tables.all]
@@ -233,25 +237,22 @@ class _Run:
         return {"columns": columns, "on_error": on_error, "tables": names}
 
     @contextmanager
-    def released(self) -> Iterator[None]:
-        """Lets go of what is only needed on the way."""
-        try:
-            yield
-        finally:
-            self.search.stages.close()
-
-    @contextmanager
     def quiet(self) -> Iterator[None]:
         """Without what Spark says of pandas whenever Arrow is used, as nothing here uses it."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
             yield
 
+    def result(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """The last stage, which may be finished, but then of these documents."""
+        self.search.signatures  # noqa: B018 - raises if work was begun with others
+        return self.stages.run(name, make)
+
     def removals(self, driver_edges: int) -> tuple[DataFrame, DataFrame]:
         """The rows of the table, and those that are removed, both held."""
         rows = self.search.signatures.filter("own").select("id", "state", "fault")
-        removals = self.lasting.run("removed", Removals(self.search, driver_edges=driver_edges).named)
-        return self.lasting.run("documents", lambda: rows), removals
+        removals = self.stages.run("removed", Removals(self.search, driver_edges=driver_edges).named)
+        return self.stages.run("documents", lambda: rows), removals
 
     def pairs(self) -> DataFrame:
         """Every pair by id."""

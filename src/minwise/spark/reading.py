@@ -177,10 +177,13 @@ def _rows_of(source: Source, columns: Columns, span: Span, wanted: Numbers | Non
     chosen = np.zeros(max(source.known_rows() or 0, int(wanted[-1]) + 1 if len(wanted) else 0), dtype=bool)
     chosen[wanted] = True
     for batch in source.batches(columns, wanted=chosen, batch_bytes=BATCH_BYTES):
+        if not len(batch):  # a remark
+            yield batch
+            continue
         start, end = span.first - batch.first, len(batch) if stop is None else stop - batch.first
-        part = batch.part(max(0, start), min(len(batch), max(0, end)))
-        if len(part) or not len(batch):
-            yield part
+        start, end = (min(len(batch), max(0, place)) for place in (start, end))
+        if start < end:
+            yield batch.part(start, end)
 
 
 def _remark(schema: pa.Schema, source: int, row: int, state: int, reason: str) -> pa.RecordBatch:

@@ -196,6 +196,10 @@ class Search:
         return self.stages.run("wanted", make)
 
     @cached_property
+    def _wanted_count(self) -> int:
+        return self._wanted.count()
+
+    @cached_property
     def sets(self) -> DataFrame:
         """``place`` and ``elements`` of the documents that are in a candidate pair."""
         if self.settings.verify == "signature":
@@ -203,7 +207,7 @@ class Search:
             return wanted.select("place", f.col("packed").alias("elements"))
 
         def make() -> DataFrame:
-            few = self._wanted.count() <= BROADCAST_IDS
+            few = self._wanted_count <= BROADCAST_IDS
             return self.tables.sets(f.broadcast(self._wanted) if few else self._wanted, self.settings)
 
         return self.stages.run("sets", make, rows_per_batch=TEXT_ROWS)
@@ -223,7 +227,7 @@ class Search:
         """
         size = f.coalesce(f.sum(f.octet_length("elements")), f.lit(0))
         found = self.sets.agg(f.count("*").alias("sets"), size.alias("bytes")).collect()[0]
-        wanted = self._wanted.count()
+        wanted = self._wanted_count
         if found["sets"] != wanted:
             raise InputError(
                 f"the DataFrame changed while it was read: {wanted} documents were to be read again, "
@@ -239,6 +243,11 @@ class Search:
             unknown = f.lit(float("nan")).alias("similarity")
             return self.stages.run("verified", lambda: self._pairs.select("low", "high", unknown))
         return self.stages.run("verified", lambda: self.verify(self._pairs, threshold))
+
+    @cached_property
+    def similar(self) -> int:
+        """How many pairs are verified."""
+        return self.verified.count()
 
     def counted(self) -> dict[str, int]:
         """Rows of the table that is deduplicated, and what became of them."""

@@ -118,7 +118,6 @@ class Stages:
         """
         self.session = session
         self.folder = None if place is None else Folder(place)
-        self._held: list[DataFrame] = []
         if self.folder is not None:
             if self.folder.has(MANIFEST):
                 refuse_other_run(self.folder.place, self.folder.read_json(MANIFEST), manifest)
@@ -137,10 +136,9 @@ class Stages:
             return self.read(name)
         with spark_errors(name), self._batches_of(rows_per_batch):
             if self.folder is None:
-                held = make().persist()
-                held.count()
-                self._held.append(held)
-                return held
+                from minwise.spark.holding import held  # here, because few have Spark
+
+                return held(make())
             make().write.mode("overwrite").parquet(self.folder.url(name))
         self._finish(name)
         return self.read(name)
@@ -183,12 +181,6 @@ class Stages:
             with self._place.open_parquet(f"{name}/{file}") as parquet:
                 total += parquet.metadata.num_rows
         return total
-
-    def close(self) -> None:
-        """Lets go of what Spark holds."""
-        for held in self._held:
-            held.unpersist()
-        self._held.clear()
 
     @property
     def _place(self) -> Folder:

@@ -49,7 +49,8 @@ def stars(pairs: DataFrame, components: DataFrame, *, protected: int = 0, partit
     Returns:
         ``place``, ``witness`` and ``similarity`` of the removed ones.
     """
-    counting = pairs.where(f.col("high") >= protected).select("low", "high", "similarity")
+    low, high = (f.col(side).cast("long").alias(side) for side in ("low", "high"))
+    counting = pairs.where(f.col("high") >= protected).select(low, high, "similarity")
     named = components.select(f.col("place").alias("low"), "component")
     unknown = f.raise_error(f.concat(f.lit("components must have every place of a pair, but not "), f.col("low")))
     grouped = counting.join(named, "low", "left").withColumn("component", f.coalesce("component", unknown))
@@ -104,7 +105,8 @@ class _Members:
         self.removed = np.empty(0, dtype=bool)
         self.witness = np.empty(0, dtype=np.uint32)
         self.best = np.empty(0, dtype=np.float64)
-        self.waiting: tuple[Numbers, Numbers, Similarities] = (self.places, self.places, self.best)
+        # Arrays of its own: the kernel does not take one as what it reads and what it writes.
+        self.waiting: tuple[Numbers, Numbers, Similarities] = (self.places, self.places, self.best.copy())
 
     def meet(self, table: pa.Table) -> None:
         """Takes the next pairs."""

@@ -40,7 +40,7 @@ def summary(search: Search, removed: DataFrame, on_error: str) -> dict[str, Any]
             "largest": max(sizes, default=min(1, search.own_rows.read)),
             "sizes": size_distribution(np.repeat(list(sizes), list(sizes.values())).astype(np.int64)),
         },
-        "pairs": {"candidates": search.caps[1], "verified": search.verified.count()},
+        "pairs": {"candidates": search.caps[1], "verified": search.similar},
         "caps": _caps(search),
         "warnings": _warnings(search, removed, gone, sizes),
     }
@@ -69,7 +69,7 @@ def _text_bytes(search: Search, gone: dict[str, int]) -> dict[str, int]:
 
 def _caps(search: Search) -> dict[str, Any]:
     caps, candidates = search.caps
-    share = search.verified.count() / candidates if candidates else 0.0
+    share = search.similar / candidates if candidates else 0.0
     return {
         "max_bucket": search.settings.max_bucket,
         "buckets": caps.capped,

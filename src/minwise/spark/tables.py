@@ -68,6 +68,8 @@ class Table:
         columns = Columns.of(text, id)
         if len(set(columns.text)) < len(columns.text):
             raise ConfigError(f"text must name each column once, got {show(text)}")
+        if settings.shingler is None and len(columns.text) > 1:
+            raise ConfigError(f"text must name one column with shingle='set', got {show(text)}")
         kinds = {one: _type_of(found, one, name) for one in (*columns.text, id)}
         for one in columns.text:
             _check_text(name, one, kinds[one], sets=settings.shingler is None)

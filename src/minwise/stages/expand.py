@@ -96,13 +96,13 @@ class Expansion:
         members[grouped] = self.copies.members[self.starts[group[grouped]] + place[grouped]]
         return members
 
-    def within(self, most: int) -> Iterator[PairBlock]:
+    def within(self, most: int, similarity: float = 1.0) -> Iterator[PairBlock]:
         """The pairs among identical documents, in blocks of about ``most``, in no order."""
         place = np.arange(len(self.copies.members)) - np.repeat(self.starts, self.sizes)
         limit = np.repeat(np.where(self.counting == self.sizes, self.sizes, FIRST), self.sizes)
         for earlier, later in earlier_members(place, np.minimum(place, limit), most):
             low, high = self.copies.members[earlier], self.copies.members[later]
-            yield PairBlock(low, high, np.ones(len(high)))
+            yield PairBlock(low, high, np.full(len(high), similarity))
 
     def left_out_within(self) -> int:
         """Pairs among identical documents that the cap leaves out."""

@@ -16,7 +16,7 @@ from minwise.errors import ConfigError, InputError
 from minwise.formats.arrays import from_numpy
 from minwise.stages.read import Texts, naming_documents, read_texts, to_bytes
 
-__all__ = ["ShingleSets", "ShingleSpans", "Shingler", "kernel_shingler"]
+__all__ = ["ShingleSets", "ShingleSpans", "Shingler", "hash_member", "kernel_shingler"]
 
 KINDS = ("word", "char", "byte")
 NORMALISATION = ("nfkc", "strip_accents", "lowercase", "strip_punctuation", "mask_digits", "collapse_whitespace")
@@ -289,10 +289,11 @@ def _hash_members(members: Iterable[object], number: int, seed: int) -> NDArray[
     listed = members.tolist() if isinstance(members, np.ndarray) and members.dtype.kind in "iu" else list(members)
     if all(type(member) is int and -(2**63) <= member < 2**63 for member in listed):
         return np.unique(_kernel.hash_integers(np.array(listed, dtype=np.int64), seed))
-    return np.unique(np.array([_hash_member(member, number, seed) for member in listed], dtype=np.uint64))
+    return np.unique(np.array([hash_member(member, number, seed) for member in listed], dtype=np.uint64))
 
 
-def _hash_member(member: object, number: int, seed: int) -> int:
+def hash_member(member: object, number: int, seed: int) -> int:
+    """The element that a member of set ``number`` is."""
     if isinstance(member, str):
         try:
             return _kernel.hash_item("s", member.encode(), seed)

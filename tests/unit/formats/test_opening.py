@@ -85,8 +85,8 @@ def test_a_format_can_be_told(name: str, here: Path) -> None:
     """For files with any name."""
     (here / "data.bin").write_bytes(b"")
     (found,), _ = open_sources(["data.bin"], format=name)
-    expected = {"parquet": "Parquet", "jsonl": "JsonLines", "arrow": "Arrow", "text": "Text"}.get(name, "Delimited")
-    assert type(found).__name__.startswith(expected)
+    expected = {"parquet": "Parquet", "jsonl": "JsonLines", "arrow": "Arrow", "text": "Text", "baskets": "Basket"}
+    assert type(found).__name__.startswith(expected.get(name.removeprefix("named-"), "Delimited"))
     assert getattr(found, "delimiter", "\t") == ("," if name == "csv" else "\t")
 
 
@@ -94,7 +94,16 @@ def test_an_unknown_format_is_refused(here: Path) -> None:
     """With those there are."""
     touch("x")
     message = complaint(mw.ConfigError, lambda: open_sources(["x"], format="xml"))
-    assert message == "format must be one of parquet, jsonl, csv, tsv, arrow, text, got 'xml'"
+    assert message == "format must be one of parquet, jsonl, csv, tsv, arrow, text, baskets, named-baskets, got 'xml'"
+
+
+@pytest.mark.parametrize("name", ["x.dat", "x.txt", "x", "x.dat.gz"])
+def test_what_is_no_table_has_a_set_on_each_line(name: str, here: Path) -> None:
+    """If sets are what is looked for; a table stays one."""
+    touch(name, "t.csv")
+    (found,), _ = open_sources([name], sets=True)
+    (table,), _ = open_sources(["t.csv"], sets=True)
+    assert (type(found).__name__, type(table).__name__) == ("BasketLines", "DelimitedFile")
 
 
 def test_order_is_by_bytes_and_not_by_arguments(here: Path) -> None:

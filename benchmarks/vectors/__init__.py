@@ -1,0 +1,1 @@
+"""Vectors: all pairs within a distance and nearest neighbours, against brute force and other tools."""

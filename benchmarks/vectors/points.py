@@ -1,0 +1,44 @@
+"""Points: three kinds of 128-dimensional vectors, easy and hard, the same on every machine.
+
+``python -m benchmarks.vectors.points KIND ROWS OUT.npy``
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+DIMS = 128
+KINDS = ("clustered", "surface", "sift-like")
+
+
+def make_points(kind: str, rows: int, seed: int = 1) -> NDArray[np.float32]:
+    """Return points of a kind.
+
+    clustered: ten on average around each of many centres, all dimensions alike. surface: points of a four-dimensional
+    surface that is bent through all dimensions, with a little noise. sift-like: non-negative, many zeros, of one
+    length, as histograms of gradients are; sixteen hidden dimensions and noise in all, so that neighbours are not much
+    nearer than others.
+    """
+    rng = np.random.default_rng(seed)
+    if kind == "clustered":
+        centres = rng.normal(size=(max(1, rows // 10), DIMS))
+        points = centres[rng.integers(0, len(centres), rows)] + 0.15 * rng.normal(size=(rows, DIMS))
+    elif kind == "surface":
+        hidden = rng.uniform(-1, 1, size=(rows, 4))
+        points = np.sin(hidden @ rng.normal(size=(4, DIMS)) + rng.uniform(0, 6, DIMS))
+        points += 0.01 * rng.normal(size=(rows, DIMS))
+    else:
+        hidden = rng.normal(size=(rows, 16)) * np.linspace(1.5, 0.5, 16)
+        centres = 0.7 * rng.normal(size=(200, 16))
+        points = np.maximum(0, (hidden + centres[rng.integers(0, 200, rows)]) @ rng.normal(size=(16, DIMS)) - 0.5)
+        points += np.maximum(0, 0.8 * rng.normal(size=(rows, DIMS)))
+        points *= 512 / np.linalg.norm(points, axis=1, keepdims=True)
+        points = np.minimum(255, np.round(points))
+    return points.astype(np.float32)
+
+
+if __name__ == "__main__":
+    np.save(sys.argv[3], make_points(sys.argv[1], int(sys.argv[2])))

@@ -1,0 +1,191 @@
+"""Run: a process of its own that finds pairs or neighbours in a file of points, and says how long that took.
+
+``python -m benchmarks.vectors.run ENGINE pairs|near POINTS.npy RADIUS QUERIES ANSWER.npy``
+
+The points are in memory when the clock starts. Pairs are written as ``left << 32 | right``, neighbours as a matrix of a
+row per query, filled up with -1.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+TOP = 10
+BLOCK = 2048
+Answer = Callable[[], "np.ndarray[Any, Any]"]
+
+
+def brute_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
+    """Return all pairs by blocks of products; only the blocks on and above the diagonal."""
+
+    def find() -> np.ndarray:
+        squares, found = (points * points).sum(axis=1), []
+        for i in range(0, len(points), BLOCK):
+            for j in range(i, len(points), BLOCK):
+                apart = points[i : i + BLOCK] @ points[j : j + BLOCK].T
+                apart *= -2
+                apart += squares[i : i + BLOCK, None]
+                apart += squares[None, j : j + BLOCK]
+                left, right = np.nonzero(apart <= radius * radius)
+                found.append(packed(left + i, right + j))
+        return np.concatenate(found)
+
+    return find
+
+
+def packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return pairs of different rows, the smaller first, as one number each."""
+    keep = left < right
+    return left[keep].astype(np.uint64) << np.uint64(32) | right[keep].astype(np.uint64)
+
+
+def brute_near(points: np.ndarray, radius: float, queries: int) -> Answer:
+    """Return the nearest by products and a partial sort."""
+
+    def find() -> np.ndarray:
+        asked, squares, found = points[:queries], (points * points).sum(axis=1), []
+        for start in range(0, queries, 256):
+            apart = squares[None] - 2 * (asked[start : start + 256] @ points.T)
+            best = np.argpartition(apart, TOP, axis=1)[:, :TOP]
+            order = np.argsort(np.take_along_axis(apart, best, axis=1), axis=1)
+            found.append(np.take_along_axis(best, order, axis=1))
+        return np.concatenate(found)
+
+    return find
+
+
+def minwise_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
+    """Return the pairs of a plan that is part of what is timed."""
+    import minwise as mw
+
+    family = mw.EuclideanLSH  # naming it imports what it needs
+
+    def find() -> np.ndarray:
+        search = family.plan(points, radius=radius)
+        print(search, file=sys.stderr)
+        table = search.fit(points).pairs(radius)
+        return packed(table["left"].to_numpy(), table["right"].to_numpy())
+
+    return find
+
+
+def minwise_near(points: np.ndarray, radius: float, queries: int) -> Answer:
+    """Return the neighbours of a plan for as many queries; tables are built while the clock runs."""
+    import minwise as mw
+
+    family = mw.EuclideanLSH
+
+    def find() -> np.ndarray:
+        search = family.plan(points, top=TOP, queries=points[:queries])
+        print(search, file=sys.stderr)
+        table = search.fit(points).query(points[:queries], top=TOP)
+        rows = np.full((queries, TOP), -1)
+        query = table["query"].to_numpy()
+        rows[query, np.arange(len(query)) - np.searchsorted(query, query)] = table["neighbour"].to_numpy()
+        return rows
+
+    return find
+
+
+def flat_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
+    """Return the pairs of faiss's exact index by range search."""
+    import faiss  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+    def find() -> np.ndarray:
+        index, found = faiss.IndexFlatL2(points.shape[1]), []
+        index.add(points)
+        for start in range(0, len(points), BLOCK):
+            limits, _, right = index.range_search(points[start : start + BLOCK], radius * radius)
+            left = start + np.repeat(np.arange(len(limits) - 1), np.diff(limits.astype(np.int64)))
+            found.append(packed(left, right))
+        return np.concatenate(found)
+
+    return find
+
+
+def faiss_near(kind: str) -> Callable[[np.ndarray, float, int], Answer]:
+    """Return the neighbours of an index of faiss; building it is timed."""
+
+    def prepare(points: np.ndarray, radius: float, queries: int) -> Answer:
+        import faiss
+
+        def find() -> np.ndarray:
+            dims = points.shape[1]
+            indexes = {
+                "flat": lambda: faiss.IndexFlatL2(dims),
+                "lsh": lambda: faiss.IndexLSH(dims, 4 * dims),
+                "hnsw": lambda: faiss.IndexHNSWFlat(dims, 32),
+            }
+            index = indexes[kind]()
+            index.add(points)
+            found: np.ndarray = index.search(points[:queries], TOP)[1]
+            return found
+
+        return find
+
+    return prepare
+
+
+def spark_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
+    """Return the pairs of Spark's bucketed random projections, which have one line per table."""
+    from pyspark.ml.feature import BucketedRandomProjectionLSH
+    from pyspark.ml.functions import array_to_vector
+    from pyspark.sql import SparkSession
+    from pyspark.sql.functions import col as column
+
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    rows = [(i, row.tolist()) for i, row in enumerate(points)]
+    frame = session.createDataFrame(rows, "id long, values array<float>").select(
+        "id", array_to_vector(column("values")).alias("x")
+    )
+    frame = frame.cache()
+    frame.count()
+
+    def find() -> np.ndarray:
+        hashing = BucketedRandomProjectionLSH(
+            inputCol="x", outputCol="h", bucketLength=2 * radius, numHashTables=5, seed=1
+        )
+        model = hashing.fit(frame)
+        joined = model.approxSimilarityJoin(frame, frame, radius).where("datasetA.id < datasetB.id")
+        pairs = joined.selectExpr("datasetA.id AS l", "datasetB.id AS r").collect()
+        both = np.array([(row.l, row.r) for row in pairs], dtype=np.int64).reshape(-1, 2)
+        return packed(both[:, 0], both[:, 1])
+
+    return find
+
+
+ENGINES: dict[tuple[str, str], Callable[[Any, float, int], Answer]] = {
+    ("brute", "pairs"): brute_pairs,
+    ("brute", "near"): brute_near,
+    ("minwise", "pairs"): minwise_pairs,
+    ("minwise", "near"): minwise_near,
+    ("flat", "pairs"): flat_pairs,
+    ("flat", "near"): faiss_near("flat"),
+    ("lsh", "near"): faiss_near("lsh"),
+    ("hnsw", "near"): faiss_near("hnsw"),
+    ("spark", "pairs"): spark_pairs,
+}
+PACKAGES = {"brute": "numpy", "minwise": "minwise", "spark": "pyspark"}
+
+
+def main() -> None:
+    """Find once and print what it took."""
+    engine, task, path, radius, queries, answer = sys.argv[1:]
+    points = np.load(path)
+    find = ENGINES[engine, task](points, float(radius), int(queries))
+    wall, processor = time.perf_counter(), time.process_time()
+    found = find()
+    took = {"seconds": time.perf_counter() - wall, "processor_seconds": time.process_time() - processor}
+    np.save(answer, found)
+    print(json.dumps({**took, "version": version(PACKAGES.get(engine, "faiss-cpu"))}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""minwise vectors: pairs and neighbours from file to file."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import minwise as mw
+from minwise.cli import command
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with 400 vectors around 80 places, and 20 queries."""
+    rng = np.random.default_rng(2)
+    places = rng.normal(size=(80, 16))
+    np.save(tmp_path / "x.npy", (places[rng.integers(0, 80, 400)] + 0.05 * rng.normal(size=(400, 16))).astype("f4"))
+    np.save(tmp_path / "q.npy", places[:20].astype("f4"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    """The command, in this process."""
+    return CliRunner().invoke(command, ["vectors", *words])
+
+
+def test_pairs_are_those_of_the_library(folder: Path) -> None:
+    """And the summary counts them."""
+    done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet")
+    assert done.exit_code == 0, done.output
+    vectors = np.load("x.npy")
+    expected = mw.EuclideanLSH.plan(vectors, radius=0.6).fit(vectors).pairs(0.6)
+    assert pq.read_table("pairs.parquet").equals(expected)
+    assert len(expected) > 400
+    assert done.output.startswith(f"{len(expected):,} pairs among 400 documents in ")
+
+
+def test_near_are_those_of_the_library(folder: Path) -> None:
+    """By number and by distance."""
+    assert run("near", "x.npy", "q.npy", "--top", "3", "-o", "near.csv").exit_code == 0
+    done = run("near", "x.npy", "q.npy", "--radius", "0.5", "-o", "near.parquet", "--json")
+    vectors, queries = np.load("x.npy"), np.load("q.npy")
+    expected = mw.EuclideanLSH.plan(vectors, radius=0.5, queries=queries).fit(vectors).query(queries, radius=0.5)
+    assert pq.read_table("near.parquet").equals(expected)
+    report = json.loads(done.output)
+    assert report["neighbours"] == len(expected) > 20
+    assert report["queries"] == {"asked": 20, "quarantined": 0}
+    assert Path("near.csv").read_text(encoding="utf-8").startswith('"query","neighbour","distance"\n0,')
+
+
+def test_parquet_and_cosine_and_a_layout(folder: Path) -> None:
+    """A column of lists, sides in place of pieces, and no plan."""
+    lists = pa.array(np.load("x.npy").tolist(), pa.list_(pa.float32()))
+    pq.write_table(pa.table({"id": range(400), "embedding": lists}), "x.parquet")
+    words = ["--measure", "cosine", "--hashes", "8", "--tables", "30", "--column", "embedding", "-o", "pairs.parquet"]
+    assert run("pairs", "x.parquet", "--radius", "0.02", *words).exit_code == 0
+    expected = mw.CosineLSH(hashes=8, tables=30).fit(np.load("x.npy")).pairs(0.02)
+    assert pq.read_table("pairs.parquet").equals(expected)
+    assert len(expected) > 100
+
+
+def test_bad_vectors_are_left_out_and_named(folder: Path) -> None:
+    """Unless that is to end the run."""
+    vectors = np.load("x.npy")
+    vectors[7, 3] = np.nan
+    np.save("x.npy", vectors)
+    done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet")
+    assert "1 rows and 0 files could not be read and are left out" in done.output
+    assert "x.npy: row 7: values must be finite, got NaN at column 3" in done.output
+    done = run("near", "q.npy", "x.npy", "--radius", "0.6", "-o", "near.jsonl")
+    assert "1 vectors could not be used and are left out" in done.output
+    done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--on-error", "fail")
+    assert isinstance(done.exception, mw.InputError)
+
+
+def test_a_work_directory_is_used(folder: Path) -> None:
+    """A second run with the same settings takes what is there; with others it is refused."""
+    words = ["x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--work", "state"]
+    assert run("pairs", *words).exit_code == 0
+    first = Path("pairs.parquet").read_bytes()
+    assert run("pairs", *words, "--threads", "1", "--memory", "300MB").exit_code == 0
+    assert Path("pairs.parquet").read_bytes() == first
+    assert isinstance(run("pairs", *words, "--recall", "0.5").exception, mw.MismatchError)
+    near = ["x.npy", "q.npy", "--top", "2", "-o", "near.csv", "--work", "asked"]
+    assert run("near", *near).exit_code == 0
+    second = Path("near.csv").read_bytes()
+    assert run("near", *near, "--memory", "300MB").exit_code == 0
+    assert Path("near.csv").read_bytes() == second
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("pairs", "x.npy", "--radius", "-1", "-o", "p.csv"), "radius must be 0 or more"),
+        (("pairs", "x.npy", "--radius", "1", "-o", "x.npy"), "output must end in"),
+        (("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--hashes", "3"), "must be given together, got no width"),
+        (("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--measure", "cosine", "--width", "3"), "left out with"),
+        (("near", "x.npy", "q.npy", "-o", "n.csv"), "takes --top, --radius or both"),
+        (("near", "x.npy", "q.npy", "--top", "0", "-o", "n.csv"), "top must be a whole number"),
+    ],
+)
+def test_settings_that_break_a_rule(folder: Path, words: tuple[str, ...], message: str) -> None:
+    """One line, and nothing is written."""
+    done = run(*words)
+    assert isinstance(done.exception, mw.ConfigError)
+    assert message in str(done.exception)
+    assert {path.name for path in folder.iterdir()} == {"x.npy", "q.npy"}

@@ -1,0 +1,118 @@
+"""What a DataFrame can not be used for is said in one line, before or while it is read."""
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from expect import complaint
+
+import minwise as mw
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "id bigint, text string, title string, words array<string>, data binary, map map<string, int>"
+
+# What is asked for, and what is said; before anything is read.
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"text": "body"}, "df has no column 'body'; its columns are: id, text, title, words, data, map"),
+    ({"id": "key"}, "df has no column 'key'; its columns are: id, text, title, words, data, map"),
+    ({"text": "id"}, "df: id must be strings or bytes, got a column of bigint"),
+    ({"id": "words"}, "df: words must be numbers, strings, dates or a struct of these, got array<string>"),
+    (
+        {"shingle": "set"},
+        "df: text must be an array of whole numbers, strings or bytes with shingle='set', got a column of string",
+    ),
+    (
+        {"shingle": "set", "text": ("words", "map")},
+        "text must name one column with shingle='set', got ('words', 'map')",
+    ),
+    ({"text": ("text", "text")}, "text must name each column once, got ('text', 'text')"),
+    ({"keep": "max:map"}, "df: map must be numbers, strings or dates, got a column of map<string,int>"),
+    ({"keep": "max:year"}, "df has no column 'year'; its columns are: id, text, title, words, data, map"),
+    ({"treshold": 0.8}, "there is no setting 'treshold'; settings are: threshold, recall, "),
+    ({"exact": True}, "there is no setting 'exact'; settings are: threshold, recall, "),
+    ({"threshold": 2}, "threshold must be"),
+    ({"on_error": "ignore"}, "on_error must be one of fail, quarantine, skip, got 'ignore'"),
+    ({"partitions": 0}, "partitions must be a whole number from 1 to 1000000, got 0"),
+    ({"driver_edges": -1}, "driver_edges must be a whole number from 0 to 2147483648, got -1"),
+    ({"work": ""}, "work must be a path or a URL, got ''"),
+    ({"against": "known.parquet"}, "against must be DataFrame, got str"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), REFUSED)
+def test_what_is_asked_for_wrongly_is_refused(given: dict[str, Any], said: str, spark: "SparkSession") -> None:
+    """By name, with what was received."""
+    from minwise.spark import dedup
+
+    df = spark.createDataFrame([], SCHEMA)
+    assert complaint(mw.MinwiseError, lambda: dedup(df, **given)).startswith(said)
+
+
+def test_only_dataframes_with_ids_of_one_type_are_taken(spark: "SparkSession") -> None:
+    """A list of texts is for the local engine; ids of two types have no order; a name that is there twice is none."""
+    from minwise.spark import clusters, dedup, pairs
+
+    wrong: Any = ["a text"]
+    said = "df must be DataFrame, got list; use minwise.pairs, clusters or dedup for what is no DataFrame"
+    for call in (dedup, pairs, clusters):
+        assert complaint(mw.InputError, lambda call=call: call(wrong)) == said  # type: ignore[misc]
+    df = spark.createDataFrame([], SCHEMA)
+    others = spark.createDataFrame([], "id string, text string")
+    said = "against must have ids of the same type as the DataFrame, got string and bigint; cast them"
+    assert complaint(mw.InputError, lambda: dedup(df, against=others)) == said
+    twice = df.select("id", "text", df["title"].alias("text"))
+    said = "df has more than one column 'text'; its columns are: id, text, text"
+    assert complaint(mw.InputError, lambda: dedup(twice)) == said
+    assert complaint(mw.ConfigError, lambda: pairs(df, keep="last")).startswith("there is no setting 'keep'")
+
+
+# Rows of id and text, what is asked for, and what is said.
+FAULTS: dict[str, tuple[list[tuple[Any, Any]], dict[str, Any], str]] = {
+    "an id twice": (
+        [(4, "a"), (3, "b"), (4, "c"), (3, "d"), (3, "a")],
+        {},
+        "df: id must be different in every row, got 3 3 times",
+    ),
+    "no id": ([(1, "a"), (None, "b"), (None, "c")], {}, "df: id must not be null, got 2 of 3 rows without one"),
+    "no text": (
+        [(1, "a"), (3, None), (2, None)],
+        {},
+        "df: id 2: text is null; on_error='quarantine' goes on without it",
+    ),
+    "no text anywhere": (
+        [(8, None), (7, None)],
+        {"on_error": "quarantine"},
+        "no document can be read; df: id 7: text is null",
+    ),
+    "bytes that are no text": (
+        [(1, b"a"), (2, b"\xff")],
+        {},
+        "df: id 2: is not valid UTF-8 at byte 0; on_error='quarantine' goes on without it",
+    ),
+    "sets with nothing in them": (
+        [(1, ["a"]), (2, ["b", None])],
+        {"shingle": "set"},
+        "df: id 2: text holds a null; on_error='quarantine' goes on without it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_rows_that_can_not_be_used_are_named(name: str, spark: "SparkSession") -> None:
+    """By the smallest id, whatever the order of rows."""
+    from minwise.spark import dedup
+
+    rows, given, said = FAULTS[name]
+    kind = {"bytes": "binary", "list": "array<string>"}.get(type(rows[0][1]).__name__, "string")
+    df = spark.createDataFrame(rows, f"id bigint, text {kind}")
+    assert complaint(mw.InputError, lambda: dedup(df, **given)) == said
+
+
+def test_nobody_needs_spark_to_import_it() -> None:
+    """Neither minwise nor its room for Spark import it before something of it is asked for."""
+    code = "import sys, minwise, minwise.spark; dir(minwise.spark); assert 'pyspark' not in sys.modules"
+    later = "from minwise.spark import dedup; assert 'pyspark' in sys.modules"
+    subprocess.run([sys.executable, "-c", f"{code}; {later}"], check=True)
