@@ -87,7 +87,7 @@ def _knots(needs: dict[str, set[str]]) -> list[list[str]]:
     """Rooms, those that reach each other together, what reaches least first."""
     reached = {room: _reached(room, needs) for room in needs}
     knots = {tuple(sorted({room, *(other for other in reached[room] if room in reached[other])})) for room in needs}
-    return [list(knot) for knot in sorted(knots, key=lambda knot: (len(reached[knot[0]]), knot))]
+    return [list(knot) for knot in sorted(knots, key=lambda knot: (len(reached[knot[0]] | {*knot}), knot))]
 
 
 def _reached(room: str, needs: dict[str, set[str]]) -> set[str]:
