@@ -7,7 +7,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.t
 # Whether there is a Java that Spark runs on: 17 or newer.
 HAS_JAVA := java -version 2>&1 | grep -E 'version "(1[7-9]|[2-9][0-9])' >/dev/null
 
-.PHONY: demo test check torture bench chromium java clean
+.PHONY: demo test check docs wheel torture bench chromium java clean
 
 demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
 	$(BIN)/python examples/demo.py
@@ -17,7 +17,7 @@ test: $(VENV)/ready chromium java ## Every test, Python and Rust; those of Spark
 	$(BIN)/python -m pytest tests/spark
 	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
-check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, tests
+check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, site, wheel, tests
 	cargo fmt --all --check
 	cargo clippy --quiet --release --all-targets -- -D warnings
 	$(BIN)/ruff format --check .
@@ -25,7 +25,16 @@ check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, 
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest minwise._kernel
 	$(BIN)/lint-imports
+	$(MAKE) docs wheel
 	$(MAKE) test
+
+docs: $(VENV)/ready ## The site of docs/ into site/, every warning an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+
+wheel: $(VENV)/ready ## What others install: an abi3 wheel and the source distribution, into dist/
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python -m maturin sdist --out dist
 
 torture: $(VENV)/ready ## What takes too long for CI: kills by the thousand, every power cut and I/O error, bit flips, the full matrix of one answer
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py
@@ -41,6 +50,7 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.vectors
 	$(BIN)/python -m benchmarks.readme
+	$(BIN)/python -m docs.tools
 
 chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped
 	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || \
@@ -51,7 +61,7 @@ java: ## What Spark runs on; without it, and without root to install it, those t
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; } || true
 
 clean: ## Forget everything that was built
-	rm -rf $(VENV) target
+	rm -rf $(VENV) target site dist
 
 $(VENV)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -9,7 +9,8 @@ from typing import Any
 import click
 import pytest
 
-from minwise.cli import command
+from minwise.cli import FAILURE, INPUT_OUTPUT, INTERRUPTED, USAGE, command
+from minwise.errors import MinwiseError
 from minwise.server import ServerSettings
 from minwise.server.app import ROUTES
 from minwise.server.errors import CODES
@@ -18,6 +19,7 @@ from minwise.server.routes import Route
 
 README = Path(__file__).parents[2] / "README.md"
 SERVE_GUIDE = README.parent / "docs" / "guides" / "serve.md"
+ERROR_LIST = README.parent / "docs" / "reference" / "errors.md"
 
 
 def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -94,6 +96,36 @@ def test_every_code_is_in_the_guide(code: str) -> None:
     """In the table of errors, in the row of its status."""
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(status) for status, codes in rows if f"`{code}`" in codes] == [CODES[code]]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_is_in_the_list_of_errors(code: str) -> None:
+    """In the row of its status."""
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", ERROR_LIST.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [int(status) for status, codes in rows if f"`{code}`" in codes] == [CODES[code]]
+
+
+def test_the_tree_of_errors_is_whole() -> None:
+    """Each that is raised on purpose, with the built-in that it also is."""
+    tree = re.findall(r"[├└]── (\w+)(?: +\((\w+)\))?", ERROR_LIST.read_text(encoding="utf-8"))
+    raised = {
+        error.__name__: error.__bases__[1].__name__
+        for error in MinwiseError.__subclasses__()
+        if error.__module__ == MinwiseError.__module__
+    }
+    assert dict(tree) == {"MinwiseError": "", **raised}
+
+
+def test_exit_codes_are_those_of_the_command() -> None:
+    """The four beside 0."""
+    text = ERROR_LIST.read_text(encoding="utf-8").split("## Exit codes", 1)[1].split("##", 1)[0]
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == {
+        0,
+        FAILURE,
+        USAGE,
+        INPUT_OUTPUT,
+        INTERRUPTED,
+    }
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(ServerSettings)])

@@ -1,4 +1,4 @@
-"""What the guides and the recipes show is what happens: programs and commands are run in order, in one folder."""
+"""What the pages show is what happens: programs and commands are run in order, in one folder."""
 
 import ast
 import re
@@ -10,9 +10,11 @@ from spark.conftest import what_is_missing
 from terminal import BLOCK, steps, terminal_in
 
 ROOT = Path(__file__).parents[2]
-GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
-RECIPES = sorted((ROOT / "docs" / "recipes").glob("*.md"))
-PAGES = [*GUIDES, *RECIPES]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+GUIDES = [page for page in PAGES if page.parent.name == "guides"]
+RECIPES = [page for page in PAGES if page.parent.name == "recipes"]
+SHOWING = [page for page in PAGES if re.search(r"^(```python$|\$ )", page.read_text(encoding="utf-8"), re.MULTILINE)]
 # An expression in one line with its value behind it.
 SHOWN_VALUE = re.compile(r"^(\S.*?)  # (.+)$", re.MULTILINE)
 
@@ -38,16 +40,21 @@ def test_there_is_something_to_try() -> None:
         assert "$ minwise " in recipe.read_text(encoding="utf-8"), recipe.name
 
 
-@pytest.mark.parametrize("guide", PAGES, ids=lambda guide: guide.stem)
-def test_guide_shows_what_happens(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def name_of(page: Path) -> str:
+    """A page as it is called in the output of a test."""
+    return page.relative_to(DOCS).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("page", SHOWING, ids=name_of)
+def test_page_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, in the order of the page."""
-    if guide.stem == "spark" and (missing := what_is_missing()):
+    if page.stem == "spark" and (missing := what_is_missing()):
         pytest.skip(missing)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     with terminal_in(tmp_path) as terminal:
-        for kind, block in BLOCK.findall(guide.read_text(encoding="utf-8")):
+        for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
             if kind == "python":
                 program = terminal.with_port(block)
                 exec(program, names)
@@ -57,8 +64,16 @@ def test_guide_shows_what_happens(guide: Path, tmp_path: Path, monkeypatch: pyte
                     assert terminal.run(line, shown) == shown, line
 
 
-@pytest.mark.parametrize("guide", PAGES, ids=lambda guide: guide.stem)
-def test_links_of_guide_lead_somewhere(guide: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_of_page_lead_somewhere(page: Path) -> None:
     """Every relative link names a file that is there."""
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", guide.read_text(encoding="utf-8"))
-    assert [link for link in links if not (guide.parent / link).exists()] == []
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_tutorial_has_the_worked_numbers() -> None:
+    """Each section of the field is told with the numbers that the golden tests hold."""
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^## \d+\. ", text, re.MULTILINE)) == 12
+    told = ("0.375", "0.75", "[3, 1, 2]", "400", "0.006, 0.047, 0.186, 0.47, 0.802, 0.975", "0.000356", "0.631", "21.3")
+    assert [number for number in told if number not in text] == []

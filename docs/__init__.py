@@ -1,0 +1,1 @@
+"""The documentation; ``docs.tools`` builds what is not written by hand."""

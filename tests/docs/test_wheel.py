@@ -1,0 +1,97 @@
+"""What is installed elsewhere: the wheel and the source distribution that ``make wheel`` leaves in dist/."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import minwise as mw
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "minwise"
+WHEELS = sorted((ROOT / "dist").glob("minwise-*.whl"))
+SOURCES = sorted((ROOT / "dist").glob("minwise-*.tar.gz"))
+WRITTEN = max(
+    path.stat().st_mtime for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".pyc", ".so")
+)
+is_new = len(WHEELS) == len(SOURCES) == 1 and WHEELS[0].stat().st_mtime > WRITTEN
+built = pytest.mark.skipif(not is_new, reason="nothing is built from these sources; make wheel does it")
+
+
+def test_version_is_that_of_the_kernel() -> None:
+    """Which is the one in Cargo.toml."""
+    command = [sys.executable, "-m", "minwise", "--version"]
+    printed = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
+    assert printed == f"minwise, version {mw.__version__}\n"
+    assert f'\nversion = "{mw.__version__}"\n' in (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_command_completes_itself(shell: str) -> None:
+    """Each shell gets a script that asks the command."""
+    main = "import sys; sys.argv[0] = 'minwise'; from minwise.cli import main; main()"
+    environment = {**os.environ, "_MINWISE_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(
+        [sys.executable, "-c", main], env=environment, capture_output=True, encoding="utf-8", check=False
+    )
+    assert f"_MINWISE_COMPLETE={shell}_complete" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@built
+def test_wheel_serves_every_python() -> None:
+    """By the stable interface, from the oldest that we support on."""
+    assert "-cp310-abi3-" in WHEELS[0].name
+    with zipfile.ZipFile(WHEELS[0]) as wheel:
+        (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        described = Parser().parsestr(wheel.read(metadata).decode())
+    assert (described["Name"], described["Version"], described["Requires-Python"]) == (
+        "minwise",
+        mw.__version__,
+        ">=3.10",
+    )
+
+
+@built
+def test_wheel_has_everything() -> None:
+    """Each file of the package, types and pages included, and the compiled kernel."""
+    there = {path.relative_to(PACKAGE.parent).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
+    wanted = {name for name in there if not name.endswith((".pyc", ".so"))} | {"minwise/_kernel.abi3.so"}
+    with zipfile.ZipFile(WHEELS[0]) as wheel:
+        packed = set(wheel.namelist())
+    assert "minwise/py.typed" in wanted
+    assert wanted - packed == set()
+
+
+@built
+def test_wheel_runs_where_there_is_no_rust(tmp_path: Path) -> None:
+    """Unpacked by pip into an empty folder, it is this copy that is imported, and it works."""
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(tmp_path)]
+    subprocess.run([*install, str(WHEELS[0])], check=True, capture_output=True)
+    program = "import minwise as mw; print(mw.__file__); print(len(mw.dedup(['a b c', 'A b, c!', 'd']).kept))"
+    environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stdout.split() == [str(tmp_path / "minwise" / "__init__.py"), "2"]
+
+
+@built
+def test_source_distribution_can_be_built_from() -> None:
+    """It has both crates, the lock file and the package, and nothing that was compiled."""
+    with tarfile.open(SOURCES[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {"Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyproject.toml", "src/minwise/py.typed"}
+    crates = {f"crates/{crate}/{file}" for crate in ("kernel", "kernel-py") for file in ("Cargo.toml", "src/lib.rs")}
+    assert needed | crates <= names
+    assert not any(name.endswith((".so", ".pyc")) for name in names)
