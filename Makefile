@@ -38,6 +38,7 @@ wheel: $(VENV)/ready ## What others install: an abi3 wheel and the source distri
 
 torture: $(VENV)/ready ## What takes too long for CI: kills by the thousand, every power cut and I/O error, bit flips, the full matrix of one answer
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py
+	MINWISE_TORTURE=1 $(BIN)/python -m pytest tests/spark
 
 bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/record/ and the README's tables
 	$(BIN)/python -m benchmarks.speed
