@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from minwise.index import Index
-from minwise.pipeline import Options
+from minwise.options import Options
 from minwise.server import ServerSettings
 from minwise.stages.shingle import Shingler
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minwise.pipeline import Options
+from minwise.options import Options
 from minwise.spark import verify
 from minwise.spark.candidates import CAP_COLUMNS, PAIR_SCHEMA, _Pairing
 from minwise.stages.expand import FIRST

@@ -12,7 +12,7 @@ import pytest
 from expect import complaint
 
 import minwise as mw
-from minwise.pipeline import Options
+from minwise.options import Options
 from minwise.settings import FindSettings, Limits, parse_bytes
 from minwise.stages.elements import ItemSets
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from minwise.config import check_choice, check_names, check_whole, show
 from minwise.errors import ConfigError, MinwiseError
-from minwise.pipeline import Options
+from minwise.options import Options
 from minwise.settings import FindSettings
 from minwise.spark.expand import expanded_pairs
 from minwise.spark.removals import Removals

@@ -12,7 +12,7 @@ from page_shapes import NEWSROOM, newsroom
 from reliability.commands import OK, run
 
 import minwise as mw
-from minwise.pipeline import Options
+from minwise.options import Options
 from minwise.report.audit_command import DEFAULTS, audit_command
 
 PYTHON = "mw.audit(INPUT, 'audit.json'"
