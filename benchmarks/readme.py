@@ -253,7 +253,6 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "exact": exact_table,
     "index": index_table,
     "server": server_table,
-    "spark": spark_table,
     "records": records_table,
     "vectors": vectors_table,
 }
