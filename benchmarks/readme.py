@@ -189,7 +189,8 @@ def spark_table(record: Record) -> str:
         seconds = f"{one['seconds']:.1f}" if one["finished"] else f"more than {one['seconds']:.0f}"
         recall = f"{one['recall']:.4f}" if "recall" in one else ""
         rows.append([f"{one['documents']:,}", names[one["way"]], seconds, recall])
-    ratios, large = record["ratios"], record["runs"][-1]
+    ratios = record["ratios"]
+    large = max((one for one in record["runs"] if one.get("stages")), key=lambda one: int(one["documents"]))
     faster = min(value for name, value in ratios.items() if name.endswith("MLlib"))
     growth, entry = ratios["time at ten times the documents"], ratios["bytes shuffled per band entry"]
     total = sum(stage["shuffled_bytes"] for stage in large["stages"]) / large["documents"]
@@ -253,6 +254,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "exact": exact_table,
     "index": index_table,
     "server": server_table,
+    "spark": spark_table,
     "records": records_table,
     "vectors": vectors_table,
 }

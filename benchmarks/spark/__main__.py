@@ -166,10 +166,16 @@ def ratios(runs: Runs, few: SparkCorpus, sizes: list[SparkCorpus]) -> dict[str, 
     small, large = (best(runs, "dedup", one.documents) for one in sizes)
     if small and large:
         found[GROWTH.figure] = large["seconds"] / small["seconds"]
-        bands = mw.plan(threshold=THRESHOLD).bands
-        (candidates,) = (one for one in large["stages"] if one["stage"] == "candidates")
-        found[ENTRY_BYTES.figure] = candidates["shuffled_bytes"] / (large["documents"] * bands)
+    staged = largest_with_stages(runs)
+    entries = staged["documents"] * mw.plan(threshold=THRESHOLD).bands
+    (candidates,) = (one for one in staged["stages"] if one["stage"] == "candidates")
+    found[ENTRY_BYTES.figure] = candidates["shuffled_bytes"] / entries
     return found
+
+
+def largest_with_stages(runs: Runs) -> dict[str, Any]:
+    """Return the run of ``dedup`` on most documents whose stages are known."""
+    return max((one for one in runs if one["way"] == "dedup" and one.get("stages")), key=lambda one: one["documents"])
 
 
 def print_tables(content: dict[str, Any]) -> None:
@@ -180,9 +186,9 @@ def print_tables(content: dict[str, Any]) -> None:
         recall = f"{one['recall']:.4f}" if "recall" in one else ""
         rows.append([one["way"], f"{one['documents']:,}", seconds, recall, f"{one['peak_bytes'] / 1e6:,.0f}", ""])
     print("\n" + align_rows(rows, words=1))
-    last = content["runs"][-1]
+    last = largest_with_stages(content["runs"])
     stages = [["stage", "seconds", "task seconds", "in Python", "shuffled, bytes a document", ""]]
-    for one in last.get("stages", []):
+    for one in last["stages"]:
         share = one["python_run_milliseconds"] / 1e3 / one["task_seconds"] if one["task_seconds"] else 0
         shuffled = one["shuffled_bytes"] / last["documents"]
         cells = [f"{one['seconds']:.1f}", f"{one['task_seconds']:.1f}", f"{share:.0%}", f"{shuffled:.1f}"]

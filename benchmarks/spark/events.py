@@ -16,7 +16,7 @@ from typing import Any
 Event = dict[str, Any]
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
-WRITES = re.compile(r"InsertIntoHadoopFsRelationCommand (?:Arguments: )?\[?file:[^\s,]*/([^\s,/\]]+)")
+WRITES = re.compile(r"InsertIntoHadoopFsRelationCommand\s+Input[^\n]*\s+Arguments: file:[^\s,]*/([^\s,/]+)")
 # What Spark counts of the way to Python and back, by its own names.
 PYTHON_METRICS = {
     "data sent to Python workers": "python_sent_bytes",
