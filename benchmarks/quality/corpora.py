@@ -11,7 +11,7 @@ import csv
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -45,7 +45,7 @@ class Corpus:
     threshold: float
     kind: str
     truth: set[Pair]
-    judged: set[Pair] | None = None
+    judged: Container[Pair] | None = None
     clusters: list[int] | None = None
 
     @property
@@ -57,6 +57,21 @@ class Corpus:
     def sha256(self) -> str:
         """What tells this corpus from another."""
         return hashlib.sha256("\n".join(self.texts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """The pairs of a document of a first list with one of a second.
+
+    Attributes:
+        first: How many documents the first list has.
+    """
+
+    first: int
+
+    def __contains__(self, pair: object) -> bool:
+        """Whether a pair has one of each."""
+        return isinstance(pair, tuple) and pair[0] < self.first <= pair[1]
 
 
 def load_corpora(data: Path = DATA) -> list[Corpus]:
@@ -146,9 +161,16 @@ def linkage(folder: Path) -> list[Corpus]:
     left, right = (read_records(folder / f"{name}.csv", "%") for name in ("dblp", "acm"))
     truth = {(int(one), len(left) + int(other)) for one, other in read_rows(folder / "gt.csv", "%")[1:]}
     sets = cut([*left, *right], 1)
-    across = {(one, len(left) + other) for one in range(len(left)) for other in range(len(right))}
     return [
-        Corpus(name="DBLP–ACM", sets=sets, shingle="word:1", threshold=0.4, kind="labels", truth=truth, judged=across)
+        Corpus(
+            name="DBLP–ACM",
+            sets=sets,
+            shingle="word:1",
+            threshold=0.4,
+            kind="labels",
+            truth=truth,
+            judged=Across(len(left)),
+        )
     ]
 
 

@@ -49,6 +49,8 @@ ENGINES = (
     Engine(name="minwise", package=None, way="fast exact", candidates="compares their sets"),
     Engine(name="minwise, minhash", package=None, way="minhash exact", candidates="compares their sets"),
     Engine(name="minwise, by signature", package=None, way="fast signature", candidates="compares signatures"),
+    Engine(name="minwise, clusters", package=None, way="fast exact components", candidates="compares their sets"),
+    Engine(name="minwise, stars", package=None, way="fast exact star", candidates="compares their sets"),
     Engine(name="datasketch", package="datasketch", candidates="takes them"),
     Engine(name="datasketch, checked", package="datasketch", way="checked", candidates="compares signatures"),
     Engine(name="rensa", package="rensa", candidates="compares signatures"),

@@ -19,7 +19,8 @@ def score(corpus: Corpus, *, pairs: Iterable[Pair] | None, clusters: Sequence[in
     if pairs is None:
         pairs = pairs_within(clusters or [])
     found = {(min(pair), max(pair)) for pair in pairs}
-    figures: dict[str, Any] = pair_figures(found if corpus.judged is None else found & corpus.judged, corpus.truth)
+    judged = found if corpus.judged is None else {pair for pair in found if pair in corpus.judged}
+    figures: dict[str, Any] = pair_figures(judged, corpus.truth)
     if corpus.clusters is not None:
         grouped = components(len(corpus.sets), found) if clusters is None else clusters
         figures["ari"] = adjusted_rand_index(grouped, corpus.clusters)
