@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.corpora import DATA, Corpus, load_corpora
-from benchmarks.quality.engines import ENGINES, SLOTS, Engine, ask, job_of, make_job
+from benchmarks.quality.engines import ENGINES, LEFT_OUT, SLOTS, Engine, ask, job_of, make_job
 from benchmarks.quality.joining import join, similarities
 from benchmarks.quality.scoring import score
 from benchmarks.quality.special import THRESHOLD, WORDS, Case, make_cases
@@ -34,6 +34,7 @@ def main() -> None:
             "settings": {"slots": SLOTS, "special": {"threshold": THRESHOLD, "words": WORDS}},
             "versions": versions,
             "engines": [{"name": engine.name, "candidates": engine.candidates} for engine in engines],
+            "left_out": LEFT_OUT,
             "corpora": measured,
             "special": cases,
         }

@@ -58,6 +58,11 @@ ENGINES = (
     Engine(name="text-dedup", package="text-dedup", candidates="takes them, and what they connect"),
     Engine(name="datatrove", package="datatrove", candidates="takes them, and what they connect"),
 )
+# What a peer has beside, and why it is not asked.
+LEFT_OUT = {
+    "rensa CMinHash": "no index that lists pairs, only a deduplicator",
+    "rensa rho": "says that a document has a partner, not which",
+}
 
 
 def job_of(corpus: Corpus) -> Job:

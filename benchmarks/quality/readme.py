@@ -60,7 +60,8 @@ def full_rows(record: Record) -> Iterator[list[str]]:
             figures = [f"{run[name]:.4f}" if name in run else "" for name in ("recall", "precision", "f1", "ari")]
             if run.get("f1") == best:
                 figures[2] = f"**{figures[2]}**"
-            yield [*first, run["engine"], *figures, run["error"]]
+            name = f"{run['engine']}: {run['error']}" if run["error"] else run["engine"]
+            yield [*first, name, *figures]
             first = [""] * len(first)
 
 

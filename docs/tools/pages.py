@@ -56,7 +56,7 @@ def sizing_page() -> str:
 def quality_page() -> str:
     """The page of quality with the tables of its newest record."""
     record = newest_record("quality")
-    columns = ["corpus, documents, sets", "threshold", "true pairs", "engine", "recall", "precision", "F1", "ARI", ""]
+    columns = ["corpus, documents, sets", "threshold", "true pairs", "engine", "recall", "precision", "F1", "ARI"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     tables = {
         "corpora": f"{table(columns, list(full_rows(record)))}\n\n{versions}; {where(record)}.",
