@@ -50,6 +50,7 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.vectors
+	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.readme
 	$(BIN)/python -m docs.tools
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.quality.readme import IN_README, short_rows
 from benchmarks.recording import FOLDER
 from benchmarks.speed.readme import rows as speed_rows
 
@@ -247,6 +248,17 @@ def vectors_table(record: Record) -> str:
     )
 
 
+def quality_table(record: Record) -> str:
+    """Return recall and precision on every corpus, ours and the peers'."""
+    shown = table(["corpus", "threshold", "true pairs", *IN_README], list(short_rows(record)))
+    versions = record["versions"]
+    peers = ", ".join(
+        f"{name} {versions[name]}" for name in ("datasketch", "rensa", "gaoya", "text-dedup", "datatrove")
+    )
+    how = f"Recall / precision in percent, best F1 in bold; equal sets, {record['settings']['slots']} slots, one seed"
+    return f"{shown}\n\n{how}; {peers}; {record['finished'][:10]}."
+
+
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
     "endtoend": endtoend_table,
@@ -257,6 +269,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "spark": spark_table,
     "records": records_table,
     "vectors": vectors_table,
+    "quality": quality_table,
 }
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.readme import end, section, start
+from benchmarks.quality.readme import IN_README, full_rows, special_rows
+from benchmarks.readme import end, newest_record, section, start, table, where
 from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
 from docs.tools.settings_page import settings_page
@@ -16,6 +17,7 @@ __all__ = ["PAGES", "GeneratedPage"]
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 SIZING = ROOT / "docs" / "explanation" / "sizing.md"
+QUALITY = ROOT / "docs" / "explanation" / "quality.md"
 MAP_START, MAP_END = (
     "<!-- module map: written by python -m docs.tools -->\n```text\n",
     "\n```\n<!-- end of module map -->",
@@ -51,6 +53,23 @@ def sizing_page() -> str:
     return text
 
 
+def quality_page() -> str:
+    """The page of quality with the tables of its newest record."""
+    record = newest_record("quality")
+    columns = ["corpus, documents, sets", "threshold", "true pairs", "engine", "recall", "precision", "F1", "ARI"]
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    tables = {
+        "corpora": f"{table(columns, list(full_rows(record)))}\n\n{versions}; {where(record)}.",
+        "special documents": table(["pair", "for a reader", "similarity", *IN_README], list(special_rows(record))),
+    }
+    text = QUALITY.read_text(encoding="utf-8")
+    for name, made in tables.items():
+        mark, after = f"<!-- {name}: written by python -m docs.tools -->\n", end(name)
+        before, _, rest = text.partition(mark)
+        text = before + mark + made + "\n" + after + rest.partition(after)[2]
+    return text
+
+
 def curve_picture() -> str:
     """The S-curve of the tutorial."""
     return draw_curve(Plan(threshold=0.8, bands=20, rows=5))
@@ -61,5 +80,6 @@ PAGES = (
     GeneratedPage(REFERENCE / "settings.md", settings_page),
     GeneratedPage(ROOT / "DESIGN.md", design_page),
     GeneratedPage(SIZING, sizing_page),
+    GeneratedPage(QUALITY, quality_page),
     GeneratedPage(ROOT / "docs" / "assets" / "s-curve.svg", curve_picture),
 )

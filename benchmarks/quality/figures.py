@@ -1,0 +1,183 @@
+"""Figures: ``python -m benchmarks.quality.figures`` measures the schemes on made sets and draws pictures for the docs.
+
+Sets of whole numbers whose similarity is known exactly; every pair has elements of its own, so pairs are independent.
+The error is the root of the mean squared difference between estimate and similarity, over `PAIRS` pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import minwise as mw
+from benchmarks.quality.picture import Axis, Series, draw
+from benchmarks.recording import write_json
+
+ASSETS = Path(__file__).parents[2] / "docs" / "assets"
+SEED = 7
+PAIRS = 2000
+SIMILARITY = 0.5
+SLOTS = (16, 32, 64, 128, 256, 512)
+SIZES = (10, 20, 50, 100, 200, 500, 1000)
+SLOTS_FOR_SIZES = 256
+SIZE_FOR_SLOTS = 1000
+BIT_SLOTS = (32, 64, 128, 256, 512)
+SIMILARITIES = tuple(round(0.4 + 0.05 * step, 2) for step in range(12))
+SCHEMES = {"fast": "FastSketch", "oph": "one permutation", "minhash": "k functions"}
+LOOKS = {"fast": 0, "oph": 1, "minhash": 2}
+Both = NDArray[np.int64]
+
+
+def main() -> None:
+    """Measure, draw and write, the numbers into a record."""
+    numbers: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    for name, measure in FIGURES.items():
+        figure = measure()
+        (ASSETS / f"{name}.svg").write_text(figure.drawn, encoding="utf-8")
+        numbers[name] = {one.name: [(round(x, 4), round(y, 5)) for x, y in one.points] for one in figure.series}
+        print(name, numbers[name])
+    settings = {"pairs": PAIRS, "seed": SEED, "similarity": SIMILARITY, "minwise": mw.__version__}
+    print(f"written to {write_json({'settings': settings, 'figures': numbers}, benchmark='figures')}")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture, and the series in it."""
+
+    drawn: str
+    series: list[Series]
+
+
+def make_sets(size: int, similarity: float, pairs: int = PAIRS) -> tuple[mw.ShingleSets, float]:
+    """Return pairs of sets of ``size`` elements, one after the other, and how similar the two of each pair are."""
+    random = np.random.default_rng([SEED, size, round(1000 * similarity)])
+    common = round(2 * size * similarity / (1 + similarity))
+    union = 2 * size - common
+    sets = []
+    for elements in random.integers(0, 2**62, (pairs, union)).tolist():
+        sets += [elements[:size], elements[union - size :]]
+    return mw.ShingleSets.from_sets(sets), common / union
+
+
+def scheme_of(name: str, slots: int, bits: int | None = None) -> mw.Scheme:
+    """Return a scheme by its name."""
+    if name == "oph":
+        return mw.OnePermutation(bins=slots, seed=SEED)
+    if name == "minhash":
+        return mw.MinHash(slots=slots, seed=SEED, bits=bits)
+    return mw.FastSketch(slots=slots, seed=SEED, bits=bits)
+
+
+def error(scheme: mw.Scheme, sets: mw.ShingleSets, similarity: float) -> float:
+    """Return the root of the mean squared error of the estimates."""
+    both: Both = np.arange(len(sets), dtype=np.int64).reshape(-1, 2)
+    values = scheme.sketch(sets, threads=1).estimate_many(both).value
+    return float(np.sqrt(np.mean((values - similarity) ** 2)))
+
+
+def error_by_slots() -> Figure:
+    """Return error against slots, for sets of `SIZE_FOR_SLOTS`."""
+    sets, similarity = make_sets(SIZE_FOR_SLOTS, SIMILARITY)
+    series = [
+        Series(
+            name=words,
+            look=LOOKS[name],
+            points=[(slots, error(scheme_of(name, slots), sets, similarity)) for slots in SLOTS],
+        )
+        for name, words in SCHEMES.items()
+    ]
+    theory = [(slots, (similarity * (1 - similarity) / slots) ** 0.5) for slots in SLOTS]
+    series.append(Series(name="√(J(1 − J)/slots)", look=3, points=theory, marks=False))
+    picture = draw(
+        "Error against slots",
+        f"Sets of {SIZE_FOR_SLOTS:,} elements with a similarity of {SIMILARITY}. All schemes follow the theory.",
+        series,
+        across=Axis(label="slots", ticks=tuple(map(float, SLOTS)), logarithmic=True),
+        up=Axis(label="root mean squared error", ticks=(0.01, 0.02, 0.05, 0.1, 0.2), logarithmic=True),
+    )
+    return Figure(picture, series)
+
+
+def error_by_size() -> Figure:
+    """Return error against the size of the sets, at `SLOTS_FOR_SIZES` slots."""
+    made = [(size, *make_sets(size, SIMILARITY)) for size in SIZES]
+    series = [
+        Series(
+            name=words,
+            look=LOOKS[name],
+            points=[(size, error(scheme_of(name, SLOTS_FOR_SIZES), sets, exact)) for size, sets, exact in made],
+        )
+        for name, words in SCHEMES.items()
+    ]
+    theory = [(size, (exact * (1 - exact) / SLOTS_FOR_SIZES) ** 0.5) for size, _, exact in made]
+    series.append(Series(name="√(J(1 − J)/slots)", look=3, points=theory, marks=False))
+    picture = draw(
+        f"Error against set size, {SLOTS_FOR_SIZES} slots",
+        "Below the number of slots, FastSketch and one permutation hashing estimate better than k functions.",
+        series,
+        across=Axis(label="elements of a set", ticks=tuple(map(float, SIZES)), logarithmic=True),
+        up=Axis(label="root mean squared error", ticks=(0.0, 0.01, 0.02, 0.03, 0.04)),
+    )
+    return Figure(picture, series)
+
+
+def recall_by_similarity() -> Figure:
+    """Return the share of pairs that share a band, beside the S-curve, for the default plan."""
+    plan = mw.plan(threshold=0.8, recall=0.99)
+    series = []
+    for name in ("fast", "minhash"):
+        points = []
+        for similarity in SIMILARITIES:
+            sets, exact = make_sets(400, similarity)
+            slots = scheme_of(name, plan.bands * plan.rows).sketch(sets, threads=1).slots
+            same = (slots[::2] == slots[1::2]).reshape(-1, plan.bands, plan.rows)
+            points.append((exact, float(same.all(axis=2).any(axis=1).mean())))
+        series.append(Series(name=SCHEMES[name], look=LOOKS[name], points=points, line=False))
+    places = np.linspace(0.4, 1, 121).tolist()
+    curve = [(place, float(plan.probability(place))) for place in places]
+    series.append(Series(name="S-curve", look=3, points=curve, marks=False))
+    picture = draw(
+        f"Recall against similarity, {plan.layout}",
+        "The measured share of pairs that share a band lies on the S-curve.",
+        series,
+        across=Axis(label="similarity of two documents", ticks=(0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)),
+        up=Axis(label="share of pairs found", ticks=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
+    )
+    return Figure(picture, series)
+
+
+def error_by_bits() -> Figure:
+    """Return error against the bytes of a signature, a line for each number of bits."""
+    sets, similarity = make_sets(SIZE_FOR_SLOTS, SIMILARITY)
+    looks = {1: 0, 4: 1, 16: 2, None: 3}
+    series = []
+    for bits, look in looks.items():
+        points = []
+        for slots in BIT_SLOTS:
+            size = slots * (bits or 64) / 8
+            points.append((size, error(scheme_of("fast", slots, bits), sets, similarity)))
+        name = f"{bits} bit{'s' if bits != 1 else ''} a slot" if bits else "64 bits, all"
+        series.append(Series(name=name, look=look, points=points))
+    picture = draw(
+        "Error against bytes of a signature",
+        f"FastSketch on sets of {SIZE_FOR_SLOTS:,} with a similarity of {SIMILARITY}; fewer bits, more slots.",
+        series,
+        across=Axis(label="bytes", ticks=(4, 16, 64, 256, 1024, 4096), logarithmic=True),
+        up=Axis(label="root mean squared error", ticks=(0.01, 0.02, 0.05, 0.1, 0.2), logarithmic=True),
+    )
+    return Figure(picture, series)
+
+
+FIGURES = {
+    "error-by-slots": error_by_slots,
+    "error-by-size": error_by_size,
+    "recall-by-similarity": recall_by_similarity,
+    "error-by-bits": error_by_bits,
+}
+
+
+if __name__ == "__main__":
+    main()

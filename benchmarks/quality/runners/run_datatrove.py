@@ -1,0 +1,52 @@
+"""datatrove: its first three MinHash steps, signatures, buckets and clusters. The fourth would remove documents."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from pathlib import Path
+
+from datatrove.data import Document  # type: ignore[import-not-found, unused-ignore]
+from datatrove.pipeline.dedup.minhash import (  # type: ignore[import-not-found, unused-ignore]
+    MinhashConfig,
+    MinhashDedupBuckets,
+    MinhashDedupCluster,
+    MinhashDedupSignature,
+)
+
+from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+
+
+class BlankTokens:
+    """Words are what stands between blanks."""
+
+    def word_tokenize(self, text: str) -> list[str]:
+        """Return the words."""
+        return text.split()
+
+
+def answer(job: Job) -> Answer:
+    """Return the cluster of each document; one that met nobody is alone."""
+    config = MinhashConfig(n_grams=job.words, num_buckets=job.bands, hashes_per_bucket=job.rows)
+    with tempfile.TemporaryDirectory() as name:
+        places = [f"{name}/{step}" for step in ("signatures", "buckets", "clusters")]
+        signing = MinhashDedupSignature(places[0], config)
+        if job.plain:
+            signing.word_tokenizer = BlankTokens()
+        signing.run(Document(text=text, id=str(number)) for number, text in enumerate(job.texts))
+        matching = MinhashDedupBuckets(places[0], places[1], config=config)
+        for bucket in range(job.bands):
+            matching.run(rank=bucket, world_size=job.bands)
+        MinhashDedupCluster(places[1], places[2], config=config, save_cluster_id=True).run()
+        clusters = read_clusters(Path(places[2]) / "000000.clusters")
+    alone = range(len(clusters), len(clusters) + len(job.texts))
+    return Answer(clusters=[clusters.get(number, alone[number]) for number in range(len(job.texts))])
+
+
+def read_clusters(path: Path) -> dict[int, int]:
+    """Return the cluster of each document that has one; no file says that none has."""
+    return dict(struct.iter_unpack("<2I", path.read_bytes())) if path.exists() else {}
+
+
+if __name__ == "__main__":
+    answer_jobs(answer, packages=("datatrove", "numpy", "spacy"))

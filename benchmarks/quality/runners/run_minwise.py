@@ -1,0 +1,30 @@
+"""minwise: bands as its plan chooses them; pairs, or the clusters that it makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import minwise as mw
+from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+
+
+def answer(job: Job) -> Answer:
+    """Return pairs or clusters; the way is a scheme, how candidates are checked, and maybe how they are grouped."""
+    scheme, verify, *group = job.way.split()
+    options: dict[str, Any] = {
+        "threshold": job.threshold,
+        "shingle": f"word:{job.words}",
+        "scheme": scheme,
+        "slots": job.slots,
+        "verify": verify,
+        "threads": 1,
+    }
+    if group:
+        clusters = mw.clusters(job.texts, group=group[0], **options)
+        return Answer(clusters=[int(cluster) for cluster in clusters["cluster"].to_pylist()])
+    found = mw.pairs(job.texts, **options)
+    return Answer(pairs=[(int(row["left"]), int(row["right"])) for row in found.to_pylist()])
+
+
+if __name__ == "__main__":
+    answer_jobs(answer, packages=("minwise",))

@@ -1,0 +1,34 @@
+"""rensa: RMinHash and its index, candidates checked by signatures as its README shows.
+
+CMinHash has no index that lists pairs, only a deduplicator; the "rho" functions say that a document has a partner
+and not which. Both are left out.
+"""
+
+from __future__ import annotations
+
+from rensa import RMinHash, RMinHashLSH
+
+from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+from benchmarks.speed.runners.shingling import word_shingles
+
+SEED = 1
+
+
+def answer(job: Job) -> Answer:
+    """Return the candidates whose signatures agree at the threshold or above."""
+    sketches = []
+    for text in job.texts:
+        sketch = RMinHash(num_perm=job.slots, seed=SEED)
+        sketch.update(list(word_shingles(text, job.words)))
+        sketches.append(sketch)
+    index = RMinHashLSH(threshold=job.threshold, num_perm=job.slots, num_bands=job.bands)
+    pairs: list[tuple[int, int]] = []
+    for number, sketch in enumerate(sketches):
+        others = set(index.query(sketch))
+        pairs += [(other, number) for other in others if sketch.jaccard(sketches[other]) >= job.threshold]
+        index.insert(number, sketch)
+    return Answer(pairs=pairs)
+
+
+if __name__ == "__main__":
+    answer_jobs(answer, packages=("rensa",))
