@@ -36,6 +36,7 @@ class Arrangement:
         batch_rows: How many rows go to Python at once.
         adaptive: Whether Spark may join small parts.
         order: In which order files are given: so many of them are moved to the end.
+        compiled: Whether Spark compiles its plans, as it does outside of tests.
     """
 
     partitions: int = 3
@@ -44,6 +45,7 @@ class Arrangement:
     batch_rows: int = 10_000
     adaptive: bool = True
     order: int = 0
+    compiled: bool = False
 
     @contextmanager
     def on(self, spark: "SparkSession") -> Iterator[None]:
@@ -54,6 +56,8 @@ class Arrangement:
             "spark.sql.files.openCostInBytes": str(min(1 << 22, self.split_bytes)),
             "spark.sql.execution.arrow.maxRecordsPerBatch": str(self.batch_rows),
             "spark.sql.adaptive.enabled": str(self.adaptive).lower(),
+            "spark.sql.codegen.wholeStage": str(self.compiled).lower(),
+            "spark.sql.codegen.factoryMode": "FALLBACK" if self.compiled else "NO_CODEGEN",
         }
         before = {name: str(spark.conf.get(name)) for name in given}
         with pytest.MonkeyPatch.context() as patch:

@@ -4,15 +4,18 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["executors", "frozen", "group_members", "wait_for"]
+__all__ = ["executors", "frozen", "group_members", "send", "wait_for"]
 
 DEADLINE_SECONDS = 240
+# Until what was said before the stop has arrived.
+SETTLE_SECONDS = 0.02
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
@@ -57,10 +60,16 @@ def group_members(group: int) -> list[int]:
 
 def frozen(processes: list[int], still: Callable[[], bool]) -> bool:
     """Stops processes; whether what was seen before still holds. If it does not, they go on."""
-    for one in processes:
-        os.kill(one, signal.SIGSTOP)
+    send(processes, signal.SIGSTOP)
+    time.sleep(SETTLE_SECONDS)
     if still():
         return True
-    for one in processes:
-        os.kill(one, signal.SIGCONT)
+    send(processes, signal.SIGCONT)
     return False
+
+
+def send(processes: list[int], what: signal.Signals) -> None:
+    """Sends a signal to those that are still there."""
+    for one in processes:
+        with suppress(ProcessLookupError):
+            os.kill(one, what)

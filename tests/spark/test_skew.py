@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DOCUMENTS, CROWD = 200_000, 20_000
 SEARCH: dict[str, Any] = {"threshold": 0.8, "shingle": "word:1", "bands": 4, "rows": 4}
 # Shuffle parts of which each would hold half of the crowd's entries if these were spread: a crowd in one of them shows.
-CUT = Arrangement(partitions=20, task_bytes=2 * 10**6, adaptive=False)
+CUT = Arrangement(partitions=20, task_bytes=2 * 10**6, adaptive=False, compiled=True)
 # No task may take longer than so many times the median of its stage.
 TIMES = 10
 TRIES = 3
