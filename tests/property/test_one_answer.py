@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import minwise as mw
-from minwise.engines import first_pass, search, spilled_sets
+from minwise.engines import candidates, first_pass, spilled_sets
 from minwise.results import columns as table_columns
 from minwise.results import pairs as table_of_pairs
 from minwise.settings import Limits
@@ -59,9 +59,9 @@ class Arrangement:
         patch.setattr(Limits, "of", lambda *limits: replace(given(*limits), batch_bytes=self.batch_bytes))
         patch.setattr(first_pass, "PART_DOCUMENTS", self.part_documents)
         quarter = Limits.of(self.memory, None).memory // 4
-        patch.setattr(search, "SORTED_BYTES", quarter * self.ranges // DOCUMENTS if self.ranges > 1 else 40)
+        patch.setattr(candidates, "SORTED_BYTES", quarter * self.ranges // DOCUMENTS if self.ranges > 1 else 40)
         # Without exact verification the engine takes a sixteenth of it, and has many more pairs.
-        patch.setattr(search, "CHUNK_PAIRS", self.chunk_pairs * (1 if verify == "exact" else 64))
+        patch.setattr(candidates, "CHUNK_PAIRS", self.chunk_pairs * (1 if verify == "exact" else 64))
         patch.setattr(spilled_sets, "SPILL_ELEMENTS", self.spill_elements)
         patch.setattr(table_of_pairs, "EXPANDED_PAIRS", 4 * self.chunk_pairs)
         for module in (table_columns, table_of_pairs):

@@ -11,7 +11,7 @@ import pytest
 
 import minwise as mw
 from minwise import reference
-from minwise.engines import search
+from minwise.engines import candidates
 
 from .corpora import LAYOUT, SHINGLE, THRESHOLD, Row, Truth, all_pairs, assert_nothing_missed_by_chance, rows, texts
 
@@ -237,7 +237,7 @@ def test_pieces_do_not_change_near_misses(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("minwise.engines.near_misses.CLOSEST", 5)
     found = []
     for pairs in (100, 1000, 1 << 22):
-        monkeypatch.setattr(search, "CHUNK_PAIRS", pairs)
+        monkeypatch.setattr(candidates, "CHUNK_PAIRS", pairs)
         found.append(mw.dedup(documents, **LAYOUT).report)
     assert found[0] == found[1] == found[2]
 

@@ -21,9 +21,9 @@ KILLS = 50 if TORTURE else 10
 # Little data in many pieces: several parts of the first pass, ranges of keys, files of sets and chunks of pairs.
 PIECES = {
     "minwise.engines.first_pass.PART_DOCUMENTS": 150,
-    "minwise.engines.search.CHUNK_PAIRS": 40,
+    "minwise.engines.candidates.CHUNK_PAIRS": 40,
     "minwise.engines.spilled_sets.SPILL_ELEMENTS": 2000,
-    "minwise.engines.search.SORTED_BYTES": 2 * 10**6,
+    "minwise.engines.candidates.SORTED_BYTES": 2 * 10**6,
 }
 LAYOUT = ("--bands", "4", "--rows", "8")
 ONE_BAND = ("--bands", "1", "--rows", "4")
