@@ -1,6 +1,7 @@
 """The page of the command: every command with its help, as a terminal shows it."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import click
@@ -49,5 +50,7 @@ def _help(words: tuple[str, ...], one: click.Command) -> str:
         "terminal_width": WIDTH,
         "max_content_width": WIDTH,
     }
-    with click.Context(one, info_name=words[-1], parent=context, **settings) as called:
-        return "\n".join(line.rstrip() for line in one.get_help(called).splitlines())
+    fresh = copy(one)
+    fresh._help_option = None  # which click remembers from whoever asked first, with the names that it had then
+    with click.Context(fresh, info_name=words[-1], parent=context, **settings) as called:
+        return "\n".join(line.rstrip() for line in fresh.get_help(called).splitlines())
