@@ -201,7 +201,8 @@ def spark_table(record: Record) -> str:
         f"a band entry is shuffled in {entry:.1f} bytes, a document in {total:,.0f}",
         f"Spark {record['versions']['pyspark']}, local[2]; {where(record)}.",
     ]
-    return f"{table(['documents', 'way', 'seconds', 'recall'], rows)}\n\n{'; '.join(said)}"
+    note = f" {record['note']}" if "note" in record else ""
+    return f"{table(['documents', 'way', 'seconds', 'recall'], rows)}\n\n{'; '.join(said)}{note}"
 
 
 def records_table(record: Record) -> str:
