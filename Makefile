@@ -7,7 +7,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.t
 # Whether there is a Java that Spark runs on: 17 or newer.
 HAS_JAVA := java -version 2>&1 | grep -E 'version "(1[7-9]|[2-9][0-9])' >/dev/null
 
-.PHONY: demo test check docs wheel torture bench chromium java clean
+.PHONY: demo test check docs wheel torture bench bench-all chromium java clean
 
 demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
 	$(BIN)/python examples/demo.py
@@ -31,18 +31,22 @@ check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, 
 docs: $(VENV)/ready ## The site of docs/ into site/, every warning an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-wheel: $(VENV)/ready ## What others install: an abi3 wheel and the source distribution, into dist/
+wheel: $(VENV)/ready ## What others install, into dist/: the source distribution, and an abi3 wheel that is built from it
 	rm -rf dist
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(BIN)/python -m maturin sdist --out dist
+	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/minwise-*.tar.gz
 
 torture: $(VENV)/ready ## What takes too long for CI: kills by the thousand, every power cut and I/O error, bit flips, the full matrix of one answer
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest tests/spark
 
-bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/record/ and the README's tables
+bench: $(VENV)/ready ## One table: minwise beside every peer, three sizes, one and two cores, time, memory, growth; writes the record and the README
+	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m docs.tools
+
+bench-all: bench ## Every benchmark there is, hours of them
+	$(BIN)/python -m benchmarks.bounds
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.endtoend
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.exact
 	$(BIN)/python -m benchmarks.index
@@ -51,7 +55,7 @@ bench: $(VENV)/ready ## Speed against the peers and at scale; writes benchmarks/
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.vectors
 	$(BIN)/python -m benchmarks.quality
-	$(BIN)/python -m benchmarks.readme
+	$(BIN)/python -m benchmarks.quality.figures
 	$(BIN)/python -m docs.tools
 
 chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped

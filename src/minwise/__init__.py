@@ -10,13 +10,13 @@
 True
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from minwise import _kernel
 from minwise.compare import Comparison, compare
 from minwise.errors import ConfigError, FormatError, InputError, MinwiseError, MismatchError
 from minwise.estimate import Estimate, Estimates, slots_for
+from minwise.later import import_later as _import_later
 from minwise.plan import CurvePoint, Plan, plan, plan_by_area
 from minwise.progress import Progress, Silence
 from minwise.signatures import Signatures
@@ -122,14 +122,4 @@ _LATER = {
     "write_report": "results.report_page",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+__getattr__, __dir__ = _import_later(globals(), _LATER)

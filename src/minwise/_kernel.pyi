@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 __all__ = [
     "FIRST_MEMBERS",
-    "HAS_SIMD",
-    "MAX_DOCUMENT_BYTES",
     "MAX_SLOTS",
     "UNICODE_VERSION",
     "VERSION",
@@ -41,12 +39,14 @@ __all__ = [
     "intersection_sizes",
     "join_pairs",
     "lowercase_table",
+    "mark_members",
     "merge_segments",
     "pack_bits",
     "remove_neighbours",
     "seal_documents",
     "seal_rows",
     "set_similarities",
+    "sort_distinct",
     "vector_distances",
     "write_segment",
 ]
@@ -54,9 +54,7 @@ __all__ = [
 VERSION: Final[str]
 UNICODE_VERSION: Final[str]
 MAX_SLOTS: Final[int]
-MAX_DOCUMENT_BYTES: Final[int]
 FIRST_MEMBERS: Final[int]
-HAS_SIMD: Final[bool]
 
 class DamagedError(ValueError): ...
 class DocumentError(ValueError): ...
@@ -160,10 +158,10 @@ class Copies:
 class SetStore:
     def __new__(cls) -> SetStore: ...
     def __len__(self) -> int: ...
-    def add(self, path: str, position: int, offsets: NDArray[np.uint64], load: bool) -> None: ...
-    def similarities(
-        self, left: NDArray[np.uint32], right: NDArray[np.uint32], threshold: float, threads: int
-    ) -> NDArray[np.float64]: ...
+    def add(self, path: str, position: int, offsets: NDArray[np.uint64], outlined: bool, loaded: bool) -> None: ...
+    def similar(
+        self, pairs: NDArray[np.uint64], places: NDArray[np.uint32], floor: float, threads: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]: ...
 
 @final
 class Rarity:
@@ -266,6 +264,8 @@ def count_packed_matches(
 def intersection_sizes(
     offsets: NDArray[np.int64], elements: NDArray[np.uint64], pairs: NDArray[np.int64]
 ) -> NDArray[np.uint64]: ...
+def mark_members(pairs: NDArray[np.uint64], marks: NDArray[np.bool_]) -> None: ...
+def sort_distinct(numbers: NDArray[np.uint64], threads: int) -> NDArray[np.uint64]: ...
 def remove_neighbours(low: NDArray[np.uint32], high: NDArray[np.uint32], removed: NDArray[np.bool_]) -> None: ...
 def choose_witnesses(
     low: NDArray[np.uint32],

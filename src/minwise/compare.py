@@ -172,8 +172,8 @@ def _shingled(shingler: Shingler, text: Text, name: str) -> ShingleSets:
 
 def _bands_fired(sets: list[ShingleSets], scheme: Scheme, plan: Plan) -> tuple[int, ...]:
     """The bands whose keys are equal, made as a run makes them."""
-    from minwise.settings import FindSettings  # here, because importing minwise should stay quick
-    from minwise.stages.band import FILLED, Bander, KeyBlock
+    from minwise.stages.band import FILLED, Bander, KeyBlock  # here, because importing minwise should stay quick
+    from minwise.stages.settings import FindSettings
 
     kind = scheme.name if scheme.name in ("fast", "minhash") else "fast"
     settings = FindSettings(plan=plan, shingler=None, scheme=kind, seed=scheme.seed)

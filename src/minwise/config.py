@@ -1,4 +1,4 @@
-"""Settings: the rules that more than one of them shares. Each check returns the value in its plain type."""
+"""Checks: the rules that more than one setting or argument shares. Each returns the value in its plain type."""
 
 from collections.abc import Iterable, Sequence
 from operator import index
@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from minwise.errors import ConfigError, InputError
 
 __all__ = [
     "check_choice",
+    "check_document",
     "check_names",
+    "check_on_error",
+    "check_pairs",
     "check_path",
+    "check_raised",
     "check_seed",
     "check_threads",
     "check_type",
@@ -67,6 +72,11 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
     raise ConfigError(f"{name} must be one of {', '.join(map(str, choices))}, got {show(value)}")
 
 
+def check_on_error(value: object) -> str:
+    """What becomes of rows that can not be used."""
+    return check_choice("on_error", value, ("fail", "quarantine", "skip"))
+
+
 def check_names(given: Iterable[str], names: Sequence[str]) -> None:
     """Raises for the first setting that is none of these."""
     for name in given:
@@ -81,8 +91,39 @@ def check_path(name: str, value: object) -> Path:
     return Path(value)
 
 
+def check_raised(threshold: object, least: float, whose: str, remedy: str = "") -> float:
+    """A threshold from ``least`` on, whose it is: what was found for that one holds what a higher one finds."""
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not least <= threshold <= 1:
+        raise ConfigError(f"threshold must be from {least}, {whose}, to 1, got {show(threshold)}{remedy}")
+    return float(threshold)
+
+
 def check_type(name: str, value: object, kind: type[Kind], remedy: str = "") -> Kind:
     """An instance of ``kind``."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be {kind.__name__}, got {type(value).__name__}{remedy}")
     return value
+
+
+def check_pairs(pairs: ArrayLike) -> NDArray[np.int64]:
+    """Pairs of document numbers as two columns."""
+    try:
+        numbers = np.asarray(pairs)
+    except ValueError:
+        raise InputError("pairs must be two columns of document numbers, got rows of unequal length") from None
+    if numbers.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if numbers.ndim != 2 or numbers.shape[1] != 2 or numbers.dtype.kind not in "iu":
+        raise InputError(f"pairs must be two columns of document numbers, got {numbers.dtype} of shape {numbers.shape}")
+    return np.ascontiguousarray(numbers, dtype=np.int64)
+
+
+def check_document(number: object) -> int:
+    """A document's number, if it is one that an array can hold."""
+    try:
+        whole = index(number)  # type: ignore[arg-type]
+    except TypeError:
+        whole = 2**63
+    if not -(2**63) <= whole < 2**63:
+        raise InputError(f"pairs: no document {show(number)}; documents are numbers counted from 0")
+    return whole

@@ -11,9 +11,10 @@ from minwise.engines.first_pass import text_lengths
 from minwise.errors import InputError
 from minwise.formats.files import COMPRESSIONS
 from minwise.formats.source import BATCH_ROWS, Batch, Source
+from minwise.limits import Limits
 from minwise.plan import Plan
-from minwise.settings import FindSettings, Limits
 from minwise.stages.band import Bander, KeyBlock
+from minwise.stages.settings import FindSettings
 
 __all__ = ["RunEstimate", "estimate_corpus"]
 

@@ -6,7 +6,8 @@ from typing import Protocol
 from minwise.config import check_choice, check_seed, show
 from minwise.errors import ConfigError
 from minwise.formats.source import Columns
-from minwise.stages.elements import Elements, ItemLists, ItemSets
+from minwise.stages.elements import Elements
+from minwise.stages.items import ItemLists, ItemSets
 from minwise.stages.members import Members
 from minwise.stages.records import Records, parse_fields
 from minwise.stages.shingle import Shingler
@@ -18,7 +19,7 @@ USUAL = "word:5"
 
 
 class FirstSettings(Protocol):
-    """The settings that decide it, as :class:`minwise.pipeline.Options` has them."""
+    """The settings that decide it, as :class:`minwise.options.Options` has them."""
 
     @property
     def shingle(self) -> str | Shingler: ...

@@ -7,17 +7,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from minwise.config import check_choice, check_names, check_path, check_seed, show
+from minwise.config import check_choice, check_names, check_on_error, check_path, check_seed, show
 from minwise.engines.documents import Corpus
 from minwise.errors import ConfigError
 from minwise.first_stage import choose_elements
-from minwise.formats.files import SCHEME
+from minwise.formats.files import is_url
 from minwise.formats.gather import Files, gather
 from minwise.formats.source import Columns, Source
+from minwise.limits import Limits
 from minwise.plan import Plan
 from minwise.plan import plan as make_plan
 from minwise.progress import Progress, Silence
-from minwise.settings import FindSettings, Limits
+from minwise.stages.settings import FindSettings
 from minwise.stages.shingle import Shingler, ShingleSets
 
 __all__ = ["Options"]
@@ -28,7 +29,7 @@ AnyPath = str | PathLike[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Every setting that the three calls share, under its public name and with its default.
+    """Every setting of the calls that look at a corpus, under its public name and with its default.
 
     Attributes:
         threshold: Jaccard similarity from which on two documents are near-duplicates.
@@ -117,7 +118,7 @@ class Options:
         """Who is told how far the work is."""
         return self.progress or Silence()
 
-    def settings(self, *, of_frame: bool = True) -> FindSettings:
+    def settings(self, *, of_frame: bool = False) -> FindSettings:
         """What decides the result.
 
         Args:
@@ -175,13 +176,12 @@ class Options:
         for name in ("master", "spark_conf"):
             if getattr(self, name):
                 raise ConfigError(f"{name} must be left out with engine local, got {show(getattr(self, name))}")
-        if self.work is not None and SCHEME.match(str(self.work)):
+        if is_url(self.work):
             raise ConfigError(f"work must be a directory of this machine with engine local, got {self.work}")
         return False
 
-    def columns(self) -> Columns:
-        """What is read of every source."""
-        settings = self.settings(of_frame=False)
+    def columns(self, settings: FindSettings) -> Columns:
+        """What is read of every source under the settings that were made of these options."""
         columns = Columns.of(self.text_column, self.id_column, rank=settings.rank_column)
         if settings.elements is None:
             return replace(columns, html=settings.html)
@@ -201,10 +201,10 @@ class Options:
         """How much of the machine may be used."""
         return Limits.of(self.memory, self.threads)
 
-    def corpus(self, source: AnySource) -> Corpus:
-        """Everything there is to read, in document order."""
-        check_choice("on_error", self.on_error, ("fail", "quarantine", "skip"))
-        columns = self.columns()
+    def corpus(self, source: AnySource, settings: FindSettings) -> Corpus:
+        """Everything there is to read under the settings that were made of these options, in document order."""
+        check_on_error(self.on_error)
+        columns = self.columns(settings)
         given = [one for one in (source, self.against) if isinstance(one, (str, Files))]
         piped = any(one == "-" or (isinstance(one, Files) and "-" in one) for one in given)
         if self.on_spark and piped:

@@ -54,7 +54,7 @@ def align_passages(left: ShingleSpans, right: ShingleSpans) -> list[Passage]:
 def passages_of(
     left: ShingleSpans, right: ShingleSpans, here: NDArray[np.int32], there: NDArray[np.int32]
 ) -> list[Passage]:
-    """The same, when the shared shingles have their numbers already."""
+    """The shared passages of two texts whose shared shingles have been numbered."""
     runs = find_runs(here, there, here >= 0)
     backbone = heaviest_chain(runs.there, runs.there + runs.length, runs.length)
     again = find_runs(there, here, (there >= 0) & ~_covered(runs, len(there)))

@@ -20,19 +20,21 @@ from minwise.dry_run import RunEstimate, estimate_corpus
 from minwise.engines.documents import Corpus
 from minwise.engines.found import Engine, Found
 from minwise.engines.grouping import group_rows
+from minwise.engines.job import Job
 from minwise.engines.line_stream import LineStream
 from minwise.engines.local import LocalEngine
 from minwise.engines.publish import Output, check_output, is_published, output_of, refuse_inputs
-from minwise.engines.work import Work, open_work, temporary_work
+from minwise.engines.work import Work, choose_work, temporary_work
 from minwise.errors import ConfigError
-from minwise.formats.files import SCHEME
-from minwise.formats.tables_out import check_table_name, write_tables
+from minwise.formats.files import is_url
+from minwise.formats.tables_out import table_file, write_tables
+from minwise.limits import Limits
 from minwise.options import Options
 from minwise.progress import Stopwatch
 from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
 from minwise.results.blocking import blocking_quality
 from minwise.results.run_facts import RunFacts
-from minwise.settings import FindSettings
+from minwise.stages.settings import FindSettings
 
 if TYPE_CHECKING:
     from minwise.results.audit import Audit
@@ -185,20 +187,21 @@ def dedup(
     folder = None if output is None else output_of(output)
     _refuse_groups(chosen)
     with ExitStack() as session, ExitStack() as stack:
-        settings, limits = chosen.settings(of_frame=False), chosen.limits()
+        settings, limits = chosen.settings(), chosen.limits()
         _refuse_nesting(folder, chosen.work)
-        corpus = chosen.corpus(source)
+        corpus = chosen.corpus(source, settings)
         manifest = _manifest(chosen, corpus, settings, "dedup")
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
-        run = RunFacts.begin(corpus, watch)
-        engine = _engine(chosen, manifest, session)
-        found = engine.find(corpus, settings, limits, work, watch, for_report=True)
+        run = RunFacts.begin(manifest["inputs"], watch)
+        engine = _engine(chosen, limits, manifest, session)
+        job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
+        found = engine.find(job, for_report=True)
         result = DedupResult(found, run=run, published=published)
-        if folder is not None and not published:
-            result.write(str(folder), overwrite=overwrite)
+        if output is not None and not published:
+            result.write(output, overwrite=overwrite)
         watch.stop()
         result.owns(session.pop_all())
         if not work.durable:
@@ -216,7 +219,7 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> d
     Args:
         source: An open binary file of JSON lines, such as ``sys.stdin.buffer``.
         output: Where kept lines go; flushed whenever the source has nothing more to give at once.
-        options: The settings; see :class:`Options`. Such as belong to files are refused.
+        options: The settings; see :class:`Options`. Settings of files are refused.
 
     Returns:
         How many lines were read, kept, removed and left out because they can not be read.
@@ -226,8 +229,9 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> d
     for name, value in (*STREAMED, ("work", None), ("against", None)):
         if getattr(chosen, name) != value:
             raise ConfigError(f"{name} must be {value} for a stream, got {show(getattr(chosen, name))}; give files")
+    settings = chosen.settings()
     with temporary_work(None) as work:
-        stream = LineStream(chosen.settings(of_frame=False), chosen.columns(), work, chosen.on_error, chosen.limits())
+        stream = LineStream(settings, chosen.columns(settings), work, chosen.on_error, chosen.limits())
         return stream.run(source, output)
 
 
@@ -260,14 +264,14 @@ def audit(source: AnySource, output: AnyPath | None = None, *, sample: int = 20_
     if file is not None and file.suffix != ".json":
         raise ConfigError(f"output must be a file that ends in .json, got {show(str(output))}")
     with ExitStack() as stack:
-        settings, limits = chosen.settings(of_frame=False), chosen.limits()
-        corpus = chosen.corpus(source)
+        settings, limits = chosen.settings(), chosen.limits()
+        corpus = chosen.corpus(source, settings)
         if file is not None:
             refuse_inputs(file, corpus.sources)
         work = _work(chosen, _manifest(chosen, corpus, settings, "audit"), None, stack)
-        corpus = _grouped(chosen, corpus, work)
+        job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=chosen.watcher)
         floor = floor_below(settings.plan.threshold)
-        seen = look(corpus, settings, limits, work, chosen.watcher, sample=size, floor=floor)
+        seen = look(_grouped(chosen, job), sample=size, floor=floor)
         result = summarise(seen, settings, floor, recall=chosen.recall, slots=chosen.slots)
     if file is not None:
         result.write(file)
@@ -284,7 +288,8 @@ def estimate_run(source: AnySource, **options: AnySetting) -> RunEstimate:
     """
     chosen = Options.of(source, options)
     _refuse_groups(chosen)
-    return estimate_corpus(chosen.corpus(source), chosen.settings(of_frame=False), chosen.limits())
+    settings = chosen.settings()
+    return estimate_corpus(chosen.corpus(source, settings), settings, chosen.limits())
 
 
 def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
@@ -292,33 +297,27 @@ def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
 
 
 def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPath | None) -> Found:
-    if output is not None:
-        check_path("output", output)
-        check_table_name(output)
-    settings, limits = options.settings(of_frame=False), options.limits()
-    corpus = options.corpus(source)
-    folder = None if output is None or str(output) == "-" or _is_url(output) else Path(output)
-    if folder is not None:
-        refuse_inputs(folder, corpus.sources)
+    file = table_file(output)
+    settings, limits = options.settings(), options.limits()
+    corpus = options.corpus(source, settings)
+    if file is not None:
+        refuse_inputs(file, corpus.sources)
     manifest = _manifest(options, corpus, settings, "pairs")
-    work = _work(options, manifest, folder, stack)
-    corpus = _grouped(options, corpus, work)
-    return _engine(options, manifest, stack).find(corpus, settings, limits, work, options.watcher)
+    work = _work(options, manifest, file, stack)
+    job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=options.watcher)
+    return _engine(options, limits, manifest, stack).find(_grouped(options, job))
 
 
-def _grouped(options: Options, corpus: Corpus, work: Work) -> Corpus:
-    """The corpus itself, or that of the groups of its rows."""
-    if not options.groups:
-        return corpus
-    bag = bool(options.bag) or options.weight is not None
-    return group_rows(corpus, options.limits(), work, options.watcher, bag=bag)
+def _grouped(options: Options, job: Job) -> Job:
+    """The job itself, or that on the groups of its rows."""
+    return group_rows(job, bag=bool(options.bag) or options.weight is not None) if options.groups else job
 
 
 def _refuse_groups(options: Options) -> None:
     """Raises if whole documents are to be kept or removed that are many rows of their file."""
     if not options.groups:
         return
-    options.settings(of_frame=False)  # a value that is wrong in itself is told first
+    options.settings()  # a value that is wrong in itself is told first
     name = "group_by" if options.group_by is not None else "transpose"
     rule = f"{name} must be left out with dedup: a group is many rows of its file"
     raise ConfigError(f"{rule}, got {show(getattr(options, name))}; use pairs or clusters")
@@ -329,41 +328,37 @@ def _refuse_nesting(output: Output | None, work: AnyPath | None) -> None:
     if output is None or work is None:
         return
     check_path("work", work)
-    one, other = (f"{place if _is_url(place) else os.path.realpath(place)}/" for place in (str(output), str(work)))
+    one, other = (f"{place if is_url(place) else os.path.realpath(place)}/" for place in (str(output), str(work)))
     if one.startswith(other) or other.startswith(one):
         raise ConfigError(f"work must not be, hold or lie in the output, got {work} and {output}; give another --work")
 
 
 def _manifest(options: Options, corpus: Corpus, settings: FindSettings, task: str) -> dict[str, Any]:
-    """What tells one run from another, of which finished pieces are of no use to it."""
+    """What tells one run from another, whose finished pieces are of no use to it."""
+    prints = corpus.fingerprint()
     return {
         "task": task,
         "engine": options.engine,
         "settings": settings.to_dict(),
         "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
         "on_error": corpus.on_error,
-        "against": corpus.fingerprint()[: corpus.against],
-        "inputs": corpus.fingerprint()[corpus.against :],
+        "against": prints[: corpus.against],
+        "inputs": prints[corpus.against :],
     }
 
 
 def _work(options: Options, manifest: dict[str, Any], output: Path | None, stack: ExitStack) -> Work:
-    """The directory for the pieces: the one that was given, or one that is gone afterwards."""
-    if options.work is None or _is_url(options.work):
-        return stack.enter_context(temporary_work(None if output is None else output.absolute().parent))
-    return stack.enter_context(open_work(check_path("work", options.work), manifest))
+    """The directory for the pieces; at a URL only the executors of Spark have theirs, and not the driver."""
+    given = None if is_url(options.work) else options.work
+    return stack.enter_context(choose_work(given, manifest, output))
 
 
-def _engine(options: Options, manifest: dict[str, Any], stack: ExitStack) -> Engine:
+def _engine(options: Options, limits: Limits, manifest: dict[str, Any], stack: ExitStack) -> Engine:
     """Who finds; a session of Spark that is made for it lasts as long as the stack."""
     if not options.on_spark:
         return LocalEngine()
     from minwise.spark.engine import SparkEngine  # here, because few have Spark
     from minwise.spark.session import spark_session
 
-    session = stack.enter_context(spark_session(options.master, options.spark_conf, memory=options.limits().memory))
-    return SparkEngine(session, str(options.work) if _is_url(options.work) else None, manifest)
-
-
-def _is_url(place: AnyPath | None) -> bool:
-    return place is not None and SCHEME.match(str(place)) is not None
+    session = stack.enter_context(spark_session(options.master, options.spark_conf, memory=limits.memory))
+    return SparkEngine(session, str(options.work) if is_url(options.work) else None, manifest)

@@ -41,6 +41,8 @@ Real = TypeVar("Real", float, Floats)
 MOST_NODES = 512
 # A table of finer steps than this is no longer one to read.
 LEAST_STEP = 0.0001
+# Digits of computed numbers in reports. Of sixteen, the last ones differ from processor to processor.
+TOLD_DIGITS = 10
 
 
 class CurvePoint(NamedTuple):
@@ -137,18 +139,22 @@ class Plan:
         return [CurvePoint(similarity, self.probability(similarity)) for similarity in (*inner, 1.0)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number of the plan by name, ready for JSON."""
+        """Every number of the plan by name, ready for JSON; computed ones to ten digits.
+
+        NumPy computes powers, logarithms and sums in ways of the processor's own, which differ in the last digits. What
+        stands in a report must not.
+        """
         return {
             "threshold": self.threshold,
             "wanted_recall": self.wanted_recall,
-            "recall": self.recall,
+            "recall": _told(self.recall),
             "bands": self.bands,
             "rows": self.rows,
             "slots": self.slots,
-            "steepest": self.steepest,
-            "false_positive_area": self.false_positive_area(),
-            "false_negative_area": self.false_negative_area(),
-            "false_candidate_rate": self.false_candidate_rate,
+            "steepest": _told(self.steepest),
+            "false_positive_area": _told(self.false_positive_area()),
+            "false_negative_area": _told(self.false_negative_area()),
+            "false_candidate_rate": _told(self.false_candidate_rate),
         }
 
     def plot(self, path: str | PathLike[str]) -> None:
@@ -320,6 +326,11 @@ def _unreachable(threshold: float, recall: float, slots: int) -> str:
     remedy = f"at least {needed} slots reach it" if needed <= most else f"not even {most} slots, the most, reach it"
     limit = f"at most {best} at threshold {show(threshold)} with {_counted(slots, 'slot')}"
     return f"recall must be {limit}, got {show(recall)}: {remedy}"
+
+
+def _told(number: float) -> float:
+    """A number as every processor tells it."""
+    return float(f"{number:.{TOLD_DIGITS}g}")
 
 
 def _counted(number: int, noun: str) -> str:

@@ -10,18 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minwise import _kernel, estimate
-from minwise.config import check_choice, check_type
+from minwise.array_file import FileKind, read_array_file, write_array_file
+from minwise.config import check_choice, check_document, check_pairs, check_type
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.estimate import Estimate, Estimates
-from minwise.formats.signature_file import read_signature_file, write_signature_file
 from minwise.model import BITS, SignatureSettings, refuse_differences
-from minwise.stages.verify import check_document, pair_array
 
 if TYPE_CHECKING:
     from minwise.stages.shingle import Shingler
     from minwise.stages.sketch import Scheme
 
-__all__ = ["Signatures"]
+__all__ = ["FORMAT_VERSION", "Signatures"]
+
+# Changes with the layout of the file or with any bit of DESIGN §3.
+FORMAT_VERSION = 1
+KIND = FileKind(b"MINWSIG\n", FORMAT_VERSION, "signature file", "sketch the texts again")
 
 
 class Signatures:
@@ -128,7 +131,7 @@ class Signatures:
         """
         right = self if other is None else check_type("other", other, Signatures)
         self._refuse_unlike(right)
-        numbers = pair_array(pairs)
+        numbers = check_pairs(pairs)
         try:
             value, low, high = self._estimate(numbers, right, confidence)
         except IndexError as error:
@@ -182,7 +185,7 @@ class Signatures:
         """Writes one self-describing file with a checksum for every part; it appears whole or not at all."""
         arrays = {"slots": self.slots, "sizes": self.sizes, "empty": self.empty if self.settings.bits else None}
         header = {"settings": asdict(self.settings), "shingle_settings": self.shingle_settings}
-        write_signature_file(path, header, {name: array for name, array in arrays.items() if array is not None})
+        write_array_file(path, KIND, header, {name: array for name, array in arrays.items() if array is not None})
 
     @classmethod
     def load(
@@ -199,7 +202,7 @@ class Signatures:
             FormatError: If the file is not ours, of another format version, cut short or damaged anywhere.
             MismatchError: If it was made with other settings than those given; the message has both values.
         """
-        header, arrays = read_signature_file(path)
+        header, arrays = read_array_file(path, KIND)
         try:
             signatures = cls(
                 arrays["slots"],

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.arrays import matrix_of
 from minwise.errors import InputError
-from minwise.formats.vectors import VectorSource, matrix_of
+from minwise.formats.vectors import VectorSource
 from minwise.stages.project import slot_chance
 
-__all__ = ["Layout", "Sample", "cheapest_layout", "neighbour_radius", "sample_rows"]
+__all__ = ["Layout", "Sample", "cheapest_layout", "neighbour_radius"]
 
 # Vectors whose distances from each other stand for all distances.
 SAMPLED = 1024
@@ -43,6 +44,11 @@ class Layout(NamedTuple):
     hashes: int
     tables: int
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its values under their public names, without a width if there is none."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -63,7 +69,7 @@ class Sample:
     @classmethod
     def of(cls, source: VectorSource, measure: str, radius: float) -> "Sample":
         """The distances of evenly spaced rows from each other."""
-        vectors = sample_rows(source, SAMPLED, measure)
+        vectors = _sample_rows(source, SAMPLED, measure)
         left, right = (side.astype(np.uint32) for side in np.triu_indices(len(vectors), 1))
         apart = _distances(vectors, left, right, measure)
         bins = _bins(apart / radius)
@@ -141,8 +147,8 @@ def neighbour_radius(source: VectorSource, queries: VectorSource | None, top: in
 
     Told from a sample, and rather too large than too small. Without queries, the vectors ask for each other.
     """
-    among = sample_rows(source, AMONG, measure)
-    asking = sample_rows(queries or source, ASKED, measure)
+    among = _sample_rows(source, AMONG, measure)
+    asking = _sample_rows(queries or source, ASKED, measure)
     if not len(among) or not len(asking):
         return 1.0
     own = 0 if queries is not None else 1  # a vector is its own nearest
@@ -155,7 +161,7 @@ def neighbour_radius(source: VectorSource, queries: VectorSource | None, top: in
     return float(nearest[math.ceil(0.9 * len(nearest)) - 1])
 
 
-def sample_rows(source: VectorSource, most: int, measure: str) -> NDArray[Any]:
+def _sample_rows(source: VectorSource, most: int, measure: str) -> NDArray[Any]:
     """Evenly spaced vectors, without those that can not be used."""
     count = min(most, source.rows)
     wanted = np.arange(count) * source.rows // max(1, count)

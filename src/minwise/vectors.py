@@ -6,29 +6,27 @@ all vectors; where the ten nearest are wanted at any price, an index that follow
 """
 
 import math
-from collections.abc import Callable
 from contextlib import ExitStack
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import pyarrow as pa
 
 from minwise import _kernel
-from minwise.config import check_choice, check_path, check_seed, check_whole, show
+from minwise.config import check_on_error, check_seed, check_whole, show
 from minwise.engines.documents import Corpus
 from minwise.engines.near import SCHEMA, Faults, NearSearch
 from minwise.engines.publish import refuse_inputs
 from minwise.engines.vectors import find_pairs
-from minwise.engines.work import Work, open_work, temporary_work
+from minwise.engines.work import Work, choose_work
 from minwise.errors import ConfigError, InputError, MismatchError
 from minwise.formats.source import Columns
-from minwise.formats.tables_out import check_table_name, write_tables
+from minwise.formats.tables_out import table_file, write_tables
 from minwise.formats.vectors import VectorSource, open_vectors
+from minwise.limits import Limits
 from minwise.plan import Plan
 from minwise.progress import Progress, Silence
 from minwise.results.pairs import pair_report, pair_schema, pair_tables
-from minwise.settings import Limits
 from minwise.stages.project import VectorSettings, chance_to_share, slot_chance
 from minwise.vector_plan import Sample, cheapest_layout, neighbour_radius
 
@@ -37,10 +35,12 @@ __all__ = ["CosineLSH", "EuclideanLSH"]
 AnyPath = str | PathLike[str]
 AnyVectors = Any
 LSH = TypeVar("LSH", bound="_VectorLSH")
+# What a radius of 0 is planned as: no line can be cut into pieces of no width.
+LEAST_RADIUS = math.ulp(1.0)
 
 
 class _VectorLSH:
-    """What both families share."""
+    """Finds vectors near each other by random lines; what a line tells of a vector is left to the two families."""
 
     measure: str
     width: float | None = None
@@ -54,21 +54,39 @@ class _VectorLSH:
         self._source: VectorSource | None = None
         self._near: tuple[Limits, NearSearch] | None = None
 
+    def __repr__(self) -> str:
+        names = ("width", "hashes", "tables", "seed")
+        settings = (f"{name}={value!r}" for name in names if (value := getattr(self, name)) is not None)
+        return f"{type(self).__name__}({', '.join(settings)})"
+
     @classmethod
-    def _plan(
+    def plan(
         cls: type[LSH],
-        make: Callable[..., LSH],
         vectors: AnyVectors,
-        radius: float | None,
-        top: int | None,
-        queries: AnyVectors,
-        recall: float,
-        settings: dict[str, Any],
+        *,
+        radius: float | None = None,
+        top: int | None = None,
+        queries: AnyVectors = None,
+        recall: float = 0.99,
+        seed: int = 1,
+        max_bucket: int = 2000,
+        column: str | None = None,
     ) -> LSH:
-        column = settings.pop("column")
+        """The layout that finds a pair at ``radius`` with probability ``recall`` at least cost.
+
+        Args:
+            vectors: What is to be searched, as :meth:`fit` takes it. 1,024 rows of it are compared with each other.
+            radius: The distance up to which pairs are wanted.
+            top: Instead of a radius: how many neighbours are wanted. The radius is then a distance within which nine of
+                ten vectors have as many, told from a sample.
+            queries: What will be asked, if :meth:`query` is what is planned for; else all pairs are.
+            recall: The wanted chance to find a pair at the radius.
+            seed: Seed of the lines.
+            max_bucket: The cap of :meth:`pairs`, which the plan stays below if it can.
+            column: The column of a Parquet file.
+        """
         source = open_vectors(vectors, column)
         asking = None if queries is None else open_vectors(_as_rows(queries), column)
-        max_bucket = settings.pop("max_bucket")
         share = _number("recall", recall)
         if not 0.0 < share < 1.0:
             raise ConfigError(f"recall must be above 0 and below 1, got {show(recall)}")
@@ -76,13 +94,14 @@ class _VectorLSH:
             raise ConfigError(f"a plan takes either radius or top, got {show(radius)} and {show(top)}")
         if top is not None:
             most = check_whole("top", top, 1, 2**31)
-            wanted = neighbour_radius(source, asking, most, cls.measure) or math.ulp(1.0)
+            wanted = neighbour_radius(source, asking, most, cls.measure) or LEAST_RADIUS
         else:
             wanted = _radius(radius, cls.measure)
-        sample = Sample.of(source, cls.measure, wanted or math.ulp(1.0))
+        reach = wanted or LEAST_RADIUS
+        sample = Sample.of(source, cls.measure, reach)
         count = None if asking is None else asking.rows
-        layout = cheapest_layout(sample, cls.measure, wanted or math.ulp(1.0), share, max_bucket, count)
-        planned = make(layout, **settings)
+        layout = cheapest_layout(sample, cls.measure, reach, share, max_bucket, count)
+        planned = cls(**layout.settings, seed=seed)
         planned.planned_radius = wanted
         return planned
 
@@ -175,7 +194,7 @@ class _VectorLSH:
         """
         source, settings = self._fitted, self._settings(_radius(radius, self.measure), max_bucket)
         limits, watcher = Limits.of(memory, threads), progress or Silence()
-        check_choice("on_error", on_error, ("fail", "quarantine", "skip"))
+        check_on_error(on_error)
         corpus = Corpus(sources=[source], columns=Columns(), on_error=on_error)
         manifest = {"task": "vector pairs", "settings": settings.to_dict(), "on_error": on_error}
         with ExitStack() as stack:
@@ -252,11 +271,9 @@ class _VectorLSH:
             raise ConfigError("a query takes radius, top or both, got neither")
         most = None if top is None else check_whole("top", top, 1, 2**31)
         within = math.inf if radius is None else _radius(radius, self.measure)
-        if queries.rows and source.rows and queries.dims != source.dims:
-            both = f"{queries.dims} in queries, {source.dims} in vectors"
-            raise MismatchError(f"queries must have as many values as vectors, got {both}")
+        _check_dims(queries, source)
         limits, watcher = Limits.of(memory, threads), progress or Silence()
-        check_choice("on_error", on_error, ("fail", "quarantine", "skip"))
+        check_on_error(on_error)
         search, asked = self._near_search(limits, on_error), Faults(on_error)
         settings = {**self._settings(0.0).to_dict(), "radius": radius, "top": top}
         prints = {"inputs": [source.fingerprint()], "queries": [queries.fingerprint()]}
@@ -267,18 +284,9 @@ class _VectorLSH:
             if output is None:
                 return pa.concat_tables([pa.Table.from_batches([], SCHEMA), *tables])
             written = write_tables(output, tables, SCHEMA)
-            return {
-                "minwise": _kernel.VERSION,
-                "settings": settings,
-                "counts": {"documents": source.rows - search.faults.count, "quarantined": search.faults.count},
-                "queries": {"asked": queries.rows - asked.count, "quarantined": asked.count},
-                "compared": search.compared(pieces),
-                "faults": [
-                    {"source": one.source, "row": one.row, "reason": one.reason}
-                    for one in (*search.faults.shown, *asked.shown)
-                ],
-                "neighbours": written,
-            }
+            about = {"minwise": _kernel.VERSION, "settings": settings, **_query_counts(search, queries, asked)}
+            faults = [one.to_dict() for one in (*search.faults.shown, *asked.shown)]
+            return {**about, "compared": search.compared(pieces), "faults": faults, "neighbours": written}
 
     def _near_search(self, limits: Limits, on_error: str) -> NearSearch:
         """The tables, which are kept from one query to the next."""
@@ -314,42 +322,6 @@ class EuclideanLSH(_VectorLSH):
         if not (self.width > 0.0 and math.isfinite(self.width)):
             raise ConfigError(f"width must be above 0 and finite, got {show(width)}")
 
-    def __repr__(self) -> str:
-        return f"EuclideanLSH(width={self.width!r}, hashes={self.hashes}, tables={self.tables}, seed={self.seed})"
-
-    @classmethod
-    def plan(
-        cls,
-        vectors: AnyVectors,
-        *,
-        radius: float | None = None,
-        top: int | None = None,
-        queries: AnyVectors = None,
-        recall: float = 0.99,
-        seed: int = 1,
-        max_bucket: int = 2000,
-        column: str | None = None,
-    ) -> "EuclideanLSH":
-        """The layout that finds a pair at ``radius`` with probability ``recall`` at least cost.
-
-        Args:
-            vectors: What is to be searched, as :meth:`fit` takes it. 1,024 rows of it are compared with each other.
-            radius: The distance up to which pairs are wanted.
-            top: Instead of a radius: how many neighbours are wanted. The radius is then a distance within which nine of
-                ten vectors have as many, told from a sample.
-            queries: What will be asked, if :meth:`query` is what is planned for; else all pairs are.
-            recall: The wanted chance to find a pair at the radius.
-            seed: Seed of the lines.
-            max_bucket: The cap of :meth:`pairs`, which the plan stays below if it can.
-            column: The column of a Parquet file.
-        """
-        settings = {"seed": seed, "max_bucket": max_bucket, "column": column}
-
-        def make(layout: Any, seed: int) -> "EuclideanLSH":  # noqa: ANN401 - a Layout
-            return cls(width=layout.width, hashes=layout.hashes, tables=layout.tables, seed=seed)
-
-        return cls._plan(make, vectors, radius, top, queries, recall, settings)
-
 
 class CosineLSH(_VectorLSH):
     """Finds vectors that point the same way: their distance is 1 − cos θ, from 0 to 2.
@@ -370,43 +342,25 @@ class CosineLSH(_VectorLSH):
 
     measure = "cosine"
 
-    def __repr__(self) -> str:
-        return f"CosineLSH(hashes={self.hashes}, tables={self.tables}, seed={self.seed})"
 
-    @classmethod
-    def plan(
-        cls,
-        vectors: AnyVectors,
-        *,
-        radius: float | None = None,
-        top: int | None = None,
-        queries: AnyVectors = None,
-        recall: float = 0.99,
-        seed: int = 1,
-        max_bucket: int = 2000,
-        column: str | None = None,
-    ) -> "CosineLSH":
-        """The layout that finds a pair at ``radius`` with probability ``recall`` at least cost.
+def _check_dims(queries: VectorSource, vectors: VectorSource) -> None:
+    """Raises if queries are not of the dimensions of what they are compared with."""
+    if queries.rows and vectors.rows and queries.dims != vectors.dims:
+        both = f"{queries.dims} in queries, {vectors.dims} in vectors"
+        raise MismatchError(f"queries must have as many values as vectors, got {both}")
 
-        Args:
-            vectors: As in :meth:`EuclideanLSH.plan`, and so are all others.
-            radius: The distance, 1 − cos θ, up to which pairs are wanted.
-            top: Instead of a radius: how many neighbours are wanted.
-            queries: What will be asked, if :meth:`query` is what is planned for.
-            recall: The wanted chance to find a pair at the radius.
-            seed: Seed of the hyperplanes.
-            max_bucket: The cap of :meth:`pairs`, which the plan stays below if it can.
-            column: The column of a Parquet file.
-        """
-        settings = {"seed": seed, "max_bucket": max_bucket, "column": column}
 
-        def make(layout: Any, seed: int) -> "CosineLSH":  # noqa: ANN401 - a Layout
-            return cls(hashes=layout.hashes, tables=layout.tables, seed=seed)
-
-        return cls._plan(make, vectors, radius, top, queries, recall, settings)
+def _query_counts(search: NearSearch, queries: VectorSource, asked: Faults) -> dict[str, Any]:
+    """How many vectors could be searched and asked, and how many could not."""
+    unusable = search.faults.count
+    return {
+        "counts": {"documents": search.source.rows - unusable, "quarantined": unusable},
+        "queries": {"asked": queries.rows - asked.count, "quarantined": asked.count},
+    }
 
 
 def _number(name: str, value: object) -> float:
+    """A number; a string that spells one is none, nor is a truth value."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -443,13 +397,7 @@ def _work(
     stack: ExitStack,
 ) -> Work:
     """The directory for the pieces, after a look at where the result is to go."""
-    folder = None
-    if output is not None:
-        check_path("output", output)
-        check_table_name(output)
-        if str(output) != "-":
-            folder = Path(output)
-            refuse_inputs(folder, list(sources))
-    if work is None:
-        return stack.enter_context(temporary_work(None if folder is None else folder.absolute().parent))
-    return stack.enter_context(open_work(check_path("work", work), manifest))
+    file = table_file(output)
+    if file is not None:
+        refuse_inputs(file, list(sources))
+    return stack.enter_context(choose_work(work, manifest, file))

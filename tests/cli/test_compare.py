@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from piped import run_for_nobody
 
 import minwise as mw
 
@@ -307,15 +308,7 @@ def test_an_interrupt(folder: Path) -> None:
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_a_reader_that_went_away(folder: Path, options: list[str]) -> None:
     """`| true`: nobody is left to tell, so nothing is told."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        done = subprocess.run(
-            [MINWISE, "compare", "left.txt", "right.txt", *options],
-            cwd=folder, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False,
-        )  # fmt: skip
-    finally:
-        os.close(writing)
+    done = run_for_nobody(folder, "compare", "left.txt", "right.txt", *options)
     assert done.stderr == b""
     assert done.returncode in (FAILURE, 128 + signal.SIGPIPE)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from piped import run_for_nobody
 from reliability.commands import FAILURE, INPUT_OUTPUT, MINWISE, OK, USAGE, Done, digest, execute, one_line, run
 from small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, kept_ids, report, write
 
@@ -327,15 +328,7 @@ def test_a_dry_run_of_standard_input_reads_nothing(folder: Path) -> None:
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_a_reader_that_went_away(folder: Path, options: list[str]) -> None:
     """`| true`: nothing is told, and the result is there."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        done = subprocess.run(
-            [MINWISE, "dedup", "in.jsonl", "-o", "out", *options],
-            cwd=folder, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False,
-        )  # fmt: skip
-    finally:
-        os.close(writing)
+    done = run_for_nobody(folder, "dedup", "in.jsonl", "-o", "out", *options)
     assert done.stderr == b""
     assert report(folder)["counts"]["kept"] == 3
 

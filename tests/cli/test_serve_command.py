@@ -296,7 +296,7 @@ def test_without_the_extra(tmp_path: Path, package: str) -> None:
         [sys.executable, "-c", program, "serve", "--index", "new.mw", "--create", "--port", "0"],
         cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
-    remedy = "use: pip install 'minwise[server]'"
+    remedy = "install minwise with the extra server"
     assert done.stderr == f"minwise: serve needs the packages of the extra server, got no {package}; {remedy}\n"
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert list(tmp_path.iterdir()) == []

@@ -8,16 +8,16 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from piped import DEADLINE_SECONDS, next_line, running
 from reliability.commands import FAILURE, INTERRUPTED, MINWISE, OK, USAGE, Done, Job, execute, hidden, one_line, run
 from reliability.corpora import documents
 
 STREAM = ("dedup", "-", "-o", "-")
-DEADLINE_SECONDS = 30
 
 
 def lines_of(texts: list[str]) -> list[bytes]:
@@ -30,32 +30,6 @@ def stream(folder: Path, data: bytes, *options: str) -> Done:
     """The command with its input in a file, quickly."""
     (folder / "stdin").write_bytes(data)
     return run(folder, *STREAM, *options, job=Job(stdin=str(folder / "stdin")))
-
-
-@contextlib.contextmanager
-def streaming(folder: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The command with pipes at its ends; it is gone afterwards."""
-    with subprocess.Popen(
-        [MINWISE, *STREAM, *options],
-        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.kill()
-
-
-def next_line(process: subprocess.Popen[bytes]) -> bytes:
-    """The next line of standard output, if it comes in time."""
-    assert process.stdout
-    line = b""
-    while not line.endswith(b"\n"):
-        assert select.select([process.stdout], [], [], DEADLINE_SECONDS)[0], f"nothing came; so far {line!r}"
-        piece = os.read(process.stdout.fileno(), 1)
-        assert piece, f"it ended after {line!r}"
-        line += piece
-    return line
 
 
 def test_the_lines_of_the_batch_run(tmp_path: Path) -> None:
@@ -78,7 +52,7 @@ def test_however_the_lines_come(tmp_path: Path) -> None:
     lines = lines_of(documents(800, seed=4))
     data = b"".join(lines)
     whole = stream(tmp_path, data, "--quiet")
-    with streaming(tmp_path, "--quiet", "--memory", "256MB", "--threads", "1") as process:
+    with running(tmp_path, *STREAM, "--quiet", "--memory", "256MB", "--threads", "1") as process:
         assert process.stdin
         assert process.stdout
         with ThreadPoolExecutor() as reader:  # what is kept is more than a pipe holds: it has to be taken meanwhile
@@ -93,7 +67,7 @@ def test_however_the_lines_come(tmp_path: Path) -> None:
 def test_lines_appear_before_the_input_ends(tmp_path: Path) -> None:
     """One by one: a line comes out before the next goes in; a copy does not come out."""
     first, second, third = lines_of(["one two three four five six seven", "eight nine ten eleven twelve", "once more"])
-    with streaming(tmp_path, "--quiet") as process:
+    with running(tmp_path, *STREAM, "--quiet") as process:
         assert process.stdin
         process.stdin.write(first)
         assert next_line(process) == first
@@ -163,7 +137,7 @@ def test_a_last_line_without_a_line_feed(tmp_path: Path) -> None:
 def test_a_reader_that_went_away(tmp_path: Path) -> None:
     """`| head -1`: no traceback, no message, and it stops though its input goes on."""
     (line,) = lines_of(["one two three four five six"])
-    with streaming(tmp_path, "--quiet") as process:
+    with running(tmp_path, *STREAM, "--quiet") as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr
@@ -248,7 +222,7 @@ def test_memory_grows_with_kept_lines_only(tmp_path: Path) -> None:
     kept = [f"line {number} has {number * 7} words and {number % 97} of its own {rest}" for number in range(20_000)]
     block = b"".join(lines_of([f"{number} {number * 31} {text}" for number, text in enumerate(kept)]))
     mark = b'{"text": "the %d. mark tells how far it has come by now"}\n'
-    with streaming(tmp_path, "--quiet", "--threshold", "0.9") as process:
+    with running(tmp_path, *STREAM, "--quiet", "--threshold", "0.9") as process:
         assert process.stdin
         os.set_blocking(process.stdin.fileno(), False)
         sizes = []

@@ -1,5 +1,7 @@
 """Every command and every option is explained where a user looks first."""
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -52,8 +54,8 @@ def test_every_command_is_in_the_readme(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str) -> None:
-    """A sentence, with a capital and a full stop, that fits a line."""
-    text = COMMANDS[name].get_short_help_str(limit=100)
+    """A sentence, with a capital and a full stop, that a list of commands shows whole in a terminal of 80 columns."""
+    text = COMMANDS[name].get_short_help_str(limit=66)
     assert text[:1].isupper()
     assert text.endswith(".")
     assert not text.endswith("...")
@@ -114,6 +116,16 @@ def test_the_tree_of_errors_is_whole() -> None:
         if error.__module__ == MinwiseError.__module__
     }
     assert dict(tree) == {"MinwiseError": "", **raised}
+
+
+def test_messages_with_a_remedy_are_in_the_sources() -> None:
+    """What stands between the values of each is a part of some message; the system's own are not ours."""
+    section = ERROR_LIST.read_text(encoding="utf-8").split("## Messages", 1)[1].split("\n## ", 1)[0]
+    messages = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)) - {os.strerror(errno.ENOSPC)}
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (README.parent / "src").rglob("*.py"))
+    parts = {part.strip() for message in messages for part in message.split("…")}
+    assert len(messages) > 10
+    assert {part for part in parts if part not in sources} == set()
 
 
 def test_exit_codes_are_those_of_the_command() -> None:

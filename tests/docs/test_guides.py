@@ -65,6 +65,14 @@ def test_page_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_programs_that_are_only_shown_are_programs(page: Path) -> None:
+    """Those of other tools, and those that need a cluster, can at least be read by Python."""
+    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "py":
+            ast.parse(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_of_page_lead_somewhere(page: Path) -> None:
     """Every relative link names a file that is there."""
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from terminal import BLOCK, steps, terminal_in
 
-from benchmarks.readme import SECTIONS, section
+from benchmarks.quality.readme import described_in_readme, is_another_ahead
+from benchmarks.tables import README_TABLES, newest_record, newest_tables
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -49,7 +50,14 @@ def test_the_two_commands_exist() -> None:
     assert "make test" in TEXT
 
 
-@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize("name", README_TABLES)
 def test_tables_are_those_of_the_newest_records(name: str) -> None:
     """Numbers are generated, never typed."""
-    assert section(name) in TEXT
+    assert newest_tables([name])[name] in TEXT
+
+
+def test_where_another_tool_is_ahead_is_shown() -> None:
+    """No corpus is left out to look better."""
+    ahead = [corpus for corpus in newest_record("quality")["corpora"] if is_another_ahead(corpus)]
+    assert ahead
+    assert [corpus["name"] for corpus in ahead if f"| {described_in_readme(corpus)} |" not in TEXT] == []

@@ -46,7 +46,7 @@ def test_every_page_is_in_the_navigation() -> None:
         ("docs/guides/deduplicate.md", "../../examples/newsroom/README.md", "../examples/newsroom/README.md"),
         ("docs/guides/deduplicate.md", "see-and-trust.md#x", "see-and-trust.md#x"),
         ("docs/index.md", "../DESIGN.md", "DESIGN.md"),
-        ("docs/guides/records.md", "../../README.md#speed", "../overview.md#speed"),
+        ("docs/guides/records.md", "../../README.md#quality", "../overview.md#quality"),
         ("README.md", "docs/index.md", "index.md"),
         ("DESIGN.md", "docs/adr/0005-index.md", "adr/0005-index.md"),
         ("benchmarks/README.md", "../docs/guides/spark.md", "../guides/spark.md"),

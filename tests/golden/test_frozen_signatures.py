@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import minwise as mw
-from minwise.formats.signature_file import FORMAT_VERSION
+from minwise.signatures import FORMAT_VERSION
 from minwise.stages.sketch import Scheme
 
 FROZEN = Path(__file__).with_name("frozen_signatures.json")

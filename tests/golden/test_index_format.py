@@ -12,7 +12,7 @@ from plain_index import NO_KEY, PlainIndex, Posting
 
 import minwise as mw
 from minwise import reference
-from minwise.index import database, store, view, writer
+from minwise.index import beside, database, store, view, writer
 from minwise.reference.banding import band_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def test_the_page_names_every_table_and_file() -> None:
     for table, statement in store.SCHEMA.items():
         assert f"`{table}`" in PAGE
         assert statement.replace(table, "documents", 1) in PAGE
-    for name in (database.DATABASE, store.HEAD, store.LOCK, writer.SEGMENT.format(1)):
+    for name in (database.DATABASE, beside.HEAD, beside.LOCK, writer.SEGMENT.format(1)):
         assert f"`{name}`" in PAGE
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 import minwise as mw
 from minwise import estimate
-from minwise.settings import FindSettings
 from minwise.stages.band import FILLED, Bander, KeyBlock
+from minwise.stages.settings import FindSettings
 
 Id = str | int
 Metadata = dict[str, Any] | None

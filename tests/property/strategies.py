@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import minwise as mw
 from minwise import _kernel, reference
-from minwise.stages.sketch import Scheme
 
 Words = NDArray[np.uint64]
 Options = dict[str, bool]
@@ -72,15 +71,6 @@ DENSE = ("minhash", "fast", "oph+rotation", "oph+optimal")
 def effort(share: float) -> settings:
     """So many times the examples that the profile asks for, for laws that cost less or more than others."""
     return settings(max_examples=max(1, round(share * settings().max_examples)))
-
-
-def scheme(name: str, slots: int, seed: int = 1, bits: int | None = None) -> Scheme:
-    """The scheme of a name in `SCHEMES`."""
-    if name == "minhash":
-        return mw.MinHash(slots=slots, seed=seed, bits=bits)
-    if name == "fast":
-        return mw.FastSketch(slots=slots, seed=seed, bits=bits)
-    return mw.OnePermutation(bins=slots, seed=seed, bits=bits, densify=name.partition("+")[2] or None)
 
 
 def shingle_sets(*sets: Any) -> mw.ShingleSets:  # noqa: ANN401 - lists, sets or arrays of words

@@ -15,7 +15,6 @@ from minwise import reference
 from minwise.plan import Plan
 from minwise.reference.banding import band_keys, content_hash, propose_pairs
 from minwise.reference.text import _token_bytes
-from minwise.settings import FindSettings
 from minwise.stages.band import (
     EMPTY,
     FAULTY,
@@ -29,6 +28,7 @@ from minwise.stages.band import (
     merge_runs,
     split,
 )
+from minwise.stages.settings import FindSettings
 
 from .strategies import ORACLES, SWITCHES, WORD, effort, elements, readable, seeds, shingle_sets, shinglers, texts
 

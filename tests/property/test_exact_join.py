@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import minwise as mw
 from minwise import reference
 from minwise.engines import exact
-from minwise.settings import Limits
+from minwise.limits import Limits
 
 from .corpora import Pairs, Truth, all_pairs, rows, texts
 from .strategies import effort

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from schemes import scheme
 
 import minwise as mw
 from minwise import _kernel
@@ -25,7 +26,6 @@ from .strategies import (
     long_texts,
     pieces,
     portable_shingler,
-    scheme,
     seeds,
     shingle_sets,
     shinglers,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from schemes import scheme
 
 import minwise as mw
 from minwise import reference
@@ -20,7 +21,6 @@ from .strategies import (
     SLOT_COUNTS,
     effort,
     elements,
-    scheme,
     seeds,
     shingle_sets,
     shinglers,

@@ -21,9 +21,9 @@ import pytest
 
 import minwise as mw
 from minwise.engines import candidates, first_pass, spilled_sets
+from minwise.limits import Limits
 from minwise.results import columns as table_columns
 from minwise.results import pairs as table_of_pairs
-from minwise.settings import Limits
 
 from .corpora import chain, words
 

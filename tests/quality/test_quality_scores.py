@@ -1,15 +1,32 @@
 """What quality is measured with is itself right: the join, the scores, the layouts and the special documents."""
 
 from itertools import combinations
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from benchmarks.quality.corpora import DATA, Corpus, licences, ordered, read_documents, read_rows, words
+from benchmarks.quality.corpora import (
+    DATA,
+    Across,
+    Corpus,
+    Judged,
+    best_threshold,
+    cut_characters,
+    licences,
+    load_corpora,
+    ordered,
+    pairs_within,
+    people,
+    read_documents,
+    read_rows,
+    two_lists_of_people,
+    words,
+)
 from benchmarks.quality.engines import ENGINES, SLOTS, Engine, job_for, make_job
-from benchmarks.quality.joining import join
-from benchmarks.quality.readme import percent
-from benchmarks.quality.scoring import adjusted_rand_index, score
+from benchmarks.quality.joining import Pair, join
+from benchmarks.quality.readme import percent, with_spread
+from benchmarks.quality.scoring import adjusted_rand_index, count_together, score, summarize
 from benchmarks.quality.special import make_cases
 
 LICENCES = DATA / "text" / "spdx_licenses"
@@ -40,6 +57,51 @@ def test_join_is_the_truth_that_comes_with_the_licences() -> None:
     assert licences(LICENCES)[0].truth == truth
 
 
+@pytest.mark.parametrize(
+    ("truth", "judged", "expected"),
+    [
+        ({(0, 1)}, None, 0.7),  # as good as 0.8, and closer to a half
+        ({(0, 1), (1, 2)}, None, 0.6),
+        ({(0, 1), (0, 2), (1, 2)}, None, 0.5),
+        ({(1, 2)}, Across(2), 0.6),
+    ],
+)
+def test_threshold_is_the_best_of_an_exact_join(truth: set[Pair], judged: Judged, expected: float) -> None:
+    """Three sets with similarities of 4/5, 2/3 and 1/2."""
+    sets = [list("abcd"), list("abcde"), list("deabf")]
+    assert best_threshold(sets, truth, judged) == expected
+
+
+def test_people_are_found_by_their_names(tmp_path: Path) -> None:
+    """An original and its copies are one person, in one list and across two."""
+    for name, ids in {"1": ("1-org", "2-org", "1-dup-0"), "4a": ("5-org", "6-org"), "4b": ("6-dup-0",)}.items():
+        lines = ["rec_id, given_name", *(f"rec-{one}, ann lee" for one in ids)]
+        (tmp_path / f"dataset{name}.csv").write_text("\n".join(lines), encoding="utf-8")
+    (alone,) = people(tmp_path / "dataset1.csv")
+    assert (alone.name, alone.truth, alone.clusters) == ("febrl1", {(0, 2)}, [0, 1, 0])
+    (both,) = two_lists_of_people(tmp_path)
+    assert (both.truth, both.judged) == ({(1, 2)}, Across(2))
+
+
+def test_characters_are_cut_with_single_blanks() -> None:
+    """A short text is one element, and white space or case make no difference."""
+    assert cut_characters([" Ann\n LEE "], 3) == [words(["ann", "nn ", "n l", " le", "lee"])]
+    assert cut_characters(["a"], 3) == [words(["a"])]
+
+
+def test_corpora_that_are_not_there_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is named."""
+    assert load_corpora(tmp_path) == []
+    assert "er/febrl/dataset1.csv: not here, left out" in capsys.readouterr().out
+
+
+def test_figures_of_seeds_are_their_mean_and_range() -> None:
+    """What does not differ has no spread, and neither has what would be written as 0."""
+    run = summarize([{"f1": 0.5, "ari": 0.25}, {"f1": 0.7, "ari": 0.25}])
+    assert (run["f1"], run["range"]) == (0.6, {"f1": [0.5, 0.7], "ari": [0.25, 0.25]})
+    assert [with_spread(run, name) for name in ("f1", "ari")] == ["0.6000 ± 0.1000", "0.2500"]
+
+
 def test_scores_of_pairs_and_of_clusters() -> None:
     """Clusters count with all their pairs, pairs with what they connect, and only judged pairs count."""
     truth = {(0, 1), (1, 2)}
@@ -58,6 +120,14 @@ def test_scores_of_pairs_and_of_clusters() -> None:
     of_clusters = score(corpus, pairs=None, clusters=[7, 7, 7, 8])
     assert (of_clusters["recall"], of_clusters["precision"], of_clusters["ari"]) == (1.0, 1.0, 1.0)
     assert score(corpus, pairs=[], clusters=None)["precision"] == 1.0
+
+
+@pytest.mark.parametrize("judged", [None, Across(3), {(0, 1), (2, 5), (3, 4)}])
+def test_pairs_of_clusters_are_counted_as_if_they_were_listed(judged: Judged) -> None:
+    """Six documents in three clusters."""
+    clusters = [0, 0, 1, 0, 1, 2]
+    listed = [pair for pair in pairs_within(clusters) if judged is None or pair in judged]
+    assert count_together(clusters, judged) == len(listed)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from schemes import scheme
 
 import minwise as mw
 from minwise.estimate import minhash_variance, one_permutation_variance
 
 from .bounds import assert_mean, assert_mean_at_most
-from .trials import JACCARDS, SCHEMES, SLOTS, cell, errors, scheme
+from .trials import JACCARDS, SCHEMES, SLOTS, cell, errors
 
 SIZES = (20, 50, 200, 1000, 10_000)
 

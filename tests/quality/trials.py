@@ -9,9 +9,9 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
+from schemes import scheme
 
 import minwise as mw
-from minwise.stages.sketch import Scheme
 
 Floats = NDArray[np.float64]
 
@@ -56,15 +56,6 @@ def cell(size: int, jaccard: float, hash_bits: int = 64) -> Cell:
     sets = mw.ShingleSets.from_sets([np.arange(first, first + size, dtype=np.int64) for first in starts])
     kept = sets.hashes & np.uint64(2**hash_bits - 1)
     return Cell(mw.ShingleSets(sets.offsets, kept, settings=sets.settings), shared, union)
-
-
-def scheme(name: str, slots: int, seed: int, bits: int | None = None) -> Scheme:
-    """The scheme of a name in `SCHEMES`."""
-    if name == "minhash":
-        return mw.MinHash(slots=slots, seed=seed, bits=bits)
-    if name == "fast":
-        return mw.FastSketch(slots=slots, seed=seed, bits=bits)
-    return mw.OnePermutation(bins=slots, seed=seed, bits=bits, densify=name.partition("+")[2] or None)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,35 +10,16 @@ import pytest
 
 from reliability.commands import INPUT_OUTPUT, OK, Job, digest, hidden, one_line, run
 from reliability.corpora import NAMES
+from reliability.small_disk import Disk, mounted
 
 FULL = "No space left on device"
-
-
-class Disk:
-    """A disk of a chosen size."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], check=True)
-
-    def resize(self, size: str) -> None:
-        """Makes it smaller or larger."""
-        subprocess.run(["mount", "-o", f"remount,size={size}", str(self.folder)], check=True)
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """A disk of 64 kB."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a small disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    try:
-        disk = Disk(folder)
-    except subprocess.CalledProcessError:
-        pytest.skip("this machine does not let root mount a disk, as in a container")
-    yield disk
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(tmp_path / "disk", "64k") as disk:
+        yield disk
 
 
 @pytest.fixture(scope="module")

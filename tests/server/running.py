@@ -15,13 +15,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["Answer", "Server", "serving", "start"]
+import minwise as mw
+
+__all__ = ["Answer", "Server", "new_index", "serving", "start"]
 
 # Long enough for a busy machine; nothing waits so long unless it hangs.
 PATIENCE_SECONDS = 60
 # With which a process asks the kernel for a signal when its parent ends.
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
+
+
+def new_index(folder: Path) -> Path:
+    """An empty index in a folder, which stores texts and takes pairs of words."""
+    path = folder / "news.mw"
+    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
+    return path
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,10 @@ from server.running import Server, serving
 USUAL, MOST = 50, 100
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests here."""
-    path = tmp_path_factory.mktemp("browsing") / "news.mw"
-    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
-    with serving(path) as started:
-        yield started
-
-
 @pytest.fixture
-def server(running: Server) -> Iterator[Server]:
-    """The server with an empty index; whatever a test leaves goes."""
-    yield running
-    while left := page(running, f"?limit={MOST}")[0]:
-        remove(running, *left)
+def server(emptied_server: Server) -> Server:
+    """One server for all tests here, each of which finds its index empty."""
+    return emptied_server
 
 
 def page(server: Server, query: str = "") -> tuple[list[Any], int | None]:

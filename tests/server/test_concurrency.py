@@ -23,27 +23,10 @@ Outcome = TypeVar("Outcome")
 CLIENTS = 12
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index that stores texts, for all tests here."""
-    path = tmp_path_factory.mktemp("concurrency") / "news.mw"
-    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
-    return path
-
-
-@pytest.fixture(scope="module")
-def running(folder: Path) -> Iterator[Server]:
-    """One server for all tests here."""
-    with serving(folder) as started:
-        yield started
-
-
 @pytest.fixture
-def server(running: Server) -> Iterator[Server]:
-    """The server with an empty index; whatever a test leaves goes."""
-    yield running
-    while left := running.get("/v1/documents?limit=100").json["documents"]:
-        running.ask("DELETE", "/v1/documents", {"ids": [one["id"] for one in left]})
+def server(emptied_server: Server) -> Server:
+    """One server for all tests here, each of which finds its index empty."""
+    return emptied_server
 
 
 def at_once(clients: int, work: Callable[[int], Outcome]) -> list[Outcome]:
@@ -120,7 +103,7 @@ class Client:
         return [hit["id"] for hit in answer.json["hits"]]
 
 
-def test_every_acknowledged_fact_holds(server: Server, folder: Path) -> None:
+def test_every_acknowledged_fact_holds(server: Server, shared_folder: Path) -> None:
     """Each client finds what it has just added, and nothing that it has removed; afterwards all of it is there."""
 
     def work(number: int) -> dict[str, str]:
@@ -131,7 +114,7 @@ def test_every_acknowledged_fact_holds(server: Server, folder: Path) -> None:
             return client.there
 
     facts = {name: text for there in at_once(CLIENTS, work) for name, text in there.items()}
-    with mw.Index.open(folder) as reader:
+    with mw.Index.open(shared_folder) as reader:
         assert len(reader) == len(facts) > CLIENTS
         assert {name: reader.get(name).text for name in facts} == facts
         assert reader.verify() == []
@@ -237,7 +220,7 @@ def test_a_document_is_seen_whole_or_not_at_all(server: Server) -> None:
     assert min(at_once(4, lambda number: look() if number else change())[1:]) > 0
 
 
-def test_queries_that_come_together_are_answered_each_for_itself(server: Server, folder: Path) -> None:
+def test_queries_that_come_together_are_answered_each_for_itself(server: Server, shared_folder: Path) -> None:
     """Whatever others wish for at the same time: more hits, more similar ones, others, with passages or without."""
     texts = [text_of("alike", words=20 + number) for number in range(20)]
     listed = [{"id": n, "text": text, "metadata": {"even": n % 2 == 0, "n": n}} for n, text in enumerate(texts)]
@@ -248,7 +231,7 @@ def test_queries_that_come_together_are_answered_each_for_itself(server: Server,
         for top in (1, 4, 20)
         for where in (None, {"even": True}, {"even": False, "n": 3})
     ]
-    with mw.Index.open(folder) as reader:
+    with mw.Index.open(shared_folder) as reader:
         expected = [[reader.query(text, **wish) for wish in wishes] for text in texts]
 
     def work(number: int) -> None:
@@ -333,10 +316,10 @@ with mw.Index.open(sys.argv[1]) as index:
 """
 
 
-def test_another_process_sees_whole_requests_only(server: Server, folder: Path) -> None:
+def test_another_process_sees_whole_requests_only(server: Server, shared_folder: Path) -> None:
     """While batches of seven are added by many clients, a reader always counts a multiple of seven."""
     script = WATCHER.replace("select()", "__import__('select').select([sys.stdin], [], [], 0)[0]")
-    command = [sys.executable, "-c", script, str(folder)]
+    command = [sys.executable, "-c", script, str(shared_folder)]
     watcher = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert watcher.stdout is not None
@@ -358,9 +341,9 @@ def test_another_process_sees_whole_requests_only(server: Server, folder: Path) 
         watcher.wait()
 
 
-def test_a_reader_beside_a_writer(server: Server, folder: Path) -> None:
+def test_a_reader_beside_a_writer(server: Server, shared_folder: Path) -> None:
     """Two servers over one index: what the one acknowledged the other finds at once."""
-    with serving(folder, "--read-only") as reader:
+    with serving(shared_folder, "--read-only") as reader:
 
         def work(number: int) -> None:
             with connected(server) as there, connected(reader) as here:

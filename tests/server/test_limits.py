@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-import minwise as mw
-from server.running import Server, serving
+from server.running import Server, new_index, serving
 from server.wires import Wire, message
 
 # What the parser takes of headers at most, which is no setting.
@@ -47,8 +46,7 @@ SMALL = {"document": 500, "metadata": 100, "compare": 200, "request": 3000, "doc
 @pytest.fixture(scope="module", params=[USUAL, SMALL], ids=["usual", "small"])
 def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
     """A server with the usual limits, and one with other ones."""
-    path = tmp_path_factory.mktemp("limits") / "news.mw"
-    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
+    path = new_index(tmp_path_factory.mktemp("limits"))
     limits: dict[str, int] = request.param
     options = [option for name, value in limits.items() for option in (f"--max-{name}", str(value))]
     with serving(path, *(options if limits is SMALL else [])) as server:

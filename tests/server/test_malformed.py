@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import minwise as mw
-from server.running import Server, serving
+from server.running import Server, new_index, serving
 from server.wires import Wire, answers_in, message
 
 GET = message("GET", "/healthz")
@@ -22,8 +21,7 @@ MUTANTS = 400
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server that all this is sent to; it has to be well in the end."""
-    path = tmp_path_factory.mktemp("malformed") / "news.mw"
-    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
+    path = new_index(tmp_path_factory.mktemp("malformed"))
     with serving(path, "--receive-timeout", "2") as running:
         yield running
         assert running.get("/healthz").status == 200

@@ -26,12 +26,9 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(shared_server: Server) -> Server:
     """One server for all tests that leave it well; each has ids of its own."""
-    path = tmp_path_factory.mktemp("probes") / "news.mw"
-    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
-    with serving(path) as running:
-        yield running
+    return shared_server
 
 
 @contextmanager

@@ -24,7 +24,10 @@ OLDEST_JAVA = 17
 # Said at every mapInArrow, which uses nothing of pandas.
 OF_PANDAS = "PySpark does not yet fully support pandas"
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Plans are many and rows are few: compiling a plan takes longer than going through it uncompiled.
+QUICK_PLANS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 CONF = {
+    **QUICK_PLANS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -32,9 +35,6 @@ CONF = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "3",
     "spark.log.level": "ERROR",
-    # Plans are many and rows are few: compiling a plan takes longer than going through it uncompiled.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Both executors are there before anything starts, and what they run is compiled quickly rather than well.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
@@ -42,6 +42,9 @@ CONF = {
     "spark.executor.extraJavaOptions": QUICK_JAVA,
     # So that a lost executor is noticed by its closed connection and its tasks start elsewhere at once.
     "spark.locality.wait": "0",
+    # And so that its shuffle files are not asked for again and again before they are made again.
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "100ms",
     # What happened is read from here: which tasks there were, how long they took, what they sent to the driver.
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
@@ -53,7 +56,7 @@ def what_is_missing() -> str | None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        return "pyspark is not installed: pip install 'minwise[spark]'"
+        return "pyspark is not installed: install minwise with the extra spark"
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     if java is None:

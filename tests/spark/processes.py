@@ -1,21 +1,16 @@
-"""Processes of a cluster: who they are, and how to end them at a moment that is known."""
+"""Processes of a cluster: who they are, and waiting for what they do."""
 
-import os
-import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["executors", "frozen", "group_members", "send", "wait_for"]
+__all__ = ["executors", "group_members", "wait_for"]
 
 DEADLINE_SECONDS = 240
-# Until what was said before the stop has arrived.
-SETTLE_SECONDS = 0.02
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
@@ -56,20 +51,3 @@ def executors(spark: "SparkSession") -> list[int]:
 def group_members(group: int) -> list[int]:
     """The processes of a group."""
     return [one for one in _processes() if _status(one)[2:3] == [str(group)]]
-
-
-def frozen(processes: list[int], still: Callable[[], bool]) -> bool:
-    """Stops processes; whether what was seen before still holds. If it does not, they go on."""
-    send(processes, signal.SIGSTOP)
-    time.sleep(SETTLE_SECONDS)
-    if still():
-        return True
-    send(processes, signal.SIGCONT)
-    return False
-
-
-def send(processes: list[int], what: signal.Signals) -> None:
-    """Sends a signal to those that are still there."""
-    for one in processes:
-        with suppress(ProcessLookupError):
-            os.kill(one, what)

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,39 +17,43 @@ from expect import complaint
 from reliability.corpora import NAMES, write_corpus
 
 import minwise as mw
+from minwise.spark.stages import Stages
 
 from .arranged import Arrangement, unlike
-from .conftest import QUICK_JAVA
+from .conftest import QUICK_JAVA, QUICK_PLANS
 from .events import Events
-from .processes import executors, frozen, group_members, send, wait_for
+from .held import Held
+from .processes import executors, group_members, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
-# Many tasks that get their rows in small batches: they take a while, and there is always one that has ended.
-CUT = Arrangement(partitions=12, task_bytes=1 << 17, batch_rows=2, adaptive=False)
+# Many tasks: some have ended when an executor is killed, and others have yet to begin.
+CUT = Arrangement(partitions=12, task_bytes=1 << 17, adaptive=False)
 SEARCH: dict[str, Any] = {"threshold": 0.7, "bands": 10, "rows": 4, "on_error": "quarantine"}
+TESTS = str(Path(__file__).parents[1])
 LISTING = "_files.json"
 STAGES = ("signatures", "candidates", "sets", "verified")
 EXECUTOR_KILLS = 10 if TORTURE else 1
-# How long executors may work between two looks at them.
-RUN_SECONDS = 0.03
-TRIES = 3
 DRIVER = """
 import os, signal, sys
+from pathlib import Path
 from minwise.cli import main
 from minwise.spark.stages import Stages
+from spark.held import Held
 
-finish, last = Stages._finish, sys.argv[1]
+inside, after, folder = sys.argv[1:4]
+finish = Stages._finish
 
-def trap(self, name):
+def finish_and_die(self, name):
     finish(self, name)
-    if name == last:
+    if name == after:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Stages._finish = trap
-sys.argv[:2] = ["minwise"]
+Stages._finish = finish_and_die
+Stages.run = Held(inside, Path(folder)).run()
+sys.argv[:4] = ["minwise"]
 main()
 """
 
@@ -58,7 +61,7 @@ main()
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a corpus, and with what a run that nobody interrupts makes of it."""
-    folder = write_corpus(tmp_path_factory.mktemp("kill"), 3000)
+    folder = write_corpus(tmp_path_factory.mktemp("kill"), 1500)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         mw.dedup(mw.Files(NAMES), "whole", **SEARCH)
@@ -82,71 +85,41 @@ def made(work: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files if path.is_file()}
 
 
-def in_the_shuffle(spark: "SparkSession", work: Path) -> bool:
-    """Whether candidates are being made, both executors are busy, and a task of the same stage has ended."""
-    done = listings(work).keys()
-    if "signatures" not in done or "candidates" in done:
-        return False
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-    return any(one is not None and one.numActiveTasks == 2 and one.numCompletedTasks >= 1 for one in stages)
-
-
 @pytest.mark.parametrize("number", range(EXECUTOR_KILLS))
 def test_an_executor_is_killed_in_the_middle_of_the_shuffle(
-    number: int, spark: "SparkSession", events: Events, place: Path
+    number: int, spark: "SparkSession", events: Events, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its tasks and the shuffle files it held are made again by others. A run that ends before it is met is none."""
-    tries = (Killing(spark, events, place, f"executor{number}-{attempt}") for attempt in range(TRIES))
-    met = next(one for one in tries if one.run())
-    lost = {stage for stage, reason in met.seen.failed if reason in ("ExecutorLostFailure", "FetchFailed")}
-    assert lost & met.seen.shuffling
-    assert met.seen.lost_executors == 1
-    assert unlike(place / "whole", met.out) == []
-
-
-class Killing:
-    """A run one of whose executors is killed in the middle of the shuffle."""
-
-    def __init__(self, spark: "SparkSession", events: Events, place: Path, name: str) -> None:
-        self.spark, self.events = spark, events
-        self.work, self.out = place / f"{name}.work", place / name
-
-    def run(self) -> bool:
-        """Whether the moment was met; the run goes on to its end."""
-        wait_for("two executors", lambda: len(executors(self.spark)) == 2)
-        before, victims = self.events.now(), executors(self.spark)
-        with CUT.on(self.spark), ThreadPoolExecutor(1) as pool:
-            running = pool.submit(self._dedup)
-            wait_for("tasks in the shuffle", lambda: running.done() or self._caught(victims))
-            met = not running.done()
-            if met:
-                killed, other = victims
-                os.kill(killed, signal.SIGKILL)
-                os.kill(other, signal.SIGCONT)
-            running.result()
-        self.seen = self.events.since(before)
-        return met
-
-    def _dedup(self) -> None:
-        mw.dedup(mw.Files(NAMES), self.out, work=self.work, engine="spark", **SEARCH)
-
-    def _caught(self, victims: list[int]) -> bool:
-        """Looks while nobody moves, a few dozen times a second, so that looking may take as long as it likes."""
-        time.sleep(RUN_SECONDS)
-        return "signatures" in listings(self.work) and frozen(victims, lambda: in_the_shuffle(self.spark, self.work))
+    """Its tasks and the shuffle files it held are made again by others."""
+    name = f"executor{number}"
+    held = Held("candidates", place / f"{name}.held", passing=1 + number)
+    monkeypatch.setattr(Stages, "run", held.run())
+    wait_for("two executors", lambda: len(executors(spark)) == 2)
+    before = events.now()
+    with CUT.on(spark), ThreadPoolExecutor(1) as pool:
+        running = pool.submit(lambda: mw.dedup(mw.Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
+        wait_for("a task on each executor", lambda: running.done() or held.waiting == 2)
+        os.kill(executors(spark)[0], signal.SIGKILL)
+        held.go()
+        running.result()
+    seen = events.since(before)
+    lost = {stage for stage, reason in seen.failed if reason in ("ExecutorLostFailure", "FetchFailed")}
+    assert lost & seen.shuffling
+    assert seen.lost_executors == 1
+    assert unlike(place / "whole", place / name) == []
 
 
 class Driver:
-    """A command of its own, with its own Java process."""
+    """A command of its own, with its own Java process, that is killed inside a stage or kills itself after one."""
 
-    def __init__(self, place: Path, name: str, trap: str) -> None:
+    def __init__(self, place: Path, name: str, *, inside: str = "", after: str = "") -> None:
         self.local = place / f"{name}.local"
         self.local.mkdir(exist_ok=True)
         self.work = place / f"{name}.work"
+        self.held = Held(inside, place / f"{name}.held")
         conf = {
+            **QUICK_PLANS,
             "spark.local.dir": self.local,
-            "spark.sql.shuffle.partitions": 6,
+            "spark.sql.shuffle.partitions": 3,
             "spark.sql.adaptive.enabled": "false",
             "spark.driver.extraJavaOptions": QUICK_JAVA,
         }
@@ -154,31 +127,24 @@ class Driver:
         arguments += ["--threshold", "0.7", "--bands", "10", "--rows", "4", "--quiet"]
         for key, value in conf.items():
             arguments += ["--spark-conf", f"{key}={value}"]
-        command = [sys.executable, "-c", DRIVER, trap, *arguments]
         self.process = subprocess.Popen(
-            command, cwd=place, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+            [sys.executable, "-c", DRIVER, inside, after, str(self.held.folder), *arguments],
+            cwd=place,
+            env={**os.environ, "PYTHONPATH": TESTS},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
         )
 
-    def is_in(self, stage: str) -> bool:
-        """Whether a stage has begun to make files, and those before it are finished."""
-        done = listings(self.work).keys()
-        before = STAGES[: STAGES.index(stage)]
-        if stage in done or not set(before) <= done:
-            return False
-        shuffled = stage == "candidates" and any(self.local.rglob("shuffle_*.data"))
-        return shuffled or any(path.parent.name == stage for path in self.work.glob("spark/*/_temporary"))
-
-    def killed_in(self, stage: str) -> None:
+    def is_killed_inside(self) -> None:
         """Ends the process in the middle of a stage. Its Java process is left to find out."""
 
-        def caught() -> bool:
+        def is_inside() -> bool:
             assert self.process.poll() is None, self.errors()
-            members = group_members(self.process.pid)
-            return self.is_in(stage) and frozen(members, lambda: self.is_in(stage))
+            return self.held.waiting > 0
 
-        wait_for(f"a driver in {stage}", caught)
+        wait_for(f"a driver in {self.held.stage}", is_inside)
         self.process.kill()
-        send(group_members(self.process.pid), signal.SIGCONT)
         assert self.process.wait() == -signal.SIGKILL
 
     def ends_by_itself(self) -> None:
@@ -206,11 +172,11 @@ def test_the_driver_is_killed_in_a_stage_and_after_one(
 ) -> None:
     """What was finished stays as it is, and the last of three runs leaves the same bytes."""
     name = f"driver-{inside}-{after}"
-    first = Driver(place, name, trap="")
-    first.killed_in(inside)
+    first = Driver(place, name, inside=inside)
+    first.is_killed_inside()
     kept = made(first.work)
-    assert set(STAGES[: STAGES.index(inside)]) <= listings(first.work).keys()
-    second = Driver(place, name, trap=after)
+    assert listings(first.work).keys() & set(STAGES) == set(STAGES[: STAGES.index(inside)])
+    second = Driver(place, name, after=after)
     second.ends_by_itself()
     again = made(second.work)
     assert kept.items() <= again.items()

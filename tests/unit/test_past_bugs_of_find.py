@@ -146,3 +146,14 @@ def test_an_output_may_be_called_as_a_table_to_compare_against(tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     mw.dedup(["one two three four five"], "against", against=["six seven eight nine ten"])
     assert (tmp_path / "against" / "kept").is_dir()
+
+
+def test_pairs_of_vectors_that_go_to_a_url_leave_no_directory_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The URL was taken for a path, beside which the pieces of the run were to lie."""
+    monkeypatch.chdir(tmp_path)
+    points = [[0.0, 0.0], [3.0, 4.0]]
+    report = mw.EuclideanLSH.plan(points, radius=6.0).fit(points).pairs(6.0, "memory://bucket/near.parquet")
+    assert report["pairs"] == 1
+    assert list(tmp_path.iterdir()) == []

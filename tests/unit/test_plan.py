@@ -354,10 +354,20 @@ def test_to_dict_is_ready_for_json() -> None:
     """With every number that the plan knows."""
     found = json.loads(json.dumps(plan().to_dict()))
     assert (found["bands"], found["rows"], found["slots"], found["wanted_recall"]) == (26, 8, 208, 0.99)
-    assert found["recall"] == plan().recall
-    assert found["steepest"] == approximate_threshold(26, 8)
+    assert found["recall"] == pytest.approx(plan().recall, rel=5e-10)
+    assert found["steepest"] == pytest.approx(approximate_threshold(26, 8), rel=5e-10)
     assert found["false_candidate_rate"] == pytest.approx(found["false_positive_area"] / 0.8)
     assert json.loads(json.dumps(plan(bands=2, rows=2).to_dict()))["wanted_recall"] is None
+
+
+@pytest.mark.parametrize("chosen", [plan(), plan(0.5), plan(0.2, slots=1024), plan(0.6, bands=20, rows=5)], ids=str)
+def test_computed_numbers_have_no_digit_that_is_the_processors_own(chosen: Plan) -> None:
+    """The last bits of powers and sums differ between processors; a report must be the same on all."""
+    computed = [chosen.recall, chosen.steepest, chosen.false_positive_area(), chosen.false_negative_area()]
+    told = [chosen.to_dict()[name] for name in ("recall", "steepest", "false_positive_area", "false_negative_area")]
+    for number, one in zip(computed, told, strict=True):
+        elsewhere = (np.nextafter(number, 0), np.nextafter(number, 1))
+        assert {one} == {float(f"{other:.10g}") for other in elsewhere}
 
 
 def test_a_plan_in_one_line() -> None:

@@ -12,9 +12,10 @@ import pytest
 from expect import complaint
 
 import minwise as mw
+from minwise.limits import Limits, parse_bytes
 from minwise.options import Options
-from minwise.settings import FindSettings, Limits, parse_bytes
-from minwise.stages.elements import ItemSets
+from minwise.stages.items import ItemSets
+from minwise.stages.settings import FindSettings
 
 DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
 CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.clusters, "dedup": mw.dedup}
@@ -236,7 +237,7 @@ def test_outputs_may_lie_in_folders_that_are_not_there_yet(tmp_path: Path) -> No
 def test_a_bag_that_would_be_ignored_is_refused() -> None:
     """A shingler says itself whether it counts repetitions, and sets of a DataFrame are not counted."""
     assert "bag" in complaint(mw.ConfigError, lambda: mw.pairs(DOCUMENTS, shingle=mw.Shingler("word:2"), bag=True))
-    assert "bag" in complaint(mw.ConfigError, lambda: Options(shingle="set", bag=True).settings())
+    assert "bag" in complaint(mw.ConfigError, lambda: Options(shingle="set", bag=True).settings(of_frame=True))
 
 
 def test_sets_need_no_further_word() -> None:

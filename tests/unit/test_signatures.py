@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from expect import complaint
+from schemes import PACKED, WHOLE, every_scheme, name_of
 
 import minwise as mw
 from minwise.stages.sketch import Scheme
@@ -16,23 +17,6 @@ LEFT, RIGHT = range(600), range(200, 700)
 SHARED, UNION = 400, 700
 SETS = mw.ShingleSets.from_sets([LEFT, RIGHT, [], range(10_000, 10_300), []])
 
-WHOLE: list[Scheme] = [
-    mw.MinHash(slots=64, seed=7),
-    mw.FastSketch(slots=64, seed=7),
-    mw.OnePermutation(bins=64, seed=7),
-    mw.OnePermutation(bins=64, seed=7, densify="rotation"),
-    mw.OnePermutation(bins=64, seed=7, densify="optimal"),
-]
-PACKED = [scheme.bbit(bits) for scheme in WHOLE if not scheme.settings.has_empty_bins for bits in (1, 2, 4, 8, 16, 32)]
-
-
-def name_of(scheme: Scheme) -> str:
-    """A short name for a test."""
-    settings = scheme.settings
-    return "-".join(str(part) for part in (settings.scheme, settings.densify, settings.bits) if part is not None)
-
-
-every_scheme = pytest.mark.parametrize("scheme", WHOLE + PACKED, ids=name_of)
 merging_schemes = pytest.mark.parametrize("scheme", WHOLE[:3], ids=name_of)
 
 

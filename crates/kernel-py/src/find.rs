@@ -1,198 +1,24 @@
-//! Banding, verification and clustering for Python.
+//! Buckets, verification and clustering for Python.
 
 use std::fs::File;
 
 use numpy::{
-    IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2,
-    PyUntypedArrayMethods as _,
+    IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyUntypedArrayMethods as _,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use minwise_kernel::band::{self, Banding};
-use minwise_kernel::batch::{self, KeyRows};
+use minwise_kernel::band;
 use minwise_kernel::cluster;
-use minwise_kernel::error::TextError;
-use minwise_kernel::hash::ContentHasher;
-use minwise_kernel::sketch::Scheme;
 use minwise_kernel::spill::{SetFile, SetStore as Store};
 use minwise_kernel::stream;
 
-use crate::arrays::{Offsets, lists, sets};
+use crate::arrays::sets;
 use crate::pool;
-use crate::shingle::Shingler;
-use crate::sketch::{AnyScheme, Sketcher, Slots};
 
-type Faults = Vec<(usize, String)>;
 type PairArray<'py> = Bound<'py, PyArray1<u64>>;
+type SimilarPairs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 type Groups<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
-
-/// Turns texts or sets into the keys of their bands.
-#[pyclass(frozen, module = "minwise._kernel")]
-pub struct Bander {
-    sketcher: Py<Sketcher>,
-    banding: Banding,
-}
-
-/// The places that a batch's results go to, from column `start` on.
-#[derive(FromPyObject)]
-pub struct KeyArrays<'py> {
-    keys: PyReadwriteArray2<'py, u64>,
-    contents: PyReadwriteArray2<'py, u64>,
-    states: PyReadwriteArray1<'py, u8>,
-    packed: Option<PyReadwriteArray2<'py, u8>>,
-}
-
-impl KeyArrays<'_> {
-    pub fn rows(&mut self, start: usize, documents: usize, banding: &Banding) -> PyResult<KeyRows<'_>> {
-        let wrong = || PyValueError::new_err("the arrays must have a place for every document");
-        let (capacity, end) = (self.states.len(), start + documents);
-        let bands = self.keys.shape()[0];
-        let fits = end <= capacity && bands == banding.bands() && self.contents.shape() == [capacity, 2];
-        let packed_fits = self.packed.as_ref().is_none_or(|packed| packed.shape() == [capacity, 2 * banding.slots()]);
-        if !fits || !packed_fits || self.keys.shape()[1] != capacity {
-            return Err(wrong());
-        }
-        let keys = self.keys.as_slice_mut()?.chunks_exact_mut(capacity.max(1));
-        let packed = match &mut self.packed {
-            None => None,
-            Some(packed) => {
-                let row = 2 * banding.slots();
-                Some(&mut packed.as_slice_mut()?[start * row..end * row])
-            }
-        };
-        Ok(KeyRows {
-            keys: keys.map(|row| &mut row[start..end]).collect(),
-            contents: &mut self.contents.as_slice_mut()?[2 * start..2 * end],
-            states: &mut self.states.as_slice_mut()?[start..end],
-            packed,
-        })
-    }
-}
-
-#[pymethods]
-impl Bander {
-    #[new]
-    fn new(py: Python<'_>, sketcher: Py<Sketcher>, bands: usize, rows: usize, seed: u64) -> PyResult<Self> {
-        let slots = sketcher.borrow(py).slots();
-        if bands == 0 || rows == 0 || bands.checked_mul(rows) != Some(slots) {
-            return Err(PyValueError::new_err("bands times rows must be the number of slots"));
-        }
-        Ok(Self { sketcher, banding: Banding::new(bands, rows, seed) })
-    }
-
-    /// Writes keys, content hash and state of every text; returns the faulty ones with what is wrong.
-    #[allow(clippy::too_many_arguments, reason = "buffers in and buffers out")]
-    fn band_texts<'py>(
-        &self,
-        py: Python<'py>,
-        shingler: &Shingler,
-        offsets: &Bound<'py, PyAny>,
-        data: PyReadonlyArray1<'py, u8>,
-        mut arrays: KeyArrays<'py>,
-        start: usize,
-        threads: usize,
-    ) -> PyResult<Faults> {
-        let data = data.as_slice()?;
-        match &Offsets::of(offsets)? {
-            Offsets::Narrow(offsets) => {
-                let texts = lists(offsets.as_slice()?, data)?;
-                let rows = arrays.rows(start, texts.len(), &self.banding)?;
-                self.run(py, BandTexts { shingler, texts }, rows, threads)
-            }
-            Offsets::Wide(offsets) => {
-                let texts = lists(offsets.as_slice()?, data)?;
-                let rows = arrays.rows(start, texts.len(), &self.banding)?;
-                self.run(py, BandTexts { shingler, texts }, rows, threads)
-            }
-        }
-    }
-
-    /// Writes keys, content hash and state of every set.
-    #[allow(clippy::too_many_arguments, reason = "buffers in and buffers out")]
-    fn band_sets<'py>(
-        &self,
-        py: Python<'py>,
-        offsets: PyReadonlyArray1<'py, i64>,
-        elements: PyReadonlyArray1<'py, u64>,
-        seed: u64,
-        mut arrays: KeyArrays<'py>,
-        start: usize,
-        threads: usize,
-    ) -> PyResult<Faults> {
-        let sets = sets(offsets.as_slice()?, elements.as_slice()?)?;
-        let rows = arrays.rows(start, sets.len(), &self.banding)?;
-        self.run(py, BandSets { sets, hasher: ContentHasher::new(seed) }, rows, threads)
-    }
-
-    /// Writes the keys of signatures that were made before, a row per document; all ones for those of no elements.
-    fn band_signatures<'py>(
-        &self,
-        py: Python<'py>,
-        slots: &Bound<'py, PyAny>,
-        mut keys: PyReadwriteArray2<'py, u64>,
-    ) -> PyResult<()> {
-        let narrow = matches!(self.sketcher.get().scheme, AnyScheme::MinHash(_));
-        let fits =
-            |shape: &[usize]| shape[1] == self.banding.slots() && keys.shape() == [shape[0], self.banding.bands()];
-        let wrong = || PyValueError::new_err("every document must have the slots of the scheme and a place per band");
-        match Slots::of(slots)? {
-            Slots::Narrow(slots) if narrow && fits(slots.shape()) => {
-                let (slots, keys) = (slots.as_slice()?, keys.as_slice_mut()?);
-                py.detach(|| batch::band_signatures(&self.banding, slots, keys));
-            }
-            Slots::Wide(slots) if !narrow && fits(slots.shape()) => {
-                let (slots, keys) = (slots.as_slice()?, keys.as_slice_mut()?);
-                py.detach(|| batch::band_signatures(&self.banding, slots, keys));
-            }
-            _ => return Err(wrong()),
-        }
-        Ok(())
-    }
-}
-
-impl Bander {
-    fn run(&self, py: Python<'_>, feed: impl Feed, rows: KeyRows<'_>, threads: usize) -> PyResult<Faults> {
-        let scheme = &self.sketcher.get().scheme;
-        let banding = &self.banding;
-        let faults = py.detach(|| {
-            pool::install(threads, |threads| match scheme {
-                AnyScheme::MinHash(scheme) => feed.run(scheme, banding, rows, threads),
-                AnyScheme::OnePermutation(scheme) => feed.run(scheme, banding, rows, threads),
-                AnyScheme::Fast(scheme) => feed.run(scheme, banding, rows, threads),
-            })
-        })?;
-        Ok(faults.into_iter().map(|TextError { document, fault }| (document, fault.to_string())).collect())
-    }
-}
-
-/// One way to feed the bands, whatever the scheme's slots are.
-trait Feed: Send {
-    fn run<C: Scheme>(self, scheme: &C, banding: &Banding, rows: KeyRows<'_>, threads: usize) -> Vec<TextError>;
-}
-
-struct BandTexts<'l, O> {
-    shingler: &'l Shingler,
-    texts: batch::Texts<'l, O>,
-}
-
-impl<O: Copy + TryInto<usize> + Send + Sync> Feed for BandTexts<'_, O> {
-    fn run<C: Scheme>(self, scheme: &C, banding: &Banding, rows: KeyRows<'_>, threads: usize) -> Vec<TextError> {
-        batch::band_texts(scheme, &self.shingler.inner, banding, self.texts, rows, threads)
-    }
-}
-
-struct BandSets<'l> {
-    sets: batch::Sets<'l>,
-    hasher: ContentHasher,
-}
-
-impl Feed for BandSets<'_> {
-    fn run<C: Scheme>(self, scheme: &C, banding: &Banding, rows: KeyRows<'_>, threads: usize) -> Vec<TextError> {
-        batch::band_sets(scheme, &self.hasher, banding, self.sets, rows, threads);
-        Vec::new()
-    }
-}
 
 /// The buckets of one band; filled by `push`, emptied by `pairs`.
 #[pyclass(module = "minwise._kernel")]
@@ -239,6 +65,30 @@ impl Buckets {
         let counts = self.inner.counts();
         (counts.capped, counts.capped_members, counts.left_out, counts.largest)
     }
+}
+
+/// Numbers in ascending order, each once. They are quickest put in order if they are a few ascending runs.
+#[pyfunction]
+pub fn sort_distinct<'py>(
+    py: Python<'py>,
+    numbers: PyReadonlyArray1<'py, u64>,
+    threads: usize,
+) -> PyResult<PairArray<'py>> {
+    let mut numbers = numbers.as_slice()?.to_vec();
+    py.detach(|| pool::install(threads, |threads| band::sort_distinct(&mut numbers, threads)))?;
+    Ok(numbers.into_pyarray(py))
+}
+
+/// Flags both numbers of every pair `low << 32 | high`.
+#[pyfunction]
+pub fn mark_members<'py>(
+    py: Python<'py>,
+    pairs: PyReadonlyArray1<'py, u64>,
+    mut marks: PyReadwriteArray1<'py, bool>,
+) -> PyResult<()> {
+    let (pairs, marks) = (pairs.as_slice()?, marks.as_slice_mut()?);
+    let fit = py.detach(|| band::mark_members(pairs, marks));
+    fit.ok_or_else(|| PyValueError::new_err("there must be a place for every number"))
 }
 
 /// Documents of equal content; filled by `push`, emptied by `groups`.
@@ -296,37 +146,41 @@ impl SetStore {
     }
 
     /// Adds the sets of a file: its first element stands at `position`, set i is elements `offsets[i]..offsets[i + 1]`. They are
-    /// read into memory if `load`, else whenever they are needed.
-    fn add(&mut self, path: &str, position: u64, offsets: PyReadonlyArray1<'_, u64>, load: bool) -> PyResult<()> {
+    /// held in memory if `loaded`, else read whenever they are needed; their outlines, 64 bytes each, are if `outlined`.
+    fn add(
+        &mut self,
+        path: &str,
+        position: u64,
+        offsets: PyReadonlyArray1<'_, u64>,
+        outlined: bool,
+        loaded: bool,
+    ) -> PyResult<()> {
         let offsets = offsets.as_slice()?.to_vec();
         if offsets.is_empty() || !offsets.is_sorted() {
             return Err(PyValueError::new_err("offsets must ascend"));
         }
-        let mut file = SetFile { file: File::open(path)?, position, offsets, elements: None };
-        if load {
-            file.load()?;
-        }
-        self.inner.add(file);
-        Ok(())
+        Ok(self.inner.add(SetFile::new(File::open(path)?, position, offsets), outlined, loaded)?)
     }
 
-    /// The similarity of every pair of sets that reaches `threshold`, NaN for the others.
-    fn similarities<'py>(
+    /// The pairs `low << 32 | high` whose similarity reaches `floor`, in their order, as columns low, high and similarity. Number n
+    /// stands for the set `places[n]`; pairs with an equal low number should follow each other.
+    fn similar<'py>(
         &self,
         py: Python<'py>,
-        left: PyReadonlyArray1<'py, u32>,
-        right: PyReadonlyArray1<'py, u32>,
-        threshold: f64,
+        pairs: PyReadonlyArray1<'py, u64>,
+        places: PyReadonlyArray1<'py, u32>,
+        floor: f64,
         threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let (left, right) = (left.as_slice()?, right.as_slice()?);
+    ) -> PyResult<SimilarPairs<'py>> {
+        let (pairs, places) = (pairs.as_slice()?, places.as_slice()?);
         let sets = self.inner.len();
-        if left.len() != right.len() || left.iter().chain(right).any(|&set| set as usize >= sets) {
+        let there = |number: u64| places.get(number as usize).is_some_and(|&set| (set as usize) < sets);
+        if !pairs.iter().all(|&pair| there(pair >> 32) && there(pair & u64::from(u32::MAX))) {
             return Err(PyValueError::new_err("pairs must be of sets that are there"));
         }
-        let similarities =
-            py.detach(|| pool::install(threads, |threads| self.inner.similarities(left, right, threshold, threads)))??;
-        Ok(similarities.into_pyarray(py))
+        let found =
+            py.detach(|| pool::install(threads, |threads| self.inner.similar(pairs, places, floor, threads)))??;
+        Ok((found.low.into_pyarray(py), found.high.into_pyarray(py), found.similarity.into_pyarray(py)))
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
 
 mod arrays;
+mod band;
 mod find;
 mod join;
 mod pool;
@@ -113,9 +114,11 @@ mod _kernel {
     #[pymodule_export]
     use super::{DocumentError, character_properties, crc32c, hash_integers, hash_item, hash_strings, lowercase_table};
     #[pymodule_export]
+    use crate::band::Bander;
+    #[pymodule_export]
     use crate::find::{
-        Bander, Buckets, Copies, KeptDocuments, SetStore, choose_witnesses, flatten_components, join_pairs,
-        remove_neighbours,
+        Buckets, Copies, KeptDocuments, SetStore, choose_witnesses, flatten_components, join_pairs, mark_members,
+        remove_neighbours, sort_distinct,
     };
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
@@ -137,8 +140,6 @@ mod _kernel {
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         module.add("UNICODE_VERSION", minwise_kernel::unicode::UNICODE_VERSION)?;
         module.add("MAX_SLOTS", minwise_kernel::sketch::MAX_SLOTS)?;
-        module.add("MAX_DOCUMENT_BYTES", minwise_kernel::error::MAX_DOCUMENT_BYTES)?;
-        module.add("FIRST_MEMBERS", minwise_kernel::band::FIRST_MEMBERS)?;
-        module.add("HAS_SIMD", minwise_kernel::simd::available())
+        module.add("FIRST_MEMBERS", minwise_kernel::band::FIRST_MEMBERS)
     }
 }

@@ -9,7 +9,7 @@ use minwise_kernel::hash::ContentHasher;
 use minwise_kernel::vectors::{self, Lines, Measure};
 
 use crate::arrays::item_size;
-use crate::find::KeyArrays;
+use crate::band::KeyArrays;
 use crate::pool;
 
 type Faults = Vec<(usize, String)>;

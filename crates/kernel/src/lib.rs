@@ -15,7 +15,7 @@ pub mod normalise;
 pub mod postings;
 pub mod segment;
 pub mod shingle;
-pub mod simd;
+mod simd;
 pub mod sketch;
 pub mod spill;
 pub mod stream;

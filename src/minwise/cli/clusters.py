@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options
+from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options, table_output
 from minwise.cli.progress import watch
 from minwise.cli.summary import show_found
 
@@ -14,9 +14,7 @@ __all__ = ["clusters"]
 
 @click.command()
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "-o", "--output", required=True, type=click.Path(), help="A .parquet, .csv, .tsv or .jsonl file; - for JSON lines."
-)
+@table_output
 @click.option(
     "--group",
     default="components",
@@ -35,5 +33,5 @@ def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noq
     A cluster is called after its first document; a document without near-duplicates is a cluster of its own.
     """
     progress = watch(quiet=given["quiet"] or given["as_json"])
-    with show_found("clusters", output, quiet=given["quiet"], as_json=given["as_json"]) as show:
-        show(mw.clusters(mw.Files(inputs), output, progress=progress, **settings_of(given)))
+    show = show_found("clusters", output, quiet=given["quiet"], as_json=given["as_json"])
+    show(mw.clusters(mw.Files(inputs), output, progress=progress, **settings_of(given)))

@@ -43,7 +43,10 @@ SHOWN_BANDS = 12
 @click.option("--html", type=click.Path(), default=None, help="Write the texts side by side to this file instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's values
-    """Show how alike the texts in the files A and B are, and what they share; - is standard input."""
+    """Show how alike two texts are, and what they share.
+
+    A and B are files; - is standard input.
+    """
     if a == b == "-":
         raise click.UsageError("only one of A and B may be - (standard input), got both")
     result = _compare(a, b, given)

@@ -47,10 +47,11 @@ def dedup(
     dry_run: bool,
     **given: Any,  # noqa: ANN401
 ) -> None:
-    """Remove near-duplicates from INPUTS: files, directories, patterns or URLs; - is standard input.
+    """Remove near-duplicates from INPUTS, and say why each is removed.
 
-    Kept rows go to OUT/kept in the format they came in; OUT/removed.parquet names for every removed row the kept one
-    it is a near-duplicate of, and their similarity.
+    INPUTS are files, directories, patterns or URLs; - is standard input. Kept rows go to OUT/kept in the format they
+    came in; OUT/removed.parquet names for every removed row the kept one it is a near-duplicate of, and their
+    similarity.
     """
     settings = {**settings_of(given), "against": mw.Files(against) or None}
     if output == "-" and dry_run:

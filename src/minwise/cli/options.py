@@ -9,34 +9,73 @@ import click
 import minwise as mw
 
 __all__ = [
+    "MACHINE",
+    "SHOWN",
+    "WORK",
+    "add_options",
     "engine_options",
     "find_options",
     "index_options",
     "index_settings_of",
+    "on_error_option",
     "plan_options",
     "reading_options",
     "running_options",
     "settings_of",
     "shape_options",
     "shown_options",
+    "table_output",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Command], Command]
+
+
+def add_options(*options: Option[Any]) -> Callable[[Command], Command]:
+    """What adds options to a command, whose help shows them in this order."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
+def on_error_option(what: str) -> Option[Any]:
+    """The option that says what becomes of what can not be used."""
+    return click.option(
+        "--on-error",
+        default="quarantine",
+        show_default=True,
+        type=click.Choice(["quarantine", "skip", "fail"]),
+        help=f"What becomes of {what}.",
+    )
+
+
+MACHINE = (
+    click.option(
+        "--memory", default="4GB", show_default=True, help="Memory for data; the process takes up to 300MB more."
+    ),
+    click.option("--threads", type=int, default=None, help="Threads; all cores if not given."),
+)
+table_output = click.option(
+    "-o", "--output", required=True, type=click.Path(), help="A .parquet, .csv, .tsv or .jsonl file; - for JSON lines."
+)
+WORK = click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable.")
+
+
+def shingle_option(kinds: str) -> Option[Any]:
+    """How texts are cut, by one of some kinds."""
+    return click.option("--shingle", default="word:5", show_default=True, help=f"{kinds}.")
+
 
 LAYOUT = (
     click.option(
         "--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates."
     ),
     click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold."),
-    click.option(
-        "--shingle", default="word:5", show_default=True, help="word:N, char:N or byte:N; set for sets of items."
-    ),
     click.option("--bag", is_flag=True, help="Count repeated shingles."),
     click.option("--scheme", default="fast", show_default=True, type=click.Choice(["fast", "minhash"]), help="Sketch."),
     click.option("--slots", default=256, show_default=True, help="Slots that the plan may use."),
     click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall."),
 )
 PLAN = (
+    shingle_option("word:N, char:N or byte:N; set for sets of items"),
     *LAYOUT,
     click.option("--seed", default=1, show_default=True, help="Seed of every hash."),
     click.option(
@@ -44,6 +83,7 @@ PLAN = (
     ),
 )
 INDEX = (
+    shingle_option("word:N, char:N or byte:N"),
     *LAYOUT,
     click.option("--rows", type=int, default=None, help="Slots per band; with --bands."),
     click.option("--seed", type=int, default=None, help="Seed of every hash; a secret one is drawn if not given."),
@@ -90,24 +130,12 @@ READING = (
         type=click.Choice(["parquet", "jsonl", "csv", "tsv", "arrow", "text", "baskets", "named-baskets"]),
         help="Format of files whose names do not tell; the last two are a set of items on each line.",
     ),
-    click.option(
-        "--on-error",
-        default="quarantine",
-        show_default=True,
-        type=click.Choice(["quarantine", "skip", "fail"]),
-        help="What becomes of rows that can not be read.",
-    ),
-    click.option("--memory", default="4GB", show_default=True, help="Memory to stay within."),
-    click.option("--threads", type=int, default=None, help="Threads; all cores if not given."),
+    on_error_option("rows that can not be read"),
+    *MACHINE,
 )
 SHOWN = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),
     click.option("--quiet", is_flag=True, help="Show neither progress nor summary."),
-)
-RUNNING = (
-    *READING,
-    click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable."),
-    *SHOWN,
 )
 ENGINE = (
     click.option(
@@ -129,48 +157,22 @@ ENGINE = (
 )
 
 
-def engine_options(command: Command) -> Command:
-    """Adds who does the work."""
-    return _add(ENGINE, command)
-
-
-def index_options(command: Command) -> Command:
-    """Adds the settings that an index is made with."""
-    return _add(INDEX, command)
-
-
-def plan_options(command: Command) -> Command:
-    """Adds the settings that decide what is proposed."""
-    return _add(PLAN, command)
-
-
-def find_options(command: Command) -> Command:
-    """Adds the settings that decide what is found: what is proposed, and how it is checked."""
-    return _add((*PLAN, *CHECK), command)
-
-
-def running_options(command: Command) -> Command:
-    """Adds the settings of reading and running."""
-    return _add(RUNNING, command)
-
-
-def reading_options(command: Command) -> Command:
-    """Adds the settings of reading."""
-    return _add(READING, command)
-
-
-def shape_options(command: Command) -> Command:
-    """Adds what documents are if they are not plain texts."""
-    return _add(SHAPE, command)
-
-
-def shown_options(command: Command) -> Command:
-    """Adds how to say what was done."""
-    return _add(SHOWN, command)
-
-
-def _add(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
-    return reduce(lambda decorated, option: option(decorated), reversed(options), command)
+# Who does the work.
+engine_options = add_options(*ENGINE)
+# The settings that an index is made with.
+index_options = add_options(*INDEX)
+# The settings that decide what is proposed.
+plan_options = add_options(*PLAN)
+# The settings that decide what is found: what is proposed, and how it is checked.
+find_options = add_options(*PLAN, *CHECK)
+# The settings of reading.
+reading_options = add_options(*READING)
+# The settings of reading and running.
+running_options = add_options(*READING, WORK, *SHOWN)
+# What documents are if they are not plain texts.
+shape_options = add_options(*SHAPE)
+# How to say what was done.
+shown_options = add_options(*SHOWN)
 
 
 def settings_of(given: dict[str, Any]) -> dict[str, Any]:

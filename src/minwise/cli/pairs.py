@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options
+from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options, table_output
 from minwise.cli.progress import watch
 from minwise.cli.summary import show_found
 
@@ -16,9 +16,7 @@ ALONE = "alone"
 
 @click.command()
 @click.argument("inputs", nargs=-1, type=click.Path())
-@click.option(
-    "-o", "--output", required=True, type=click.Path(), help="A .parquet, .csv, .tsv or .jsonl file; - for JSON lines."
-)
+@table_output
 @click.option("--sources", is_flag=True, help="Add source and row of both documents; --rows without a number does too.")
 @click.option("--rows", is_flag=False, flag_value=ALONE, default=None, help="Slots per band, with --bands.")
 @click.option("--truth", default=None, metavar="COL", help="Column that tells who is who: say how good the pairs are.")
@@ -34,10 +32,10 @@ def pairs(
     truth: str | None,
     **given: Any,  # noqa: ANN401
 ) -> None:
-    """List every pair of near-duplicates in INPUTS: left, right, similarity.
+    """List every pair of near-duplicates in INPUTS, with similarities.
 
-    Pairs are in document order, those of identical documents among them. Documents are texts, sets of items (--shingle
-    set, or --group-by and --item) or records (--fields).
+    Columns are left, right and similarity. Pairs are in document order, those of identical documents among them.
+    Documents are texts, sets of items (--shingle set, or --group-by and --item) or records (--fields).
     """
     number = int(rows) if rows is not None and rows.isascii() and rows.isdigit() else None
     if rows is not None and number is None:
@@ -49,5 +47,5 @@ def pairs(
         raise click.UsageError("Missing argument 'INPUTS...'.")
     settings = {**settings_of(given), "rows": number}
     progress = watch(quiet=given["quiet"] or given["as_json"])
-    with show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"]) as show:
-        show(mw.pairs(mw.Files(inputs), output, sources=sources, progress=progress, truth=truth, **settings))
+    show = show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
+    show(mw.pairs(mw.Files(inputs), output, sources=sources, progress=progress, truth=truth, **settings))

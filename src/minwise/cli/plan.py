@@ -26,7 +26,7 @@ BAR_WIDTH = 40
 def plan(
     threshold: float, recall: float, slots: int, bands: int | None, rows: int | None, plot: str | None, as_json: bool
 ) -> None:
-    """Choose bands and rows for a threshold, and show what they find and miss."""
+    """Choose bands and rows for a threshold; show what they find."""
     chosen = mw.plan(threshold, recall, slots=slots, bands=bands, rows=rows)
     if plot is not None:
         chosen.plot(plot)

@@ -14,7 +14,9 @@ __all__ = ["report"]
 )
 @click.option("--quiet", is_flag=True, help="Do not say where the page is.")
 def report(out: str, audit: str | None, quiet: bool) -> None:
-    """Write the page of a run anew: OUT/report.html, with the texts that the inputs still have.
+    """Write the page of a run anew: OUT/report.html.
+
+    It shows the texts that the inputs still have.
 
     With --audit, the file that an audit with the same settings wrote is copied to OUT/audit.json; from then on the page
     shows what it measured.

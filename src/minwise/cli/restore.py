@@ -1,12 +1,12 @@
 """minwise restore OUT (--ids FILE | --all) -o DIR."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 import minwise as mw
+from minwise.cli.outcome import show_outcome
 from minwise.cli.progress import watch
 from minwise.cli.reading import read_ids
 
@@ -28,10 +28,11 @@ __all__ = ["restore"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary.")
 @click.option("--quiet", is_flag=True, help="Show neither progress nor summary.")
 def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool, as_json: bool, quiet: bool) -> None:
-    """Put removed documents back, from the inputs of the run that wrote OUT.
+    """Put documents back that the run which wrote OUT has removed.
 
-    DIR/kept holds the rows that OUT/kept has and the restored ones, in the order and format of the input;
-    DIR/removed.parquet lists what stays removed. OUT itself is not changed. An input that has changed since is refused.
+    They are read from the inputs of that run. DIR/kept holds the rows that OUT/kept has and the restored ones, in the
+    order and format of the input; DIR/removed.parquet lists what stays removed. OUT itself is not changed. An input
+    that has changed since is refused.
 
     A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them.
     """
@@ -44,10 +45,7 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
         )
     progress = watch(quiet=quiet or as_json)
     counts = mw.restore(out, output, ids=wanted, overwrite=overwrite, progress=progress)
-    if as_json:
-        click.echo(json.dumps({"output": output, **counts}, indent=2))
-    elif not quiet:
-        click.echo(_summary(counts, output))
+    show_outcome({"output": output, **counts}, _summary(counts, output), as_json=as_json, quiet=quiet)
 
 
 def _summary(counts: dict[str, Any], output: str) -> str:

@@ -82,7 +82,7 @@ def _load_server() -> ModuleType:
         if str(error.name).startswith("minwise"):
             raise
         rule = "serve needs the packages of the extra server"
-        raise mw.ConfigError(f"{rule}, got no {error.name}; use: pip install 'minwise[server]'") from None
+        raise mw.ConfigError(f"{rule}, got no {error.name}; install minwise with the extra server") from None
     return minwise.server
 
 

@@ -14,7 +14,10 @@ from rich.table import Table
 
 import minwise as mw
 
-__all__ = ["printed", "shorten", "show_dedup", "show_found"]
+__all__ = ["fault_lines", "printed", "shorten", "show_dedup", "show_found"]
+
+# What was looked for, a report, where the result went and the seconds it took in; what people read of it out.
+Lines = Callable[[str, dict[str, Any], str, float], Iterator[str]]
 
 SHOWN_CLUSTERS = 5
 
@@ -77,9 +80,18 @@ def _show_clusters(console: Console, result: "mw.DedupResult") -> None:
     console.print(table)
 
 
-@contextmanager
-def show_found(what: str, output: str, *, quiet: bool, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Says what a search found and how long it took; on standard error if the result itself is on standard output."""
+def show_found(
+    what: str, output: str, *, quiet: bool, as_json: bool, lines: Lines | None = None
+) -> Callable[[dict[str, Any]], None]:
+    """What prints a report and the seconds since now; on standard error if the result is on standard output.
+
+    Args:
+        what: The count of the report that was looked for.
+        output: Where the result itself goes.
+        quiet: Whether to say nothing.
+        as_json: Whether to print the report itself.
+        lines: What people read of a report, if it is not that of pairs of documents.
+    """
     started = time.monotonic()
     aside = output == "-"
 
@@ -89,10 +101,10 @@ def show_found(what: str, output: str, *, quiet: bool, as_json: bool) -> Iterato
             run = {"output": output, "seconds": round(seconds, 3)}
             click.echo(json.dumps({**report, "run": run}, indent=2, ensure_ascii=False), err=aside)
         elif not quiet:
-            for line in _found_lines(what, report, output, seconds):
+            for line in (lines or _found_lines)(what, report, output, seconds):
                 click.echo(line, err=aside)
 
-    yield show
+    return show
 
 
 def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float) -> Iterator[str]:
@@ -108,9 +120,7 @@ def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float)
         files = len(report["unreadable"])
         counts = {"quarantined": counts["quarantined"] + rows["quarantined"]}
         yield f"{counts['quarantined']:,} rows and {files:,} files could not be read and are left out"
-    for fault in report["faults"]:
-        row = "" if fault["row"] is None else f" row {fault['row']}:"
-        yield f"  {fault['source']}:{row} {fault['reason']}"
+    yield from fault_lines(report)
     if caps["buckets"]:
         yield (
             f"{caps['buckets']:,} buckets of more than {caps['max_bucket']:,} documents were capped: "
@@ -122,6 +132,13 @@ def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float)
             f"{caps['identical_groups']:,} groups of more than {caps['max_bucket']:,} identical documents were capped: "
             f"{caps['identical_pairs_left_out']:,} pairs left out"
         )
+
+
+def fault_lines(report: dict[str, Any]) -> Iterator[str]:
+    """A line for each row that could not be used, and why."""
+    for fault in report["faults"]:
+        row = "" if fault["row"] is None else f" row {fault['row']}:"
+        yield f"  {fault['source']}:{row} {fault['reason']}"
 
 
 def _blocking_lines(quality: dict[str, Any]) -> Iterator[str]:

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.engines.documents import Corpus, Documents
+from minwise.engines.documents import Documents
 from minwise.engines.exact import index_elements
 from minwise.engines.first_pass import read_documents
+from minwise.engines.job import Job
 from minwise.engines.search import Search
-from minwise.engines.work import Work
 from minwise.prefetch import prefetch
-from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
-from minwise.stages.band import NOBODY, BucketCounts, element_arrays, merge_runs, split
+from minwise.stages.band import NOBODY, BucketCounts, element_arrays, merge_runs, pack, split
 from minwise.stages.cluster import PairBlock
 
 __all__ = ["Seen", "look"]
@@ -57,13 +55,11 @@ class Seen:
     caps: BucketCounts
 
 
-def look(
-    corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, progress: Progress, *, sample: int, floor: float
-) -> Seen:
+def look(job: Job, *, sample: int, floor: float) -> Seen:
     """Proposes candidates as the settings say, and joins ``sample`` documents with all, exactly, down to ``floor``."""
-    read_documents(corpus, settings, limits, work, progress)
-    documents = Documents(corpus, work)
-    search = Search(documents, settings, limits, work, progress, documents.keep_order("first"))
+    read_documents(job)
+    documents = Documents(job.corpus, job.work)
+    search = Search(job, documents, documents.keep_order("first"))
     copies = search.collapse_copies()
     search.propose_candidates()
     everyone = np.flatnonzero(search.members != NOBODY)
@@ -172,11 +168,11 @@ def _joined(one: PairBlock, other: PairBlock) -> PairBlock:
 
 def _compare(search: Search, pairs: PairBlock, ranking: _Ranking) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """Which of the pairs are candidates, and how many candidates each sampled document is in."""
-    truth = pairs.low.astype(np.uint64) << np.uint64(32) | pairs.high
+    truth = pack(pairs.low, pairs.high)
     found = np.zeros(len(truth), dtype=bool)
     sampled = ranking.sampled()
     counts = np.zeros(len(sampled), dtype=np.int64)
-    for candidates in merge_runs(search.runs(), CHUNK_PAIRS):
+    for candidates in merge_runs(search.runs(), CHUNK_PAIRS, threads=search.limits.threads):
         low, high = split(candidates)
         first, second = ranking.rank_of[low] < ranking.size, ranking.rank_of[high] < ranking.size
         owner = np.where(first, low, high)[first | second]

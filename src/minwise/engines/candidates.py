@@ -4,6 +4,7 @@ What documents are, and how two of them are compared, is left to whoever arrange
 :mod:`minwise.engines.search`, of vectors in :mod:`minwise.engines.vectors`.
 """
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.array_file import ArrayFile
 from minwise.engines.documents import Documents
-from minwise.engines.work import Work
-from minwise.formats.array_file import ArrayFile
-from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
+from minwise.engines.found import Engine, Found
+from minwise.engines.job import Job
+from minwise.engines.remembered import RememberedTexts
 from minwise.stages.band import FILLED, NOBODY, BucketCounts, buckets_of, merge_runs, split
 from minwise.stages.cluster import CopyGroups, PairBlock
 from minwise.stages.keep import KeepOrder
@@ -43,24 +44,21 @@ class StoredRun:
         return self._piece.map("pairs")[key]
 
 
-class Candidates:
-    """The passes between reading documents and knowing their pairs, each of which leaves its pieces in the work."""
+class Candidates(ABC):
+    """The passes between reading documents and knowing their pairs, each of which leaves its pieces in the work.
 
-    def __init__(
-        self,
-        documents: Documents,
-        settings: FindSettings,
-        limits: Limits,
-        work: Work,
-        progress: Progress,
-        order: KeepOrder,
-    ) -> None:
-        self.documents, self.settings, self.limits = documents, settings, limits
-        self.work, self.progress, self.order = work, progress, order
+    Attributes:
+        remembered: Texts of candidates, if somebody is to see them.
+    """
 
+    def __init__(self, job: Job, documents: Documents, order: KeepOrder) -> None:
+        self.documents, self.order = documents, order
+        self.settings, self.limits, self.work, self.progress = job.settings, job.limits, job.work, job.progress
+        self.remembered = RememberedTexts(0)
+
+    @abstractmethod
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
         """The candidates that are to be kept, with how alike they are."""
-        raise NotImplementedError
 
     def write_compared(self, number: int, compared: PairBlock, facts: dict[str, int]) -> None:
         """Finishes a piece of compared candidates."""
@@ -146,7 +144,7 @@ class Candidates:
         number, examined = len(names), int(last.get("examined", 0))
         runs, after = self.runs(), last.get("after")
         with self.progress.stage("verify", sum(map(len, runs)), "candidates") as stage:
-            for pairs in merge_runs(runs, self.chunk, after):
+            for pairs in merge_runs(runs, self.chunk, after, threads=self.limits.threads):
                 examined += len(pairs)
                 facts = {"after": int(pairs[-1]), "examined": examined}
                 self.write_compared(number, self.compare(pairs), facts)
@@ -167,10 +165,21 @@ class Candidates:
         """Candidates that are looked at together, those that several bands propose counted as often."""
         return min(CHUNK_PAIRS, self.limits.memory // 8 // PAIR_BYTES)
 
-    def counts(self) -> tuple[BucketCounts, int]:
-        """What the caps met, and how many candidate pairs there were."""
+    def found(self, copies: CopyGroups, engine: Engine) -> Found:
+        """What is left when every candidate has been compared."""
         facts = self.work.read_note("verified")
-        return BucketCounts(*facts["caps"]), facts["candidates"]
+        return Found(
+            documents=self.documents,
+            settings=self.settings,
+            order=self.order,
+            copies=copies,
+            caps=BucketCounts(*facts["caps"]),
+            candidates=facts["candidates"],
+            work=self.work,
+            limits=self.limits,
+            remembered=self.remembered,
+            engine=engine,
+        )
 
 
 def _in_order_of_leaders(found: list[CopyGroups]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:

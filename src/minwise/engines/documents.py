@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.array_file import ArrayFile
+from minwise.arrays import from_numpy, to_numpy
 from minwise.engines.work import Work
 from minwise.errors import ConfigError
-from minwise.formats.array_file import ArrayFile
-from minwise.formats.arrays import from_numpy, to_numpy
 from minwise.formats.source import Columns, Source
 from minwise.stages.band import EMPTY, FAULTY, FILLED
 from minwise.stages.keep import KeepOrder
@@ -123,7 +123,7 @@ class Documents:
 
     @property
     def _fault_tables(self) -> list[str]:
-        """Those of documents, behind those of rows that documents were grouped from."""
+        """The tables of faults: first of the rows that documents were grouped from, then of documents."""
         return [*self._work.names("unusable-"), *self._work.names("faults-")]
 
     def grouped_rows(self) -> dict[str, int] | None:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.array_file import ArrayFile
+from minwise.engines.job import Job
 from minwise.engines.work import Work
-from minwise.formats.array_file import ArrayFile
-from minwise.progress import Progress
-from minwise.settings import Limits
+from minwise.limits import Limits
 from minwise.stages.keep import KeepOrder
 
 __all__ = ["index_elements", "propose_similar"]
@@ -31,15 +31,13 @@ def index_elements(room: int, threshold: float) -> int:
     return min(int(room / (8 + 32 * (1 - threshold))), 2**32 - 1)
 
 
-def propose_similar(
-    work: Work, order: KeepOrder, protected: int, threshold: float, limits: Limits, progress: Progress
-) -> None:
+def propose_similar(job: Job, order: KeepOrder, protected: int, threshold: float) -> None:
     """Leaves every pair of similar sets in the work directory, as the bands leave their candidates."""
-    join = _Join(work, order, protected, threshold, limits)
-    with progress.stage("join", sum(join.sizes), "sets") as stage:
+    join = _Join(job.work, order, protected, threshold, job.limits)
+    with job.progress.stage("join", sum(join.sizes), "sets") as stage:
         for first, end in pairwise(join.cuts):
             name = f"{first:05}-{end:05}"
-            if not work.has(f"candidates-{name}"):
+            if not job.work.has(f"candidates-{name}"):
                 join.propose(first, end, name)
             stage.advance(sum(join.sizes[first:end]))
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise.engines.documents import Corpus
+from minwise.arrays import present, to_numpy
+from minwise.engines.job import Job
 from minwise.engines.parts import (
     PART_BYTES,
     PART_DOCUMENTS,
@@ -19,12 +20,9 @@ from minwise.engines.parts import (
     refuse_nothing_readable,
     refuse_too_many,
 )
-from minwise.engines.work import Work
-from minwise.formats.arrays import present, to_numpy
 from minwise.formats.source import Batch, Fault
 from minwise.prefetch import prefetch
 from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
 from minwise.stages.band import Bander, KeyBlock
 
 __all__ = ["Keying", "read_documents", "text_lengths"]
@@ -37,31 +35,24 @@ class Keying(Protocol):
         """Adds the documents; returns those that can not be used, by their place, with what is wrong."""
 
 
-def read_documents(
-    corpus: Corpus,
-    settings: FindSettings,
-    limits: Limits,
-    work: Work,
-    progress: Progress,
-    bander: Keying | None = None,
-) -> None:
+def read_documents(job: Job, bander: Keying | None = None) -> None:
     """Reads every source once and leaves its documents, as numbers, in the work directory; goes on where it stopped.
 
     ``bander`` turns documents into keys where they are not texts or sets.
     """
-    if not work.has("documents"):
-        _FirstPass(corpus, settings, limits, work, bander or Bander(settings)).run(progress)
+    if not job.work.has("documents"):
+        _FirstPass(job, bander or Bander(job.settings)).run(job.progress)
 
 
 class _FirstPass:
-    def __init__(self, corpus: Corpus, settings: FindSettings, limits: Limits, work: Work, bander: Keying) -> None:
-        self.corpus, self.settings, self.limits, self.work = corpus, settings, limits, work
+    def __init__(self, job: Job, bander: Keying) -> None:
+        self.corpus, self.limits, self.work, self.bander = job.corpus, job.limits, job.work, bander
+        settings = job.settings
         per_document = 8 * settings.plan.bands + 64 + (2 * settings.plan.slots if settings.verify == "signature" else 0)
-        self.capacity = int(np.clip(limits.memory // 16 // per_document, 1024, PART_DOCUMENTS))
-        self.bander = bander
-        self.rows = [0] * len(corpus.sources)
+        capacity = int(np.clip(job.limits.memory // 16 // per_document, 1024, PART_DOCUMENTS))
+        self.rows = [0] * len(job.corpus.sources)
         self.number = 0
-        self.block = KeyBlock.of(settings, self.capacity)
+        self.block = KeyBlock.of(settings, capacity)
         self.part = Part(0)
 
     def run(self, progress: Progress) -> None:

@@ -7,16 +7,18 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.engines.documents import Corpus, Documents
+from minwise.engines.documents import Documents
+from minwise.engines.job import Job
 from minwise.engines.near_misses import BINS, NearMisses, floor_bin
 from minwise.engines.remembered import RememberedTexts
 from minwise.engines.staging import Staging
 from minwise.engines.work import Work
+from minwise.limits import Limits
 from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
 from minwise.stages.band import BucketCounts
 from minwise.stages.cluster import CopyGroups, PairBlock
 from minwise.stages.keep import KeepOrder
+from minwise.stages.settings import FindSettings
 
 __all__ = ["Engine", "Found"]
 
@@ -24,16 +26,7 @@ __all__ = ["Engine", "Found"]
 class Engine(Protocol):
     """Whoever arranges the stages. All engines find the same."""
 
-    def find(
-        self,
-        corpus: Corpus,
-        settings: FindSettings,
-        limits: Limits,
-        work: Work,
-        progress: Progress,
-        *,
-        for_report: bool = False,
-    ) -> "Found":
+    def find(self, job: Job, *, for_report: bool = False) -> "Found":
         """Finds every pair of near-duplicates, as far as the plan goes.
 
         With ``for_report``, also what a report shows: candidates that nearly are a pair, and texts.
@@ -86,7 +79,3 @@ class Found:
             for block in self.blocks(floor_bin(threshold) / BINS):
                 found = found.joined(NearMisses.of(block.where(block.similarity < threshold)))
         return found
-
-    def similarities(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """The exact similarity of documents that are in candidate pairs, by their places in the keep order."""
-        return self.engine.similarities(self, low, high)

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.array_file import ArrayFile
+from minwise.arrays import from_lists, from_numpy
 from minwise.engines.work import Work
 from minwise.errors import ConfigError
-from minwise.formats.array_file import ArrayFile
-from minwise.formats.arrays import from_numpy
 from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source
 from minwise.stages.elements import too_many_reason
 
@@ -30,7 +30,7 @@ class GroupedSource(Source):
         self._order: NDArray[np.uint32] = work.open("group-order").read("order")
 
     def fingerprint(self) -> dict[str, object]:
-        """That of nothing but its size: what it was made from has its own."""
+        """Its size alone: the files that it was made from have fingerprints of their own."""
         return {"name": self.name, "bytes": self.size_bytes(), "modified": None}
 
     def size_bytes(self) -> int:
@@ -97,10 +97,7 @@ class GroupedSource(Source):
             )
             for row in np.flatnonzero(too_many)
         ]
-        valid = too_many == 0
-        bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-        buffers = [bits, pa.py_buffer(offsets.astype(np.int64))]
-        sets = pa.Array.from_buffers(pa.large_list(pa.uint64()), len(places), buffers, -1, 0, [from_numpy(elements)])
+        sets = from_lists(offsets, from_numpy(elements), too_many == 0)
         return Batch(start, sets, self._names.slice(start, stop - start), None, tuple(faults))
 
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:

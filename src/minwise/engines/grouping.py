@@ -13,17 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from minwise.array_file import ArrayFile
+from minwise.arrays import from_numpy, present, to_numpy
 from minwise.engines.documents import Corpus, same_type
 from minwise.engines.grouped_source import GroupedSource
+from minwise.engines.job import Job
+from minwise.engines.parts import fault_table
 from minwise.engines.work import Work
 from minwise.errors import InputError
-from minwise.formats.array_file import ArrayFile
-from minwise.formats.arrays import from_numbers, from_numpy, from_strings, present, to_numpy
 from minwise.formats.columns import cuts
 from minwise.formats.source import Batch, Columns, Fault
+from minwise.limits import Limits
 from minwise.prefetch import prefetch
 from minwise.progress import Progress
-from minwise.settings import Limits
 from minwise.stages.band import cut_runs
 from minwise.stages.elements import MAX_ELEMENTS, gather_sets, hash_column
 
@@ -39,20 +41,19 @@ SOURCE_ROWS = 1 << 40
 Words = NDArray[np.uint64]
 
 
-def group_rows(corpus: Corpus, limits: Limits, work: Work, progress: Progress, *, bag: bool) -> Corpus:
-    """The corpus of groups; reads every row once, and goes on where an earlier run stopped.
+def group_rows(job: Job, *, bag: bool) -> Job:
+    """The same job on groups in place of rows; reads every row once, and goes on where an earlier run stopped.
 
     Args:
-        corpus: Sources whose columns make ``Members`` of rows, or lists of items that are to be turned round.
-        limits: How much memory to use.
-        work: Where the runs and the groups go.
-        progress: Who is told.
+        job: Of a corpus whose columns make ``Members`` of rows, or lists of items that are to be turned round.
         bag: Whether counts add up; else an item is in a group or not.
     """
+    corpus, work = job.corpus, job.work
     if not work.has("grouped"):
-        _Grouping(corpus, limits, work, bag=bag).run(progress)
+        _Grouping(corpus, job.limits, work, bag=bag).run(job.progress)
     source = GroupedSource(work, corpus.sources)
-    return replace(corpus, sources=[source], columns=Columns(text=corpus.columns.text, id=None), root="")
+    grouped = replace(corpus, sources=[source], columns=Columns(text=corpus.columns.text, id=None), root="")
+    return replace(job, corpus=grouped)
 
 
 @dataclass(slots=True)
@@ -151,7 +152,7 @@ class _Grouping:
         """Writes what has gathered as an ascending run; the file that says it is finished last."""
         portion, self.portion = self.portion, _Portion()
         if portion.faults:
-            self.work.write_table(f"unusable-{self.number:06}", _fault_table(portion.faults))
+            self.work.write_table(f"unusable-{self.number:06}", fault_table(portion.faults))
         if not portion.groups and not portion.faults:
             return
         groups, elements, counts = (
@@ -259,9 +260,3 @@ def _added_up(groups: Words, elements: Words, counts: NDArray[np.int64]) -> tupl
     first[1:] = (groups[1:] != groups[:-1]) | (elements[1:] != elements[:-1])
     starts = np.flatnonzero(first)
     return groups[starts], elements[starts], np.add.reduceat(counts, starts)
-
-
-def _fault_table(faults: list[Fault]) -> pa.Table:
-    rows = from_numbers([fault.row for fault in faults], np.int64)
-    sources, reasons = (from_strings([getattr(fault, name) for fault in faults]) for name in ("source", "reason"))
-    return pa.table({"source": sources, "row": rows, "reason": reasons})

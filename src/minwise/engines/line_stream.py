@@ -8,14 +8,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.arrays import from_numpy
 from minwise.engines.work import Work
 from minwise.errors import ConfigError, InputError
-from minwise.formats.arrays import from_numpy
 from minwise.formats.arriving import arriving_lines
 from minwise.formats.jsonl import JsonLinesReader, Line
 from minwise.formats.source import Columns, Fault
-from minwise.settings import FindSettings, Limits
+from minwise.limits import Limits
 from minwise.stages.band import FAULTY, Bander, KeyBlock
+from minwise.stages.settings import FindSettings
 
 __all__ = ["LineStream"]
 

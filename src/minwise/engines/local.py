@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.engines.documents import Corpus, Documents
+from minwise.engines.documents import Documents
 from minwise.engines.exact import propose_similar
 from minwise.engines.first_pass import read_documents
 from minwise.engines.found import Found
+from minwise.engines.job import Job
 from minwise.engines.search import Search
 from minwise.engines.spilled_sets import SpilledSets
 from minwise.engines.staging import Staging
-from minwise.engines.work import Work
 from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
+from minwise.stages.band import pack
 
 __all__ = ["LocalEngine"]
 
@@ -28,38 +28,28 @@ __all__ = ["LocalEngine"]
 class LocalEngine:
     """All stages in this process."""
 
-    def find(
-        self,
-        corpus: Corpus,
-        settings: FindSettings,
-        limits: Limits,
-        work: Work,
-        progress: Progress,
-        *,
-        for_report: bool = False,
-    ) -> Found:
+    def find(self, job: Job, *, for_report: bool = False) -> Found:
         """Finds every pair of near-duplicates, as far as the plan goes."""
-        read_documents(corpus, settings, limits, work, progress)
-        documents = Documents(corpus, work)
+        read_documents(job)
+        documents = Documents(job.corpus, job.work)
         pa.default_memory_pool().release_unused()
-        order = documents.keep_order(settings.keep)
-        search = Search(documents, settings, limits, work, progress, order, for_report=for_report)
+        search = Search(job, documents, documents.keep_order(job.settings.keep), for_report=for_report)
         copies = search.collapse_copies()
-        if not work.has("verified"):
-            if settings.exact:
+        if not job.work.has("verified"):
+            if job.settings.exact:
                 search.spill_sets()
-                propose_similar(work, order, documents.protected, search.floor, limits, progress)
+                propose_similar(job, search.order, documents.protected, search.floor)
             else:
                 search.propose_candidates()
                 search.spill_sets()
             search.verify_candidates()
-        caps, candidates = search.counts()
-        return Found(documents, settings, order, copies, caps, candidates, work, limits, search.remembered, self)
+        return search.found(copies, self)
 
     def similarities(self, found: Found, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
         """The exact similarity of documents that are in candidate pairs."""
-        left, right = found.order.document_at[low], found.order.document_at[high]
-        return SpilledSets(found.work, room=0).similarities(left, right, 0.0, found.limits.threads)
+        return (
+            SpilledSets(found.work, found.order, room=0).similar(pack(low, high), 0.0, found.limits.threads).similarity
+        )
 
     def copy_kept(self, found: Found, keep: NDArray[np.bool_], staging: Staging, progress: Progress) -> int:
         """Copies the kept rows of several sources at a time."""

@@ -9,13 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.arrays import from_numpy, matrix_of
 from minwise.engines.work import Work
 from minwise.errors import InputError
-from minwise.formats.arrays import from_numpy
 from minwise.formats.source import Fault
-from minwise.formats.vectors import VectorSource, matrix_of
+from minwise.formats.vectors import VectorSource
+from minwise.limits import Limits
 from minwise.progress import Progress
-from minwise.settings import Limits
 from minwise.stages.band import KeyBlock
 from minwise.stages.project import VectorBander, VectorSettings
 

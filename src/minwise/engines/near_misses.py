@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.formats.array_file import ArrayFile, Arrays
+from minwise.array_file import ArrayFile, Arrays
 from minwise.stages.cluster import PairBlock
 
 __all__ = ["BINS", "NearMisses", "bin_of", "count_by_bin", "floor_bin", "places_of_smallest"]

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from minwise.arrays import from_numbers, from_strings, present
 from minwise.engines.documents import Corpus, joined_ids, joined_ranks, same_type
 from minwise.engines.work import Work
 from minwise.errors import InputError
-from minwise.formats.arrays import from_numbers, from_strings, present
 from minwise.formats.source import Batch, Fault, Source
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "PART_DOCUMENTS",
     "Part",
     "batch_ids",
+    "fault_table",
     "placed_faults",
     "refuse_nothing_readable",
     "refuse_too_many",
@@ -85,7 +86,7 @@ class Part:
         if columns:
             work.write_table(f"columns-{name}", pa.table(columns))
         if self.faults:
-            work.write_table(f"faults-{name}", _fault_table(self.faults))
+            work.write_table(f"faults-{name}", fault_table(self.faults))
         lengths = np.concatenate(self.lengths) if self.lengths else np.empty(0, dtype=np.uint64)
         header = {"first": self.first, "spans": _joined_spans(self.spans), "ended": self.ended}
         work.write(f"part-{name}", {**arrays, "lengths": lengths}, **header)
@@ -152,7 +153,8 @@ def _joined_spans(spans: list[list[int]]) -> list[list[int]]:
     return joined
 
 
-def _fault_table(faults: list[Fault]) -> pa.Table:
+def fault_table(faults: list[Fault]) -> pa.Table:
+    """Source, row and reason of each."""
     rows = from_numbers([fault.row for fault in faults], np.int64)
     sources, reasons = (from_strings([getattr(fault, name) for fault in faults]) for name in ("source", "reason"))
     return pa.table({"source": sources, "row": rows, "reason": reasons})

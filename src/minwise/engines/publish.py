@@ -13,7 +13,7 @@ from minwise.engines.remote_output import RemoteOutput
 from minwise.engines.staging import Staging
 from minwise.engines.work import Work
 from minwise.errors import ConfigError
-from minwise.formats.files import SCHEME
+from minwise.formats.files import is_url
 from minwise.formats.source import Source
 
 __all__ = ["Output", "check_output", "is_published", "output_of", "publish", "refuse_inputs"]
@@ -27,7 +27,7 @@ WRITTEN_LATER = ("report.html", "report-with-texts.html", "audit.json")
 def output_of(given: object) -> Output:
     """A directory by its path or URL."""
     path = check_path("output", given)
-    return RemoteOutput(str(given)) if SCHEME.match(str(given)) else path
+    return RemoteOutput(str(given)) if is_url(given) else path
 
 
 def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> None:

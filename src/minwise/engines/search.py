@@ -8,19 +8,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise import _kernel
+from minwise.array_file import Arrays
+from minwise.arrays import flags
 from minwise.engines.candidates import CHUNK_PAIRS, Candidates
 from minwise.engines.documents import Documents
+from minwise.engines.job import Job
 from minwise.engines.near_misses import BINS, NearMisses, floor_bin
 from minwise.engines.remembered import RememberedTexts
 from minwise.engines.spilled_sets import SetSpill, SpilledSets
 from minwise.engines.work import Work
 from minwise.errors import InputError
-from minwise.formats.array_file import Arrays
-from minwise.formats.arrays import flags
 from minwise.formats.source import Batch
 from minwise.prefetch import prefetch
-from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
 from minwise.stages.band import NOBODY, split
 from minwise.stages.cluster import PairBlock
 from minwise.stages.keep import KeepOrder
@@ -34,36 +34,25 @@ class Search(Candidates):
 
     Attributes:
         floor: The similarity from which on candidates are compared to the end: the threshold, or a little below it.
-        remembered: Texts of candidates, if somebody is to see them.
     """
 
-    def __init__(
-        self,
-        documents: Documents,
-        settings: FindSettings,
-        limits: Limits,
-        work: Work,
-        progress: Progress,
-        order: KeepOrder,
-        *,
-        for_report: bool = False,
-    ) -> None:
-        super().__init__(documents, settings, limits, work, progress, order)
-        threshold = settings.plan.threshold
-        self.floor = floor_bin(threshold) / BINS if for_report else threshold
-        self.remembered = RememberedTexts(limits.memory // 64 if for_report else 0)
+    def __init__(self, job: Job, documents: Documents, order: KeepOrder, *, for_report: bool = False) -> None:
+        super().__init__(job, documents, order)
+        self.floor = threshold = job.settings.plan.threshold
+        if for_report:
+            self.floor = floor_bin(threshold) / BINS
+            self.remembered = RememberedTexts(job.limits.memory // 64)
 
     @cached_property
     def wanted(self) -> NDArray[np.bool_]:
         """Which documents are in a candidate pair; if every pair is to be found, all that can be."""
         if self.settings.exact:
             return np.not_equal(self.members, NOBODY)
-        wanted = np.zeros(len(self.documents), dtype=bool)
+        in_pair = np.zeros(len(self.documents), dtype=bool)
         for run in self.runs():
             for start in range(0, len(run), CHUNK_PAIRS):
-                for side in split(run[start : start + CHUNK_PAIRS]):
-                    wanted[self.order.document_at[side]] = True
-        return wanted
+                _kernel.mark_members(run[start : start + CHUNK_PAIRS], in_pair)
+        return in_pair[self.order.number_of]
 
     def spill_sets(self) -> None:
         """Reads the documents that are in a candidate pair once more and keeps their shingles."""
@@ -115,19 +104,17 @@ class Search(Candidates):
 
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
         """The candidates that are similar enough to be looked at."""
+        if self.settings.verify == "exact":
+            return self._sets.similar(pairs, self.floor, self.limits.threads)
         low, high = split(pairs)
         if self.settings.verify == "none":
             return PairBlock(low, high, np.full(len(pairs), np.nan))
-        left, right = self.order.document_at[low], self.order.document_at[high]
-        similarity = self._exact(left, right) if self.settings.verify == "exact" else self._estimated(left, right)
+        similarity = self._estimated(self.order.document_at[low], self.order.document_at[high])
         return PairBlock(low, high, similarity).where(similarity >= self.floor)
 
     @cached_property
     def _sets(self) -> SpilledSets:
-        return SpilledSets(self.work, room=self.limits.memory // 4)
-
-    def _exact(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
-        return self._sets.similarities(left, right, self.floor, self.limits.threads)
+        return SpilledSets(self.work, self.order, room=self.limits.memory // 4)
 
     def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
         documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)

@@ -6,34 +6,39 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.engines.work import Work
-from minwise.settings import Limits
-from minwise.stages.band import element_arrays
+from minwise.limits import Limits
+from minwise.stages.band import NOBODY, element_arrays
+from minwise.stages.cluster import PairBlock
+from minwise.stages.keep import KeepOrder
 from minwise.stages.shingle import Shingler
 
 __all__ = ["SetSpill", "SpilledSets"]
 
 # Elements of sets that are gathered before they are written.
 SPILL_ELEMENTS = 1 << 23
+# What the kernel holds of a set to tell from it alone which others are far apart.
+OUTLINE_BYTES = 64
 
 
 class SpilledSets:
-    """The shingle sets of every document that is in a candidate pair."""
+    """The shingle sets of every document that is in a candidate pair, by its number in the keep order."""
 
-    def __init__(self, work: Work, room: int) -> None:
+    def __init__(self, work: Work, order: KeepOrder, room: int) -> None:
         """Opens the sets and holds as many files of them in memory as there is room, in bytes."""
-        self._documents = work.open("sets").read("documents")
+        documents = work.open("sets").read("documents")
+        self._places = np.full(len(order.number_of), NOBODY, dtype=np.uint32)
+        self._places[order.number_of[documents]] = np.arange(len(documents), dtype=np.uint32)
         self._store = _kernel.SetStore()
+        outlined = room >= OUTLINE_BYTES * len(documents)
+        room -= OUTLINE_BYTES * len(documents) if outlined else 0
         for name in work.names("sets-"):
             piece = work.open(name)
             room -= 8 * piece.length("elements")
-            self._store.add(str(piece.path), piece.position("elements"), piece.read("offsets"), room >= 0)
+            self._store.add(str(piece.path), piece.position("elements"), piece.read("offsets"), outlined, room >= 0)
 
-    def similarities(
-        self, left: NDArray[np.uint32], right: NDArray[np.uint32], threshold: float, threads: int
-    ) -> NDArray[np.float64]:
-        """The similarity of pairs of documents that reach the threshold, NaN for the others."""
-        left, right = (np.searchsorted(self._documents, side).astype(np.uint32) for side in (left, right))
-        return self._store.similarities(left, right, threshold, threads)
+    def similar(self, pairs: NDArray[np.uint64], floor: float, threads: int) -> PairBlock:
+        """The pairs whose similarity reaches the floor, in their order."""
+        return PairBlock(*self._store.similar(pairs, self._places, floor, threads))
 
 
 class SetSpill:

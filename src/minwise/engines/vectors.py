@@ -7,17 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.arrays import matrix_of
+from minwise.durable import atomic_writer
 from minwise.engines.candidates import Candidates
 from minwise.engines.documents import Corpus, Documents
 from minwise.engines.first_pass import read_documents
 from minwise.engines.found import Found
+from minwise.engines.job import Job
 from minwise.engines.local import LocalEngine
-from minwise.engines.remembered import RememberedTexts
 from minwise.engines.work import Work
-from minwise.formats.array_file import atomic_writer
-from minwise.formats.vectors import VectorSource, matrix_of
+from minwise.formats.vectors import VectorSource
+from minwise.limits import Limits
 from minwise.progress import Progress
-from minwise.settings import Limits
 from minwise.stages.band import split
 from minwise.stages.cluster import PairBlock
 from minwise.stages.project import VectorBander, VectorSettings
@@ -37,19 +38,17 @@ def find_pairs(
     progress: Progress,
 ) -> Found:
     """Finds every pair of vectors within the radius, as far as the tables go."""
-    read_documents(corpus, settings, limits, work, progress, VectorBander(settings, source.dims))
+    job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress)
+    read_documents(job, VectorBander(settings, source.dims))
     documents = Documents(corpus, work)
-    order = documents.keep_order("first")
-    search = _VectorSearch(documents, settings, limits, work, progress, order)
+    search = _VectorSearch(job, documents, documents.keep_order("first"))
     search.source = source
     copies = search.collapse_copies()
     if not work.has("verified"):
         search.propose_candidates()
         search.spill_matrix()
         search.verify_candidates()
-    caps, candidates = search.counts()
-    unseen = RememberedTexts(0)
-    return Found(documents, settings, order, copies, caps, candidates, work, limits, unseen, LocalEngine())
+    return search.found(copies, LocalEngine())
 
 
 class _VectorSearch(Candidates):

@@ -5,16 +5,19 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
 
+from minwise.array_file import ArrayFile, Arrays, FileKind, write_array_file
+from minwise.config import check_path
+from minwise.durable import atomic_writer
 from minwise.errors import ConfigError, FormatError, MismatchError
-from minwise.formats.array_file import ArrayFile, Arrays, FileKind, atomic_writer, write_array_file
 
-__all__ = ["Work", "open_work", "refuse_other_run", "temporary_work"]
+__all__ = ["Work", "choose_work", "open_work", "refuse_other_run", "temporary_work"]
 
 KIND = FileKind(b"MINWORK\n", 2, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
@@ -78,6 +81,15 @@ class Work:
         """Deletes the pieces whose name starts so."""
         for name in self.names(prefix):
             (self.folder / name).unlink()
+
+
+def choose_work(
+    given: str | PathLike[str] | None, manifest: dict[str, Any], output: Path | None
+) -> AbstractContextManager[Work]:
+    """The directory for the pieces of a run: that which was given, or one beside the output that is gone afterwards."""
+    if given is None:
+        return temporary_work(None if output is None else output.absolute().parent)
+    return open_work(check_path("work", given), manifest)
 
 
 @contextmanager

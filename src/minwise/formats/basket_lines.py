@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import from_bytes
 from minwise.errors import InputError
-from minwise.formats.arrays import from_bytes
 from minwise.formats.files import File, FileSource, output_path, started, strip_bom, writing
 from minwise.formats.lines import TooLong, lines_by_chunk, too_long_reason
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 from minwise.formats.untyped import RowReader, made_of
-from minwise.stages.elements import ItemLists, ItemSets, decoded, split_items
+from minwise.stages.elements import decoded
+from minwise.stages.items import ItemLists, ItemSets, split_items
 
 __all__ = ["BasketLines"]
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import flags, from_bytes, from_numpy, invalid_at, present, to_numpy
+from minwise.arrays import flags, from_bytes, from_numpy, invalid_at, present, to_numpy
 from minwise.formats.json_objects import json_objects
 from minwise.formats.source import Batch, Columns, Fault, Unreadable
 
@@ -22,7 +22,6 @@ __all__ = [
     "numbers",
     "select",
     "to_batches",
-    "with_one_buffer",
 ]
 
 FLAT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
@@ -135,7 +134,7 @@ def lengths(array: pa.Array) -> NDArray[np.int64]:
         return sizes[numbers(array.indices, missing=len(sizes) - 1)]
     if array.type == pa.null():
         return np.zeros(len(array), dtype=np.int64)
-    flat = array if array.type in FLAT else with_one_buffer(array)
+    flat = array if array.type in FLAT else _with_one_buffer(array)
     return numbers(pc.binary_length(flat), missing=0)
 
 
@@ -167,7 +166,7 @@ def _without_views(kind: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
     return kind
 
 
-def with_one_buffer(array: pa.Array) -> pa.Array:
+def _with_one_buffer(array: pa.Array) -> pa.Array:
     """The texts as an array that has them in one buffer, which dictionaries and views do not."""
     array = _plain(array)
     if array.type in FLAT:
@@ -179,7 +178,7 @@ def _texts(rows: pa.RecordBatch, selection: Selection) -> tuple[pa.Array, dict[i
     """The texts, several columns joined, or what is made of them, and the reason for each null among them."""
     if selection.columns.elements is not None:
         return selection.columns.elements.of_arrow([rows.column(name) for name in selection.columns.text])
-    parts = [with_one_buffer(rows.column(name)) for name in selection.columns.text]
+    parts = [_with_one_buffer(rows.column(name)) for name in selection.columns.text]
     reasons: dict[int, str] = {}
     for name, part in zip(selection.columns.text, parts, strict=True):
         for row in np.flatnonzero(~present(part)).tolist() if part.null_count else ():

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import from_bytes, invalid_at
 from minwise.formats import lines as limits
-from minwise.formats.arrays import from_bytes, invalid_at
 from minwise.formats.columns import Selection, select
 from minwise.formats.files import BOM, File, FileSource, output_path, started, strip_bom, writing
 from minwise.formats.lines import TooLong, read_quoted_lines, too_long_reason
@@ -185,7 +185,7 @@ def _parsed(lines: _Lines, delimiter: str) -> Iterator[_Record]:
 
 
 def _checked(records: Iterator[_Record]) -> Iterator[_Record]:
-    """The same, with a reason where a record has not as many fields as the header."""
+    """The records, with a reason where one has not as many fields as the header."""
     width = 0
     for number, record in enumerate(records):
         width = len(record.fields) if number == 0 else width

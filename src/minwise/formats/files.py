@@ -28,9 +28,9 @@ from minwise.formats.source import Source, Unreadable
 __all__ = [
     "BOM",
     "COMPRESSIONS",
-    "SCHEME",
     "File",
     "FileSource",
+    "is_url",
     "output_path",
     "reading",
     "started",
@@ -57,6 +57,15 @@ CONTENT_ERRORS = (OSError, gzip.BadGzipFile)
 Item = TypeVar("Item")
 
 
+def is_url(place: object) -> bool:
+    """Whether a path is one that fsspec opens; None is not.
+
+    >>> is_url("s3://bucket/key"), is_url("a/b")
+    (True, False)
+    """
+    return SCHEME.match(str(place)) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """One file, by its path or URL as the user gave it.
@@ -75,7 +84,7 @@ class File:
     @property
     def is_url(self) -> bool:
         """Whether fsspec opens it."""
-        return SCHEME.match(self.path) is not None
+        return is_url(self.path)
 
     @property
     def compression(self) -> str | None:
@@ -109,7 +118,7 @@ class File:
             return filesystem.open(path, "rb")  # type: ignore[no-any-return]
 
     def open_arrow(self, *, memory_map: bool = False) -> pa.NativeFile:
-        """The same for Arrow to read from."""
+        """The bytes of the file as Arrow reads them."""
         if self.is_url:
             return pa.PythonFile(self.open(), mode="r")
         return pa.memory_map(self.path, "r") if memory_map else pa.OSFile(self.path, "rb")
@@ -138,7 +147,7 @@ class FileSource(Source):
 
     def fingerprint(self) -> dict[str, object]:
         """Name, bytes and time of the file."""
-        return self.file.fingerprint()
+        return {**self.file.fingerprint(), "name": self.name}
 
     def size_bytes(self) -> int:
         """Bytes of the file as it lies there."""

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from minwise.arrays import to_numpy
 from minwise.errors import ConfigError, InputError
-from minwise.formats.arrays import to_numpy
 from minwise.formats.files import COMPRESSIONS
 from minwise.formats.opening import SUFFIXES, open_sources
 from minwise.formats.sets import SetsSource
 from minwise.formats.source import Columns, Source
 from minwise.formats.standard_input import StandardInput
 from minwise.formats.table import TableSource, as_table
-from minwise.stages.elements import Elements, ItemLists, ItemSets, gather_sets
+from minwise.stages.elements import Elements, gather_sets
+from minwise.stages.items import ItemLists, ItemSets
 from minwise.stages.shingle import ShingleSets, hash_member
 
 __all__ = ["Files", "gather"]

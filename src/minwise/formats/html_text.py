@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from minwise.arrays import from_bytes
 from minwise.errors import ConfigError
-from minwise.formats.arrays import from_bytes
 
-__all__ = ["readable_text", "readable_texts"]
+__all__ = ["readable_texts"]
 
 # What a browser does not show, or shows as something else than text.
 UNSEEN = {
@@ -39,21 +39,17 @@ LINES = set(
 
 
 def readable_texts(texts: pa.Array) -> pa.Array:
-    """Pages as texts; a null stays null, and what is not UTF-8 stays as it is, for the kernel to say so."""
+    r"""What a reader sees of pages; a null stays null, and what is not UTF-8 stays as it is, for the kernel to say so.
+
+    >>> page = "<title>News</title><p>One <b>w</b>ord.<script>alert(1)</script><p>Two&amp;three"
+    >>> readable_texts(pa.array([page])).to_pylist()
+    [b'One word.\nTwo&three']
+    """
     parser = _parser()
     if not len(texts):
         return texts
     pages = texts.cast(pa.large_binary()).to_pylist()
     return from_bytes([None if page is None else _readable(parser, page) for page in pages], pa.large_binary())
-
-
-def readable_text(page: str) -> str:
-    r"""What a reader sees of one page.
-
-    >>> readable_text("<title>News</title><p>One <b>w</b>ord.<script>alert(1)</script><p>Two&amp;three")
-    'One word.\nTwo&three'
-    """
-    return _readable(_parser(), page.encode()).decode()
 
 
 def _readable(parser: Any, page: bytes) -> bytes:  # noqa: ANN401 - a class of an optional package
@@ -94,5 +90,5 @@ def _parser() -> Any:  # noqa: ANN401 - as above
     try:
         from selectolax.lexbor import LexborHTMLParser  # here, because few read pages
     except ImportError:
-        raise ConfigError("html takes another package, selectolax: pip install 'minwise[html]'") from None
+        raise ConfigError("html takes another package, selectolax; install minwise with the extra html") from None
     return LexborHTMLParser

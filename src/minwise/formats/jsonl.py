@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import from_bytes, invalid_at
+from minwise.arrays import from_bytes, invalid_at
 from minwise.formats.files import File, FileSource, output_path, started, strip_bom, writing
 from minwise.formats.lines import TooLong, lines_by_chunk, too_long_reason
 from minwise.formats.source import Batch, Columns, Fault, Unreadable

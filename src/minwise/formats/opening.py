@@ -12,7 +12,7 @@ from pathlib import Path
 
 from minwise.config import check_choice
 from minwise.errors import InputError
-from minwise.formats.files import COMPRESSIONS, SCHEME, File, output_path, url_filesystem
+from minwise.formats.files import COMPRESSIONS, File, is_url, output_path, url_filesystem
 from minwise.formats.source import Source
 
 __all__ = ["FORMATS", "SUFFIXES", "open_sources"]
@@ -94,7 +94,7 @@ def open_sources(
 def _find(given: str, forced: str | None) -> Iterable[_Found]:
     if not given:
         raise InputError("an input must be a path, got an empty one")
-    if SCHEME.match(given):
+    if is_url(given):
         return _find_url(given, forced)
     path = Path(os.path.normpath(given)).as_posix()
     if os.path.isdir(path):  # noqa: PTH112 - as the path is written
@@ -205,7 +205,7 @@ def _format(path: str) -> str:
 
 def _identity(path: str) -> str:
     """What two names of one file have in common."""
-    if not SCHEME.match(path):
+    if not is_url(path):
         return os.path.abspath(path)  # noqa: PTH100 - links are not followed
     filesystem, within = url_filesystem(path)
     return f"{type(filesystem).__name__}:{within}"

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import flags, from_numpy
+from minwise.arrays import flags, from_numpy
 from minwise.formats.columns import is_text
 from minwise.formats.source import Batch, Columns, Source, Unreadable
 from minwise.formats.tables_out import write_tables

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import from_bytes
 from minwise.config import show
 from minwise.errors import ConfigError
-from minwise.formats.arrays import from_bytes
 from minwise.formats.html_text import readable_texts
 from minwise.stages.elements import Elements
 
@@ -41,6 +41,10 @@ class Fault:
     source: str
     row: int | None
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values under their names."""
+        return asdict(self)
 
     def __str__(self) -> str:
         where = [self.source, "" if self.row is None else f"row {self.row}"]

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import from_bytes, from_numbers
 from minwise.errors import InputError
-from minwise.formats.arrays import from_bytes, from_numbers
 from minwise.formats.columns import check_types, filtered, select, to_batches
 from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable
 from minwise.formats.tables_out import write_tables

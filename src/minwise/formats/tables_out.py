@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from minwise.config import check_path
+from minwise.durable import atomic_writer
 from minwise.errors import ConfigError
-from minwise.formats.array_file import atomic_writer
-from minwise.formats.files import SCHEME, url_filesystem
+from minwise.formats.files import is_url, url_filesystem
 
-__all__ = ["check_table_name", "write_tables"]
+__all__ = ["table_file", "write_tables"]
 
 Write = Callable[[BinaryIO, Iterator[pa.Table], pa.Schema], None]
 # Rows of a table that are written at a time; also the row groups of Parquet files.
@@ -29,7 +30,7 @@ def write_tables(path: str | PathLike[str], tables: Iterable[pa.Table], schema: 
     Returns:
         How many rows were written. The bytes depend on the rows alone, not on how the tables cut them.
     """
-    check_table_name(path)
+    _check_name(path)
     counted = _Counted(tables, schema)
     _write(path, counted.pieces(), schema)
     return counted.rows
@@ -62,7 +63,7 @@ def _write(path: str | PathLike[str], tables: Iterator[pa.Table], schema: pa.Sch
         _write_jsonl(sys.stdout.buffer, tables, schema)
         sys.stdout.buffer.flush()
         return
-    if SCHEME.match(str(path)):
+    if is_url(path):
         _write_and_send(str(path), tables, schema)
         return
     with atomic_writer(Path(path)) as file:
@@ -78,8 +79,20 @@ def _write_and_send(url: str, tables: Iterator[pa.Table], schema: pa.Schema) -> 
         filesystem.put_file(str(path), target)
 
 
-def check_table_name(path: str | PathLike[str]) -> None:
-    """Raises if the name does not tell how to write."""
+def table_file(output: str | PathLike[str] | None) -> Path | None:
+    """The file of this machine that tables go to; None if they go to standard output, to a URL or into memory.
+
+    Raises:
+        ConfigError: If the name does not tell how to write.
+    """
+    if output is None:
+        return None
+    path = check_path("output", output)
+    _check_name(output)
+    return None if str(output) == "-" or is_url(output) else path
+
+
+def _check_name(path: str | PathLike[str]) -> None:
     if str(path) != "-" and Path(path).suffix.lower() not in FORMATS:
         raise ConfigError(f"output must end in {', '.join(FORMATS)}, or be - for standard output, got {path}")
 

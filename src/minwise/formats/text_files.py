@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import from_bytes
 from minwise.errors import InputError
 from minwise.formats import lines as limits
-from minwise.formats.arrays import from_bytes
 from minwise.formats.files import File, output_path, strip_bom, writing
 from minwise.formats.lines import too_long_reason
 from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable

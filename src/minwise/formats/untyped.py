@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import from_bytes, from_numbers
+from minwise.arrays import from_bytes, from_numbers
 from minwise.formats.source import BATCH_ROWS, Batch, Fault, Unreadable
 from minwise.stages.elements import Elements
 

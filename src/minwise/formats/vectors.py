@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from minwise.arrays import from_matrix, from_numpy, present, to_numpy
 from minwise.config import show
 from minwise.errors import ConfigError, InputError
-from minwise.formats.arrays import flags, from_numpy, present, to_numpy
 from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable
 
-__all__ = ["MatrixSource", "ParquetVectors", "VectorSource", "matrix_of", "open_vectors"]
+__all__ = ["MatrixSource", "ParquetVectors", "VectorSource", "open_vectors"]
 
 # What a float32 holds exactly, and float64, which is rounded to it.
 TAKEN = ("float32", "uint8", "float64", "float16", "int8", "int16")
@@ -97,7 +97,7 @@ class MatrixSource(VectorSource):
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step = int(np.clip(batch_bytes // (4 * self.dims), 1, BATCH_ROWS))
         for first in range(0, self.rows, step):
-            yield Batch(first, _column(_plain(self.values[first : first + step])))
+            yield Batch(first, from_matrix(_plain(self.values[first : first + step])))
 
 
 class ParquetVectors(VectorSource):
@@ -157,7 +157,7 @@ class ParquetVectors(VectorSource):
         reasons = [self._reason(bool(there[row]), int(lengths[row])) for row in np.flatnonzero(~good).tolist()]
         places = (first + np.flatnonzero(~good)).tolist()
         faults = [Fault(self.name, row, reason) for row, reason in zip(places, reasons, strict=True)]
-        return Batch(first, _column(matrix, good), faults=tuple(faults))
+        return Batch(first, from_matrix(matrix, good), faults=tuple(faults))
 
     def _reason(self, there: bool, length: int) -> str:
         if not there:
@@ -206,21 +206,6 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
         return np.ascontiguousarray(values)
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=np.float32)
-
-
-def _column(matrix: NDArray[Any], good: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Rows as an Arrow column over their memory; null where they are not good."""
-    values = from_numpy(matrix.reshape(-1))
-    kind = pa.list_(values.type, max(1, matrix.shape[1]))
-    valid = None if good is None or good.all() else flags(good).buffers()[1]
-    return pa.Array.from_buffers(kind, len(matrix), [valid], children=[values])
-
-
-def matrix_of(column: pa.Array) -> NDArray[Any]:
-    """The rows of such a column, as a view of its memory; what stands there for a null is anything."""
-    dims = column.type.list_size
-    values = to_numpy(column.values)
-    return values[column.offset * dims : (column.offset + len(column)) * dims].reshape(len(column), dims)
 
 
 def open_vectors(vectors: Any, column: str | None = None) -> VectorSource:  # noqa: ANN401 - whatever a user has

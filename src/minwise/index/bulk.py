@@ -249,7 +249,7 @@ def _decision(decision: Decision) -> dict[str, Any]:
 
 def _quarantined(fault: Fault) -> dict[str, Any]:
     nothing = _decision(Decision("", "quarantined"))
-    return {**nothing, "id": None, "source": fault.source, "row": fault.row, "reason": fault.reason}
+    return {**nothing, "id": None, **fault.to_dict()}
 
 
 def _json_line(value: dict[str, Any]) -> bytes:

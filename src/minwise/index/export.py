@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from minwise.formats.array_file import atomic_writer
-from minwise.formats.arrays import from_bytes, from_numpy
+from minwise.arrays import from_bytes, from_matrix
+from minwise.durable import atomic_writer
 from minwise.index.records import DocumentRecord
 from minwise.index.settings import IndexSettings
 from minwise.index.store import Store
@@ -59,11 +59,7 @@ def _groups(rows: Iterator[DocumentRecord]) -> Iterator[list[DocumentRecord]]:
 
 def _signatures(group: list[DocumentRecord], settings: IndexSettings) -> pa.Array:
     filled = np.array([bool(record.body) for record in group])
-    slots = _slots(group, filled, settings)
-    values = from_numpy(slots.reshape(-1))
-    kind = pa.list_(values.type, slots.shape[1])
-    valid = pa.py_buffer(np.packbits(filled, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(group), [valid], children=[values])
+    return from_matrix(_slots(group, filled, settings), filled)
 
 
 def _slots(group: list[DocumentRecord], filled: NDArray[np.bool_], settings: IndexSettings) -> NDArray[np.generic]:

@@ -2,36 +2,31 @@
 
 import errno
 import json
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, overload
 
-import numpy as np
-
-from minwise.config import check_choice, check_path, check_threads, check_whole, show
-from minwise.errors import ConfigError, FormatError, InputError, MismatchError
+from minwise.config import check_choice, check_path, check_raised, check_whole, show
+from minwise.errors import ConfigError, FormatError, InputError
 from minwise.index import bulk
 from minwise.index.admission import Admission, Incoming, Names, find_holders, gone_of
 from minwise.index.answers import Added, Answer, Damage, Decision, DocumentId, Listing, Metadata, StoredDocument
-from minwise.index.backup import back_up, new_directory
+from minwise.index.backup import new_directory
 from minwise.index.check import find_damage
-from minwise.index.database import DATABASE, REMEDY
+from minwise.index.decisions import decide_each
 from minwise.index.export import write_signatures
 from minwise.index.facts import describe
-from minwise.index.lookup import Lookup
-from minwise.index.records import DocumentRecord, encode_metadata
+from minwise.index.opened import Opened
+from minwise.index.records import encode_metadata
 from minwise.index.settings import IndexSettings
 from minwise.index.sketching import Sketched, Sketching, texts_as_bytes
 from minwise.index.state import State
 from minwise.index.store import Store
 from minwise.index.stored import list_newest, stored_document
-from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
-from minwise.index.writer import MAX_DOCUMENTS, Change, Gone, Writer
+from minwise.index.writer import MAX_DOCUMENTS, Change, Gone
+from minwise.limits import parse_bytes
 from minwise.plan import Plan
-from minwise.settings import parse_bytes
 from minwise.signatures import Signatures
 from minwise.stages.read import Texts
 from minwise.stages.shingle import Shingler
@@ -72,24 +67,7 @@ class Index:
     def __init__(self, path: Path, mode: str, threads: int | None = None, cache_bytes: int = 0) -> None:
         self.path = path
         self.mode = mode
-        self._lock = threading.RLock()
-        self._store = Store(path, writable=mode == "w")
-        try:
-            self._settings = self._read_settings()
-            workers = check_threads(threads)
-            self._sketching = Sketching(self._settings, workers)
-            self._check_fingerprint()
-            self._view = View(self._store, self._settings.plan.bands, cache_bytes)
-            with self._view.current():
-                pass
-            if mode == "w":
-                self._store.start_writing()
-            self._lookup = Lookup(self._settings, self._view, self._store, workers)
-            self._writer = Writer(self._store, self._view) if mode == "w" else None
-        except BaseException:
-            self._store.close()
-            raise
-        self._closed = False
+        self._opened = Opened(path, mode, threads, cache_bytes)
 
     @classmethod
     def create(
@@ -155,28 +133,9 @@ class Index:
             raise FormatError(f"{path}: not an index; it must be a directory")
         return cls(folder, mode, threads, cache_bytes)
 
-    def _read_settings(self) -> IndexSettings:
-        try:
-            return IndexSettings.decode(self._store.content("manifest", SETTINGS_ROW))
-        except (ConfigError, FormatError, MismatchError) as error:
-            if str(error).startswith(str(self.path)):
-                raise
-            kind = MismatchError if isinstance(error, MismatchError) else FormatError
-            raise kind(f"{self.path / DATABASE}: {error}") from None
-
-    def _check_fingerprint(self) -> None:
-        """Raises if these settings cut and sketch differently here from where the index was made."""
-        theirs, ours = self._store.content("manifest", FINGERPRINT_ROW), self._sketching.fingerprint()
-        if theirs != ours:
-            rule = "the settings must give the sketches that they gave once"
-            raise MismatchError(f"{self.path / DATABASE}: {rule}: fingerprint {theirs.hex()} there, {ours.hex()} here")
-
     def close(self) -> None:
         """Lets go of the files; a second call does nothing."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._store.close()
+        self._opened.close()
 
     def __enter__(self) -> "Index":
         return self
@@ -190,44 +149,25 @@ class Index:
     @property
     def plan(self) -> Plan:
         """Threshold, bands and rows."""
-        return self._settings.plan
+        return self._opened.settings.plan
 
     @property
     def shingler(self) -> Shingler:
         """How texts are cut; it knows the seed."""
-        return self._settings.shingler
+        return self._opened.settings.shingler
 
     @property
     def scheme(self) -> FastSketch | MinHash:
         """How sketches are made; it knows the seed."""
-        return self._settings.scheme
+        return self._opened.settings.scheme
 
     @property
     def store(self) -> str:
         """What is kept of documents: ``shingles``, ``text`` or ``sketch``."""
-        return self._settings.store
+        return self._opened.settings.store
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._lock:
-            if self._closed:
-                raise ConfigError(f"index {self.path} must be open, got a closed one; open it again")
-            with self._view.current():
-                yield
-
-    @contextmanager
-    def _writing(self) -> Iterator[Writer]:
-        with self._lock:
-            if self._writer is None:
-                raise ConfigError(f"index {self.path} is open for reading; open it with mode 'w' to change it")
-            if not self._closed:
-                self._store.refuse_if_stopped()
-            with self._reading():
-                try:
-                    yield self._writer
-                except BaseException:
-                    self._view.forget()
-                    raise
+    def _names(self, ids: Iterable[object]) -> Names:
+        return Names.of(ids, self._opened.settings.find.seed)
 
     # Asking
 
@@ -269,23 +209,15 @@ class Index:
             where: Only documents whose metadata has these values.
             with_text: Whether hits carry their texts, if the index stores them.
         """
-        least = self._check_threshold(threshold)
+        planned = self.plan.threshold
+        least = planned if threshold is None else check_raised(threshold, planned, "which the index was planned for")
         most = check_whole("top", top, 1, MOST_HITS)
         wanted = None if where is None else json.loads(encode_metadata(where, "to ask for"))
-        asked = self._sketching.sketch([texts] if isinstance(texts, str) else texts)
-        with self._reading():
-            answers = self._lookup.answers(asked, least, most, wanted, with_text=with_text and self.store == "text")
+        asked = self._opened.sketching.sketch([texts] if isinstance(texts, str) else texts)
+        with self._opened.reading():
+            shown = with_text and self.store == "text"
+            answers = self._opened.lookup.answers(asked, least, most, wanted, with_text=shown)
         return answers[0] if isinstance(texts, str) else answers
-
-    def _check_threshold(self, threshold: float | None) -> float:
-        planned = self.plan.threshold
-        if threshold is None:
-            return planned
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not planned <= threshold <= 1:
-            raise ConfigError(
-                f"threshold must be from {planned}, which the index was planned for, to 1, got {show(threshold)}"
-            )
-        return float(threshold)
 
     def get(self, id: DocumentId) -> StoredDocument:  # noqa: A002 - the name that documents go by
         """What is stored under an id.
@@ -293,12 +225,12 @@ class Index:
         Raises:
             InputError: If there is no such document.
         """
-        with self._reading():
-            names = Names.of([id], self._settings.find.seed)
-            held = find_holders(names, self._view, self._store).get(names.names[0])
+        with self._opened.reading():
+            names = self._names([id])
+            held = find_holders(names, self._opened.view, self._opened.store).get(names.names[0])
             if held is None:
                 raise InputError(f"id {show(id)} is not in the index {self.path}")
-            return stored_document(held.number, held.record, self._settings, self._store)
+            return stored_document(held.number, held.record, self._opened.settings, self._opened.store)
 
     def newest(self, limit: int = 50, before: int | None = None) -> Listing:
         """Documents in the order in which they were added, the newest first.
@@ -309,20 +241,20 @@ class Index:
         """
         most = check_whole("limit", limit, 1, MOST_HITS)
         below = None if before is None else check_whole("before", before, 0, MAX_DOCUMENTS)
-        with self._reading():
-            return list_newest(most, below, self._settings, self._store)
+        with self._opened.reading():
+            return list_newest(most, below, self._opened.settings, self._opened.store)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002
         try:
-            names = Names.of([id], self._settings.find.seed)
+            names = self._names([id])
         except InputError:  # nothing of this kind is in any index
             return False
-        with self._reading():
-            return bool(find_holders(names, self._view, self._store))
+        with self._opened.reading():
+            return bool(find_holders(names, self._opened.view, self._opened.store))
 
     def __len__(self) -> int:
-        with self._reading():
-            return self._view.state.documents
+        with self._opened.reading():
+            return self._opened.view.state.documents
 
     # Changing
 
@@ -358,13 +290,13 @@ class Index:
 
         Only for an index that stores sketches.
         """
-        return self._add(ids, self._sketching.sketched(signatures), [], metadata, on_duplicate_id)
+        return self._add(ids, self._opened.sketching.sketched(signatures), [], metadata, on_duplicate_id)
 
     def _sketch(self, texts: Texts) -> tuple[Sketched, list[bytes]]:
         """The texts sketched and, if they are stored, as bytes."""
         if isinstance(texts, Iterator):
             texts = list(texts)
-        return self._sketching.sketch(texts), texts_as_bytes(texts) if self.store == "text" else []
+        return self._opened.sketching.sketch(texts), texts_as_bytes(texts) if self.store == "text" else []
 
     def _add(
         self,
@@ -374,9 +306,9 @@ class Index:
         metadata: Sequence[Metadata | None] | None,
         policy: str,
     ) -> Added:
-        incoming = Incoming.of(Names.of(ids, self._settings.find.seed), sketched, texts, metadata)
-        with self._writing() as writer:
-            admission = Admission(incoming, [policy] * len(incoming.names), self._view, self._store)
+        incoming = Incoming.of(self._names(ids), sketched, texts, metadata)
+        with self._opened.writing() as writer:
+            admission = Admission(incoming, [policy] * len(incoming.names), self._opened.view, self._opened.store)
             added = admission.admit_all()
             writer.commit(admission.change())
         return added
@@ -417,49 +349,25 @@ class Index:
             on_duplicate_id: As in :meth:`add`.
         """
         sketched, stored = self._sketch(texts)
-        incoming = Incoming.of(Names.of(ids, self._settings.find.seed), sketched, stored, metadata)
+        incoming = Incoming.of(self._names(ids), sketched, stored, metadata)
         checked = [unique] * len(sketched) if isinstance(unique, bool) else list(unique)
         policies = [on_duplicate_id] * len(sketched) if isinstance(on_duplicate_id, str) else list(on_duplicate_id)
         if not len(checked) == len(policies) == len(sketched):
             counts = f"{len(checked)}, {len(policies)} and {len(sketched)}"
             raise InputError(f"there must be as many of unique and on_duplicate_id as ids, got {counts}")
-        with self._writing() as writer:
-            admission = Admission(incoming, policies, self._view, self._store)
-            pending: dict[int, bytes] = {}
-            decisions = [
-                self._decide(place, incoming, admission, pending, unique=one)
-                for place, one in zip(range(len(incoming.names)), checked, strict=True)
-            ]
+        with self._opened.writing() as writer:
+            admission = Admission(incoming, policies, self._opened.view, self._opened.store)
+            decisions = decide_each(incoming, checked, admission, self._opened.lookup, self._opened.view)
             writer.commit(admission.change(), pushed=True)
         return decisions
 
-    def _decide(
-        self, place: int, incoming: Incoming, admission: Admission, pending: dict[int, bytes], *, unique: bool
-    ) -> Decision:
-        name, sketched = incoming.names.ids[place], incoming.sketched
-        fate = admission.fate(place)
-        if fate in ("unchanged", "skipped"):
-            return Decision(name, fate)
-        before, found, truncated = admission.holder(place), None, False
-        if unique:
-            keys, body = sketched.keys[place], sketched.bodies[place]
-            found, truncated = self._lookup.most_similar(keys, body, before, pending)
-        if found is not None:
-            return Decision(name, "duplicate", DocumentRecord.decode(found.record).id, found.similarity, truncated)
-        number, pending_row = admission.take(place)
-        pending[number] = pending_row
-        self._view.postings.push(number, incoming.keys([place]))
-        if before is not None:
-            self._view.postings.remove(np.array([before], dtype=np.uint32))
-        return Decision(name, fate, truncated=truncated)
-
     def remove(self, ids: Iterable[DocumentId]) -> int:
         """Removes documents; returns how many were there. When it returns they are gone for good."""
-        names, gone = Names.of(ids, self._settings.find.seed), dict[int, Gone]()
-        with self._writing() as writer:
+        names, gone = self._names(ids), dict[int, Gone]()
+        with self._opened.writing() as writer:
             for start in range(0, len(names), REMOVED_AT_ONCE):
-                held = find_holders(names.part(start, start + REMOVED_AT_ONCE), self._view, self._store)
-                documents = gone_of(list(held.values()), self._store, texts=self.store == "text")
+                held = find_holders(names.part(start, start + REMOVED_AT_ONCE), self._opened.view, self._opened.store)
+                documents = gone_of(list(held.values()), self._opened.store, texts=self.store == "text")
                 gone.update((one.number, one) for one in documents)
             writer.commit(Change.removal(list(gone.values())))
         return len(gone)
@@ -490,45 +398,32 @@ class Index:
 
     def flush(self) -> None:
         """Moves recent postings into a segment now. What was added is durable without it."""
-        with self._writing() as writer:
+        with self._opened.writing() as writer:
             writer.flush()
 
     def compact(self) -> None:
         """Makes one segment of all, and gives back the room of removed documents."""
-        with self._writing() as writer:
+        with self._opened.writing() as writer:
             writer.compact()
 
     def backup(self, path: AnyPath) -> None:
         """Copies one state of the index to a new directory, also while another process writes."""
-        target = check_path("path", path)
-        if not any(self._backed_up(target) for _ in range(ATTEMPTS)):
-            raise FormatError(f"{self.path}: a segment is missing; {REMEDY}")
-
-    def _backed_up(self, target: Path) -> bool:
-        """Whether a copy could be made: not if a segment was merged away before it was opened."""
-        try:
-            with self._reading():
-                back_up(self._store, self._view.segment_paths(), target)
-        except FileNotFoundError as error:
-            if error.filename is None or Path(error.filename).parent != self.path:
-                raise
-            return False
-        return True
+        self._opened.back_up(check_path("path", path))
 
     def export(self, path: AnyPath) -> int:
         """Writes id, metadata and signature of every document to a Parquet file; returns how many."""
-        with self._reading():
-            return write_signatures(check_path("path", path), self._settings, self._store)
+        with self._opened.reading():
+            return write_signatures(check_path("path", path), self._opened.settings, self._opened.store)
 
     def verify(self) -> list[Damage]:
         """Checks every checksum and every count; what is not as it was written."""
-        with self._reading():
-            return find_damage(self._settings, self._view, self._store)
+        with self._opened.reading():
+            return find_damage(self._opened.settings, self._opened.view, self._opened.store)
 
     def stats(self) -> dict[str, Any]:
         """How much there is, in how many files, and under which settings; a secret seed is left out."""
-        with self._reading():
-            return describe(self._settings, self._view, self._store)
+        with self._opened.reading():
+            return describe(self._opened.settings, self._opened.view, self._opened.store)
 
 
 def _folder(path: AnyPath) -> Path:

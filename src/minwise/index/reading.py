@@ -10,17 +10,17 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from minwise.config import check_choice, check_names
+from minwise.arrays import from_numpy, from_strings, invalid_at, present
+from minwise.config import check_names, check_on_error
 from minwise.errors import ConfigError, InputError
-from minwise.formats.arrays import from_numpy, from_strings, invalid_at, present
 from minwise.formats.arriving import arriving_lines
 from minwise.formats.gather import Files, gather
 from minwise.formats.jsonl import JsonLinesReader
 from minwise.formats.source import Batch, Columns, Fault, Source, Unreadable
 from minwise.index.answers import DocumentId, Metadata
+from minwise.limits import Limits
 from minwise.prefetch import prefetch
 from minwise.progress import Progress, Silence
-from minwise.settings import Limits
 from minwise.stages.shingle import ShingleSets
 
 __all__ = ["Faults", "Portion", "Portions", "ReadOptions"]
@@ -105,7 +105,7 @@ class Faults:
     """
 
     def __init__(self, options: ReadOptions) -> None:
-        self._on_error = check_choice("on_error", options.on_error, ("fail", "quarantine", "skip"))
+        self._on_error = check_on_error(options.on_error)
         self._on_fault = options.on_fault
         self.rows = self.files = 0
         self.listed: list[Fault] = []
@@ -134,7 +134,7 @@ class Faults:
 
     def to_list(self) -> list[dict[str, Any]]:
         """The first faults in plain values."""
-        return [{"source": fault.source, "row": fault.row, "reason": fault.reason} for fault in self.listed]
+        return [fault.to_dict() for fault in self.listed]
 
 
 class Portions:

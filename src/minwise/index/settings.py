@@ -11,7 +11,7 @@ from minwise.config import check_choice, check_seed
 from minwise.errors import ConfigError, FormatError, MismatchError
 from minwise.plan import Plan
 from minwise.plan import plan as make_plan
-from minwise.settings import FindSettings
+from minwise.stages.settings import FindSettings
 from minwise.stages.shingle import Shingler
 from minwise.stages.sketch import FastSketch, MinHash
 

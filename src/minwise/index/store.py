@@ -5,19 +5,15 @@ log is copied into the database here and not by SQLite's own hook, which would h
 """
 
 import errno
-import fcntl
 import os
-import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import apsw
-import numpy as np
 
-from minwise import _kernel
 from minwise.errors import ConfigError, FormatError
+from minwise.index.beside import Head, take_lock
 from minwise.index.database import (
     DATABASE,
     REMEDY,
@@ -33,9 +29,8 @@ from minwise.index.database import (
 )
 from minwise.index.records import content_of, find_damaged, seal
 
-__all__ = ["HEAD", "LOCK", "TABLES", "Store"]
+__all__ = ["TABLES", "Store"]
 
-HEAD, LOCK = "head", "writer.lock"
 TABLES = ("manifest", "documents", "texts", "recent", "removed")
 SCHEMA = {table: f"CREATE TABLE {table}(number INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT" for table in TABLES}
 # Pages of the log after which it is copied into the database: 4 MB. From then on it is written over, not made longer,
@@ -50,7 +45,6 @@ BUSY_MILLISECONDS = 30_000
 PATIENCE_MILLISECONDS = 500
 # Share of free pages from which on the database is written anew.
 WORTH_SHRINKING = 0.1
-COMMIT_NUMBER = struct.Struct("<QI")
 
 
 class Store:
@@ -70,16 +64,16 @@ class Store:
         self._pages = self._copied_pages = 0
         if not self.path.exists():
             raise FormatError(f"{folder}: not an index; there must be a file {DATABASE} in it")
-        self._lock = _take_lock(folder) if writable else None
-        self._head: BinaryIO | None = None
         self._process = os.getpid()
+        self._beside = ExitStack()
         try:
-            self._last_commit = self._read_head()
-            self._head = _opened(folder / HEAD) if writable else None
+            if writable:
+                self._beside.enter_context(take_lock(folder))
+            self._head = self._beside.enter_context(closing(Head(folder, writable=writable)))
             self._connection = self._connect()
             self._file = self.path.stat().st_ino
         except BaseException:
-            self._release()
+            self._beside.close()
             raise
 
     @classmethod
@@ -137,13 +131,7 @@ class Store:
             drop(self._connection)
         with suppress(apsw.Error):  # what could not be copied stays in the log, from which the next one copies it
             self._connection.close()
-        self._release()
-
-    def _release(self) -> None:
-        for file in (self._lock, self._head):
-            if file is not None:
-                file.close()
-        self._lock = self._head = None
+        self._beside.close()
 
     def refuse_elsewhere(self) -> None:
         """Raises in a process that has forked from the one that opened this, and where the files are others by now."""
@@ -304,7 +292,7 @@ class Store:
         self.refuse_if_stopped()
         with self._stopping(), naming(self.path, self._connection), transaction(self._connection):
             yield
-        self._write_head(commit)
+        self._head.write(commit)
         self._checkpoint()
 
     def insert(self, table: str, first: int, records: Sequence[bytes]) -> None:
@@ -370,48 +358,10 @@ class Store:
         with suppress(OSError), self._stopping(), naming(self.path, self._connection):  # the log stays, with everything
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    def _write_head(self, commit: int) -> None:
-        """Notes the last commit outside of the log, so that a log that lost its end is noticed; needs no sync."""
-        number = COMMIT_NUMBER.pack(commit, _checksum(commit))
-        with suppress(OSError):
-            os.pwrite(self._head.fileno(), number, 0)  # type: ignore[union-attr]
-
-    def _read_head(self) -> int:
-        with suppress(OSError, struct.error):
-            commit, checksum = COMMIT_NUMBER.unpack((self.folder / HEAD).read_bytes())
-            if checksum == _checksum(commit):
-                return int(commit)
-        return 0
-
     def refuse_lost_commits(self, commit: int) -> None:
         """Raises if there were more commits than the database knows."""
-        if self._last_commit > commit:
-            lost = f"the last {self._last_commit - commit} of {self._last_commit} commits are missing"
-            remedy = f"{REMEDY}, or delete {self.folder / HEAD} to go on without them"
+        known = self._head.last_commit
+        if known > commit:
+            lost = f"the last {known - commit} of {known} commits are missing"
+            remedy = f"{REMEDY}, or delete {self._head.path} to go on without them"
             raise FormatError(f"{self.log}: {lost}: it was damaged or deleted; {remedy}")
-
-
-def _checksum(commit: int) -> int:
-    return _kernel.crc32c(np.frombuffer(struct.pack("<Q", commit), dtype=np.uint8), 0)
-
-
-def _opened(path: Path) -> BinaryIO:
-    """A file to read and write, made if it is not there; closed when nobody knows it any more."""
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
-
-
-def _take_lock(folder: Path) -> BinaryIO:
-    """The lock file, which says who holds it."""
-    lock = _opened(folder / LOCK)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = lock.read(32).decode(errors="replace").strip() or "unknown"
-        lock.close()
-        raise ConfigError(
-            f"index {folder} is open for writing in process {holder}; one process writes at a time"
-        ) from None
-    with suppress(OSError):  # a full disk must not keep anybody from removing something
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n".encode())
-    return lock

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from minwise.formats.array_file import atomic_writer
+from minwise.durable import atomic_writer
 from minwise.plan import Plan
 from minwise.report.html import escape, page
 from minwise.report.readable import readable, readable_passages

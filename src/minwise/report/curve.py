@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.formats.array_file import atomic_writer
+from minwise.durable import atomic_writer
 from minwise.plan import Plan
 from minwise.report.charts import Tick, chart, line_at
 from minwise.report.html import escape

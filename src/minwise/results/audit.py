@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.durable import atomic_writer
 from minwise.engines.audit import Seen
 from minwise.estimate import two_sided_quantile, wilson_interval
-from minwise.formats.array_file import atomic_writer
 from minwise.plan import Plan
 from minwise.results.valley import Spread, Suggestion, suggest
-from minwise.settings import FindSettings
 from minwise.stages.band import BucketCounts
+from minwise.stages.settings import FindSettings
 
 __all__ = ["Audit", "Bin", "Share", "floor_below", "summarise"]
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minwise.arrays import to_numpy
 from minwise.engines.found import Found
 from minwise.errors import InputError
-from minwise.formats.arrays import to_numpy
 from minwise.formats.source import Columns
 from minwise.results.pairs import expanded
 from minwise.stages.band import FAULTY
-from minwise.stages.elements import OneValue
+from minwise.stages.items import OneValue
 
 __all__ = ["blocking_quality"]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from minwise.arrays import from_numpy
 from minwise.engines.found import Found
-from minwise.formats.arrays import from_numpy
 from minwise.results.columns import slices
 from minwise.stages.band import FAULTY
 from minwise.stages.cluster import group_by_components, group_by_star

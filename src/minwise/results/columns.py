@@ -7,16 +7,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import from_numpy, from_strings
 from minwise.engines.found import Found
-from minwise.formats.arrays import from_numpy, from_strings
 from minwise.formats.tables_out import TABLE_ROWS
 
-__all__ = ["identity", "similarity_column", "similarity_name", "slices"]
-
-
-def similarity_name(found: Found) -> str:
-    """What the column of similarities is called."""
-    return found.settings.measured
+__all__ = ["identity", "identity_schema", "similarity_column", "slices"]
 
 
 def slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -24,10 +19,15 @@ def slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     return (numbers[start : start + TABLE_ROWS] for start in range(0, max(1, len(numbers)), TABLE_ROWS))
 
 
-def identity(found: Found, numbers: NDArray[Any]) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Id, source and row of documents."""
+def identity(found: Found, numbers: NDArray[Any]) -> dict[str, pa.Array]:
+    """The columns id, source and row of documents."""
     names, rows = found.documents.locate(numbers)
-    return found.documents.ids(numbers), from_strings(names), from_numpy(rows)
+    return {"id": found.documents.ids(numbers), "source": from_strings(names), "row": from_numpy(rows)}
+
+
+def identity_schema(found: Found) -> dict[str, pa.DataType]:
+    """The types of these columns."""
+    return {"id": found.documents.id_type, "source": pa.large_string(), "row": pa.int64()}
 
 
 def similarity_column(values: NDArray[np.float64]) -> pa.Array:

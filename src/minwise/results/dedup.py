@@ -15,21 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.config import show
+from minwise.arrays import from_numpy
+from minwise.config import check_raised
 from minwise.engines.found import Found
 from minwise.engines.publish import check_output, output_of, publish
 from minwise.errors import ConfigError, MinwiseError
-from minwise.formats.arrays import from_numpy
 from minwise.formats.sets import SetsSource
 from minwise.formats.table import TableSource
 from minwise.formats.tables_out import write_tables
 from minwise.results.automatic_report import write_json, write_run
-from minwise.results.columns import identity, similarity_column, similarity_name, slices
-from minwise.results.removals import Removals, find_removals
+from minwise.results.columns import identity, identity_schema, similarity_column, slices
+from minwise.results.outcome import Outcome
 from minwise.results.report import DedupReport
 from minwise.results.run_facts import RunFacts
 from minwise.stages.band import FAULTY
-from minwise.stages.cluster import PairBlock
 
 __all__ = ["DedupResult"]
 
@@ -53,11 +52,11 @@ class DedupResult:
         owner: "DedupResult | None" = None,
     ) -> None:
         self._found = found
+        self._outcome = Outcome(found, threshold)
         self._run = run
         self._owner = owner
         self.published = published
-        self.threshold = found.settings.plan.threshold if threshold is None else threshold
-        self._threshold = threshold
+        self.threshold = self._outcome.threshold
 
     def rethreshold(self, threshold: float) -> "DedupResult":
         """The result of a higher threshold, from the pairs that are known already; nothing is read again.
@@ -67,29 +66,17 @@ class DedupResult:
         if self._found.settings.verify == "none":
             raise ConfigError("verify must be exact or signature to know similarities, got none; run again")
         lowest = self._found.settings.plan.threshold
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not lowest <= threshold <= 1:
-            raise ConfigError(
-                f"threshold must be from {lowest}, that of the run, to 1, got {show(threshold)}; run again"
-            )
-        return DedupResult(self._found, threshold=float(threshold), run=self._run, owner=self)
+        raised = check_raised(threshold, lowest, "that of the run", "; run again")
+        return DedupResult(self._found, threshold=raised, run=self._run, owner=self)
 
     def owns(self, work: ExitStack) -> None:
         """Takes over temporary files: they go when the result does."""
         finalize(self, work.close)
 
-    @cached_property
-    def _removals(self) -> Removals:
-        return find_removals(self._found, self._blocks)
-
-    def _blocks(self) -> Iterator[PairBlock]:
-        return self._found.blocks(self._threshold)
-
-    @cached_property
+    @property
     def keep(self) -> NDArray[np.bool_]:
         """A flag per row of the input, in document order: False for what is removed or could not be read."""
-        keep: NDArray[np.bool_] = self._found.documents.states != FAULTY
-        keep[self._removals.documents] = False
-        return keep[self._found.documents.protected :]
+        return self._outcome.keep
 
     @cached_property
     def removed(self) -> pa.Table:
@@ -111,9 +98,8 @@ class DedupResult:
         last = corpus.sources[-1] if len(corpus.sources) > corpus.against else None
         if isinstance(last, (TableSource, SetsSource)):
             return last.kept_table(self.keep)
-        kind = self._found.documents.id_type
-        text = [("text", pa.large_string())] if corpus.columns.elements is None else []
-        schema = pa.schema([("id", kind), ("source", pa.large_string()), ("row", pa.int64()), *text])
+        text = {"text": pa.large_string()} if corpus.columns.elements is None else {}
+        schema = pa.schema({**identity_schema(self._found), **text})
         return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
 
     def _kept_tables(self) -> Iterator[pa.Table]:
@@ -124,32 +110,27 @@ class DedupResult:
                 rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
                 columns = identity(self._found, start + batch.first + rows)
                 if corpus.columns.elements is None:
-                    texts = _readable(batch.texts.take(from_numpy(rows)))
-                    yield pa.table([*columns, texts], names=["id", "source", "row", "text"])
-                else:
-                    yield pa.table([*columns], names=["id", "source", "row"])
+                    columns["text"] = _readable(batch.texts.take(from_numpy(rows)))
+                yield pa.table(columns)
 
     def _removed_tables(self) -> Iterator[pa.Table]:
-        removals, found = self._removals, self._found
+        removals, found = self._outcome.removals, self._found
         for places in slices(np.arange(len(removals))):
-            columns = dict(zip(("id", "source", "row"), identity(found, removals.documents[places]), strict=True))
-            kept = identity(found, removals.witness[places])
-            columns |= dict(zip(("kept_id", "kept_source", "kept_row"), kept, strict=True))
-            columns[similarity_name(found)] = similarity_column(removals.similarity[places])
-            yield pa.table(columns)
+            removed, kept = identity(found, removals.documents[places]), identity(found, removals.witness[places])
+            similarity = similarity_column(removals.similarity[places])
+            yield pa.table({**removed, **_of_kept(kept), found.settings.measured: similarity})
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
         documents = self._found.documents
         readable = np.flatnonzero(documents.states != FAULTY)
         for numbers in slices(readable[readable >= documents.protected]):
-            ids, sources, rows = identity(self._found, numbers)
-            heads = self._removals.heads_of(numbers)
-            size = from_numpy(self._removals.sizes_of(heads))
-            yield pa.table({"id": ids, "source": sources, "row": rows, "cluster": documents.ids(heads), "size": size})
+            heads = self._outcome.removals.heads_of(numbers)
+            size = from_numpy(self._outcome.removals.sizes_of(heads))
+            yield pa.table({**identity(self._found, numbers), "cluster": documents.ids(heads), "size": size})
 
     def largest_clusters(self, count: int = 5) -> list[dict[str, Any]]:
         """The kept documents for which most are removed: kept_id, removed (how many), and the id of one of them."""
-        removals, ids = self._removals, self._found.documents.ids
+        removals, ids = self._outcome.removals, self._found.documents.ids
         found = []
         for head, removed in removals.largest(count):
             example = removals.documents[removals.witness == head][:1]
@@ -161,7 +142,7 @@ class DedupResult:
     @cached_property
     def report(self) -> dict[str, Any]:
         """What happened, in numbers. The same for the same documents and settings."""
-        return DedupReport(self).to_dict()
+        return DedupReport(self._outcome).to_dict()
 
     def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Writes kept rows, tables and reports to a directory that appears whole or not at all.
@@ -197,18 +178,18 @@ def _readable(texts: pa.Array) -> pa.Array:
         return texts.cast(pa.large_binary())
 
 
+def _of_kept(columns: dict[str, Any]) -> dict[str, Any]:
+    """Columns under the names that they have for the kept document."""
+    return {f"kept_{name}": column for name, column in columns.items()}
+
+
 def _removed_schema(found: Found) -> pa.Schema:
-    kind = found.documents.id_type
-    one = [("id", kind), ("source", pa.large_string()), ("row", pa.int64())]
-    kept = [(f"kept_{name}", type_) for name, type_ in one]
-    return pa.schema([*one, *kept, (similarity_name(found), pa.float64())])
+    one = identity_schema(found)
+    return pa.schema({**one, **_of_kept(one), found.settings.measured: pa.float64()})
 
 
 def _cluster_schema(found: Found) -> pa.Schema:
-    kind = found.documents.id_type
-    return pa.schema(
-        [("id", kind), ("source", pa.large_string()), ("row", pa.int64()), ("cluster", kind), ("size", pa.int64())]
-    )
+    return pa.schema({**identity_schema(found), "cluster": found.documents.id_type, "size": pa.int64()})
 
 
 def _write_quarantine(path: Path, found: Found) -> None:

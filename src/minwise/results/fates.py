@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import to_numpy
 from minwise.errors import FormatError
-from minwise.formats.arrays import to_numpy
 from minwise.results.published import Published
 
 __all__ = ["Fates", "Restored"]

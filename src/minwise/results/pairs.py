@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.engines.found import Found
 from minwise.formats.tables_out import TABLE_ROWS
-from minwise.results.columns import identity, similarity_column, similarity_name
+from minwise.results.columns import identity, similarity_column
 from minwise.results.report import cap_report
-from minwise.stages.band import cut_runs, split
+from minwise.stages.band import cut_runs, pack, split
 from minwise.stages.cluster import PairBlock
 from minwise.stages.expand import Expansion
 
@@ -59,7 +59,7 @@ def _spill_expanded(found: Found) -> None:
     across = (wide for block in found.blocks() for wide in expansion.across(block, EXPANDED_PAIRS))
     within = expansion.within(EXPANDED_PAIRS, found.settings.of_identical)
     for number, block in enumerate(chain(across, within)):
-        pairs = block.low.astype(np.uint64) << np.uint64(32) | block.high
+        pairs = pack(block.low, block.high)
         order = np.argsort(pairs)
         found.work.write(f"expanded-{number:06}", {"pairs": pairs[order], "similarity": block.similarity[order]})
     found.work.note("expanded", {})
@@ -95,10 +95,12 @@ def _pair_table(
 ) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for name, numbers in (("left", left), ("right", right)):
-        columns[name] = found.documents.ids(numbers)
         if sources:
-            _, columns[f"{name}_source"], columns[f"{name}_row"] = identity(found, numbers)
-    columns[similarity_name(found)] = similarity_column(similarity)
+            whole = identity(found, numbers)
+            columns |= {name: whole["id"], f"{name}_source": whole["source"], f"{name}_row": whole["row"]}
+        else:
+            columns[name] = found.documents.ids(numbers)
+    columns[found.settings.measured] = similarity_column(similarity)
     return pa.table(columns)
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from minwise.config import check_path
 from minwise.errors import ConfigError, FormatError, MismatchError
-from minwise.formats.files import SCHEME, File, FileSource, reading
+from minwise.formats.files import File, FileSource, is_url, reading
 from minwise.formats.opening import open_sources
 from minwise.formats.source import Columns, Source, Unreadable
 from minwise.formats.tables_out import TABLE_ROWS
@@ -63,7 +63,7 @@ class _FileOfRun(File):
         return File(self.place).open()
 
     def open_arrow(self, *, memory_map: bool = False) -> pa.NativeFile:
-        """The same for Arrow to read from."""
+        """The bytes of the file as Arrow reads them."""
         return File(self.place).open_arrow(memory_map=memory_map)
 
 
@@ -244,7 +244,7 @@ class Published:
 
 def _place(path: str, directory: str) -> str:
     """Where a path leads that was given in a directory."""
-    return path if SCHEME.match(path) or path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+    return path if is_url(path) or path.startswith("/") else f"{directory.rstrip('/')}/{path}"
 
 
 def _read_facts(path: Path) -> dict[str, Any]:

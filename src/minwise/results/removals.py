@@ -134,5 +134,5 @@ def _similarities_to_kept(found: Found, kept: NDArray[np.uint32], gone: NDArray[
         similarity[apart] = np.nan
     elif apart.any():
         low, high = np.minimum(left, right)[apart], np.maximum(left, right)[apart]
-        similarity[apart] = found.similarities(low, high)
+        similarity[apart] = found.engine.similarities(found, low, high)
     return similarity

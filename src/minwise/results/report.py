@@ -1,10 +1,10 @@
-"""Report: a result in, what happened in numbers out."""
+"""Report: an outcome in, what happened in numbers out."""
 
 import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,26 +13,24 @@ from minwise.engines.found import Found
 from minwise.errors import MinwiseError
 from minwise.formats.source import Source
 from minwise.report.limits import MANY_DOCUMENTS
+from minwise.results.outcome import Outcome
 from minwise.results.similar import SimilarityReport, largest_clusters, size_distribution
 from minwise.stages.band import FAULTY
-
-if TYPE_CHECKING:
-    from minwise.results.dedup import DedupResult
 
 __all__ = ["DedupReport", "cap_report"]
 
 
 @dataclass(frozen=True)
 class DedupReport:
-    """The report of a result."""
+    """The report of an outcome."""
 
-    result: "DedupResult"
+    outcome: Outcome
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, the same for the same documents and settings."""
-        found = self.result._found
-        settings = {**found.settings.to_dict(), "threshold": self.result.threshold}
-        similarities = SimilarityReport(self.result)
+        found = self.outcome.found
+        settings = {**found.settings.to_dict(), "threshold": self.outcome.threshold}
+        similarities = SimilarityReport(self.outcome)
         return {
             "minwise": _kernel.VERSION,
             "settings": settings,
@@ -41,31 +39,31 @@ class DedupReport:
             "counts": self._counts(),
             "text_bytes": self._text_bytes(),
             "clusters": self._clusters(),
-            "largest_clusters": largest_clusters(self.result),
+            "largest_clusters": largest_clusters(self.outcome),
             "pairs": {"candidates": found.candidates, "verified": similarities.pairs},
             "similarities": similarities.counts(),
             "just_below": similarities.just_below(),
             "caps": cap_report(found),
-            "sources": self._sources(),
+            "sources": self._sources,
             "unreadable": found.documents.unreadable(),
             "duplicate_ids": found.documents.duplicate_ids(),
             "warnings": self._warnings(),
         }
 
     def _counts(self) -> dict[str, int]:
-        found, removed = self.result._found, len(self.result._removals)
+        found, removed = self.outcome.found, len(self.outcome.removals)
         counts = found.documents.counts
-        kept = int(np.count_nonzero(self.result.keep))
+        kept = int(np.count_nonzero(self.outcome.keep))
         if counts["read"] != kept + removed + counts["quarantined"]:
             raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
         followers, leaders = (found.order.document_at[side] for side in found.copies.followers())
-        for_leader = (followers >= found.documents.protected) & ~self.result._removals.include(leaders)
+        for_leader = (followers >= found.documents.protected) & ~self.outcome.removals.include(leaders)
         return {**counts, "kept": kept, "removed": removed, "removed_identical": int(np.count_nonzero(for_leader))}
 
     def _text_bytes(self) -> dict[str, int] | None:
         """Bytes of the texts that were read, and what became of them; sets have none."""
-        documents, keep = self.result._found.documents, self.result.keep
-        if self.result._found.settings.shingler is None:
+        documents, keep = self.outcome.found.documents, self.outcome.keep
+        if self.outcome.found.settings.shingler is None:
             return None
         read = kept = quarantined = 0
         end = -documents.protected  # of the input, which is what ``keep`` counts
@@ -79,7 +77,7 @@ class DedupReport:
         return {"read": read, "kept": kept, "removed": read - kept - quarantined, "quarantined": quarantined}
 
     def _clusters(self) -> dict[str, Any]:
-        removals = self.result._removals
+        removals = self.outcome.removals
         return {
             "of_two_or_more": removals.clusters,
             "largest": self._largest[1],
@@ -89,11 +87,13 @@ class DedupReport:
     @cached_property
     def _largest(self) -> tuple[int, int]:
         """The kept document of the largest cluster, and the cluster's size."""
-        found = self.result._removals.largest(1)
-        return (found[0][0], found[0][1] + 1) if found else (0, min(1, len(self.result.keep)))
+        found = self.outcome.removals.largest(1)
+        return (found[0][0], found[0][1] + 1) if found else (0, min(1, len(self.outcome.keep)))
 
+    @cached_property
     def _sources(self) -> list[dict[str, Any]]:
-        documents, rows = self.result._found.documents, []
+        """Rows of each source, and what became of them."""
+        documents, rows = self.outcome.found.documents, []
         for number, source in enumerate(documents.corpus.sources):
             start, end = documents.starts[number], documents.starts[number + 1]
             faulty = int(np.count_nonzero(documents.states[start:end] == FAULTY))
@@ -101,14 +101,14 @@ class DedupReport:
             if number < documents.corpus.against:
                 rows.append({**row, "against": True})
             else:
-                removed = self.result._removals.between(int(start), int(end))
+                removed = self.outcome.removals.between(int(start), int(end))
                 rows.append({**row, "kept": int(end - start) - removed - faulty, "removed": removed})
         return rows
 
     def _warnings(self) -> list[str]:
         warnings = []
-        documents = self.result._found.documents
-        chained = int(np.count_nonzero(self.result._removals.similarity < self.result.threshold))
+        documents = self.outcome.found.documents
+        chained = int(np.count_nonzero(self.outcome.removals.similarity < self.outcome.threshold))
         if chained:
             warnings.append(
                 f"removed although less similar to the kept one than the threshold: {chained:,} documents; "
@@ -120,7 +120,7 @@ class DedupReport:
             warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {head}")
         warnings.extend(
             f"{row['source'] or 'the input'} loses {row['removed']} of its {row['rows']} documents, more than half"
-            for row in self._sources()
+            for row in self._sources
             if not row.get("against") and row["rows"] > 1 and row["removed"] > row["rows"] / 2
         )
         return warnings

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from minwise.config import check_path
+from minwise.durable import atomic_writer
 from minwise.errors import FormatError, MinwiseError, MismatchError
-from minwise.formats.array_file import atomic_writer
 from minwise.formats.source import Source
 from minwise.results.published import Published
 from minwise.results.samples import find_places, read_texts, shown_documents

@@ -11,18 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from minwise.arrays import flags
 from minwise.config import check_path, show
 from minwise.engines.publish import check_output, publish
 from minwise.engines.work import temporary_work
 from minwise.errors import ConfigError, InputError, MinwiseError
-from minwise.formats.arrays import flags
 from minwise.formats.files import File, output_path, writing
 from minwise.formats.tables_out import write_tables
 from minwise.formats.text_files import COPY_BYTES, TextFiles
+from minwise.limits import Limits
 from minwise.progress import Progress, Silence
 from minwise.results.fates import Fates
 from minwise.results.published import Published
-from minwise.settings import Limits
 
 __all__ = ["restore"]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from minwise import _kernel
-from minwise.engines.documents import Corpus
 from minwise.engines.found import Found
 from minwise.progress import Stopwatch
 
@@ -32,9 +31,8 @@ class RunFacts:
     memory_before: int
 
     @classmethod
-    def begin(cls, corpus: Corpus, watch: Stopwatch) -> "RunFacts":
+    def begin(cls, inputs: list[dict[str, object]], watch: Stopwatch) -> "RunFacts":
         """The facts of a run that has read nothing yet: an input that changes from now on is not the one it read."""
-        inputs = [{**source.fingerprint(), "name": source.name} for source in corpus.sources[corpus.against :]]
         return cls(watch, str(Path.cwd()), inputs, _peak_memory_bytes())
 
     def go_on(self) -> "RunFacts":

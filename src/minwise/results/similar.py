@@ -1,17 +1,15 @@
-"""Similar: a result in; how similar its documents are, in clusters, in pairs and just below the threshold, out."""
+"""Similar: an outcome in; how similar its documents are, in clusters, in pairs and just below the threshold, out."""
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise.engines.found import Found
-from minwise.engines.near_misses import BINS, NearMisses, count_by_bin, floor_bin
+from minwise.engines.near_misses import BINS, count_by_bin, floor_bin
 from minwise.results.columns import identity
-
-if TYPE_CHECKING:
-    from minwise.results.dedup import DedupResult
+from minwise.results.outcome import Outcome
 
 __all__ = ["SimilarityReport", "largest_clusters", "size_distribution"]
 
@@ -22,29 +20,24 @@ NAMED_PAIRS = 20
 
 
 class SimilarityReport:
-    """The similarities of a result's pairs, and of those that are not quite pairs."""
+    """The similarities of pairs, and of those that are not quite pairs."""
 
-    def __init__(self, result: "DedupResult") -> None:
-        self._result = result
-        self._found = result._found
+    def __init__(self, outcome: Outcome) -> None:
+        self._outcome, self._found = outcome, outcome.found
         self._known = self._found.settings.verify != "none"
-        self._first = floor_bin(result.threshold)
+        self._first = floor_bin(outcome.threshold)
         self.pairs = 0
         self._counts = np.zeros(BINS, dtype=np.int64)
-        for block in result._blocks():
+        for block in outcome.blocks():
             self.pairs += len(block)
             if self._known:
                 self._counts += count_by_bin(block.similarity)
-
-    @cached_property
-    def _near(self) -> NearMisses:
-        return self._found.near_misses(self._result._threshold)
 
     def counts(self) -> dict[str, Any] | None:
         """How many pairs there are in each hundredth of similarity; None if similarities are not known."""
         if not self._known:
             return None
-        return {"from": self._first / BINS, "counts": (self._counts + self._near.counts).tolist()}
+        return {"from": self._first / BINS, "counts": (self._counts + self._outcome.near_misses.counts).tolist()}
 
     def just_below(self) -> dict[str, Any] | None:
         """How many candidates are just below the threshold, and the most similar of two kept documents.
@@ -54,11 +47,11 @@ class SimilarityReport:
         """
         if not self._known:
             return None
-        pairs = int(self._near.counts.sum())
+        pairs = int(self._outcome.near_misses.counts.sum())
         return {"from": self._first / BINS, "pairs": pairs, "closest": self._closest()}
 
     def _closest(self) -> list[dict[str, Any]]:
-        near, removals = self._near.closest, self._result._removals
+        near, removals = self._outcome.near_misses.closest, self._outcome.removals
         one, other = (self._found.order.document_at[side].astype(np.int64) for side in (near.low, near.high))
         kept = np.flatnonzero(~(removals.include(one) | removals.include(other)))
         left, right, similarity = np.minimum(one, other)[kept], np.maximum(one, other)[kept], near.similarity[kept]
@@ -70,12 +63,12 @@ class SimilarityReport:
         ]
 
 
-def largest_clusters(result: "DedupResult") -> list[dict[str, Any]]:
+def largest_clusters(outcome: Outcome) -> list[dict[str, Any]]:
     """The clusters of most documents, each with the kept one and those that are least similar to it."""
-    removals, found = result._removals, []
+    removals, found = outcome.removals, []
     for head, removed in removals.largest(NAMED_CLUSTERS):
         places = removals.least_similar(head, NAMED_MEMBERS)
-        kept, *members = named(result._found, np.append([head], removals.documents[places]))
+        kept, *members = named(outcome.found, np.append([head], removals.documents[places]))
         similarity = [None if np.isnan(one) else one for one in removals.similarity[places].tolist()]
         with_similarity = [{**member, "similarity": alike} for member, alike in zip(members, similarity, strict=True)]
         found.append({"kept": kept, "size": removed + 1, "members": with_similarity})
@@ -84,8 +77,8 @@ def largest_clusters(result: "DedupResult") -> list[dict[str, Any]]:
 
 def named(found: Found, numbers: NDArray[Any]) -> list[dict[str, Any]]:
     """Id, source and row of documents."""
-    columns = (column.to_pylist() for column in identity(found, numbers))
-    return [dict(zip(("id", "source", "row"), one, strict=True)) for one in zip(*columns, strict=True)]
+    rows: list[dict[str, Any]] = pa.table(identity(found, numbers)).to_pylist()
+    return rows
 
 
 def size_distribution(sizes: NDArray[np.int64]) -> list[dict[str, int]]:

@@ -1,4 +1,4 @@
-"""The HTTP service over an index. Needs more than the rest: ``pip install 'minwise[server]'``.
+"""The HTTP service over an index. Needs more than the rest: the extra ``server``.
 
 The way of a request through the rooms::
 
@@ -10,20 +10,15 @@ The way of a request through the rooms::
 Beside it: ``passages`` (what hits share), ``errors`` (the one shape), ``metrics``, ``settings``; ``page/`` for people.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from minwise.later import import_later as _import_later
 from minwise.server.settings import ServerSettings
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from minwise.server.run import serve
 
 __all__ = ["ServerSettings", "serve"]
 
-
-def __getattr__(name: str) -> object:
-    """Brings in what needs the extra when it is asked for: tokens are made without it."""
-    if name == "serve":
-        from minwise.server.run import serve
-
-        return serve
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# What needs the extra comes when it is first asked for: tokens are made without it.
+__getattr__, __dir__ = _import_later(globals(), {"serve": "run"})

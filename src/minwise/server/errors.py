@@ -9,7 +9,7 @@ import msgspec
 from minwise.errors import ConfigError, FormatError, InputError
 from minwise.server.messages import ErrorAnswer, ErrorDetail
 
-__all__ = ["CODES", "SECURITY_HEADERS", "ApiError", "ClientGoneError", "as_api_error", "busy", "error_body", "is_full"]
+__all__ = ["CODES", "SECURITY_HEADERS", "ApiError", "ClientGoneError", "as_api_error", "busy", "is_full"]
 
 LOG = logging.getLogger("minwise.server")
 
@@ -76,17 +76,12 @@ class ApiError(Exception):
 
     @property
     def body(self) -> bytes:
-        """What is sent."""
-        return error_body(self.code, self.message)
+        """The error as it is sent: the message on one line."""
+        return msgspec.json.encode(ErrorAnswer(ErrorDetail(self.code, " ".join(self.message.split()))))
 
 
 class ClientGoneError(Exception):
     """The client has left before it could be answered: there is nobody to be told."""
-
-
-def error_body(code: str, message: str) -> bytes:
-    """An error as it is sent."""
-    return msgspec.json.encode(ErrorAnswer(ErrorDetail(code, " ".join(message.split()))))
 
 
 def busy(what: str) -> ApiError:

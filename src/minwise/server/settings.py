@@ -7,7 +7,7 @@ from pathlib import Path
 
 from minwise.config import check_path, check_whole, show
 from minwise.errors import ConfigError
-from minwise.settings import parse_bytes
+from minwise.limits import parse_bytes
 
 __all__ = ["ServerSettings"]
 
@@ -40,7 +40,7 @@ class ServerSettings:
         allow_host: Names, beside the loopback's and ``host``, under which clients may address the server.
         max_document: Bytes of one text.
         max_metadata: Bytes of the metadata of one document, as JSON. A hundred hits come with theirs.
-        max_compare: Bytes of each of two texts that are compared. Such as repeat a few words take seconds.
+        max_compare: Bytes of each of two texts that are compared. Texts that repeat a few words take seconds.
         max_request: Bytes of one request, however they are sent.
         max_documents: Documents, or ids, of one request.
         max_depth: Levels of objects and lists in metadata.

@@ -4,8 +4,9 @@ What is found is what the calls of :mod:`minwise` find in the same rows, sorted 
 used, so that it works over Spark Connect too; the executors need minwise installed.
 """
 
-from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from minwise.later import import_later as _import_later
 
 if _TYPE_CHECKING:
     from minwise.spark.by_stage import (
@@ -35,14 +36,4 @@ __all__ = [
 _OF_FRAMES = ("DedupFrames", "clusters", "dedup", "pairs")
 _LATER = {name: "frames" if name in _OF_FRAMES else "by_stage" for name in __all__}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(_import_module(f"{__name__}.{_LATER[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+__getattr__, __dir__ = _import_later(globals(), _LATER)

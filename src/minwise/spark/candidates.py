@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import from_numpy, to_numpy
-from minwise.settings import FindSettings
+from minwise.arrays import from_numpy, to_numpy
 from minwise.spark.signatures import key_matrix
 from minwise.stages.expand import FIRST, earlier_members
+from minwise.stages.settings import FindSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

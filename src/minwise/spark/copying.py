@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import from_numpy, to_numpy
 from minwise.engines.documents import Documents
 from minwise.errors import InputError, MinwiseError
-from minwise.formats.arrays import from_numpy, to_numpy
-from minwise.formats.files import SCHEME, url_filesystem
+from minwise.formats.files import is_url, url_filesystem
 from minwise.formats.source import Source
 from minwise.spark.reading import TASK_BYTES, in_directory, raise_failure
 
@@ -63,8 +63,8 @@ def copy_sources(session: "SparkSession", documents: Documents, keep: NDArray[np
 
 def _copied(source: Source, keep: NDArray[np.bool_], folder: str, root: str) -> pa.RecordBatch:
     """Copies a source out of sight, so that an attempt that is cut short leaves nothing, and then puts it in place."""
-    is_url = SCHEME.match(folder) is not None
-    beside = None if is_url else Path(folder).parent
+    remote = is_url(folder)
+    beside = None if remote else Path(folder).parent
     with TemporaryDirectory(prefix=UNFINISHED, dir=beside) as hidden:
         try:
             rows = source.copy_kept(keep, Path(hidden), root)
@@ -73,12 +73,12 @@ def _copied(source: Source, keep: NDArray[np.bool_], folder: str, root: str) -> 
         found = sorted(path for path in Path(hidden).rglob("*") if path.is_file())
         files = [(path.relative_to(hidden).as_posix(), path.stat().st_size) for path in found]
         for path, (name, _) in zip(found, files, strict=True):
-            _put(path, f"{folder}/{name}", is_url=is_url)
+            _put(path, f"{folder}/{name}", remote=remote)
     return _told(files or [("", 0)], rows, None)
 
 
-def _put(path: Path, target: str, *, is_url: bool) -> None:
-    if is_url:
+def _put(path: Path, target: str, *, remote: bool) -> None:
+    if remote:
         filesystem, place = url_filesystem(target)
         filesystem.makedirs(place.rpartition("/")[0], exist_ok=True)
         filesystem.put_file(str(path), place)
@@ -97,7 +97,7 @@ def _check(copied: pa.Table, folder: str) -> int:
     """The rows that were written, if all files are where the driver sees them."""
     for fault in copied.column("fault").drop_null().to_pylist():
         raise_failure(fault)
-    if not SCHEME.match(folder):
+    if not is_url(folder):
         for row in copied.to_pylist():
             path = Path(folder) / row["path"]
             if row["path"] and (not path.is_file() or path.stat().st_size != row["bytes"]):

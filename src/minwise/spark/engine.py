@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.engines.documents import Corpus, Documents
+from minwise.arrays import flags, from_numpy, to_numpy
+from minwise.engines.documents import Documents
 from minwise.engines.found import Found
+from minwise.engines.job import Job
 from minwise.engines.search import Search
 from minwise.engines.staging import Staging
 from minwise.engines.work import Work
 from minwise.errors import InputError
-from minwise.formats.arrays import flags, from_numpy, to_numpy
 from minwise.progress import Progress
-from minwise.settings import FindSettings, Limits
 from minwise.spark.candidates import CAP_COLUMNS, candidate_pairs
 from minwise.spark.copying import copy_sources
 from minwise.spark.errors import spark_errors
@@ -30,6 +30,7 @@ from minwise.spark.reading import Batches, Task, plan_tasks, read_sets, read_sig
 from minwise.spark.stages import Stages
 from minwise.spark.verify import CELL_BYTES, verified_pairs
 from minwise.stages.band import FILLED, NOBODY, BucketCounts
+from minwise.stages.settings import FindSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,30 +57,20 @@ class SparkEngine:
         """
         self.session, self.place, self.manifest = session, place, manifest
 
-    def find(
-        self,
-        corpus: Corpus,
-        settings: FindSettings,
-        limits: Limits,
-        work: Work,
-        progress: Progress,
-        *,
-        for_report: bool = False,
-    ) -> Found:
+    def find(self, job: Job, *, for_report: bool = False) -> Found:
         """Finds every pair of near-duplicates, as far as the plan goes."""
+        corpus, settings, work = job.corpus, job.settings, job.work
         stages = self._stages(work)
         tasks = plan_tasks(corpus.sources)
-        with progress.stage("read and sketch", None, "documents"):
+        with job.progress.stage("read and sketch", None, "documents"):
             signatures = stages.run("signatures", lambda: read_signatures(self.session, corpus, settings, tasks))
             gather_documents(stages, corpus, work)
         documents = Documents(corpus, work)
-        order = documents.keep_order(settings.keep)
-        search = Search(documents, settings, limits, work, progress, order, for_report=for_report)
+        search = Search(job, documents, documents.keep_order(settings.keep), for_report=for_report)
         copies = search.collapse_copies()
         if not work.has("verified"):
-            _Finding(stages, signatures, search, tasks).run(progress)
-        caps, candidates = search.counts()
-        return Found(documents, settings, order, copies, caps, candidates, work, limits, search.remembered, self)
+            _Finding(stages, signatures, search, tasks).run(job.progress)
+        return search.found(copies, self)
 
     def similarities(self, found: Found, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
         """The exact similarity of documents that are in candidate pairs."""

@@ -14,10 +14,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from minwise.config import check_choice, check_names, check_whole, show
+from minwise.config import check_names, check_on_error, check_whole, show
 from minwise.errors import ConfigError, MinwiseError
 from minwise.options import Options
-from minwise.settings import FindSettings
 from minwise.spark.expand import expanded_pairs
 from minwise.spark.removals import Removals
 from minwise.spark.search import Search
@@ -25,6 +24,7 @@ from minwise.spark.stages import Stages
 from minwise.spark.summary import summary
 from minwise.spark.tables import Table, Tables
 from minwise.stages.band import FAULTY
+from minwise.stages.settings import FindSettings
 
 __all__ = ["DedupFrames", "clusters", "dedup", "pairs", "parts_of", "settings_of"]
 
@@ -218,7 +218,7 @@ class _Run:
         known: tuple[str, ...],
     ) -> None:
         settings = settings_of(given, known)
-        check_choice("on_error", on_error, ("fail", "quarantine", "skip"))
+        check_on_error(on_error)
         own = Table.of(df, name="df", text=text, id=ident, settings=settings).ranked(settings.rank_column)
         others = None
         if against is not None:
@@ -271,7 +271,7 @@ def settings_of(given: dict[str, Any], known: tuple[str, ...]) -> FindSettings:
         ConfigError: If one is not known, or breaks its rule.
     """
     check_names(given, known)
-    return Options(**given).settings()
+    return Options(**given).settings(of_frame=True)
 
 
 def parts_of(frame: DataFrame, partitions: int | None) -> int:

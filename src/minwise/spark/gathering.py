@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.arrays import to_numpy
 from minwise.engines.documents import Corpus
 from minwise.engines.parts import PART_DOCUMENTS, Part, refuse_nothing_readable, refuse_too_many
 from minwise.engines.search import CHUNK_PAIRS, write_verified
 from minwise.engines.work import Work
-from minwise.formats.arrays import to_numpy
 from minwise.formats.source import Fault
 from minwise.spark.reading import ENDED, FAILED, raise_failure, unpacked_ranks
 from minwise.spark.stages import Stages

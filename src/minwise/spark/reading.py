@@ -16,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import errors
+from minwise.arrays import flags, from_numpy, to_numpy
 from minwise.engines.documents import Corpus
 from minwise.engines.parts import batch_ids, placed_faults
 from minwise.errors import MinwiseError
-from minwise.formats.arrays import flags, from_numpy, to_numpy
 from minwise.formats.source import Batch, Columns, Source
-from minwise.settings import FindSettings
 from minwise.spark.signatures import ddl, elements_column, signature_columns, signature_fields
+from minwise.stages.settings import FindSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,6 @@ from pyspark.sql import functions as f
 
 from minwise.config import show
 from minwise.errors import ConfigError, InputError
-from minwise.settings import FindSettings
 from minwise.spark.candidates import CAP_COLUMNS, candidate_pairs
 from minwise.spark.copies import copy_groups, with_leaders
 from minwise.spark.order import in_keep_order, with_places
@@ -20,6 +19,7 @@ from minwise.spark.stages import Stages
 from minwise.spark.tables import Table, Tables
 from minwise.spark.verify import verified_pairs
 from minwise.stages.band import EMPTY, FAULTY, FILLED, BucketCounts
+from minwise.stages.settings import FindSettings
 
 __all__ = ["Rows", "Search"]
 

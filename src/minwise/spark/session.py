@@ -188,7 +188,9 @@ def _one_master(master: str | None, wanted: dict[str, str]) -> str | None:
 def _check_packages() -> None:
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
-            raise ConfigError(f"engine spark needs {package}, which is not installed; pip install 'minwise[spark]'")
+            raise ConfigError(
+                f"engine spark needs {package}, which is not installed; install minwise with the extra spark"
+            )
     import pyspark
 
     if int(pyspark.__version__.partition(".")[0]) < LEAST_VERSION:

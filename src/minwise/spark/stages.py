@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from minwise.engines.work import refuse_other_run
 from minwise.errors import FormatError
-from minwise.formats.files import SCHEME, url_filesystem
+from minwise.formats.files import is_url, url_filesystem
 from minwise.spark.errors import spark_errors
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Folder:
 
     def __init__(self, place: str) -> None:
         self.place = place.rstrip("/")
-        if SCHEME.match(place):
+        if is_url(place):
             filesystem, self._path = url_filesystem(self.place)
             self._files: Any = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
             self._url = self.place

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from minwise import _kernel
-from minwise.formats.arrays import from_numpy
+from minwise.arrays import from_numpy
 from minwise.stages.band import NOBODY
 
 __all__ = ["stars"]

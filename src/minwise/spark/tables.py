@@ -9,13 +9,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from minwise.arrays import from_lists, to_numpy
 from minwise.config import check_type, show
 from minwise.errors import ConfigError, InputError
-from minwise.formats.arrays import from_bytes
 from minwise.formats.columns import Selection, to_batches
 from minwise.formats.source import BATCH_BYTES, Columns
-from minwise.settings import FindSettings
 from minwise.spark.signatures import NAMES, elements_column, signature_columns, signature_fields
+from minwise.stages.elements import all_but
+from minwise.stages.settings import FindSettings
 from minwise.stages.shingle import ShingleSets
 
 __all__ = ["Table", "Tables"]
@@ -249,9 +250,7 @@ def _sets(column: pa.Array, name: str) -> tuple[pa.Array, dict[int, str]]:
     sets = ShingleSets.from_sets(members).to_arrow()
     if not reasons:
         return sets, reasons
-    mask = from_bytes([None if row in reasons else b"" for row in range(len(members))], pa.large_binary())
-    valid = [mask.buffers()[0], *sets.buffers()[1:2]]
-    return pa.Array.from_buffers(sets.type, len(sets), valid, len(reasons), children=[sets.values]), reasons
+    return from_lists(to_numpy(sets.offsets), sets.values, all_but(reasons, len(sets))), reasons
 
 
 def _members(value: pa.Scalar) -> list[object] | str:

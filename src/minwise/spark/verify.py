@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.formats.arrays import from_numpy, to_numpy
-from minwise.settings import FindSettings
+from minwise.arrays import from_numpy, to_numpy
 from minwise.spark.signatures import byte_values
+from minwise.stages.settings import FindSettings
 from minwise.stages.verify import packed_similarities
 
 if TYPE_CHECKING:

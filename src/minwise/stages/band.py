@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.formats.arrays import present, to_numpy
-from minwise.settings import FindSettings
+from minwise.arrays import present, to_numpy
 from minwise.stages.read import text_chunk
+from minwise.stages.settings import FindSettings
 from minwise.stages.shingle import Shingler, kernel_shingler
 
 __all__ = [
@@ -25,9 +25,9 @@ __all__ = [
     "KeyBlock",
     "buckets_of",
     "cut_runs",
-    "distinct",
     "element_arrays",
     "merge_runs",
+    "pack",
     "split",
 ]
 
@@ -69,6 +69,16 @@ class KeyBlock:
             packed,
         )
 
+    def leave_out_nulls(self, start: int, texts: pa.Array, faults: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Marks the nulls among documents that were added from ``start`` on; the faults of the others."""
+        if not texts.null_count:
+            return faults
+        nulls = np.flatnonzero(~present(texts))
+        self.keys[:, start + nulls] = NO_KEY
+        self.states[start + nulls] = FAULTY
+        missing = set(nulls.tolist())
+        return [fault for fault in faults if fault[0] not in missing]
+
     @property
     def room(self) -> int:
         """How many more documents it takes."""
@@ -105,13 +115,7 @@ class Bander:
             if chunk.offsets[-1] - chunk.offsets[0] < SMALL_BYTES:
                 threads = 1
             faults = self._bander.band_texts(self._shingler, chunk.offsets, chunk.data, block, start, threads)
-        if texts.null_count:
-            nulls = np.flatnonzero(~present(texts))
-            block.keys[:, start + nulls] = NO_KEY
-            block.states[start + nulls] = FAULTY
-            missing = set(nulls.tolist())
-            return [fault for fault in faults if fault[0] not in missing]
-        return faults
+        return block.leave_out_nulls(start, texts, faults)
 
 
 def element_arrays(
@@ -169,18 +173,18 @@ def split(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uin
     return (pairs >> np.uint64(32)).astype(np.uint32), (pairs & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
 
 
-def merge_runs(runs: Sequence[Run], most: int, after: int | None = None) -> Iterator[NDArray[np.uint64]]:
+def pack(low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Pairs as one number each, which ascends as they do."""
+    return low.astype(np.uint64) << np.uint64(32) | high
+
+
+def merge_runs(
+    runs: Sequence[Run], most: int, after: int | None = None, *, threads: int = 1
+) -> Iterator[NDArray[np.uint64]]:
     """The union of ascending runs: ascending, distinct, in pieces of about ``most``; only what is above ``after``."""
     for slices in cut_runs(runs, most, after):
-        yield distinct(np.concatenate([run[piece] for run, piece in zip(runs, slices, strict=True)]))
-
-
-def distinct(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The numbers in ascending order, each once."""
-    numbers.sort()  # numpy.unique would hash them, which takes ten times as long
-    fresh = np.ones(len(numbers), dtype=bool)
-    np.not_equal(numbers[1:], numbers[:-1], out=fresh[1:])
-    return numbers if fresh.all() else numbers[fresh]
+        pieces = [run[piece] for run, piece in zip(runs, slices, strict=True)]
+        yield _kernel.sort_distinct(np.concatenate(pieces), threads)
 
 
 def cut_runs(runs: Sequence[Run], most: int, after: int | None = None) -> Iterator[list[slice]]:

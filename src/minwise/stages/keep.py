@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise.formats.arrays import from_numpy, to_numpy
+from minwise.arrays import from_numpy, to_numpy
 
 __all__ = ["KeepOrder"]
 

@@ -9,14 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from minwise.arrays import bitmap, from_numpy, present, to_numpy
 from minwise.errors import InputError
-from minwise.formats.arrays import from_numpy, present, to_numpy
 from minwise.stages.elements import (
     ITEM_RULE,
     MAX_ELEMENTS,
     Elements,
     Made,
     Reasons,
+    all_but,
     decoded,
     hash_column,
     hash_objects,
@@ -82,7 +83,7 @@ class Members(Elements):
         return _structs(key_column(keys), hash_column(items, self.seed), counts, reasons), reasons
 
     def of_values(self, rows: Sequence[Sequence[Any] | None]) -> Made:
-        """The same of rows without types."""
+        """Group, element and count of each row of values without types."""
         reasons: Reasons = {}
         keys: list[Any] = []
         items: list[Any] = []
@@ -108,12 +109,10 @@ class Members(Elements):
 
 
 def _structs(keys: pa.Array, elements: NDArray[np.uint64], counts: NDArray[np.int64], missing: Reasons) -> pa.Array:
-    valid = np.ones(len(keys), dtype=bool)
-    valid[list(missing)] = False
-    bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     fields = {"key": keys, "element": from_numpy(elements), "count": from_numpy(counts)}
     kind = pa.struct([(name, column.type) for name, column in fields.items()])
-    return pa.Array.from_buffers(kind, len(keys), [bits], -1, 0, list(fields.values()))
+    valid = bitmap(all_but(missing, len(keys)))
+    return pa.Array.from_buffers(kind, len(keys), [valid], children=list(fields.values()))
 
 
 def _note_missing(name: str, column: pa.Array, reasons: Reasons) -> None:

@@ -9,19 +9,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.formats.arrays import present
-from minwise.formats.vectors import matrix_of
-from minwise.settings import FindSettings
-from minwise.stages.band import FAULTY, NO_KEY, KeyBlock
+from minwise.arrays import matrix_of
+from minwise.stages.band import KeyBlock
+from minwise.stages.settings import FindSettings
 
-__all__ = ["MEASURES", "VectorBander", "VectorSettings", "chance_to_share", "slot_chance"]
-
-MEASURES = ("euclidean", "cosine")
+__all__ = ["VectorBander", "VectorSettings", "chance_to_share", "slot_chance"]
 
 
 def slot_chance(measure: str, distance: float, width: float | None) -> float:
@@ -103,13 +99,7 @@ class VectorBander:
             return []
         start, block.used = block.used, block.used + len(texts)
         faults = self._kernel.band_vectors(matrix_of(texts), block, start, threads)
-        if not texts.null_count:
-            return faults
-        nulls = np.flatnonzero(~present(texts))
-        block.keys[:, start + nulls] = NO_KEY
-        block.states[start + nulls] = FAULTY
-        missing = set(nulls.tolist())
-        return [fault for fault in faults if fault[0] not in missing]
+        return block.leave_out_nulls(start, texts, faults)
 
     def keys(self, vectors: NDArray[Any], settings: FindSettings, threads: int) -> KeyBlock:
         """The keys of a matrix as a block of their own."""

@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.arrays import present
 from minwise.errors import InputError, MinwiseError
-from minwise.formats.arrays import present
 
 __all__ = ["TextChunk", "Texts", "naming_documents", "read_texts", "text_chunk", "to_bytes"]
 

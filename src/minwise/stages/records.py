@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from minwise.arrays import from_bytes
 from minwise.config import check_whole, show
 from minwise.errors import ConfigError, InputError
-from minwise.formats.arrays import from_bytes
 from minwise.stages.elements import Elements, Made, Reasons, decoded, gather_sets, hash_objects, mixed, without
 from minwise.stages.shingle import MAX_SIZE, Shingler
 
@@ -152,7 +152,7 @@ class Records(Elements):
         return self._made(texts, reasons)
 
     def of_values(self, rows: Sequence[Sequence[Any] | None]) -> Made:
-        """The same of values without types."""
+        """One set per row of values without types; a field of None has no shingles."""
         reasons: Reasons = {}
         texts = []
         for place, field in enumerate(self.fields):

@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.arrays import from_numpy
 from minwise.config import check_choice, check_seed, check_threads, show
 from minwise.errors import ConfigError, InputError
-from minwise.formats.arrays import from_numpy
 from minwise.stages.read import Texts, naming_documents, read_texts, to_bytes
 
 __all__ = ["ShingleSets", "ShingleSpans", "Shingler", "hash_member", "kernel_shingler"]

@@ -1,14 +1,13 @@
 """Verify: two sets in, their exact similarity out."""
 
 from collections.abc import Hashable, Iterable
-from operator import index
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minwise import _kernel, estimate
-from minwise.config import check_type, show
+from minwise.config import check_pairs, check_type
 from minwise.errors import InputError
 from minwise.stages.shingle import ShingleSets
 
@@ -69,7 +68,7 @@ def row_counts(left: ArrayLike, right: ArrayLike) -> RowCounts:
 def similarities(sets: ShingleSets, pairs: ArrayLike) -> NDArray[np.float64]:
     """The Jaccard similarity of every pair of documents, in the kernel."""
     check_type("sets", sets, ShingleSets)
-    numbers = pair_array(pairs)
+    numbers = check_pairs(pairs)
     try:
         shared = _kernel.intersection_sizes(sets.offsets, sets.hashes, numbers).astype(np.float64)
     except IndexError as error:
@@ -84,30 +83,6 @@ def packed_similarities(packed: NDArray[np.uint8], pairs: NDArray[np.int64], slo
     share = _kernel.count_packed_matches(packed, packed, pairs, slots, 16) / slots
     c1, c2 = estimate.bbit_constants(1, 1, None, 16)
     return np.clip(estimate.bbit_estimate(share, c1, c2), 0.0, 1.0)
-
-
-def pair_array(pairs: ArrayLike) -> NDArray[np.int64]:
-    """Pairs of document numbers as two columns."""
-    try:
-        numbers = np.asarray(pairs)
-    except ValueError:
-        raise InputError("pairs must be two columns of document numbers, got rows of unequal length") from None
-    if numbers.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if numbers.ndim != 2 or numbers.shape[1] != 2 or numbers.dtype.kind not in "iu":
-        raise InputError(f"pairs must be two columns of document numbers, got {numbers.dtype} of shape {numbers.shape}")
-    return np.ascontiguousarray(numbers, dtype=np.int64)
-
-
-def check_document(number: object) -> int:
-    """A document's number, if it is one that an array can hold."""
-    try:
-        whole = index(number)  # type: ignore[arg-type]
-    except TypeError:
-        whole = 2**63
-    if not -(2**63) <= whole < 2**63:
-        raise InputError(f"pairs: no document {show(number)}; documents are numbers counted from 0")
-    return whole
 
 
 def _count(left: Members, right: Members) -> tuple[int, int, int]:

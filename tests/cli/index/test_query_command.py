@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from piped import DEADLINE_SECONDS, next_line, running
 from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, Job, one_line, run
 from small_corpus import FERRY, ROWS, TRAIN, json_lines, write
 
 import minwise as mw
-from index.streams import DEADLINE_SECONDS, next_line, objects, running
+from index.json_lines import objects
 
 NEAR = mw.compare(TRAIN, f"{TRAIN} a").similarity
 
@@ -101,7 +102,7 @@ def test_into_a_file(filled: Path) -> None:
 def test_answers_before_the_input_ends(filled: Path) -> None:
     """A line is answered before the next goes in; documents that were added meanwhile are found."""
     first, second = json_lines([ROWS[0], {"text": "said by nobody yet, as far as we know"}]).splitlines(keepends=True)
-    with running(filled, "query", "news.mw", "-", "--quiet") as process:
+    with running(filled, "index", "query", "news.mw", "-", "--quiet") as process:
         assert process.stdin
         process.stdin.write(first)
         assert [hit["id"] for hit in json.loads(next_line(process))["hits"]] == ["d0", "d2"]

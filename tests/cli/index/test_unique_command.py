@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from piped import DEADLINE_SECONDS, next_line, running
 from reliability.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
 from reliability.corpora import documents
 from small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, write
 
 import minwise as mw
-from index.streams import DEADLINE_SECONDS, next_line, objects, running
+from index.json_lines import objects
 
 UNIQUE = ("add", "news.mw", "-", "--unique")
 
@@ -85,7 +86,7 @@ def test_the_same_lines_again(folder: Path) -> None:
 def test_decided_before_the_input_ends(folder: Path) -> None:
     """A decision comes before the next line goes in; by then others see the document."""
     first, second, third = json_lines(ROWS[:3]).splitlines(keepends=True)
-    with running(folder, *UNIQUE, "-o", "new.jsonl", "--quiet") as process:
+    with running(folder, "index", *UNIQUE, "-o", "new.jsonl", "--quiet") as process:
         assert process.stdin
         process.stdin.write(first)
         assert json.loads(next_line(process))["fate"] == "added"
@@ -222,7 +223,7 @@ def test_no_input(folder: Path) -> None:
 @pytest.mark.parametrize("fed", [0, 1], ids=["before any line", "after a line"])
 def test_an_interrupt_while_it_waits(folder: Path, fed: int) -> None:
     """130 and one line; what it printed is in the index."""
-    with running(folder, *UNIQUE) as process:
+    with running(folder, "index", *UNIQUE) as process:
         assert process.stdin
         assert process.stderr
         if fed:
@@ -264,7 +265,7 @@ def test_going_on_after_an_interrupt(folder: Path) -> None:
 
 def test_a_reader_that_went_away(folder: Path) -> None:
     """`| head -1`: no traceback, no message, and it stops though its input goes on."""
-    with running(folder, *UNIQUE, "--quiet") as process:
+    with running(folder, "index", *UNIQUE, "--quiet") as process:
         assert process.stdin
         assert process.stdout
         assert process.stderr

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Child", "Line", "quick_folder", "start"]
+__all__ = ["Child", "Forker", "Line", "quick_folder", "start"]
 
 TIMEOUT_SECONDS = 120
 # A child that nobody waits for any more ends by itself.
@@ -89,51 +89,59 @@ class Child(Line):
         """Its exit code, or the negative number of the signal that ended it, when it has ended."""
         self.close()
         _living.discard(self)
-        return int(_server().ask({"wait": self.pid}))
+        return _forker().wait(self.pid)
 
 
 # Children that nobody has waited for.
 _living: set[Child] = set()
 
 
-class _Server:
-    """The process that forks."""
+class Forker:
+    """The process that forks: a module that imports what children need, and then serves."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str, **environment: str) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "reliability.index.children", str(theirs.fileno())],
+                [sys.executable, "-m", module, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd=Path(__file__).parents[2],
+                env={**os.environ, **environment},
             )  # fmt: skip
         self._line.settimeout(TIMEOUT_SECONDS)
+        atexit.register(self._close)
 
-    def ask(self, question: dict[str, Any], *files: int) -> Any:  # noqa: ANN401
+    def fork(self, function: Callable[[Line], None], job: object) -> Child:
+        """A child that runs a function of a module; the first value on its line is the job."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            pid = self._ask({"function": f"{function.__module__}:{function.__qualname__}"}, theirs.fileno())
+        child = Child(ours, pid)
+        child.send(job)
+        return child
+
+    def wait(self, pid: int) -> int:
+        """The exit code of a child, or the negative number of the signal that ended it, when it has ended."""
+        return self._ask({"wait": pid})
+
+    def _ask(self, question: dict[str, Any], *files: int) -> int:
         """The answer to a question, with which the child's end of a line may go."""
         socket.send_fds(self._line, [json.dumps(question).encode()], list(files))
-        return json.loads(self._line.recv(ADDRESS_BYTES))
+        return int(json.loads(self._line.recv(ADDRESS_BYTES)))
 
-    def close(self) -> None:
-        """Ends the process."""
+    def _close(self) -> None:
         self._line.close()
         self._process.wait(timeout=TIMEOUT_SECONDS)
 
 
 @cache
-def _server() -> _Server:
-    server = _Server()
-    atexit.register(server.close)
-    return server
+def _forker() -> Forker:
+    return Forker("reliability.index.children")
 
 
 def start(function: Callable[[Line], None], job: object = None) -> Child:
     """A child that runs a function of a module; the first value on its line is the job."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        pid = _server().ask({"function": f"{function.__module__}:{function.__qualname__}"}, theirs.fileno())
-    child = Child(ours, pid)
+    child = _forker().fork(function, job)
     _living.add(child)
-    child.send(job)
     return child
 
 

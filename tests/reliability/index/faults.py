@@ -6,12 +6,9 @@ its own.
 
 import atexit
 import ctypes
-import json
 import os
 import shutil
-import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -20,14 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reliability.index.children import Child, Line
+from reliability.index.children import Forker, Line
 
 __all__ = ["COMPILER", "NO_COMPILER", "Fault", "Manner", "Shim", "ask"]
 
 COMPILER = shutil.which("cc")
 NO_COMPILER = "needs cc to compile the library that watches and fails system calls"
-TIMEOUT_SECONDS = 120
-ANSWER_BYTES = 4096
 
 
 class Manner(IntEnum):
@@ -97,49 +92,19 @@ def _library() -> Path:
     return folder / "shim.so"
 
 
-class _Server:
-    """The process that forks, with the shim in it."""
-
-    def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "reliability.index.shimmed", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, cwd=Path(__file__).parents[2],
-                env={**os.environ, "LD_PRELOAD": str(_library())},
-            )  # fmt: skip
-        self._socket.settimeout(TIMEOUT_SECONDS)
-
-    def ask(self, question: dict[str, Any], *files: int) -> int:
-        """The answer to a question, with which the child's end of a line may go."""
-        socket.send_fds(self._socket, [json.dumps(question).encode()], list(files))
-        return int(json.loads(self._socket.recv(ANSWER_BYTES)))
-
-    def close(self) -> None:
-        """Ends the process."""
-        self._socket.close()
-        self._process.wait(timeout=TIMEOUT_SECONDS)
-
-
 @cache
-def _server() -> _Server:
-    server = _Server()
-    atexit.register(server.close)
-    return server
+def _forker() -> Forker:
+    return Forker("reliability.index.shimmed", LD_PRELOAD=str(_library()))
 
 
 def ask(function: Callable[[Line], None], job: object) -> Any:  # noqa: ANN401
     """What a function of a module answers in a child with the shim, in which the first value on the line is the job."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        pid = _server().ask({"function": f"{function.__module__}:{function.__qualname__}"}, theirs.fileno())
-    child = Child(ours, pid)
-    child.send(job)
+    child = _forker().fork(function, job)
     try:
         answer = child.receive()
     except EOFError:
         answer = None
     child.close()
-    status = _server().ask({"wait": pid})
+    status = _forker().wait(child.pid)
     assert status == 0, f"the child ended with {status}: {job}"
     return answer

@@ -1,8 +1,6 @@
 """A disk that is really full: whatever is tried says so, nothing is lost, and with room the same index goes on."""
 
 import errno
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 import minwise as mw
 from reliability.index.checks import deviations
 from reliability.index.workload import SETTINGS, Document, Model, Operation
-from reliability.test_disk_full import Disk
+from reliability.small_disk import Disk, mounted
 
 TEXT_WORDS = 60
 UPKEEP: dict[str, Callable[[mw.Index, Path], object]] = {
@@ -27,17 +25,8 @@ UPKEEP: dict[str, Callable[[mw.Index, Path], object]] = {
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     """A disk of 512 kB."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root to mount a small disk")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    try:
-        disk = Disk(folder)
-    except subprocess.CalledProcessError:
-        pytest.skip("this machine does not let root mount a disk, as in a container")
-    disk.resize("512k")
-    yield disk
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(tmp_path / "disk", "512k") as disk:
+        yield disk
 
 
 def add(index: mw.Index, model: Model, number: int, words: int = TEXT_WORDS) -> None:

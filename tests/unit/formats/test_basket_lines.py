@@ -12,7 +12,8 @@ from minwise.formats import lines
 from minwise.formats.basket_lines import BasketLines
 from minwise.formats.files import File
 from minwise.formats.source import Batch, Columns
-from minwise.stages.elements import Elements, ItemLists, ItemSets
+from minwise.stages.elements import Elements
+from minwise.stages.items import ItemLists, ItemSets
 
 LINES = b"\xef\xbb\xbfbread milk\n\nmilk  milk\r\n\xff\nlast"
 

@@ -9,7 +9,7 @@ import pytest
 from expect import complaint
 
 import minwise as mw
-from minwise.formats.html_text import readable_text, readable_texts
+from minwise.formats.html_text import readable_texts
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from minwise.formats.html_text import readable_text, readable_texts
 )
 def test_pages(page: str, text: str) -> None:
     """By the rules of browsers."""
-    assert readable_text(page) == text
+    assert readable_texts(pa.array([page])).to_pylist() == [text.encode()]
 
 
 def test_columns() -> None:
@@ -71,4 +71,4 @@ def test_without_the_package_one_line_says_which(monkeypatch: pytest.MonkeyPatch
     """And how to get it."""
     monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
     message = complaint(mw.ConfigError, lambda: mw.pairs(["<p>a"], html=True))
-    assert message == "html takes another package, selectolax: pip install 'minwise[html]'"
+    assert message == "html takes another package, selectolax; install minwise with the extra html"

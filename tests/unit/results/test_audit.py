@@ -14,9 +14,9 @@ from minwise.engines.audit import Seen
 from minwise.estimate import wilson_interval
 from minwise.results.audit import Audit, effective_trials, floor_below, summarise
 from minwise.results.valley import Spread, Suggestion, suggest
-from minwise.settings import FindSettings
 from minwise.stages.band import BucketCounts
 from minwise.stages.cluster import PairBlock
+from minwise.stages.settings import FindSettings
 
 THRESHOLD, FLOOR = 0.8, 0.4
 

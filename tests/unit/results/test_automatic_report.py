@@ -13,9 +13,9 @@ import pytest
 from expect import complaint
 
 import minwise as mw
+from minwise.array_file import FileKind
 from minwise.engines import work as work_files
 from minwise.engines.remembered import RememberedTexts
-from minwise.formats.array_file import FileKind
 from minwise.formats.jsonl import JsonLinesFile
 from minwise.progress import Silence, Stopwatch
 from minwise.results import automatic_report

@@ -100,4 +100,4 @@ def test_without_a_package(package: str, monkeypatch: pytest.MonkeyPatch) -> Non
     """The remedy is a command."""
     monkeypatch.setattr(session, "find_spec", lambda name: None if name == package else find_spec(name))
     told = complaint(mw.ConfigError, lambda: open_session("local[2]"))
-    assert told == f"engine spark needs {package}, which is not installed; pip install 'minwise[spark]'"
+    assert told == f"engine spark needs {package}, which is not installed; install minwise with the extra spark"

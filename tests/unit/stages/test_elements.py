@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 import minwise as mw
-from minwise.stages.elements import Elements, ItemLists, ItemSets, OneValue, split_items
+from minwise.stages.elements import Elements
+from minwise.stages.items import ItemLists, ItemSets, OneValue, split_items
 from minwise.stages.members import Members
 from minwise.stages.records import Field, Records, parse_fields
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from expect import complaint
 from numpy.typing import NDArray
+from schemes import assert_same_slots
 
 import minwise as mw
 from minwise.stages.sketch import Scheme
@@ -41,15 +42,6 @@ SCHEMES: dict[str, Scheme] = {
     "oph, optimal, 8 bits": mw.OnePermutation(bins=48, densify="optimal").bbit(8),
 }
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
-
-
-def assert_same(left: mw.Signatures, right: mw.Signatures) -> None:
-    """Bit for bit, settings included."""
-    assert left.settings == right.settings
-    assert left.shingle_settings == right.shingle_settings
-    assert left.slots.dtype == right.slots.dtype
-    np.testing.assert_array_equal(left.slots, right.slots)
-    np.testing.assert_array_equal(left.empty, right.empty)
 
 
 SLOTS_RULE = f"slots must be a whole number from 1 to {MAX_SLOTS}, got "
@@ -145,9 +137,9 @@ def test_what_is_no_shingler_is_refused() -> None:
 def test_the_fused_pass_equals_shingle_then_sketch(scheme: Scheme) -> None:
     """sketch_texts(texts) == sketch(shingle(texts)), with and without sizes."""
     expected = scheme.sketch(SETS)
-    assert_same(scheme.sketch_texts(TEXTS, SHINGLER), expected)
+    assert_same_slots(scheme.sketch_texts(TEXTS, SHINGLER), expected)
     with_sizes = scheme.sketch_texts(TEXTS, SHINGLER, sizes=True)
-    assert_same(with_sizes, expected)
+    assert_same_slots(with_sizes, expected)
     np.testing.assert_array_equal(with_sizes.sizes, SETS.sizes)
     assert scheme.sketch_texts(TEXTS, SHINGLER).sizes is None
 
@@ -156,7 +148,7 @@ def test_the_fused_pass_equals_shingle_then_sketch(scheme: Scheme) -> None:
 def test_texts_of_unknown_number_equal_a_list(scheme: Scheme) -> None:
     """Rows grow as batches come; 3 × 4096 + 1 documents are four batches."""
     texts = [f"document {number % 100} of a long row" for number in range(3 * 4096 + 1)]
-    assert_same(scheme.sketch_texts((text for text in texts), SHINGLER), scheme.sketch_texts(texts, SHINGLER))
+    assert_same_slots(scheme.sketch_texts((text for text in texts), SHINGLER), scheme.sketch_texts(texts, SHINGLER))
 
 
 @every_scheme
@@ -165,8 +157,8 @@ def test_threads_do_not_show(scheme: Scheme) -> None:
     texts = [f"document {number} says " * (number % 40) for number in range(2000)]
     one = scheme.sketch_texts(texts, SHINGLER, threads=1)
     for threads in (2, 3):
-        assert_same(scheme.sketch_texts(texts, SHINGLER, threads=threads), one)
-        assert_same(scheme.sketch(SHINGLER.shingle(texts), threads=threads), one)
+        assert_same_slots(scheme.sketch_texts(texts, SHINGLER, threads=threads), one)
+        assert_same_slots(scheme.sketch(SHINGLER.shingle(texts), threads=threads), one)
 
 
 @every_scheme
@@ -202,7 +194,7 @@ def test_packed_slots_are_the_low_bits(bits: int, slots: int) -> None:
         fields = [number >> (slot * bits) & (2**bits - 1) for slot in range(slots)]
         assert fields == [int(slot) & (2**bits - 1) for slot in slots_of_row]
         assert number >> (slots * bits) == 0
-    assert_same(mw.FastSketch(slots=slots).bbit(bits).sketch(SETS), packed)
+    assert_same_slots(mw.FastSketch(slots=slots).bbit(bits).sketch(SETS), packed)
 
 
 STREAMING = {name: scheme for name, scheme in SCHEMES.items() if not scheme.settings.densify}
@@ -223,7 +215,7 @@ def test_a_stream_equals_the_whole_document(scheme: Scheme, spec: str) -> None:
     encoded = DOCUMENT.encode()
     streams: list[Any] = [io.StringIO(DOCUMENT), io.BytesIO(encoded), [DOCUMENT], [b"", encoded, b""]]
     for document in (*streams, *(pieces(encoded, size) for size in (1, 7, 100)), pieces(DOCUMENT, 3)):
-        assert_same(scheme.sketch_stream(document, shingler), whole)
+        assert_same_slots(scheme.sketch_stream(document, shingler), whole)
 
 
 @pytest.mark.parametrize("document", [[], [""], [b""], ["  ", "\n"], io.StringIO("")])
@@ -276,7 +268,7 @@ def test_several_python_threads_at_once() -> None:
             for scheme in SCHEMES.values()
         ]
         for job, signatures in zip(jobs, expected * 2, strict=True):
-            assert_same(job.result(timeout=60), signatures)
+            assert_same_slots(job.result(timeout=60), signatures)
 
 
 def ticks_during(call: Callable[[], object]) -> tuple[int, float]:

@@ -17,7 +17,7 @@ __all__ = ["index"]
 
 @click.group()
 def index() -> None:
-    """Remember documents on disk, and find near-duplicates of new ones at once.
+    """Remember documents, and find near-duplicates of new ones at once.
 
     An index is a directory. What a command has added or removed survives a crash; one command writes at a time, any
     number read.

@@ -44,11 +44,12 @@ COUNTS = {
 @reading_options
 @shown_options
 def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, **given: Any) -> None:  # noqa: ANN401
-    """Add the documents of INPUTS to INDEX; - is standard input, JSON lines that have ids.
+    """Add the documents of INPUTS to INDEX.
 
-    Documents are durable a few thousand at a time. After an interruption the same command goes on: a document that is
-    there already is left as it is. With --unique every row is decided on in its order, and the decisions are printed as
-    JSON lines, each once it is durable; from standard input that is as soon as a line comes.
+    With - for INPUTS they are JSON lines on standard input, and have ids. Documents are durable a few thousand at a
+    time. After an interruption the same command goes on: a document that is there already is left as it is. With
+    --unique every row is decided on in its order, and the decisions are printed as JSON lines, each once it is durable;
+    from standard input that is as soon as a line comes.
 
     Example: minwise index add news.mw day1/*.parquet
     """

@@ -1,11 +1,10 @@
 """minwise index backup INDEX DIRECTORY."""
 
-import json
-
 import click
 
 import minwise as mw
 from minwise.cli.options import shown_options
+from minwise.cli.outcome import show_outcome
 
 __all__ = ["backup"]
 
@@ -15,9 +14,9 @@ __all__ = ["backup"]
 @click.argument("directory", type=click.Path())
 @shown_options
 def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
-    """Copy INDEX as it is now to a new DIRECTORY, also while another process writes.
+    """Copy INDEX as it is now to a new DIRECTORY.
 
-    The copy is an index like any other, and appears whole or not at all.
+    Another process may write meanwhile. The copy is an index like any other, and appears whole or not at all.
 
     Example: minwise index backup news.mw saved/news.mw
     """
@@ -25,7 +24,5 @@ def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
         opened.backup(directory)
     with mw.Index.open(directory) as copy:
         documents = len(copy)
-    if as_json:
-        click.echo(json.dumps({"index": index, "backup": directory, "documents": documents}, indent=2))
-    elif not quiet:
-        click.echo(f"{documents:,} documents in {directory}")
+    values = {"index": index, "backup": directory, "documents": documents}
+    show_outcome(values, f"{documents:,} documents in {directory}", as_json=as_json, quiet=quiet)

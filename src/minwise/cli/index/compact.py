@@ -1,11 +1,10 @@
 """minwise index compact INDEX."""
 
-import json
-
 import click
 
 import minwise as mw
 from minwise.cli.options import shown_options
+from minwise.cli.outcome import show_outcome
 
 __all__ = ["compact"]
 
@@ -14,9 +13,10 @@ __all__ = ["compact"]
 @click.argument("index", type=click.Path())
 @shown_options
 def compact(index: str, as_json: bool, quiet: bool) -> None:
-    """Make one segment of all postings of INDEX, and give back the room of removed documents.
+    """Give back the room that removed documents of INDEX take.
 
-    Not needed for answers to be right; good after many removals, or before an index is copied elsewhere.
+    Makes one segment of all postings. Not needed for answers to be right; good after many removals, or before an index
+    is copied elsewhere.
 
     Example: minwise index compact news.mw
     """
@@ -24,10 +24,8 @@ def compact(index: str, as_json: bool, quiet: bool) -> None:
     with mw.Index.open(index, "w") as opened:
         opened.compact()
     after = _bytes_of(index)  # once the log of the writer is gone
-    if as_json:
-        click.echo(json.dumps({"index": index, "bytes_before": before, "bytes": after}, indent=2))
-    elif not quiet:
-        click.echo(f"{index}: {after:,} bytes, {before:,} before")
+    values = {"index": index, "bytes_before": before, "bytes": after}
+    show_outcome(values, f"{index}: {after:,} bytes, {before:,} before", as_json=as_json, quiet=quiet)
 
 
 def _bytes_of(index: str) -> int:

@@ -1,12 +1,12 @@
 """minwise index create INDEX."""
 
-import json
 from typing import Any
 
 import click
 
 import minwise as mw
 from minwise.cli.options import index_options, index_settings_of, shown_options
+from minwise.cli.outcome import show_outcome
 
 __all__ = ["create", "described"]
 
@@ -25,10 +25,7 @@ def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noq
     """
     with mw.Index.create(index, **index_settings_of(given)) as made:
         settings, shown = made.stats()["settings"], described(made)
-    if as_json:
-        click.echo(json.dumps({"index": index, "settings": settings}, indent=2))
-    elif not quiet:
-        click.echo(f"{index}: {shown}")
+    show_outcome({"index": index, "settings": settings}, f"{index}: {shown}", as_json=as_json, quiet=quiet)
 
 
 def described(made: "mw.Index") -> str:

@@ -1,11 +1,10 @@
 """minwise index export INDEX FILE."""
 
-import json
-
 import click
 
 import minwise as mw
 from minwise.cli.options import shown_options
+from minwise.cli.outcome import show_outcome
 
 __all__ = ["export"]
 
@@ -15,7 +14,9 @@ __all__ = ["export"]
 @click.argument("file", type=click.Path())
 @shown_options
 def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
-    """Write id, metadata and signature of every document of INDEX to FILE, a .parquet file.
+    """Write the signatures of INDEX to FILE, a .parquet file.
+
+    A row has the id, metadata and signature of a document.
 
     A secret seed is not part of it: signatures of two indexes can be compared only if both were made with one --seed.
 
@@ -25,7 +26,5 @@ def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
         raise mw.ConfigError(f"file must end in .parquet, got {file}")
     with mw.Index.open(index) as opened:
         written = opened.export(file)
-    if as_json:
-        click.echo(json.dumps({"index": index, "file": file, "documents": written}, indent=2))
-    elif not quiet:
-        click.echo(f"{written:,} signatures in {file}")
+    values = {"index": index, "file": file, "documents": written}
+    show_outcome(values, f"{written:,} signatures in {file}", as_json=as_json, quiet=quiet)

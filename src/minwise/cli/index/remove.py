@@ -1,11 +1,10 @@
 """minwise index remove INDEX (ID… | --ids FILE)."""
 
-import json
-
 import click
 
 import minwise as mw
 from minwise.cli.options import shown_options
+from minwise.cli.outcome import show_outcome
 from minwise.cli.progress import watch
 from minwise.cli.reading import read_ids
 
@@ -47,8 +46,6 @@ def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, 
                 stage.advance(len(together))
         documents = len(opened)
     missing = len(wanted) - removed
-    if as_json:
-        counts = {"removed": removed, "not_there": missing, "documents": documents}
-        click.echo(json.dumps({"index": index, **counts}, indent=2))
-    elif not quiet:
-        click.echo(f"{removed:,} removed, {missing:,} not there; {documents:,} in {index}")
+    values = {"index": index, "removed": removed, "not_there": missing, "documents": documents}
+    line = f"{removed:,} removed, {missing:,} not there; {documents:,} in {index}"
+    show_outcome(values, line, as_json=as_json, quiet=quiet)

@@ -25,7 +25,7 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 @click.argument("index", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def stats(index: str, as_json: bool) -> None:
-    """Show how much is in INDEX, in how many files, and under which settings.
+    """Show how much is in INDEX, and under which settings.
 
     Example: minwise index stats news.mw
     """

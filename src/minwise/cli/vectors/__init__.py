@@ -10,7 +10,7 @@ __all__ = ["vectors"]
 
 @click.group()
 def vectors() -> None:
-    """Find vectors that are near each other: all pairs within a distance, or the nearest of a query.
+    """Find vectors near each other: all pairs, or nearest neighbours.
 
     VECTORS is an .npy file, which stays where it is, or a Parquet file with a column of lists.
     """

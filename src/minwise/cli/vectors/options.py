@@ -1,12 +1,11 @@
 """The options that both commands of vectors share, and the search that they describe."""
 
-from functools import reduce
 from typing import Any
 
 import click
 
 import minwise as mw
-from minwise.cli.options import Command, shown_options
+from minwise.cli.options import MACHINE, SHOWN, WORK, add_options, on_error_option
 
 __all__ = ["planned", "running_of", "vector_options"]
 
@@ -25,23 +24,8 @@ LAYOUT = (
     click.option("--seed", default=1, show_default=True, help="Seed of every line."),
     click.option("--column", default=None, help="Column of a Parquet file; needed if several have lists of numbers."),
 )
-RUNNING = (
-    click.option(
-        "--on-error",
-        default="quarantine",
-        show_default=True,
-        type=click.Choice(["quarantine", "skip", "fail"]),
-        help="What becomes of vectors that can not be used.",
-    ),
-    click.option("--memory", default="4GB", show_default=True, help="Memory to stay within."),
-    click.option("--threads", type=int, default=None, help="Threads; all cores if not given."),
-    click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable."),
-)
-
-
-def vector_options(command: Command) -> Command:
-    """Adds how vectors are hashed, and how a run goes."""
-    return reduce(lambda decorated, option: option(decorated), reversed((*LAYOUT, *RUNNING)), shown_options(command))
+# How vectors are hashed, how a run goes, and how to say what was done.
+vector_options = add_options(*LAYOUT, on_error_option("vectors that can not be used"), *MACHINE, WORK, *SHOWN)
 
 
 def running_of(given: dict[str, Any]) -> dict[str, Any]:

@@ -16,10 +16,9 @@ import io
 import json
 import math
 import os
-import secrets
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -28,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.durable import sync_directory
+from minwise.durable import atomic_writer
 from minwise.errors import FormatError, MinwiseError, MismatchError
 
-__all__ = ["ArrayFile", "FileKind", "atomic_writer", "read_array_file", "write_array_file"]
+__all__ = ["ArrayFile", "Arrays", "FileKind", "read_array_file", "write_array_file"]
 
 PREFIX = struct.Struct("<8sIII")
 ALIGNMENT = 64
@@ -210,25 +209,3 @@ def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 def _bytes(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)
-
-
-@contextmanager
-def atomic_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """A file beside ``path`` that takes its place once it is complete, and on disk if ``sync``."""
-    path = path.resolve()  # a link keeps pointing where it points
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-        temporary.replace(path)
-        if sync and os.name == "posix":  # elsewhere a directory can not be opened, nor needs it
-            sync_directory(path.parent)
-    except BaseException as error:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
-            error.filename = str(path)  # the user knows this name, not the temporary one
-        raise

@@ -12,41 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 from expect import complaint
+from schemes import assert_same_slots, every_scheme, name_of
 
 import minwise as mw
-from minwise import _kernel
-from minwise.formats import signature_file
+from minwise import _kernel, array_file
 from minwise.stages.sketch import Scheme
 
-WHOLE: list[Scheme] = [
-    mw.MinHash(slots=64, seed=7),
-    mw.FastSketch(slots=64, seed=7),
-    mw.OnePermutation(bins=64, seed=7),
-    mw.OnePermutation(bins=64, seed=7, densify="rotation"),
-    mw.OnePermutation(bins=64, seed=7, densify="optimal"),
-]
-PACKED = [scheme.bbit(bits) for scheme in WHOLE if not scheme.settings.has_empty_bins for bits in (1, 2, 4, 8, 16, 32)]
 SMALL = mw.ShingleSets.from_sets([[1, 2, 3]])
 WORDS = mw.Shingler("word:2")
 FAST = mw.FastSketch(slots=16)
 
 
-def name_of(scheme: Scheme) -> str:
-    """A short name for a test."""
-    settings = scheme.settings
-    return "-".join(str(part) for part in (settings.scheme, settings.densify, settings.bits) if part is not None)
-
-
-every_scheme = pytest.mark.parametrize("scheme", WHOLE + PACKED, ids=name_of)
-
-
 def assert_same(left: mw.Signatures, right: mw.Signatures) -> None:
-    """Everything that a signature holds is equal, types included."""
-    assert left.settings == right.settings
-    assert left.shingle_settings == right.shingle_settings
-    assert left.slots.dtype == right.slots.dtype
-    np.testing.assert_array_equal(left.slots, right.slots)
-    np.testing.assert_array_equal(left.empty, right.empty)
+    """Everything that signatures hold is equal."""
+    assert_same_slots(left, right)
     assert (left.sizes is None) == (right.sizes is None)
     if left.sizes is not None:
         np.testing.assert_array_equal(left.sizes, right.sizes)
@@ -309,7 +288,7 @@ def test_loading_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(pickle, name, refuse)
     monkeypatch.setattr("builtins.eval", refuse)
     assert_same(mw.Signatures.load(tmp_path / "signatures"), sample(FAST))
-    source = Path(signature_file.__file__).read_text(encoding="utf-8")
+    source = Path(array_file.__file__).read_text(encoding="utf-8")
     assert "import pickle" not in source
     assert "allow_pickle" not in source
 

@@ -1,0 +1,93 @@
+"""Doors: servers that ask for tokens, every request there is, and what it takes to be let in."""
+
+import http.client
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+import minwise.server
+from server.running import PATIENCE_SECONDS, Answer, Server
+
+__all__ = ["DOCUMENT", "HOLDERS", "REQUESTS", "WRITING", "Door", "Request", "named", "raw", "real"]
+
+PAGE = Path(str(minwise.server.__file__)).parent / "page"
+DOCUMENT = {"id": "new", "text": "a text that nobody has sent before"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request, and the rights that it needs."""
+
+    method: str
+    path: str
+    body: object = None
+    rights: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+READ, WRITE = frozenset({"read"}), frozenset({"write"})
+BOTH = READ | WRITE
+# Every route; a test sees that none is missing.
+REQUESTS = [
+    Request("GET", "/"),
+    Request("GET", "/docs"),
+    Request("GET", "/static/{name}"),
+    Request("GET", "/openapi.json"),
+    Request("GET", "/healthz"),
+    Request("GET", "/readyz"),
+    Request("GET", "/metrics", None, READ),
+    Request("GET", "/v1/stats", None, READ),
+    Request("GET", "/v1/plan", None, READ),
+    Request("GET", "/v1/documents", None, READ),
+    Request("GET", "/v1/documents/there", None, READ),
+    Request("POST", "/v1/query", {"text": "a text"}, READ),
+    Request("POST", "/v1/compare", {"left": "a text", "right": "a text"}, READ),
+    Request("POST", "/v1/documents", DOCUMENT, WRITE),
+    Request("POST", "/v1/documents?unique=false", {"documents": [DOCUMENT]}, WRITE),
+    Request("POST", "/v1/documents?unique=true", DOCUMENT, BOTH),
+    Request("DELETE", "/v1/documents/there", None, WRITE),
+    Request("DELETE", "/v1/documents", {"ids": ["there"]}, WRITE),
+]
+WRITING = [one for one in REQUESTS if "write" in one.rights]
+HOLDERS = {"nobody": None, "a stranger": frozenset(), "reader": READ, "writer": WRITE, "editor": BOTH}
+
+
+@dataclass
+class Door:
+    """A server that asks for tokens.
+
+    Attributes:
+        server: The server, without a token.
+        tokens: Tokens by who has them.
+    """
+
+    server: Server
+    tokens: dict[str, str | None]
+
+    def ask(self, request: Request, holder: str = "nobody") -> Answer:
+        """Sends a request as somebody; the document that it may remove is there."""
+        token = self.tokens[holder]
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return self.server.ask(request.method, real(request.path), request.body, headers=headers)
+
+
+def real(path: str) -> str:
+    """The path of a route with something in place of its names."""
+    return path.replace("{name}", next(one.name for one in sorted(PAGE.iterdir()) if one.suffix == ".js"))
+
+
+def named(door: Door) -> set[str]:
+    """The ids of the index."""
+    answer = door.ask(Request("GET", "/v1/documents"), "editor")
+    return {str(one["id"]) for one in answer.json["documents"]}
+
+
+def raw(server: Server, *lines: str, body: bytes = b"") -> Answer:
+    """The answer to header lines as they are."""
+    with socket.create_connection((server.host, server.port), timeout=PATIENCE_SECONDS) as connection:
+        connection.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
