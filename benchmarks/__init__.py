@@ -1,1 +1,1 @@
-"""Measurements of minwise: how fast (`speed`, `endtoend`, `scale`) and how good (`quality`) it is."""
+"""Measurements of minwise: how fast (`peers`, `speed`, `scale` and others) and how good (`quality`) it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -25,6 +25,12 @@ class Target:
         met = value <= self.wanted if self.at_most else value >= self.wanted
         sign = "<=" if self.at_most else ">="
         return f"{self.figure} {sign} {self.wanted:g} {'met' if met else 'MISSED'}"
+
+
+def figure_table(figures: Mapping[str, float], targets: Mapping[str, Target]) -> str:
+    """Return a line per figure, with its target and whether that is met."""
+    rows = [[name, f"{value:,.2f}", targets[name].verdict(value)] for name, value in figures.items()]
+    return align_rows([["figure", "measured", "target"], *rows], words=1)
 
 
 def align_rows(rows: Sequence[Sequence[str]], *, words: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,10 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import minwise as mw
-from benchmarks.processes import run_measured
-from benchmarks.recording import write_json
+from benchmarks.environments import peer_python
+from benchmarks.processes import run_measured, run_told
+from benchmarks.recording import command_line, write_json
 from benchmarks.speed.corpus import cache_dir, prepare_corpus
-from benchmarks.speed.peers import environment_python
 from benchmarks.targets import Target, align_rows
 
 THRESHOLD, SHINGLES = 0.8, "word:5"
@@ -35,7 +34,7 @@ def main() -> None:
     """Run the benchmark."""
     settings = parse_settings()
     corpus = prepare_corpus("source", settings.megabytes)
-    peer = environment_python(f"peer-{PEER}", ["SetSimilaritySearch>=1.0,<2", "numpy"])
+    peer = peer_python(PEER)
     with tempfile.TemporaryDirectory(prefix="exact-", dir=cache_dir()) as folder:
         documents = first_documents(corpus.path, settings.documents, Path(folder) / "documents.parquet")
         corpora = compare_with_bands(documents, Path(folder), settings.rounds)
@@ -58,12 +57,11 @@ def main() -> None:
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.exact", description=__doc__)
+    parser = command_line("exact", __doc__)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine (default 3)")
     parser.add_argument("--documents", type=int, default=100_000, help="documents of the join of files")
     parser.add_argument("--sets", type=int, default=10_000, help="documents whose sets the peer joins too")
     parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="size of the corpus they are taken from")
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     return parser.parse_args()
 
 
@@ -93,7 +91,7 @@ def compare_with_bands(documents: Path, folder: Path, rounds: int) -> dict[str, 
             settings = ["--threshold", str(THRESHOLD), "--shingle", SHINGLES, "--json", *options]
             output = ["-o", str(folder / "pairs.parquet")]
             run = run_measured([sys.executable, "-m", "minwise", "pairs", str(documents), *output, *settings])
-            found = json.loads(run.output)["pairs"]
+            found = run.told(name)["pairs"]
             runs[name].append({"seconds": run.seconds, "pairs": found, "peak_bytes": run.peak_bytes, "load": run.load})
             print(f"{name:8} {run.seconds:8.2f} s  {found:,} pairs", flush=True)
     return runs
@@ -107,8 +105,7 @@ def compare_with_peer(sets: Path, peer: Path, rounds: int) -> dict[str, Runs]:
     for _ in range(rounds):
         for name, (python, package, threads) in ways.items():
             words = [python, "-m", "benchmarks.exact.join_sets", package, str(sets), str(THRESHOLD), threads]
-            run = run_measured(words)
-            runs[name].append({**json.loads(run.output), "peak_bytes": run.peak_bytes, "load": run.load})
+            runs[name].append(run_told(words))
             print(f"{name:18} {runs[name][-1]['seconds']:8.2f} s  {runs[name][-1]['pairs']:,} pairs", flush=True)
     return runs
 

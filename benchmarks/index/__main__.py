@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.processes import run_measured
-from benchmarks.recording import write_json
+from benchmarks.environments import peer_python
+from benchmarks.processes import run_told
+from benchmarks.recording import command_line, write_json
 from benchmarks.speed.corpus import cache_dir, prepare_corpus
-from benchmarks.speed.peers import peer_python
-from benchmarks.targets import Target, align_rows
+from benchmarks.targets import Target, figure_table
 
 MEGABYTES = 400
 TARGETS = {
@@ -49,8 +49,7 @@ def main() -> None:
         texts = compare_texts(corpus.path, settings.texts, folder, settings.rounds)
         growth = {str(count): grow(count, corpus.path, folder) for count in settings.documents}
     found = figures(single, texts, growth)
-    rows = [[name, f"{value:,.2f}", TARGETS[name].verdict(value)] for name, value in found.items()]
-    print(f"\n{align_rows([['figure', 'measured', 'target'], *rows], words=1)}")
+    print(f"\n{figure_table(found, TARGETS)}")
     if settings.record:
         content = {
             "settings": vars(settings),
@@ -65,22 +64,18 @@ def main() -> None:
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.index", description=__doc__)
+    parser = command_line("index", __doc__)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each small part (default 3)")
     parser.add_argument("--texts", type=int, default=20_000, help="texts that are added by both engines")
     parser.add_argument(
         "--documents", type=int, nargs="+", default=[1_000_000, 10_000_000], help="sizes up to which an index grows"
     )
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     return parser.parse_args()
 
 
 def run(part: str, *words: str, python: str = sys.executable) -> Measured:
     """Run a part in a process of its own and return what it printed, with its peak memory and the machine's load."""
-    done = run_measured([python, "-m", f"benchmarks.index.{part}", *words])
-    if done.code:
-        raise SystemExit(f"{part} {' '.join(words)} failed with {done.code}: {done.errors}")
-    measured = {**json.loads(done.output), "peak_bytes": done.peak_bytes, "load": done.load}
+    measured = run_told([python, "-m", f"benchmarks.index.{part}", *words])
     shown = {name: value for name, value in measured.items() if not isinstance(value, list)}
     print(part, *words[:1], json.dumps(shown), flush=True)
     return measured
@@ -93,7 +88,7 @@ def fresh(folder: Path) -> Path:
 
 def compare_texts(path: Path, documents: int, folder: Path, rounds: int) -> dict[str, list[Measured]]:
     """Add the same texts to our index and to datasketch's, in turn."""
-    pythons = {"minwise": sys.executable, "datasketch": str(peer_python())}
+    pythons = {"minwise": sys.executable, "datasketch": str(peer_python("datasketch"))}
     measured: dict[str, list[Measured]] = {name: [] for name in pythons}
     for _ in range(rounds):
         for name, python in pythons.items():

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.corpora import DATA, Corpus, load_corpora
-from benchmarks.quality.engines import ENGINES, LEFT_OUT, SLOTS, Engine, ask, job_of, make_job
+from benchmarks.quality.engines import ENGINES, LEFT_OUT, SEEDS, SLOTS, Engine, ask, job_of, make_job
 from benchmarks.quality.joining import join, similarities
-from benchmarks.quality.scoring import score
+from benchmarks.quality.scoring import score, summarize
 from benchmarks.quality.special import THRESHOLD, WORDS, Case, make_cases
-from benchmarks.recording import write_json
+from benchmarks.recording import command_line, write_json
 from benchmarks.speed.runners.shingling import word_shingles
 from benchmarks.targets import align_rows
 
@@ -31,7 +32,7 @@ def main() -> None:
     cases = special_cases(engines, versions)
     if settings.record:
         content = {
-            "settings": {"slots": SLOTS, "special": {"threshold": THRESHOLD, "words": WORDS}},
+            "settings": {"slots": SLOTS, "seeds": SEEDS, "special": {"threshold": THRESHOLD, "words": WORDS}},
             "versions": versions,
             "engines": [{"name": engine.name, "candidates": engine.candidates} for engine in engines],
             "left_out": LEFT_OUT,
@@ -43,11 +44,10 @@ def main() -> None:
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
+    parser = command_line("quality", __doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="where text, code, sets and er are")
     parser.add_argument("--engines", nargs="*", choices=[engine.name for engine in ENGINES], help="only these")
     parser.add_argument("--corpora", nargs="*", help="only these")
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     return parser.parse_args()
 
 
@@ -56,13 +56,15 @@ def measure(corpus: Corpus, engines: list[Engine], versions: dict[str, str]) -> 
     job, runs = job_of(corpus), []
     if corpus.kind == "labels":
         exact = score(corpus, pairs=join(corpus.sets, corpus.threshold), clusters=None)
-        runs.append({"engine": "exact join", "seconds": 0.0, "error": "", **exact})
+        runs.append({"engine": "exact join", "seconds": 0.0, "error": "", **summarize([exact])})
     for engine in engines:
-        answers, found, seconds = ask(engine, [job])
+        seeds = SEEDS if engine.takes_seed else SEEDS[:1]
+        answers, found, seconds = ask(engine, [replace(job, seed=seed) for seed in seeds])
         versions.update(found)
-        run: Figures = {"engine": engine.name, "seconds": round(seconds, 1), "error": answers[0].error}
-        if not answers[0].error:
-            run |= score(corpus, pairs=answers[0].pairs, clusters=answers[0].clusters)
+        run: Figures = {"engine": engine.name, "seconds": round(seconds, 1), "seeds": len(seeds)}
+        run["error"] = next((one.error for one in answers if one.error), "")
+        if not run["error"]:
+            run |= summarize([score(corpus, pairs=one.pairs, clusters=one.clusters) for one in answers])
         runs.append(run)
     described = {
         "name": corpus.name,

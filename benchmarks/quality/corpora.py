@@ -1,8 +1,11 @@
 r"""Corpora: real data with its truth, cut into the sets that every tool is given.
 
-Documents become sets here, once: lower-cased ``\w+`` words, some in a row. Each element is then written as one
-word of letters, so that a tool that cuts text itself cuts out the same sets, and one that drops digits or
-punctuation drops nothing.
+Documents become sets here, once: lower-cased ``\w+`` words, some in a row; people with typos, three characters in a
+row. Each element is then written as one word of letters, so that a tool that cuts text itself cuts out the same sets,
+and one that drops digits or punctuation drops nothing.
+
+Where the truth is labels, no threshold is chosen by hand: it is the one of `THRESHOLDS` at which an exact join of these
+sets has the highest F1, so no tool's answer has a say in it.
 """
 
 from __future__ import annotations
@@ -11,17 +14,38 @@ import csv
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from benchmarks.quality.joining import Pair, join
+from benchmarks.quality.joining import ROUNDING, Pair, join, similarities
 from benchmarks.speed.runners.shingling import word_shingles
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 # Sixteen letters for the sixteen digits of a hash; none of them is a vowel, so no word, month or day comes out.
 LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
+# Not 0.1: with 256 slots, bands of two rows would not find enough there, and bands of one row propose almost all.
+THRESHOLDS = tuple(tenths / 10 for tenths in range(2, 10))
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """The pairs of a document of a first list with one of a second.
+
+    Attributes:
+        first: How many documents the first list has.
+    """
+
+    first: int
+
+    def __contains__(self, pair: object) -> bool:
+        """Whether a pair has one of each."""
+        return isinstance(pair, tuple) and pair[0] < self.first <= pair[1]
+
+
+# The pairs that are looked at; None for all.
+Judged = Across | set[Pair] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +69,7 @@ class Corpus:
     threshold: float
     kind: str
     truth: set[Pair]
-    judged: Container[Pair] | None = None
+    judged: Judged = None
     clusters: list[int] | None = None
 
     @property
@@ -59,21 +83,6 @@ class Corpus:
         return hashlib.sha256("\n".join(self.texts).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Across:
-    """The pairs of a document of a first list with one of a second.
-
-    Attributes:
-        first: How many documents the first list has.
-    """
-
-    first: int
-
-    def __contains__(self, pair: object) -> bool:
-        """Whether a pair has one of each."""
-        return isinstance(pair, tuple) and pair[0] < self.first <= pair[1]
-
-
 def load_corpora(data: Path = DATA) -> list[Corpus]:
     """Return all corpora whose files are there."""
     loaders: list[tuple[str, Callable[[Path], list[Corpus]]]] = [
@@ -84,8 +93,13 @@ def load_corpora(data: Path = DATA) -> list[Corpus]:
         ("code/irplag", programs),
         ("sets/groceries.csv", groceries),
         ("sets/onlineretail_invoices.txt", invoices),
-        ("er/pyjedai_D4", linkage),
+        ("er/pyjedai_D1", restaurants),
+        ("er/pyjedai_D2", products),
+        ("er/pyjedai_D4", papers),
         ("er/pyjedai_cora", citations),
+        ("er/csv_example_input_with_true_ids.csv", sites),
+        *((f"er/febrl/dataset{number}.csv", people) for number in (1, 2, 3)),
+        ("er/febrl", two_lists_of_people),
     ]
     found = []
     for place, load in loaders:
@@ -100,33 +114,26 @@ def articles(folder: Path) -> list[Corpus]:
     """News with planted copies; a pair that was not planted is false."""
     ids, texts = read_documents(folder)
     truth = {ordered(ids[left], ids[right]) for left, right, _ in read_rows(folder / "pairs.tsv")}
-    sets = cut(texts, 3)
-    return [Corpus(name=folder.name, sets=sets, shingle="word:3", threshold=0.5, kind="labels", truth=truth)]
+    return labelled(folder.name, cut(texts, 3), "word:3", truth)
 
 
 def clough(folder: Path) -> list[Corpus]:
     """Students' answers and what they were written from: a cut is true, an answer written without it false."""
-    return [labelled(folder, true={"cut"}, threshold=0.2)]
+    return partly_labelled(folder, true={"cut"})
 
 
 def programs(folder: Path) -> list[Corpus]:
     """Java programs and what they were copied from, at all levels of disguise."""
-    return [labelled(folder, true={f"L{level}" for level in range(1, 7)}, threshold=0.2)]
+    return partly_labelled(folder, true={f"L{level}" for level in range(1, 7)})
 
 
-def labelled(folder: Path, *, true: set[str], threshold: float) -> Corpus:
+def partly_labelled(folder: Path, *, true: set[str]) -> list[Corpus]:
     """Return a corpus of which only some pairs have a label; between true and ``non`` nothing is counted."""
     ids, texts = read_documents(folder)
     labels = {ordered(ids[left], ids[right]): label for left, right, label in read_rows(folder / "pairs.tsv")}
-    return Corpus(
-        name=folder.name,
-        sets=cut(texts, 3),
-        shingle="word:3",
-        threshold=threshold,
-        kind="labels",
-        truth={pair for pair, label in labels.items() if label in true},
-        judged={pair for pair, label in labels.items() if label in true or label == "non"},
-    )
+    truth = {pair for pair, label in labels.items() if label in true}
+    judged = {pair for pair, label in labels.items() if label in true or label == "non"}
+    return labelled(folder.name, cut(texts, 3), "word:3", truth, judged=judged)
 
 
 def licences(folder: Path) -> list[Corpus]:
@@ -138,8 +145,7 @@ def install_guide(folder: Path) -> list[Corpus]:
     """Chapters in five languages for three architectures; a cluster is a chapter in a language."""
     ids, texts = read_documents(folder)
     names = {ids[name]: cluster for name, cluster in read_rows(folder / "clusters.tsv")}
-    numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(names.values()))}
-    clusters = [numbers[names[row]] for row in range(len(texts))]
+    clusters = number_names(names[row] for row in range(len(texts)))
     return joined("installguide_sample", cut(texts, 5), "word:5", (0.5, 0.8), clusters)
 
 
@@ -156,32 +162,97 @@ def invoices(path: Path) -> list[Corpus]:
     return joined("onlineretail", sets, "set", (0.5, 0.8))
 
 
-def linkage(folder: Path) -> list[Corpus]:
-    """Papers of DBLP and of ACM as words of all their columns; only pairs across the two lists are judged."""
-    left, right = (read_records(folder / f"{name}.csv", "%") for name in ("dblp", "acm"))
-    truth = {(int(one), len(left) + int(other)) for one, other in read_rows(folder / "gt.csv", "%")[1:]}
-    sets = cut([*left, *right], 1)
-    return [
-        Corpus(
-            name="DBLP–ACM",
-            sets=sets,
-            shingle="word:1",
-            threshold=0.4,
-            kind="labels",
-            truth=truth,
-            judged=Across(len(left)),
-        )
-    ]
+def restaurants(folder: Path) -> list[Corpus]:
+    """Two lists of restaurants, and of their addresses as records of their own."""
+    return linkage("restaurants", folder, ("rest1", "rest2"), "|")
+
+
+def products(folder: Path) -> list[Corpus]:
+    """What two shops sell; one of them tells much more of it."""
+    return linkage("Abt–Buy", folder, ("abt", "buy"), "|")
+
+
+def papers(folder: Path) -> list[Corpus]:
+    """Papers of DBLP and of ACM."""
+    return linkage("DBLP–ACM", folder, ("dblp", "acm"), "%")
+
+
+def linkage(name: str, folder: Path, lists: tuple[str, str], separator: str) -> list[Corpus]:
+    """Return two lists as words of all their columns; only pairs across are judged."""
+    left, right = (read_records(folder / f"{one}.csv", separator) for one in lists)
+    truth = {(int(one), len(left) + int(other)) for one, other in read_rows(folder / "gt.csv", separator)[1:]}
+    return labelled(name, cut([*left, *right], 1), "word:1", truth, judged=Across(len(left)))
 
 
 def citations(folder: Path) -> list[Corpus]:
     """Citations as people type them, as words of all their columns."""
     sets = cut(read_records(folder / "cora.csv", "|"), 1)
     truth = {ordered(int(one), int(other)) for one, other in read_rows(folder / "cora_gt.csv", "|")}
-    clusters = components(len(sets), truth)
+    return labelled("cora", sets, "word:1", truth, clusters=components(len(sets), truth))
+
+
+def sites(path: Path) -> list[Corpus]:
+    """Places for small children, as words of all columns but two numbers and the name of the list they are from."""
+    clusters = number_names(row[0] for row in read_rows(path, ",")[1:])
+    sets = cut(read_records(path, ",", first=3), 1)
+    return labelled("childcare", sets, "word:1", pairs_within(clusters), clusters=clusters)
+
+
+def people(path: Path) -> list[Corpus]:
+    """Made-up people, some of them again with typos.
+
+    Three characters in a row, not words: on the first list an exact join has an F1 of 1 with them, and of 0.999 with
+    words.
+    """
+    clusters = number_names(names_of(path))
+    sets = cut_characters(read_records(path, ","), 3)
+    name = path.stem.replace("dataset", "febrl")
+    return labelled(name, sets, "char:3", pairs_within(clusters), clusters=clusters)
+
+
+def two_lists_of_people(folder: Path) -> list[Corpus]:
+    """Made-up people, and all of them again with typos; only pairs across are judged."""
+    left, right = folder / "dataset4a.csv", folder / "dataset4b.csv"
+    numbers = number_names([*names_of(left), *names_of(right)])
+    across = Across(len(names_of(left)))
+    sets = cut_characters([*read_records(left, ","), *read_records(right, ",")], 3)
+    truth = {pair for pair in pairs_within(numbers) if pair in across}
+    return labelled("febrl4", sets, "char:3", truth, judged=across)
+
+
+def labelled(
+    name: str,
+    sets: list[list[str]],
+    shingle: str,
+    truth: set[Pair],
+    *,
+    judged: Judged = None,
+    clusters: list[int] | None = None,
+) -> list[Corpus]:
+    """Return a corpus with labels, at the threshold that suits them best."""
     return [
-        Corpus(name="cora", sets=sets, shingle="word:1", threshold=0.4, kind="labels", truth=truth, clusters=clusters)
+        Corpus(
+            name=name,
+            sets=sets,
+            shingle=shingle,
+            threshold=best_threshold(sets, truth, judged),
+            kind="labels",
+            truth=truth,
+            judged=judged,
+            clusters=clusters,
+        )
     ]
+
+
+def best_threshold(sets: list[list[str]], truth: set[Pair], judged: Judged) -> float:
+    """Return the tenth at which an exact join has the highest F1; of equal ones, that closest to a half."""
+    similar = {pair: value for pair, value in similarities(sets, THRESHOLDS[0]) if judged is None or pair in judged}
+
+    def f1(threshold: float) -> float:
+        found = {pair for pair, value in similar.items() if value >= threshold - ROUNDING}
+        return 2 * len(found & truth) / (len(found) + len(truth))
+
+    return max(THRESHOLDS, key=lambda threshold: (f1(threshold), -abs(threshold - 0.5)))
 
 
 def joined(
@@ -207,6 +278,12 @@ def cut(texts: Iterable[str], length: int) -> list[list[str]]:
     return [words(word_shingles(text, length)) for text in texts]
 
 
+def cut_characters(texts: Iterable[str], length: int) -> list[list[str]]:
+    """Return the set of each text: its windows of ``length`` characters, in lower case and with single blanks."""
+    plain = [" ".join(text.lower().split()) for text in texts]
+    return [words(text[start : start + length] for start in range(max(1, len(text) - length + 1))) for text in plain]
+
+
 def words(elements: Iterable[str]) -> list[str]:
     """Return each distinct element as a word of fifteen consonants, sorted."""
     return sorted({hashlib.sha256(one.encode()).hexdigest()[:15].translate(LETTERS) for one in elements})
@@ -225,9 +302,20 @@ def read_rows(path: Path, separator: str = "\t") -> list[list[str]]:
         return list(csv.reader(file, delimiter=separator))
 
 
-def read_records(path: Path, separator: str) -> list[str]:
-    """Return a text for each record: all its columns but the first, which is its number."""
-    return [" ".join(row[1:]) for row in read_rows(path, separator)[1:]]
+def read_records(path: Path, separator: str, *, first: int = 1) -> list[str]:
+    """Return a text for each record: its columns from the ``first`` on, since those before it are numbers."""
+    return [" ".join(row[first:]) for row in read_rows(path, separator)[1:]]
+
+
+def names_of(path: Path) -> list[str]:
+    """Return who each record of Febrl is: ``rec-12-org`` and ``rec-12-dup-0`` are ``12``."""
+    return [row[0].split("-")[1] for row in read_rows(path, ",")[1:]]
+
+
+def number_names(names: Iterable[str]) -> list[int]:
+    """Return a number for each name, the same for the same."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(name, len(numbers)) for name in names]
 
 
 def ordered(one: int, other: int) -> Pair:

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import minwise as mw
-from benchmarks.endtoend.engines import requirement
+from benchmarks.environments import peer_python
 from benchmarks.processes import run_measured
 from benchmarks.quality.corpora import Corpus
 from benchmarks.quality.runners.answering import Answer, Job
-from benchmarks.speed.peers import environment_python
 
 SLOTS = 256
-# What datatrove's MinHash steps import, and its package does not ask for. They do not work with xxhash 4.
-DATATROVE = ["datatrove>=0.10,<0.11", "regex", "spacy>=3.8,<3.9", "tokenizers", "xxhash>=3,<4"]
+SEEDS = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +30,14 @@ class Engine:
         package: Its package, which has an environment of its own; None for ours.
         way: Passed to its runner.
         candidates: What it does with the candidates of the bands.
+        takes_seed: Whether its hashes can be others; who takes none is asked once.
     """
 
     name: str
     package: str | None
     way: str = ""
     candidates: str
+    takes_seed: bool = True
 
     @property
     def runner(self) -> str:
@@ -54,14 +54,16 @@ ENGINES = (
     Engine(name="datasketch", package="datasketch", candidates="takes them"),
     Engine(name="datasketch, checked", package="datasketch", way="checked", candidates="compares signatures"),
     Engine(name="rensa", package="rensa", candidates="compares signatures"),
-    Engine(name="gaoya", package="gaoya", candidates="compares signatures"),
-    Engine(name="text-dedup", package="text-dedup", candidates="takes them, and what they connect"),
+    Engine(name="gaoya", package="gaoya", candidates="compares signatures", takes_seed=False),
+    # It has an option --seed, and draws its hashes from a constant.
+    Engine(name="text-dedup", package="text-dedup", candidates="takes them, and what they connect", takes_seed=False),
     Engine(name="datatrove", package="datatrove", candidates="takes them, and what they connect"),
 )
-# What a peer has beside, and why it is not asked.
+# What there is beside, and why it is not asked.
 LEFT_OUT = {
     "rensa CMinHash": "no index that lists pairs, only a deduplicator",
     "rensa rho": "says that a document has a partner, not which",
+    "minwise OnePermutation": "pairs does not offer it: a bin that is empty in a small set costs its whole band",
 }
 
 
@@ -91,11 +93,7 @@ def job_for(engine: Engine, job: Job) -> Job:
 
 def python(engine: Engine) -> Path:
     """Return the interpreter an engine runs in, its environment made if the cache has none."""
-    if engine.package is None:
-        return Path(sys.executable)
-    if engine.package == "datatrove":
-        return environment_python("peer-datatrove", DATATROVE)
-    return environment_python(f"peer-{engine.package}", [requirement(engine.package), "pyarrow"])
+    return Path(sys.executable) if engine.package is None else peer_python(engine.package)
 
 
 def ask(engine: Engine, jobs: Sequence[Job]) -> tuple[list[Answer], dict[str, str], float]:

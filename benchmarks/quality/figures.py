@@ -6,6 +6,7 @@ The error is the root of the mean squared difference between estimate and simila
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,9 @@ SEED = 7
 PAIRS = 2000
 SIMILARITY = 0.5
 SLOTS = (16, 32, 64, 128, 256, 512)
-SIZES = (10, 20, 50, 100, 200, 500, 1000)
+# Far below the slots, about as many, and far above.
+SIZES = (8, 16, 32, 64, 128, 256, 512, 1000, 2000, 5000, 10_000)
+SIZE_TICKS = (8, 32, 128, 512, 2000, 10_000)
 SLOTS_FOR_SIZES = 256
 SIZE_FOR_SLOTS = 1000
 BIT_SLOTS = (32, 64, 128, 256, 512)
@@ -40,6 +43,7 @@ def main() -> None:
         numbers[name] = {one.name: [(round(x, 4), round(y, 5)) for x, y in one.points] for one in figure.series}
         print(name, numbers[name])
     settings = {"pairs": PAIRS, "seed": SEED, "similarity": SIMILARITY, "minwise": mw.__version__}
+    settings |= {"slots_for_sizes": SLOTS_FOR_SIZES, "size_for_slots": SIZE_FOR_SLOTS}
     print(f"written to {write_json({'settings': settings, 'figures': numbers}, benchmark='figures')}")
 
 
@@ -56,10 +60,14 @@ def make_sets(size: int, similarity: float, pairs: int = PAIRS) -> tuple[mw.Shin
     random = np.random.default_rng([SEED, size, round(1000 * similarity)])
     common = round(2 * size * similarity / (1 + similarity))
     union = 2 * size - common
-    sets = []
-    for elements in random.integers(0, 2**62, (pairs, union)).tolist():
-        sets += [elements[:size], elements[union - size :]]
-    return mw.ShingleSets.from_sets(sets), common / union
+
+    def members() -> Iterator[list[int]]:
+        for _ in range(pairs):
+            elements = random.integers(0, 2**62, union).tolist()
+            yield elements[:size]
+            yield elements[union - size :]
+
+    return mw.ShingleSets.from_sets(members()), common / union
 
 
 def scheme_of(name: str, slots: int, bits: int | None = None) -> mw.Scheme:
@@ -92,8 +100,9 @@ def error_by_slots() -> Figure:
     theory = [(slots, (similarity * (1 - similarity) / slots) ** 0.5) for slots in SLOTS]
     series.append(Series(name="√(J(1 − J)/slots)", look=3, points=theory, marks=False))
     picture = draw(
-        "Error against slots",
-        f"Sets of {SIZE_FOR_SLOTS:,} elements with a similarity of {SIMILARITY}. All schemes follow the theory.",
+        f"Error against slots, sets of {SIZE_FOR_SLOTS:,}",
+        f"Sets of {SIZE_FOR_SLOTS:,} elements with a similarity of {SIMILARITY}. "
+        "FastSketch and one permutation hashing lie on or below k functions.",
         series,
         across=Axis(label="slots", ticks=tuple(map(float, SLOTS)), logarithmic=True),
         up=Axis(label="root mean squared error", ticks=(0.01, 0.02, 0.05, 0.1, 0.2), logarithmic=True),
@@ -103,22 +112,19 @@ def error_by_slots() -> Figure:
 
 def error_by_size() -> Figure:
     """Return error against the size of the sets, at `SLOTS_FOR_SIZES` slots."""
-    made = [(size, *make_sets(size, SIMILARITY)) for size in SIZES]
-    series = [
-        Series(
-            name=words,
-            look=LOOKS[name],
-            points=[(size, error(scheme_of(name, SLOTS_FOR_SIZES), sets, exact)) for size, sets, exact in made],
-        )
-        for name, words in SCHEMES.items()
-    ]
-    theory = [(size, (exact * (1 - exact) / SLOTS_FOR_SIZES) ** 0.5) for size, _, exact in made]
-    series.append(Series(name="√(J(1 − J)/slots)", look=3, points=theory, marks=False))
+    points: dict[str, list[tuple[float, float]]] = {name: [] for name in (*SCHEMES, "theory")}
+    for size in SIZES:
+        sets, exact = make_sets(size, SIMILARITY)
+        for name in SCHEMES:
+            points[name].append((size, error(scheme_of(name, SLOTS_FOR_SIZES), sets, exact)))
+        points["theory"].append((size, (exact * (1 - exact) / SLOTS_FOR_SIZES) ** 0.5))
+    series = [Series(name=words, look=LOOKS[name], points=points[name]) for name, words in SCHEMES.items()]
+    series.append(Series(name="√(J(1 − J)/slots)", look=3, points=points["theory"], marks=False))
     picture = draw(
         f"Error against set size, {SLOTS_FOR_SIZES} slots",
-        "Below the number of slots, FastSketch and one permutation hashing estimate better than k functions.",
+        "Small sets are estimated better by FastSketch and one permutation hashing; far above the slots all are equal.",
         series,
-        across=Axis(label="elements of a set", ticks=tuple(map(float, SIZES)), logarithmic=True),
+        across=Axis(label="elements of a set", ticks=SIZE_TICKS, logarithmic=True),
         up=Axis(label="root mean squared error", ticks=(0.0, 0.01, 0.02, 0.03, 0.04)),
     )
     return Figure(picture, series)
@@ -162,7 +168,7 @@ def error_by_bits() -> Figure:
         name = f"{bits} bit{'s' if bits != 1 else ''} a slot" if bits else "64 bits, all"
         series.append(Series(name=name, look=look, points=points))
     picture = draw(
-        "Error against bytes of a signature",
+        "Error against bytes of a signature, FastSketch",
         f"FastSketch on sets of {SIZE_FOR_SLOTS:,} with a similarity of {SIMILARITY}; fewer bits, more slots.",
         series,
         across=Axis(label="bytes", ticks=(4, 16, 64, 256, 1024, 4096), logarithmic=True),

@@ -20,11 +20,11 @@ def join(sets: Sequence[Sequence[str]], threshold: float) -> set[Pair]:
 
     One row at a time: how often each other set is met in the lists of its elements is what they have in common.
     """
-    return {pair for pair, similarity in similarities(sets) if similarity >= threshold - ROUNDING}
+    return {pair for pair, _ in similarities(sets, threshold)}
 
 
-def similarities(sets: Sequence[Sequence[str]]) -> Iterator[tuple[Pair, float]]:
-    """Yield every pair that has something in common, the smaller number first."""
+def similarities(sets: Sequence[Sequence[str]], threshold: float = 0.0) -> Iterator[tuple[Pair, float]]:
+    """Yield every pair that has something in common and is similar enough, the smaller number first."""
     sizes = np.array([len(one) for one in sets], dtype=np.int64)
     lists = posting_lists(sets)
     for row, elements in enumerate(sets):
@@ -34,7 +34,9 @@ def similarities(sets: Sequence[Sequence[str]]) -> Iterator[tuple[Pair, float]]:
         others = np.flatnonzero(shared[row + 1 :]) + row + 1
         common = shared[others]
         values = common / (sizes[row] + sizes[others] - common)
-        yield from (((row, int(other)), float(value)) for other, value in zip(others, values, strict=True))
+        enough = values >= threshold - ROUNDING
+        for other, value in zip(others[enough].tolist(), values[enough].tolist(), strict=True):
+            yield (row, other), value
 
 
 def posting_lists(sets: Sequence[Sequence[str]]) -> dict[str, NDArray[np.int64]]:

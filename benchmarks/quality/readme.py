@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Record = dict[str, Any]
-# The other ways of ours are there to be compared with, and stand on the page of the docs only.
-IN_README = (
+# The other ways of ours are there to be compared with, and stand in the full table of the docs only.
+COMPARED = (
     "minwise",
     "minwise, minhash",
     "datasketch",
@@ -17,17 +17,84 @@ IN_README = (
     "text-dedup",
     "datatrove",
 )
+# What a corpus is, since names tell nothing to newcomers; with its origin, where that can be looked up.
+MEANT = {
+    "articles_100": "news with planted copies",
+    "articles_1000": "news with planted copies",
+    "articles_2500": "news with planted copies",
+    "clough": "students' answers and their sources (Clough and Stevenson)",
+    "spdx_licenses": "licence texts (SPDX)",
+    "installguide_sample": "chapters of a manual (Debian installation guide)",
+    "irplag": "students' Java programs (IR-Plag)",
+    "groceries": "shopping baskets",
+    "onlineretail": "invoices (UCI Online Retail)",
+    "restaurants": "two lists of restaurants",
+    "Abt–Buy": "products of two shops",
+    "DBLP–ACM": "papers in two catalogues",
+    "cora": "citations",
+    "childcare": "addresses of childcare",
+    "febrl1": "people with typos",
+    "febrl2": "people with typos",
+    "febrl3": "people with typos",
+    "febrl4": "two lists of people with typos",
+}
+# Where we are ahead the README shows one of each kind; where we are not, all.
+ALSO_IN_README = {
+    ("articles_2500", 0.5),
+    ("spdx_licenses", 0.5),
+    ("installguide_sample", 0.8),
+    ("onlineretail", 0.5),
+    ("febrl4", 0.3),
+}
+
+
+def readme_rows(record: Record) -> Iterator[list[str]]:
+    """Yield a line for each corpus that the README has room for: recall and precision of each tool in percent."""
+    names = [name for name in COMPARED if name != "minwise, minhash"]
+    for corpus in record["corpora"]:
+        if is_another_ahead(corpus) or (corpus["name"], corpus["threshold"]) in ALSO_IN_README:
+            yield [described_in_readme(corpus), described(corpus)[2], *cells(corpus, names)]
+
+
+def described_in_readme(corpus: Record) -> str:
+    """Return what a corpus is, in few words, and the threshold."""
+    return f"{MEANT[corpus['name']].partition(' (')[0]}, {corpus['threshold']:g}"
+
+
+def is_another_ahead(corpus: Record) -> bool:
+    """Return whether another tool has a higher F1 than our pairs."""
+    ours = next(run for run in corpus["runs"] if run["engine"] == "minwise")
+    others = [run for run in corpus["runs"] if run["engine"] in COMPARED[2:]]
+    return any(f1(run) > f1(ours) for run in others)
 
 
 def short_rows(record: Record) -> Iterator[list[str]]:
-    """Yield a line for each corpus: recall and precision of each engine in percent, the best F1 in bold."""
+    """Yield a line for each corpus: recall and precision of each engine in percent."""
     for corpus in record["corpora"]:
-        runs = {run["engine"]: run for run in corpus["runs"]}
-        shown = [runs[name] for name in IN_README]
-        best = max(run.get("f1", 0.0) for run in shown)
-        worst = min(run.get("f1", 0.0) for run in shown)
-        cells = [short_cell(run, bold=best > worst and run.get("f1") == best) for run in shown]
-        yield [*described(corpus), *cells]
+        yield [*described(corpus), *cells(corpus, COMPARED)]
+
+
+def meant_rows(record: Record) -> Iterator[list[str]]:
+    """Yield a line for each kind of corpus: names, what it is, how many documents, what their sets are made of."""
+    kinds: dict[str, dict[str, Record]] = {}
+    for corpus in record["corpora"]:
+        kinds.setdefault(MEANT[corpus["name"]], {})[corpus["name"].replace("_", " ")] = corpus
+    for meaning, named in kinds.items():
+        documents = ", ".join(f"{corpus['documents']:,}" for corpus in named.values())
+        yield [", ".join(named), meaning, documents, next(iter(named.values()))["shingle"]]
+
+
+def cells(corpus: Record, names: Sequence[str]) -> list[str]:
+    """Return recall and precision of some engines on a corpus, the best F1 in bold unless all are equal."""
+    runs = {run["engine"]: run for run in corpus["runs"]}
+    shown = [runs[name] for name in names]
+    best, worst = max(map(f1, shown)), min(map(f1, shown))
+    return [short_cell(run, bold=best > worst and f1(run) == best) for run in shown]
+
+
+def f1(run: Record) -> float:
+    """Return the F1 of a run as it is shown, so that two that look equal are; 0 if it failed."""
+    return round(float(run.get("f1", 0.0)), 4)
 
 
 def short_cell(run: Record, *, bold: bool) -> str:
@@ -46,8 +113,8 @@ def percent(share: float) -> str:
 
 def described(corpus: Record) -> list[str]:
     """Return name, threshold and truth of a corpus as cells."""
-    truth = "labels" if corpus["truth"] == "labels" else "exact join"
-    return [corpus["name"].replace("_", " "), f"{corpus['threshold']:g}", f"{corpus['true_pairs']:,} by {truth}"]
+    truth = "labels" if corpus["truth"] == "labels" else "join"
+    return [corpus["name"].replace("_", " "), f"{corpus['threshold']:g}", f"{corpus['true_pairs']:,} ({truth})"]
 
 
 def full_rows(record: Record) -> Iterator[list[str]]:
@@ -55,21 +122,37 @@ def full_rows(record: Record) -> Iterator[list[str]]:
     for corpus in record["corpora"]:
         first = [f"{corpus['name'].replace('_', ' ')}, {corpus['documents']:,}, {corpus['shingle']}"]
         first += described(corpus)[1:]
-        best = max(run.get("f1", 0.0) for run in corpus["runs"])
+        best = max(map(f1, corpus["runs"]))
         for run in corpus["runs"]:
-            figures = [f"{run[name]:.4f}" if name in run else "" for name in ("recall", "precision", "f1", "ari")]
-            if run.get("f1") == best:
+            figures = [f"{run[name]:.4f}" if name in run else "" for name in ("recall", "precision")]
+            figures += [with_spread(run, name) if name in run else "" for name in ("f1", "ari")]
+            if f1(run) == best:
                 figures[2] = f"**{figures[2]}**"
             name = f"{run['engine']}: {run['error']}" if run["error"] else run["engine"]
             yield [*first, name, *figures]
             first = [""] * len(first)
 
 
+def with_spread(run: Record, name: str) -> str:
+    """Return the mean of a figure over seeds, with half the way from its least to its greatest where it is not 0."""
+    least, greatest = run["range"][name]
+    half = f"{(greatest - least) / 2:.4f}"
+    return f"{run[name]:.4f}" if float(half) == 0 else f"{run[name]:.4f} ± {half}"
+
+
+def size_rows(record: Record) -> Iterator[list[str]]:
+    """Yield a line for each size of sets: the error of each scheme, from a record of figures."""
+    lines = record["figures"]["error-by-size"]
+    names = ("FastSketch", "one permutation", "k functions")
+    for points in zip(*(lines[name] for name in names), strict=True):
+        yield [f"{points[0][0]:,}", *(f"{error:.4f}" for _, error in points)]
+
+
 def special_rows(record: Record) -> Iterator[list[str]]:
     """Yield a line for each special pair: what every engine does, in bold where a reader would say otherwise."""
     for case in record["special"]:
         right = "found" if case["same"] else "not found"
-        cells = [special_cell(case["results"][name], right) for name in IN_README]
+        cells = [special_cell(case["results"][name], right) for name in COMPARED]
         yield [case["name"], "a copy" if case["same"] else "another", f"{case['similarity']:.2f}", *cells]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import comb
+from statistics import mean
 from typing import Any
 
-from benchmarks.quality.corpora import Corpus, components, pairs_within
+from benchmarks.quality.corpora import Across, Corpus, Judged, components
 from benchmarks.quality.joining import Pair
 
 
@@ -17,22 +18,41 @@ def score(corpus: Corpus, *, pairs: Iterable[Pair] | None, clusters: Sequence[in
     The pairs of clusters are all pairs within one; the clusters of pairs are what they connect.
     """
     if pairs is None:
-        pairs = pairs_within(clusters or [])
-    found = {(min(pair), max(pair)) for pair in pairs}
-    judged = found if corpus.judged is None else {pair for pair in found if pair in corpus.judged}
-    figures: dict[str, Any] = pair_figures(judged, corpus.truth)
+        grouped = list(clusters or [])
+        right = sum(grouped[left] == grouped[right] for left, right in corpus.truth)
+        figures = pair_figures(count_together(grouped, corpus.judged), right, len(corpus.truth))
+    else:
+        found = {(min(pair), max(pair)) for pair in pairs}
+        grouped = components(len(corpus.sets), found) if corpus.clusters else []
+        judged = found if corpus.judged is None else {pair for pair in found if pair in corpus.judged}
+        figures = pair_figures(len(judged), len(judged & corpus.truth), len(corpus.truth))
     if corpus.clusters is not None:
-        grouped = components(len(corpus.sets), found) if clusters is None else clusters
         figures["ari"] = adjusted_rand_index(grouped, corpus.clusters)
     return figures
 
 
-def pair_figures(found: set[Pair], truth: set[Pair]) -> dict[str, Any]:
-    """Return recall, precision and F1; who finds nothing has a precision of 1."""
-    right = len(found & truth)
-    recall, precision = right / len(truth), right / len(found) if found else 1.0
-    f1 = 2 * right / (len(found) + len(truth))
-    return {"found": len(found), "right": right, "recall": recall, "precision": precision, "f1": f1}
+def count_together(clusters: Sequence[int], judged: Judged) -> int:
+    """Return how many pairs that are judged are within a cluster; one of 10,000 documents has too many to list them."""
+    if isinstance(judged, Across):
+        lists = clusters[: judged.first], clusters[judged.first :]
+        return count_together(clusters, None) - sum(count_together(one, None) for one in lists)
+    if judged is None:
+        return sum(comb(count, 2) for count in Counter(clusters).values())
+    return sum(clusters[left] == clusters[right] for left, right in judged)
+
+
+def summarize(figures: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the mean of each figure over seeds, and its least and greatest as ``range``."""
+    columns = {name: [one[name] for one in figures] for name in figures[0]}
+    means = {name: mean(values) for name, values in columns.items()}
+    return {**means, "range": {name: [min(values), max(values)] for name, values in columns.items()}}
+
+
+def pair_figures(found: int, right: int, true: int) -> dict[str, Any]:
+    """Return recall, precision and F1 of numbers of pairs; who finds nothing has a precision of 1."""
+    precision = right / found if found else 1.0
+    f1 = 2 * right / (found + true)
+    return {"found": found, "right": right, "recall": right / true, "precision": precision, "f1": f1}
 
 
 def adjusted_rand_index(one: Sequence[int], other: Sequence[int]) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import minwise as mw
-from benchmarks.recording import write_json
+from benchmarks.recording import command_line, write_json
 from benchmarks.records.data import FIELDS, THRESHOLD, WEIGHTS, read_people
 from benchmarks.targets import Target, align_rows
 
@@ -40,9 +40,8 @@ def main() -> None:
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.records", description=__doc__)
+    parser = command_line("records", __doc__)
     parser.add_argument("--febrl", type=Path, default=FEBRL, help="where dataset1.csv to dataset3.csv are")
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     return parser.parse_args()
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
 
-from benchmarks.recording import write_json
+from benchmarks.recording import command_line, write_json
 from benchmarks.scale.jobs import all_jobs
 from benchmarks.scale.run import COMMAND, ScaleMeasurement, figures, measure, table, verdicts
 
@@ -25,24 +23,25 @@ def main() -> None:
     command = shlex.split(settings.command) if settings.command else COMMAND
     measurements: list[ScaleMeasurement] = []
     for name in settings.jobs:
-        for one in measure(jobs[name], threads=settings.threads, command=command):
+        for one in measure(jobs[name], threads=settings.threads, rounds=settings.rounds, command=command):
             measurements.append(one)
             print(f"{one.job.name} {one.job.documents:,}: {one.run.seconds:.1f} s {one.run.errors}", flush=True)
     print(f"\n{table(measurements)}\n")
-    if settings.record and set(settings.jobs) == set(NAMES):  # part of a run must not replace the day's record
+    whole = set(settings.jobs) == set(NAMES) and all(one.answer for one in measurements)
+    if settings.record and whole:  # part of a run must not replace the day's record
         print(f"written to {write_json(content(measurements, settings), benchmark='scale')}")
 
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser = command_line("scale", __doc__)
     parser.add_argument("--documents", type=parse_sizes, default=parse_sizes("1e6,1e7"), help="default 1e6,1e7")
     parser.add_argument("--memory", default="2GB", help="what the command may use (default 2GB)")
     parser.add_argument("--tight-memory", default="512MB", help="the same for the job memory (default 512MB)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each job; the quickest counts (default 3)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--jobs", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--command", help="measure another command than python -m minwise dedup; not recorded")
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     settings = parser.parse_args()
     settings.record &= settings.command is None
     return settings
@@ -59,10 +58,8 @@ def parse_sizes(text: str) -> list[int]:
 
 def content(measurements: Sequence[ScaleMeasurement], settings: argparse.Namespace) -> dict[str, Any]:
     """Return what the record holds."""
-    chosen = {name: getattr(settings, name) for name in ("documents", "memory", "tight_memory", "threads")}
-    versions = {"python": platform.python_version()} | {name: version(name) for name in ("minwise", "numpy", "pyarrow")}
+    chosen = {name: getattr(settings, name) for name in ("documents", "memory", "tight_memory", "threads", "rounds")}
     return {
-        "versions": versions,
         "settings": chosen,
         "measurements": [entry(one, measurements) for one in measurements],
     }
@@ -75,6 +72,7 @@ def entry(one: ScaleMeasurement, every: Sequence[ScaleMeasurement]) -> dict[str,
         **asdict(one.job),
         "corpus": asdict(one.corpus),
         "run": run,
+        "seconds": one.seconds,
         "answer": asdict(one.answer) if one.answer else None,
         "figures": figures(one, every),
         "targets": verdicts(one, every),

@@ -13,6 +13,7 @@ in it). The same arguments give the same texts on every machine. Three kinds of 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -26,7 +27,9 @@ from numpy.typing import NDArray
 from benchmarks.scale import words
 from benchmarks.scale.bucket import bucket_texts
 
-GENERATION = 1  # to be raised when the texts change, so that no corpus of an older making is taken from the cache
+# To be raised when the texts, or what is noted of them, change: then no corpus of an older making is taken from the
+# cache.
+GENERATION = 2
 KINDS = ("mixed", "copies", "bucket")
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string()), ("cluster", pa.int64()), ("changed", pa.int8())])
 SHARD_DOCUMENTS = 500_000
@@ -52,12 +55,14 @@ class ScaleCorpus:
         documents: Number of documents.
         text_bytes: Length of all texts.
         clusters: Number of clusters of copies.
+        sha256: Of all texts in order, each followed by a NUL byte.
     """
 
     kind: str
     documents: int
     text_bytes: int
     clusters: int
+    sha256: str
 
 
 def generate(folder: Path, *, kind: str, documents: int) -> ScaleCorpus:
@@ -65,13 +70,16 @@ def generate(folder: Path, *, kind: str, documents: int) -> ScaleCorpus:
     folder.mkdir(parents=True, exist_ok=True)
     origins = plan_clusters(documents) if kind == "mixed" else np.empty(0, dtype=np.int64)
     make_block = block_maker(kind, origins)
-    starts = range(0, documents, SHARD_DOCUMENTS)
-    sizes = [
-        write_shard(folder / f"part-{number:05}.parquet", make_block, start, min(start + SHARD_DOCUMENTS, documents))
-        for number, start in enumerate(starts)
-    ]
+    digest, text_bytes = hashlib.sha256(), 0
+    for number, start in enumerate(range(0, documents, SHARD_DOCUMENTS)):
+        stop = min(start + SHARD_DOCUMENTS, documents)
+        for joined in write_shard(folder / f"part-{number:05}.parquet", make_block, start, stop):
+            digest.update(joined)
+            text_bytes += len(joined) - joined.count(b"\0")
     clusters = {"mixed": int(origins.max(initial=-1)) + 1, "copies": 1, "bucket": 0}[kind]
-    corpus = ScaleCorpus(kind=kind, documents=documents, text_bytes=sum(sizes), clusters=clusters)
+    corpus = ScaleCorpus(
+        kind=kind, documents=documents, text_bytes=text_bytes, clusters=clusters, sha256=digest.hexdigest()
+    )
     (folder / "_corpus.json").write_text(json.dumps(asdict(corpus), indent=1) + "\n", encoding="utf-8")
     return corpus
 
@@ -142,15 +150,13 @@ def as_table(rows: Rows, texts: pa.Array, origins: Rows, changes: Rows | None = 
     return pa.table([pa.array(rows), texts, pa.array(origins), pa.array(changed)], schema=SCHEMA)
 
 
-def write_shard(path: Path, make_block: MakeBlock, start: int, stop: int) -> int:
-    """Write the documents of some rows to a file, and return the length of their texts."""
-    size = 0
+def write_shard(path: Path, make_block: MakeBlock, start: int, stop: int) -> Iterator[bytes]:
+    """Write the documents of some rows to a file; yield the texts that were written, each followed by a NUL byte."""
     with pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["cluster", "changed"]) as writer:
         for first in range(start, stop, GROUP_DOCUMENTS):
             group = pa.concat_tables(blocks(make_block, first, min(first + GROUP_DOCUMENTS, stop)))
-            size += sum(chunk.nbytes - 8 * (len(chunk) + 1) for chunk in group["text"].chunks)
             writer.write_table(group, row_group_size=GROUP_DOCUMENTS)
-    return size
+            yield "".join(f"{text}\0" for text in group["text"].to_pylist()).encode()
 
 
 def blocks(make_block: MakeBlock, start: int, stop: int) -> Iterator[pa.Table]:

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.processes import Run, run_measured
@@ -30,13 +30,15 @@ class ScaleMeasurement:
     Attributes:
         job: What was run.
         corpus: What it was run on.
-        run: Time and memory.
+        run: The quickest round, with the most memory of any.
+        seconds: Of every round.
         answer: How good the answer is; None if the command failed.
     """
 
     job: ScaleJob
     corpus: ScaleCorpus
     run: Run
+    seconds: list[float]
     answer: Answer | None
 
     @property
@@ -45,20 +47,37 @@ class ScaleMeasurement:
         return self.run.seconds / self.job.documents
 
 
-def measure(jobs: Sequence[ScaleJob], *, threads: int, command: Sequence[str] = COMMAND) -> Iterator[ScaleMeasurement]:
-    """Run jobs one after the other; a failed one is measured too, without an answer."""
+def measure(
+    jobs: Sequence[ScaleJob], *, threads: int, rounds: int, command: Sequence[str] = COMMAND
+) -> Iterator[ScaleMeasurement]:
+    """Run jobs one after the other, the larger of a name after the smaller."""
     for job in jobs:
         corpus, inputs = prepare(job)
-        folder = Path(tempfile.mkdtemp(prefix="run-", dir=cache_dir() / "scale"))
-        try:
-            run = run_measured(
-                [*command, *map(str, inputs), *arguments(job, folder, threads)],
-                limit_bytes=job.memory_bytes + ALLOWANCE_BYTES if job.name == "memory" else None,
-            )
-            answer = None if run.code else check_answer(inputs, folder / "out")
-        finally:
-            shutil.rmtree(folder)
-        yield ScaleMeasurement(job=job, corpus=corpus, run=run, answer=answer)
+        tried = [run_once(job, inputs, threads, command) for _ in range(rounds)]
+        yield gather(job, corpus, tried)
+
+
+def run_once(job: ScaleJob, inputs: Sequence[Path], threads: int, command: Sequence[str]) -> tuple[Run, Answer | None]:
+    """Run a job; a failed one is measured too, without an answer."""
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=cache_dir() / "scale"))
+    try:
+        run = run_measured(
+            [*command, *map(str, inputs), *arguments(job, folder, threads)],
+            limit_bytes=job.memory_bytes + ALLOWANCE_BYTES if job.name == "memory" else None,
+        )
+        return run, None if run.code else check_answer(inputs, folder / "out")
+    finally:
+        shutil.rmtree(folder)
+
+
+def gather(job: ScaleJob, corpus: ScaleCorpus, tried: Sequence[tuple[Run, Answer | None]]) -> ScaleMeasurement:
+    """Return what rounds say together: the one that failed, else the quickest, with the most memory of any."""
+    run, answer = min(tried, key=lambda one: (not one[0].code, one[0].seconds))
+    peak_bytes = max(one.peak_bytes for one, _ in tried)
+    seconds = [one.seconds for one, _ in tried]
+    return ScaleMeasurement(
+        job=job, corpus=corpus, run=replace(run, peak_bytes=peak_bytes), seconds=seconds, answer=answer
+    )
 
 
 def arguments(job: ScaleJob, folder: Path, threads: int) -> list[str]:

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from benchmarks.processes import run_measured
-from benchmarks.recording import write_json
+from benchmarks.processes import run_told
+from benchmarks.recording import command_line, write_json
 from benchmarks.server.load import CONNECTIONS, Measured, Served, serving
 from benchmarks.server.prepare import Prepared, prepare
 from benchmarks.speed.corpus import cache_dir
-from benchmarks.targets import Target, align_rows
+from benchmarks.targets import Target, figure_table
 
 # Documents of one request, when many are added at a time.
 BATCH = 100
@@ -57,8 +57,7 @@ def main() -> None:
         memory["query"] = ask(index, plain, settings, rounds, "query")
         memory["add"] = add(index, plain, settings, rounds)
     figures = figures_of(rounds)
-    shown = [[name, f"{value:,.2f}", TARGETS[name].verdict(value)] for name, value in figures.items()]
-    print(f"\n{align_rows([['figure', 'measured', 'target'], *shown], words=1)}")
+    print(f"\n{figure_table(figures, TARGETS)}")
     if settings.record:
         content = {
             "settings": {**vars(settings), "connections": CONNECTIONS, "batch": BATCH},
@@ -73,22 +72,18 @@ def main() -> None:
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=__doc__)
+    parser = command_line("server", __doc__)
     parser.add_argument("--rounds", type=int, default=3, help="loads of each kind (default 3)")
     parser.add_argument("--seconds", type=float, default=10, help="of each load (default 10)")
     parser.add_argument("--documents", type=int, default=1_000_000, help="in the index that is asked and added to")
     parser.add_argument("--texts", type=int, default=100_000, help="documents in the index that stores texts")
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     return parser.parse_args()
 
 
 def run_kernel(prepared: Prepared) -> Measured:
     """Return the rates of the same questions without a server."""
     words = [str(prepared.index), str(prepared.questions)]
-    done = run_measured([sys.executable, "-m", "benchmarks.server.kernel", *words])
-    if done.code:
-        raise SystemExit(f"kernel failed with {done.code}: {done.errors}")
-    measured: Measured = {**json.loads(done.output), "load": done.load}
+    measured: Measured = run_told([sys.executable, "-m", "benchmarks.server.kernel", *words])
     print("kernel", json.dumps(measured), flush=True)
     return measured
 

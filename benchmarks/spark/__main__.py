@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 import minwise as mw
 from benchmarks.processes import run_measured
-from benchmarks.recording import write_json
+from benchmarks.recording import command_line, write_json
 from benchmarks.spark.corpora import SparkCorpus, mixed, passages
 from benchmarks.spark.events import Action, read_actions, within
 from benchmarks.spark.ways import SHINGLES, TABLES, THRESHOLD
@@ -37,37 +36,37 @@ Runs = list[dict[str, Any]]
 def main() -> None:
     """Run the benchmark."""
     settings = parse_settings()
-    few, many = passages(settings.few), passages(settings.many)
+    fewest, few, many = (passages(count) for count in (settings.fewest, settings.few, settings.many))
     sizes = [mixed(settings.size), mixed(10 * settings.size)]
-    truth = exact_pairs(few)
-    jobs = [("mllib", few), *((way, few) for way in OURS)] * settings.rounds
+    truths, kernel = {one.documents: exact_pairs(one) for one in (fewest, few)}, kernel_seconds(sizes[-1])
+    jobs = [(way, corpus) for corpus in (fewest, few) for way in ("mllib", *OURS)] * settings.rounds
     jobs += [("mllib", many), *((way, many) for way in OURS), *(("dedup", one) for one in sizes)]
     runs: Runs = []
     for way, corpus in jobs:
-        runs.append(go(way, corpus, settings.bound, truth if corpus is few else None))
+        runs.append(go(way, corpus, settings.bound, truths.get(corpus.documents) if way != "dedup" else None))
     content = {
         "settings": {"threshold": THRESHOLD, "shingles": SHINGLES, "mllib_tables": TABLES, **vars(settings)},
         "versions": {name: version(name) for name in ("pyspark", "pyarrow")},
-        "corpora": [{**asdict(one), "folder": Path(one.folder).name} for one in (few, many, *sizes)],
-        "exact_pairs": len(truth),
-        "kernel": kernel_seconds(sizes[-1]),
+        "corpora": [{**asdict(one), "folder": Path(one.folder).name} for one in (fewest, few, many, *sizes)],
+        "exact_pairs": {str(documents): len(truth) for documents, truth in truths.items()},
+        "kernel": kernel,
         "runs": runs,
         "ratios": ratios(runs, few, sizes),
     }
-    print_tables(content)
-    if settings.record:
+    if settings.record:  # before anything is shown, which took a quarter of an hour to be had
         print(f"written to {write_json(content, benchmark='spark')}")
+    print_tables(content)
 
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
-    parser.add_argument("--few", type=int, default=30_000, help="documents on which MLlib is expected to finish")
-    parser.add_argument("--many", type=int, default=100_000, help="documents on which it is not")
+    parser = command_line("spark", __doc__)
+    parser.add_argument("--fewest", type=int, default=5_000, help="documents on which MLlib is expected to finish")
+    parser.add_argument("--few", type=int, default=30_000, help="documents on which it may or may not")
+    parser.add_argument("--many", type=int, default=100_000, help="documents on which it is not expected to")
     parser.add_argument("--size", type=int, default=100_000, help="documents that are made ten times as many")
     parser.add_argument("--bound", type=float, default=400, help="seconds that anybody is given")
-    parser.add_argument("--rounds", type=int, default=2, help="runs of each way on few documents")
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
+    parser.add_argument("--rounds", type=int, default=2, help="runs of each way on few documents and on the fewest")
     return parser.parse_args()
 
 
@@ -86,13 +85,12 @@ def pair_set(table: pa.Table) -> set[tuple[int, int]]:
 def go(way: str, corpus: SparkCorpus, bound: float, truth: set[tuple[int, int]] | None) -> dict[str, Any]:
     """Go one way in a process of its own, and say what it took and found."""
     warm_up = passages(WARM_UP)
-    with tempfile.TemporaryDirectory(prefix="spark-", dir=cache_dir()) as name:
+    # Of a way that was ended, workers may still be writing.
+    with tempfile.TemporaryDirectory(prefix="spark-", dir=cache_dir(), ignore_cleanup_errors=True) as name:
         folder = Path(name)
         words = [way, corpus.folder, warm_up.folder, name, "--bound", str(bound)]
         run = run_measured([sys.executable, "-m", "benchmarks.spark.run", *words])
-        if run.code:
-            sys.exit(f"{way} on {corpus.documents:,} documents failed:\n{run.errors}")
-        told = json.loads(run.output.splitlines()[-1])
+        told = run.told(f"{way} on {corpus.documents:,} documents")
         facts = {"way": way, "documents": corpus.documents, **told, "peak_bytes": run.peak_bytes, "load": run.load}
         if told["finished"] and way != "mllib":
             facts["stages"] = stage_table(folder / "events", told["began"], told["ended"])
@@ -166,16 +164,18 @@ def ratios(runs: Runs, few: SparkCorpus, sizes: list[SparkCorpus]) -> dict[str, 
     small, large = (best(runs, "dedup", one.documents) for one in sizes)
     if small and large:
         found[GROWTH.figure] = large["seconds"] / small["seconds"]
-    staged = largest_with_stages(runs)
-    entries = staged["documents"] * mw.plan(threshold=THRESHOLD).bands
-    (candidates,) = (one for one in staged["stages"] if one["stage"] == "candidates")
-    found[ENTRY_BYTES.figure] = candidates["shuffled_bytes"] / entries
+    staged = largest_dedup(runs)
+    if staged:
+        entries = staged["documents"] * mw.plan(threshold=THRESHOLD).bands
+        shuffled = sum(one["shuffled_bytes"] for one in staged["stages"] if one["stage"] == "candidates")
+        found[ENTRY_BYTES.figure] = shuffled / entries
     return found
 
 
-def largest_with_stages(runs: Runs) -> dict[str, Any]:
-    """Return the run of ``dedup`` on most documents whose stages are known."""
-    return max((one for one in runs if one["way"] == "dedup" and one.get("stages")), key=lambda one: one["documents"])
+def largest_dedup(runs: Runs) -> dict[str, Any] | None:
+    """Return the run of ``dedup`` on most documents that finished; None if none did."""
+    finished = [one for one in runs if one["way"] == "dedup" and one["finished"]]
+    return max(finished, key=lambda one: int(one["documents"]), default=None)
 
 
 def print_tables(content: dict[str, Any]) -> None:
@@ -186,17 +186,23 @@ def print_tables(content: dict[str, Any]) -> None:
         recall = f"{one['recall']:.4f}" if "recall" in one else ""
         rows.append([one["way"], f"{one['documents']:,}", seconds, recall, f"{one['peak_bytes'] / 1e6:,.0f}", ""])
     print("\n" + align_rows(rows, words=1))
-    last = largest_with_stages(content["runs"])
-    stages = [["stage", "seconds", "task seconds", "in Python", "shuffled, bytes a document", ""]]
-    for one in last["stages"]:
-        share = one["python_run_milliseconds"] / 1e3 / one["task_seconds"] if one["task_seconds"] else 0
-        shuffled = one["shuffled_bytes"] / last["documents"]
-        cells = [f"{one['seconds']:.1f}", f"{one['task_seconds']:.1f}", f"{share:.0%}", f"{shuffled:.1f}"]
-        stages.append([one["stage"], *cells, ""])
-    print(f"\ndedup of {last['documents']:,} documents\n{align_rows(stages, words=1)}")
+    last = largest_dedup(content["runs"])
+    if last:
+        print(f"\ndedup of {last['documents']:,} documents\n{align_rows(stage_rows(last), words=1)}")
     for name, value in content["ratios"].items():
         (target,) = (one for one in (TIMES_MLLIB, GROWTH, ENTRY_BYTES) if name.endswith(one.figure))
         print(f"{name}: {value:.2f}  {target.verdict(value)}")
+
+
+def stage_rows(run: dict[str, Any]) -> list[list[str]]:
+    """Return the stages of a run as cells."""
+    rows = [["stage", "seconds", "task seconds", "in Python", "shuffled, bytes a document", ""]]
+    for one in run["stages"]:
+        share = one["python_run_milliseconds"] / 1e3 / one["task_seconds"] if one["task_seconds"] else 0
+        shuffled = one["shuffled_bytes"] / run["documents"]
+        cells = [f"{one['seconds']:.1f}", f"{one['task_seconds']:.1f}", f"{share:.0%}", f"{shuffled:.1f}"]
+        rows.append([one["stage"], *cells, ""])
+    return rows
 
 
 if __name__ == "__main__":

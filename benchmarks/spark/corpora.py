@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from benchmarks.scale.jobs import ScaleJob, prepare
@@ -74,25 +73,28 @@ def write_files(folder: Path, texts: list[str], note: str) -> None:
         first, stop = bounds[number : number + 2]
         table = pa.table([range(first, stop), texts[first:stop]], schema=SCHEMA)
         pq.write_table(table, folder / f"part-{number:05}.parquet", compression="zstd")
-    digest, size = hash_texts(folder)
+    digest, size = hash_texts(texts)
     facts = SparkCorpus(folder=str(folder), documents=len(texts), text_bytes=size, sha256=digest, note=note)
     (folder / "_corpus.json").write_text(json.dumps(asdict(facts), indent=1) + "\n", encoding="utf-8")
 
 
 def mixed(documents: int) -> SparkCorpus:
     """Return the made-up documents of `benchmarks.scale`, a tenth of them near-duplicates."""
-    _, files = prepare(ScaleJob(name="size", kind="mixed", documents=documents, memory="2GB"))
-    digest, size = hash_texts(files[0].parent)
-    note = "made-up documents of 54 words, a tenth of them near-duplicates"
-    return SparkCorpus(folder=str(files[0].parent), documents=documents, text_bytes=size, sha256=digest, note=note)
+    made, files = prepare(ScaleJob(name="size", kind="mixed", documents=documents, memory="2GB"))
+    return SparkCorpus(
+        folder=str(files[0].parent),
+        documents=documents,
+        text_bytes=made.text_bytes,
+        sha256=made.sha256,
+        note="made-up documents of 54 words, a tenth of them near-duplicates",
+    )
 
 
-def hash_texts(folder: Path) -> tuple[str, int]:
+def hash_texts(texts: Iterable[str]) -> tuple[str, int]:
     """Return the digest of all texts in order, and their length."""
     digest, size = hashlib.sha256(), 0
-    for batch in ds.dataset(sorted(map(str, folder.glob("part-*.parquet")))).to_batches(columns=["text"]):
-        for text in batch.column(0).to_pylist():
-            encoded = text.encode()
-            digest.update(encoded + b"\0")
-            size += len(encoded)
+    for text in texts:
+        encoded = text.encode()
+        digest.update(encoded + b"\0")
+        size += len(encoded)
     return digest.hexdigest(), size

@@ -1,18 +1,22 @@
 """Run: a process of its own that goes one way with a corpus and says how long that took.
 
-``python -m benchmarks.spark.run WAY CORPUS FOLDER --bound SECONDS``: Spark is started and a small corpus goes the same
-way twice before the clock starts. If the clock reaches the bound, the process ends and says that it has not finished.
+``python -m benchmarks.spark.run WAY CORPUS WARM_UP FOLDER --bound SECONDS``: Spark is started and a small corpus goes
+the same way twice before the clock starts. If the clock reaches the bound, the process ends and says that it has not
+finished.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import threading
 import time
 from pathlib import Path
 
+from benchmarks.processes import family
 from benchmarks.spark.session import open_session
 from benchmarks.spark.ways import WAYS
 
@@ -54,8 +58,11 @@ def file_names(folder: Path) -> list[str]:
 
 
 def give_up(bound: float) -> None:
-    """End the process; Java ends with it, since it reads from it."""
+    """End the process and all it started: Java would otherwise go on while the next way is timed."""
     print(json.dumps({"finished": False, "seconds": bound, "parts": {}}), flush=True)
+    for pid in list(family(os.getpid()))[1:]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     os._exit(0)
 
 

@@ -21,6 +21,9 @@ FEATURES = 1 << 24
 # Each finds a pair at the threshold with a probability of 0.8: two find 96 % of them, three 99.2 %.
 TABLES = 3
 
+# What a run on files is told beside where its stages are.
+OF_FILES: dict[str, Any] = {"threshold": THRESHOLD, "shingle": SHINGLES, "engine": "spark"}
+
 Seconds = dict[str, float]
 Way = Callable[[SparkSession, list[str], Path], Seconds]
 
@@ -62,26 +65,14 @@ def pairs_of_frame(session: SparkSession, files: list[str], output: Path) -> Sec
 def pairs_of_files(session: SparkSession, files: list[str], output: Path) -> Seconds:
     """Ours on files, as ``minwise pairs --engine spark`` does it."""
     start = time.perf_counter()
-    settings: dict[str, Any] = {
-        "threshold": THRESHOLD,
-        "shingle": SHINGLES,
-        "engine": "spark",
-        "work": f"{output}.work",
-    }
-    mw.pairs(files, f"{output}.parquet", **settings)
+    mw.pairs(files, f"{output}.parquet", **OF_FILES, work=f"{output}.work")
     return {"pairs": time.perf_counter() - start}
 
 
 def dedup_of_files(session: SparkSession, files: list[str], output: Path) -> Seconds:
     """Ours on files, to files without near-duplicates, as ``minwise dedup --engine spark`` does it."""
     start = time.perf_counter()
-    settings: dict[str, Any] = {
-        "threshold": THRESHOLD,
-        "shingle": SHINGLES,
-        "engine": "spark",
-        "work": f"{output}.work",
-    }
-    mw.dedup(files, output, **settings)
+    mw.dedup(files, output, **OF_FILES, work=f"{output}.work")
     return {"dedup": time.perf_counter() - start}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from benchmarks.environments import peer_python
+from benchmarks.recording import command_line
 from benchmarks.speed.corpus import NAMES, Corpus, CorpusUnavailableError, prepare_corpus
 from benchmarks.speed.jobs import PEERS, all_jobs
-from benchmarks.speed.peers import peer_python
 from benchmarks.speed.record import write_record
 from benchmarks.speed.report import table
 from benchmarks.speed.sketching import measure
@@ -18,9 +19,11 @@ def main() -> None:
     """Run the benchmark."""
     settings = parse_settings()
     corpora = prepare_corpora(settings.corpora, settings.megabytes)
+    for engine in set(settings.engines) & set(PEERS):
+        peer_python(engine)  # environments are made before anything is measured
     jobs = [job for job in all_jobs() if job.engine in settings.engines]
     sample_bytes = settings.sample_megabytes * 1_000_000
-    measurements = measure(jobs, corpora, peer_python=peer_python(), rounds=settings.rounds, sample_bytes=sample_bytes)
+    measurements = measure(jobs, corpora, rounds=settings.rounds, sample_bytes=sample_bytes)
     print(f"\n{table(measurements)}\n")
     sizes = {"rounds": settings.rounds, "megabytes": settings.megabytes, "sample_megabytes": settings.sample_megabytes}
     everything = set(settings.engines) == set(ENGINES) and set(settings.corpora) == set(NAMES)
@@ -30,13 +33,12 @@ def main() -> None:
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
+    parser = command_line("speed", __doc__)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each job (default 3)")
     parser.add_argument("--megabytes", type=int, default=400, help="size of the corpus source (default 400)")
     parser.add_argument("--sample-megabytes", type=int, default=128, help="what the peers get of it (default 128)")
     parser.add_argument("--corpora", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     return parser.parse_args()
 
 

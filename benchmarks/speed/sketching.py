@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environments import peer_python
 from benchmarks.speed.corpus import Corpus
 from benchmarks.speed.jobs import PEERS, Job
 
@@ -58,15 +59,13 @@ class Measurement:
         return float(self.runs[0]["text_bytes"]) / 1e6 / self.seconds
 
 
-def measure(
-    jobs: Iterable[Job], corpora: Mapping[str, Corpus], *, peer_python: Path, rounds: int, sample_bytes: int
-) -> list[Measurement]:
+def measure(jobs: Iterable[Job], corpora: Mapping[str, Corpus], *, rounds: int, sample_bytes: int) -> list[Measurement]:
     """Run all jobs once per round and return their measurements."""
     measurements = [Measurement(job) for job in jobs if job.corpus in corpora]
     for turn in range(rounds):
         for number, measurement in enumerate(measurements, 1):
             job = measurement.job
-            python = peer_python if job.engine in PEERS else Path(sys.executable)
+            python = peer_python(job.engine) if job.engine in PEERS else Path(sys.executable)
             limit_bytes = sample_bytes if job.sample else 0
             measurement.runs.append(run_job(job, corpora[job.corpus].path, python, limit_bytes))
             rate = f"{measurement.megabytes_per_second:8.1f} MB/s"

@@ -72,8 +72,8 @@ def read_text(path: Path) -> str | None:
     return text if useful else None
 
 
-def cut_passages(documents: Iterable[Document]) -> Iterator[Document]:
-    """Cut documents into passages of 50 to 400 words.
+def cut_passages(documents: Iterable[Document], *, most_words: int = MOST_WORDS) -> Iterator[Document]:
+    """Cut documents into passages of 50 words to ``most_words``.
 
     The length of a passage depends only on the document's id and on where the passage starts.
     """
@@ -81,7 +81,7 @@ def cut_passages(documents: Iterable[Document]) -> Iterator[Document]:
         starts = [match.start() for match in WORD.finditer(text)]
         first = 0
         while len(starts) - first >= LEAST_WORDS:
-            wanted = LEAST_WORDS + zlib.crc32(f"{name}:{first}".encode()) % (MOST_WORDS - LEAST_WORDS + 1)
+            wanted = LEAST_WORDS + zlib.crc32(f"{name}:{first}".encode()) % (most_words - LEAST_WORDS + 1)
             stop = min(first + wanted, len(starts))
             end = starts[stop] if stop < len(starts) else len(text)
             yield f"{name}:{first}", text[starts[first] : end].rstrip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import hashlib
 import sys
 import tempfile
 from pathlib import Path
@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.environments import peer_python
 from benchmarks.processes import run_measured
-from benchmarks.recording import write_json
+from benchmarks.recording import command_line, write_json
 from benchmarks.speed.corpus import cache_dir
-from benchmarks.speed.peers import environment_python
 from benchmarks.targets import Target, align_rows
-from benchmarks.vectors.points import DIMS, KINDS, make_points
+from benchmarks.vectors.points import DIMS, IMAGES, KINDS, images, make_points
 
 # The share of all pairs that the radius holds.
 SHARE = 0.0001
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 def main() -> None:
     """Run the benchmark."""
     settings = parse_settings()
-    faiss = environment_python("peer-faiss", ["faiss-cpu>=1.8,<2", "numpy"])
+    faiss = peer_python("faiss")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="vectors-", dir=cache_dir()) as folder:
         for kind in settings.kinds:
@@ -45,81 +45,97 @@ def main() -> None:
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.vectors", description=__doc__)
+    parser = command_line("vectors", __doc__)
     parser.add_argument("--rows", type=int, default=50_000, help="points of each kind")
     parser.add_argument("--queries", type=int, default=1000, help="points that are asked for their ten nearest")
     parser.add_argument("--rounds", type=int, default=2, help="runs of each engine, of which the best counts")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS, help="kinds of points")
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
     return parser.parse_args()
 
 
 def measure(kind: str, settings: argparse.Namespace, faiss: Path, folder: Path) -> list[Row]:
     """Return what every engine does with points of a kind."""
-    points, path = make_points(kind, settings.rows), folder / "points.npy"
-    np.save(path, points)
-    radius = radius_of(points)
-    ours, peer = sys.executable, str(faiss)
-    jobs = [(ours, "brute", "pairs"), (ours, "minwise", "pairs"), (peer, "flat", "pairs")]
+    points = images(kind) if kind in IMAGES else make_points(kind, settings.rows)
+    if points is None:
+        print(f"{kind}: not here, left out")
+        return []
+    radius, ours, peer = radius_of(points), sys.executable, str(faiss)
+    jobs = [(ours, "brute", "pairs"), (ours, "minwise", "pairs")]
+    jobs += [(peer, name, "pairs") for name in ("flat", "ivf")]
     jobs += [(ours, "brute", "near"), (ours, "minwise", "near")]
-    jobs += [(peer, name, "near") for name in ("flat", "lsh", "hnsw")]
-    rows = compare(kind, jobs, path, radius, settings, folder)
+    jobs += [(peer, name, "near") for name in ("flat", "ivf", "lsh", "hnsw")]
+    name = f"{kind}, {len(points):,} × {points.shape[1]}" if kind in IMAGES else kind
+    rows = compare(name, jobs, points, radius, settings, folder)
     if kind == "clustered":
-        small = folder / "small.npy"
-        np.save(small, points[:SPARK_ROWS])
         few = [(ours, name, "pairs") for name in ("brute", "minwise", "spark")]
-        rows += compare(f"{kind}, {SPARK_ROWS:,}", few, small, radius, settings, folder)
+        rows += compare(f"{kind}, {SPARK_ROWS:,}", few, points[:SPARK_ROWS], radius, settings, folder)
     return rows
 
 
 def radius_of(points: np.ndarray) -> float:
-    """Return the distance that holds ``SHARE`` of all pairs, told from 2,000 points against all."""
-    some = np.linspace(0, len(points) - 1, 2000).astype(int)
+    """Return the distance that holds ``SHARE`` of all pairs, told from up to 2,000 points against all.
+
+    Pixels are whole numbers, and so are their squared distances: half of one more keeps pairs off the bound, which each
+    tool rounds in its own way.
+    """
+    some = np.unique(np.linspace(0, len(points) - 1, 2000).astype(int))
     squares = (points * points).sum(axis=1)
     apart = squares[some, None] + squares[None] - 2 * points[some] @ points.T
     apart[np.arange(len(some)), some] = np.inf
     place = int(SHARE * apart.size)
-    return float(np.sqrt(np.partition(apart.ravel(), place)[place]))
+    whole = bool(np.all(points == np.round(points)))
+    return float(np.sqrt(np.partition(apart.ravel(), place)[place] + 0.5 * whole))
 
 
 def compare(
     kind: str,
     jobs: list[tuple[str, str, str]],
-    path: Path,
+    points: np.ndarray,
     radius: float,
     settings: argparse.Namespace,
     folder: Path,
 ) -> list[Row]:
     """Run the engines in turn, so that a noisy neighbour hits all; recall is against brute force of the same task."""
+    path, queries = folder / "points.npy", min(settings.queries, len(points))
+    np.save(path, points)
+    facts = {
+        "kind": kind,
+        "rows": len(points),
+        "dims": points.shape[1],
+        "sha256": hashlib.sha256(points.tobytes()).hexdigest(),
+    }
     best: dict[tuple[str, str], Row] = {}
     answers: dict[tuple[str, str], np.ndarray] = {}
     for _ in range(settings.rounds):
         for python, engine, task in jobs:
             answer = folder / "answer.npy"
-            words = [engine, task, str(path), repr(radius), str(settings.queries), str(answer)]
+            words = [engine, task, str(path), repr(radius), str(queries), str(answer)]
             run = run_measured([python, "-m", "benchmarks.vectors.run", *words])
-            if run.code != 0:
-                raise SystemExit(f"{engine} {task} failed: {run.errors}")
-            row = {"kind": kind, "task": task, "engine": engine, "radius": radius, **json.loads(run.output)}
+            row = {**facts, "task": task, "engine": engine, "radius": radius, **run.told(f"{engine} {task}")}
             row |= {"peak_bytes": run.peak_bytes, "load": run.load, "layout": run.errors if engine == "minwise" else ""}
             print(f"{kind:16} {task:6} {engine:8} {row['seconds']:8.2f} s", flush=True)
             answers[engine, task] = np.load(answer)
             if (engine, task) not in best or row["seconds"] < best[engine, task]["seconds"]:
                 best[engine, task] = row
     for (engine, task), row in best.items():
-        row["recall"] = recall(answers["brute", task], answers[engine, task])
-        row["found"] = (
-            int(np.count_nonzero(answers[engine, task] != -1)) if task == "near" else len(answers[engine, task])
-        )
+        truth, found = answers["brute", task], answers[engine, task]
+        near = task == "near"
+        row["recall"] = recall_of_nearest(points, truth, found) if near else recall_of_pairs(truth, found)
+        row["found"] = int(np.count_nonzero(found != -1)) if near else len(found)
         row["times_brute"] = best["brute", task]["seconds"] / row["seconds"]
     return list(best.values())
 
 
-def recall(truth: np.ndarray, found: np.ndarray) -> float:
-    """Return the share of the truth that was found."""
-    if truth.ndim == 1:
-        return len(np.intersect1d(truth, found)) / max(1, len(truth))
-    return float(np.mean([len(np.intersect1d(one, other)) / len(one) for one, other in zip(truth, found, strict=True)]))
+def recall_of_pairs(truth: np.ndarray, found: np.ndarray) -> float:
+    """Return the share of the true pairs that were found."""
+    return len(np.intersect1d(truth, found)) / max(1, len(truth))
+
+
+def recall_of_nearest(points: np.ndarray, truth: np.ndarray, found: np.ndarray) -> float:
+    """Return the share of neighbours no farther than the last of the true ones: of equally far ones any will do."""
+    queries = points[: len(truth), None].astype(np.float64)
+    true, told = (((points[rows] - queries) ** 2).sum(axis=2) for rows in (truth, found))
+    return float(np.mean((found != -1) & (told <= true.max(axis=1, keepdims=True))))
 
 
 def shown(row: Row) -> list[str]:

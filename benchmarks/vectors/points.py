@@ -1,4 +1,4 @@
-"""Points: three kinds of 128-dimensional vectors, easy and hard, the same on every machine.
+"""Points: three kinds of 128-dimensional vectors, easy and hard, the same on every machine; and images of digits.
 
 ``python -m benchmarks.vectors.points KIND ROWS OUT.npy``
 """
@@ -6,12 +6,26 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 DIMS = 128
-KINDS = ("clustered", "surface", "sift-like")
+MADE = ("clustered", "surface", "sift-like")
+# Handwritten digits, a pixel a dimension: all there are, however many rows are asked for.
+DATA = Path(__file__).parents[3] / "shared" / "data" / "vec"
+IMAGES = {"digits": "digits.npy", "MNIST": "mnist_t10k_first3000.npy"}
+KINDS = (*MADE, *IMAGES)
+
+
+def images(kind: str) -> NDArray[np.float32] | None:
+    """Return the images of a kind; None where they are not here."""
+    path = DATA / IMAGES[kind]
+    if not path.exists():
+        return None
+    pixels: NDArray[np.uint8] = np.load(path)
+    return pixels.astype(np.float32)
 
 
 def make_points(kind: str, rows: int, seed: int = 1) -> NDArray[np.float32]:

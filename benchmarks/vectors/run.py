@@ -19,6 +19,8 @@ import numpy as np
 
 TOP = 10
 BLOCK = 2048
+# Of the lists that IndexIVFFlat makes, four times the root of the points, so many are looked into.
+PROBES = 32
 Answer = Callable[[], "np.ndarray[Any, Any]"]
 
 
@@ -94,38 +96,45 @@ def minwise_near(points: np.ndarray, radius: float, queries: int) -> Answer:
     return find
 
 
-def flat_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
-    """Return the pairs of faiss's exact index by range search."""
+def faiss_index(kind: str, points: np.ndarray) -> Any:  # noqa: ANN401 - of whatever class
+    """Return an index of faiss with all points in it."""
     import faiss  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-    def find() -> np.ndarray:
-        index, found = faiss.IndexFlatL2(points.shape[1]), []
-        index.add(points)
-        for start in range(0, len(points), BLOCK):
-            limits, _, right = index.range_search(points[start : start + BLOCK], radius * radius)
-            left = start + np.repeat(np.arange(len(limits) - 1), np.diff(limits.astype(np.int64)))
-            found.append(packed(left, right))
-        return np.concatenate(found)
+    rows, dims = points.shape
+    if kind == "ivf":
+        index = faiss.IndexIVFFlat(faiss.IndexFlatL2(dims), dims, int(4 * rows**0.5))
+        index.nprobe = PROBES
+        index.train(points)
+    else:
+        makers = {"flat": faiss.IndexFlatL2, "lsh": faiss.IndexLSH, "hnsw": faiss.IndexHNSWFlat}
+        index = makers[kind](dims, *{"lsh": (4 * dims,), "hnsw": (32,)}.get(kind, ()))
+    index.add(points)
+    return index
 
-    return find
+
+def faiss_pairs(kind: str) -> Callable[[np.ndarray, float, int], Answer]:
+    """Return the pairs of an index of faiss by range search; building it is timed."""
+
+    def prepare(points: np.ndarray, radius: float, queries: int) -> Answer:
+        def find() -> np.ndarray:
+            index, found = faiss_index(kind, points), []
+            for start in range(0, len(points), BLOCK):
+                limits, _, right = index.range_search(points[start : start + BLOCK], radius * radius)
+                left = start + np.repeat(np.arange(len(limits) - 1), np.diff(limits.astype(np.int64)))
+                found.append(packed(left, right))
+            return np.concatenate(found)
+
+        return find
+
+    return prepare
 
 
 def faiss_near(kind: str) -> Callable[[np.ndarray, float, int], Answer]:
     """Return the neighbours of an index of faiss; building it is timed."""
 
     def prepare(points: np.ndarray, radius: float, queries: int) -> Answer:
-        import faiss
-
         def find() -> np.ndarray:
-            dims = points.shape[1]
-            indexes = {
-                "flat": lambda: faiss.IndexFlatL2(dims),
-                "lsh": lambda: faiss.IndexLSH(dims, 4 * dims),
-                "hnsw": lambda: faiss.IndexHNSWFlat(dims, 32),
-            }
-            index = indexes[kind]()
-            index.add(points)
-            found: np.ndarray = index.search(points[:queries], TOP)[1]
+            found: np.ndarray = faiss_index(kind, points).search(points[:queries], TOP)[1]
             return found
 
         return find
@@ -166,10 +175,8 @@ ENGINES: dict[tuple[str, str], Callable[[Any, float, int], Answer]] = {
     ("brute", "near"): brute_near,
     ("minwise", "pairs"): minwise_pairs,
     ("minwise", "near"): minwise_near,
-    ("flat", "pairs"): flat_pairs,
-    ("flat", "near"): faiss_near("flat"),
-    ("lsh", "near"): faiss_near("lsh"),
-    ("hnsw", "near"): faiss_near("hnsw"),
+    **{(kind, "pairs"): faiss_pairs(kind) for kind in ("flat", "ivf")},
+    **{(kind, "near"): faiss_near(kind) for kind in ("flat", "ivf", "lsh", "hnsw")},
     ("spark", "pairs"): spark_pairs,
 }
 PACKAGES = {"brute": "numpy", "minwise": "minwise", "spark": "pyspark"}

@@ -27,6 +27,7 @@ class Job:
         slots: Slots of a signature.
         bands: Bands, for a tool that leaves them to its user.
         rows: Slots of a band.
+        seed: For a tool that takes one.
         way: Which of the tool's ways.
     """
 
@@ -37,6 +38,7 @@ class Job:
     slots: int
     bands: int
     rows: int
+    seed: int = 1
     way: str = ""
 
 

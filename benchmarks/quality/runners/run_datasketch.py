@@ -12,7 +12,7 @@ def answer(job: Job) -> Answer:
     """Return what the index answers for each document; with ``checked``, those estimated at the threshold or above."""
     index = MinHashLSH(threshold=job.threshold, num_perm=job.slots)
     sets = [[shingle.encode() for shingle in word_shingles(text, job.words)] for text in job.texts]
-    sketches = MinHash.bulk(sets, num_perm=job.slots)
+    sketches = MinHash.bulk(sets, num_perm=job.slots, seed=job.seed)
     pairs: list[tuple[int, int]] = []
     for number, sketch in enumerate(sketches):
         others = (int(other) for other in index.query(sketch))

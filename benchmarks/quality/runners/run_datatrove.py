@@ -27,7 +27,7 @@ class BlankTokens:
 
 def answer(job: Job) -> Answer:
     """Return the cluster of each document; one that met nobody is alone."""
-    config = MinhashConfig(n_grams=job.words, num_buckets=job.bands, hashes_per_bucket=job.rows)
+    config = MinhashConfig(n_grams=job.words, num_buckets=job.bands, hashes_per_bucket=job.rows, seed=job.seed)
     with tempfile.TemporaryDirectory() as name:
         places = [f"{name}/{step}" for step in ("signatures", "buckets", "clusters")]
         signing = MinhashDedupSignature(places[0], config)

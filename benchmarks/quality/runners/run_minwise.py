@@ -16,6 +16,7 @@ def answer(job: Job) -> Answer:
         "shingle": f"word:{job.words}",
         "scheme": scheme,
         "slots": job.slots,
+        "seed": job.seed,
         "verify": verify,
         "threads": 1,
     }

@@ -11,14 +11,12 @@ from rensa import RMinHash, RMinHashLSH
 from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
 from benchmarks.speed.runners.shingling import word_shingles
 
-SEED = 1
-
 
 def answer(job: Job) -> Answer:
     """Return the candidates whose signatures agree at the threshold or above."""
     sketches = []
     for text in job.texts:
-        sketch = RMinHash(num_perm=job.slots, seed=SEED)
+        sketch = RMinHash(num_perm=job.slots, seed=job.seed)
         sketch.update(list(word_shingles(text, job.words)))
         sketches.append(sketch)
     index = RMinHashLSH(threshold=job.threshold, num_perm=job.slots, num_bands=job.bands)

@@ -1,4 +1,4 @@
-"""Shingling in Python, as the peers' users do it: none of the peers cuts text itself."""
+"""Shingling in Python, as users of peers do it that do not cut text themselves."""
 
 from __future__ import annotations
 

@@ -1,44 +1,24 @@
-"""README: the newest records in, the README's tables out. ``python -m benchmarks.readme`` writes them."""
+"""Tables: the newest records in, what pages show of them out. ``python -m docs.tools`` puts them there."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
-from typing import Any
 
-from benchmarks.quality.readme import IN_README, short_rows
+from benchmarks.markdown import Record, table, where
+from benchmarks.peers.readme import peers_table
+from benchmarks.quality.readme import COMPARED, readme_rows, short_rows
 from benchmarks.recording import FOLDER
 from benchmarks.speed.readme import rows as speed_rows
 
-README = Path(__file__).parents[1] / "README.md"
-Record = dict[str, Any]
+# What two cores with one benchmark on them do not reach by themselves.
+BUSY_LOAD = 4
 
 
-def main() -> None:
-    """Put the tables of the newest records into the README."""
-    text = README.read_text(encoding="utf-8")
-    for name in SECTIONS:
-        before, _, rest = text.partition(start(name))
-        _, _, after = rest.partition(end(name))
-        text = before + section(name) + after
-    README.write_text(text, encoding="utf-8")
-
-
-def start(name: str) -> str:
-    """Return the mark before a table."""
-    return f"<!-- {name}: written by python -m benchmarks.readme -->\n"
-
-
-def end(name: str) -> str:
-    """Return the mark after it."""
-    return f"<!-- end of {name} -->"
-
-
-def section(name: str) -> str:
-    """Return a table between its marks."""
-    return start(name) + SECTIONS[name](newest_record(name)) + "\n" + end(name)
+def newest_tables(names: Iterable[str]) -> dict[str, str]:
+    """Return tables by name, each of the newest record."""
+    return {name: SECTIONS[name](newest_record(name)) for name in names}
 
 
 def newest_record(name: str) -> Record:
@@ -48,38 +28,14 @@ def newest_record(name: str) -> Record:
     return newest
 
 
-def where(record: Record) -> str:
-    """Return on what machine and day a record was made."""
-    machine = record["machine"]
-    return f"{machine['processor']}, {machine['cores']} cores, {record['finished'][:10]}"
-
-
-def table(columns: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-
-
 def speed_table(record: Record) -> str:
     """Return texts to signatures, ours and the peers'."""
     versions = record["versions"]
     peers = ", ".join(f"{name} {versions[name]}" for name in ("datasketch", "rensa"))
     columns = ["texts", "engine", "MB/s, one core", "MB/s, two cores", "minwise on one core is", "and on two"]
     shown = table(columns, list(speed_rows(record)))
-    return f"{shown}\n\n256 slots; {where(record)}; {peers}, pyarrow {versions['pyarrow']}."
-
-
-def endtoend_table(record: Record) -> str:
-    """Return Parquet to deduplicated Parquet, ours and the peers', the fastest first."""
-    rows = []
-    for one in sorted(record["measurements"], key=lambda one: one["seconds"]):
-        name = "copying the file with pyarrow" if one["engine"] == "copy" else one["engine"]
-        ratio = "" if one["engine"] == "minwise" else f"{one['times_minwise']:.1f}"
-        cells = [f"{one['seconds']:.2f}", ratio, f"{one['kept']:,}", f"{one['peak_bytes'] / 1e6:,.0f}"]
-        rows.append([f"**{name}**" if name == "minwise" else name, *cells])
-    shown = table(["engine", "seconds", "times minwise", "kept", "peak MB"], rows)
-    documents = next(one["kept"] for one in record["measurements"] if one["engine"] == "copy")
-    return f"{shown}\n\n{documents:,} documents, threshold 0.8, word:5, two cores; {where(record)}."
+    how = f"256 slots, ratios to peers on the first 128 MB; {where(record)}; {peers}, pyarrow {versions['pyarrow']}"
+    return f"{shown}\n\n{how}."
 
 
 def scale_table(record: Record) -> str:
@@ -97,7 +53,23 @@ def scale_table(record: Record) -> str:
         sizes = [one["memory"], f"{run['peak_bytes'] / 1e6:,.0f} MB"]
         rows.append([f"{one['documents']:,}", names[one["name"]], f"{run['seconds']:.0f}", rate, *sizes, f"{kept:,}"])
     columns = ["documents", "of 300 bytes,", "seconds", "documents a second", "`--memory`", "peak", "kept"]
-    return f"{table(columns, rows)}\n\nWith `--work`, two cores; {where(record)}."
+    rounds = record["settings"].get("rounds", 1)
+    best = f", the best of {rounds} rounds" if rounds > 1 else ""
+    return f"{table(columns, rows)}\n\nWith `--work`, two cores{best}; {where(record)}."
+
+
+def bounds_table(record: Record) -> str:
+    """Return each stage of a run beside what bounds it."""
+    rows = []
+    for stage in record["stages"]:
+        bounds = ", ".join(f"{name} {value:.2f}" for name, value in stage["bounds"].items())
+        rows.append([stage["stage"], f"{stage['seconds']:.2f}", bounds, f"{stage['times']:.1f}"])
+    shown = table(["stage", "seconds", "bound by, in seconds", "times that"], rows)
+    counted = ""
+    if "pairs" in record:
+        candidates, verified = (record["pairs"][name] / 1e6 for name in ("candidates", "verified"))
+        counted = f", {candidates:.1f} million candidates, of which {verified:.1f} reach the threshold"
+    return f"{shown}\n\n{record['corpus']['documents']:,} passages{counted}; {where(record)}."
 
 
 def exact_table(record: Record) -> str:
@@ -190,19 +162,26 @@ def spark_table(record: Record) -> str:
         seconds = f"{one['seconds']:.1f}" if one["finished"] else f"more than {one['seconds']:.0f}"
         recall = f"{one['recall']:.4f}" if "recall" in one else ""
         rows.append([f"{one['documents']:,}", names[one["way"]], seconds, recall])
-    ratios = record["ratios"]
-    large = max((one for one in record["runs"] if one.get("stages")), key=lambda one: int(one["documents"]))
-    faster = min(value for name, value in ratios.items() if name.endswith("MLlib"))
-    growth, entry = ratios["time at ten times the documents"], ratios["bytes shuffled per band entry"]
-    total = sum(stage["shuffled_bytes"] for stage in large["stages"]) / large["documents"]
-    said = [
-        "Threshold 0.8, word:5, recall against an exact join",
-        f"{faster:.1f} times as fast as MLlib at least, ten times the documents take {growth:.1f} times as long",
-        f"a band entry is shuffled in {entry:.1f} bytes, a document in {total:,.0f}",
-        f"Spark {record['versions']['pyspark']}, local[2]; {where(record)}.",
-    ]
+    said = ["Threshold 0.8, word:5, recall against an exact join", *spark_figures(record)]
+    said.append(f"Spark {record['versions']['pyspark']}, local[2]; {where(record)}.")
     note = f" {record['note']}" if "note" in record else ""
     return f"{table(['documents', 'way', 'seconds', 'recall'], rows)}\n\n{'; '.join(said)}{note}"
+
+
+def spark_figures(record: Record) -> Iterator[str]:
+    """Yield what follows from the runs, as far as they finished."""
+    ratios = record["ratios"]
+    faster = [value for name, value in ratios.items() if name.endswith("MLlib")]
+    if faster:
+        yield f"{min(faster):.1f} times as fast as MLlib at least"
+    if "time at ten times the documents" in ratios:
+        yield f"ten times the documents take {ratios['time at ten times the documents']:.1f} times as long"
+    staged = [one for one in record["runs"] if one["way"] == "dedup" and one.get("stages")]
+    if staged:
+        large = max(staged, key=lambda one: int(one["documents"]))
+        total = sum(stage["shuffled_bytes"] for stage in large["stages"]) / large["documents"]
+        entry = ratios["bytes shuffled per band entry"]
+        yield f"a band entry is shuffled in {entry:.1f} bytes, a document in {total:,.0f}"
 
 
 def records_table(record: Record) -> str:
@@ -225,6 +204,7 @@ def vectors_table(record: Record) -> str:
         "brute": "brute force, NumPy",
         "minwise": "**minwise**",
         "flat": "faiss IndexFlatL2, exact",
+        "ivf": "faiss IndexIVFFlat, 32 lists probed",
         "lsh": "faiss IndexLSH, 512 bits",
         "hnsw": "faiss IndexHNSWFlat, a graph",
         "spark": "Spark BucketedRandomProjectionLSH",
@@ -243,27 +223,41 @@ def vectors_table(record: Record) -> str:
     what = (
         f"{settings['rows']:,} × {settings['dims']} float32 where no number is given, {settings['queries']:,} queries"
     )
-    machine = f"{where(record)}, shared with others: load {min(loads):.0f} to {max(loads):.0f}"
+    busy = f", shared with others: load {min(loads):.0f} to {max(loads):.0f}" if max(loads) > BUSY_LOAD else ""
+    machine = f"{where(record)}{busy}"
     return (
         f"{shown}\n\n{what}; plan and index included; {machine}; faiss {versions['flat']}, NumPy {versions['brute']}."
     )
 
 
 def quality_table(record: Record) -> str:
+    """Return recall and precision on the corpora that the README has room for, ours and the peers'."""
+    peers = [name for name in COMPARED if not name.startswith("minwise,")]
+    rows = list(readme_rows(record))
+    shown = table(["corpus, threshold", "true pairs", *peers], rows)
+    return f"{shown}\n\n{len(rows)} of {len(record['corpora'])} lines. {how_quality(record)}"
+
+
+def corpora_table(record: Record) -> str:
     """Return recall and precision on every corpus, ours and the peers'."""
-    shown = table(["corpus", "threshold", "true pairs", *IN_README], list(short_rows(record)))
-    versions = record["versions"]
-    peers = ", ".join(
-        f"{name} {versions[name]}" for name in ("datasketch", "rensa", "gaoya", "text-dedup", "datatrove")
-    )
-    how = f"Recall / precision in percent, best F1 in bold; equal sets, {record['settings']['slots']} slots, one seed"
-    return f"{shown}\n\n{how}; {peers}; {record['finished'][:10]}."
+    shown = table(["corpus", "threshold", "true pairs", *COMPARED], list(short_rows(record)))
+    return f"{shown}\n\n{how_quality(record)}"
+
+
+def how_quality(record: Record) -> str:
+    """Return what the numbers of the tables of quality are, and of which versions."""
+    settings, versions = record["settings"], record["versions"]
+    seeds = f"mean of {len(settings['seeds'])} seeds where a tool takes one"
+    how = f"Recall / precision in percent, best F1 in bold; equal sets, {settings['slots']} slots, {seeds}"
+    peers = ("datasketch", "rensa", "gaoya", "text-dedup", "datatrove")
+    return f"{how}; {', '.join(f'{name} {versions[name]}' for name in peers)}; {record['finished'][:10]}."
 
 
 SECTIONS: dict[str, Callable[[Record], str]] = {
     "speed": speed_table,
-    "endtoend": endtoend_table,
+    "peers": peers_table,
     "scale": scale_table,
+    "bounds": bounds_table,
     "exact": exact_table,
     "index": index_table,
     "server": server_table,
@@ -272,7 +266,5 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "vectors": vectors_table,
     "quality": quality_table,
 }
-
-
-if __name__ == "__main__":
-    main()
+# The others are on pages of the docs.
+README_TABLES = ("quality", "peers")

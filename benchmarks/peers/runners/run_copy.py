@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.endtoend.runners.pipeline import parse_settings, report_versions, write_kept
+from benchmarks.peers.runners.pipeline import parse_settings, report_versions, write_kept
 
 if __name__ == "__main__":
     settings = parse_settings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gaoya.minhash import MinHashStringIndex  # type: ignore[import-not-found, unused-ignore]
 
-from benchmarks.endtoend.runners.pipeline import Settings, deduplicate
+from benchmarks.peers.runners.pipeline import Settings, deduplicate
 
 ROWS = 8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datasketch import MinHash, MinHashLSH
 
-from benchmarks.endtoend.runners.pipeline import Settings, deduplicate
+from benchmarks.peers.runners.pipeline import Settings, deduplicate
 from benchmarks.speed.runners.shingling import word_shingles
 
 

@@ -9,30 +9,33 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from benchmarks.endtoend.runners.pipeline import Settings, parse_settings, report_versions, write_kept
+from benchmarks.peers.runners.pipeline import parse_settings, report_versions, write_kept
 
+WORDS = 5
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}  # nothing it needs lies elsewhere
 
 
-def run_command(settings: Settings, folder: Path) -> None:
-    """Run ``text_dedup.minhash`` and leave its Arrow files in ``folder``; its cache beside it starts empty."""
-    cache = folder.with_name("cache")
+def run_command(
+    source: Path, output: Path, *flags: str, words: int, slots: int, threshold: float, processes: int
+) -> None:
+    """Run ``text_dedup.minhash`` and leave its Arrow files in ``output``; its cache beside it starts empty."""
+    cache = output.with_name("cache")
     options = {
         "path": "parquet",
-        "data_files": settings.source,
+        "data_files": source,
         "split": "train",
         "cache_dir": cache,
-        "output": folder,
+        "output": output,
         "column": "text",
-        "ngram": 5,
+        "ngram": words,
         "min_length": 1,
-        "num_perm": settings.slots,
-        "threshold": settings.threshold,
-        "num_proc": settings.threads,
+        "num_perm": slots,
+        "threshold": threshold,
+        "num_proc": processes,
         "hash_func": "xxh3",
     }
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    command = [sys.executable, "-m", "text_dedup.minhash", *words]
+    settings = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    command = [sys.executable, "-m", "text_dedup.minhash", *settings, *flags]
     subprocess.run(command, env={**os.environ, **OFFLINE, "HF_HOME": str(cache)}, stdout=sys.stderr, check=True)
 
 
@@ -44,6 +47,13 @@ def read_arrow_files(folder: Path) -> pa.Table:
 if __name__ == "__main__":
     chosen = parse_settings()
     chosen.output.mkdir(parents=True)
-    run_command(chosen, chosen.output / "arrow")
+    run_command(
+        chosen.source,
+        chosen.output / "arrow",
+        words=WORDS,
+        slots=chosen.slots,
+        threshold=chosen.threshold,
+        processes=chosen.threads,
+    )
     write_kept(read_arrow_files(chosen.output / "arrow"), chosen.output)
     report_versions(("text-dedup", "datasets", "numpy"))
