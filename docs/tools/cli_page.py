@@ -10,14 +10,14 @@ from minwise.cli import command
 
 __all__ = ["cli_page"]
 
-WIDTH = 100
+# As wide as the site shows without scrolling, beside its two columns of contents.
+WIDTH = 90
 START = """\
-# The command
+# The command line
 
-Every command with its options, as `minwise COMMAND --help` prints them. This page is written by `python -m
-docs.tools`, and a test compares it with the commands. What the settings mean is on [the page of
-settings](settings.md), what a command leaves where on [that of files](files.md), and the exit codes are on [that of
-errors](errors.md).
+Every command with its options, as `minwise COMMAND --help` prints them. Other pages explain [the
+settings](settings.md), [the files](files.md) that commands write, and [errors and exit codes](errors.md). This page is
+written by `python -m docs.tools`, and a test compares it with the commands.
 
 `minwise --version` prints the version. [Shell completion](../install.md#shell-completion) is explained with the
 installation.

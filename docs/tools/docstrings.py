@@ -30,5 +30,5 @@ def to_markdown(docstring: str) -> str:
     >>> print(to_markdown("See :class:`Plan`."))
     See `Plan`.
     """
-    plain = ROLE.sub(r"`\1`", docstring)
+    plain = ROLE.sub(r"`\1`", docstring.replace("see :class:`Options`", "see [the page of settings](settings.html)"))
     return DOCTEST.sub(lambda found: f"{found[1]}```pycon\n{found[0]}\n{found[1]}```", plain)

@@ -15,16 +15,13 @@ EVERYWHERE = ("config", "errors", KERNEL)
 
 
 def module_map() -> str:
-    """A line for each room, below those it needs; rooms that need each other are in brackets of their own.
+    """A line for each room, below those it needs.
 
     In parentheses stands what is imported inside functions alone, when it is asked for.
     """
     needs = imports_between_rooms()
-    lines: list[str] = []
-    for knot in _knots(needs.at_once):
-        marks = [" "] if len(knot) == 1 else ["┌", *["│"] * (len(knot) - 2), "└"]
-        lines += [f"{mark} {_line(room, needs)}".rstrip() for mark, room in zip(marks, knot, strict=True)]
-    return "\n".join(lines)
+    reached = {room: _reached(room, needs.at_once) for room in needs.at_once}
+    return "\n".join(_line(room, needs) for room in sorted(reached, key=lambda room: (len(reached[room]), room)))
 
 
 class Needs(NamedTuple):
@@ -81,13 +78,6 @@ def _imported(node: ast.AST, rooms: list[str]) -> Iterator[str]:
         package, _, rest = name.partition(".")
         if package == DOOR:
             yield rest.split(".")[0] or DOOR
-
-
-def _knots(needs: dict[str, set[str]]) -> list[list[str]]:
-    """Rooms, those that reach each other together, what reaches least first."""
-    reached = {room: _reached(room, needs) for room in needs}
-    knots = {tuple(sorted({room, *(other for other in reached[room] if room in reached[other])})) for room in needs}
-    return [list(knot) for knot in sorted(knots, key=lambda knot: (len(reached[knot[0]] | {*knot}), knot))]
 
 
 def _reached(room: str, needs: dict[str, set[str]]) -> set[str]:

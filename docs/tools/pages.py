@@ -1,11 +1,12 @@
 """Pages that are generated, wholly or between two marks, and pictures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.quality.readme import IN_README, full_rows, special_rows
-from benchmarks.readme import end, newest_record, section, start, table, where
+from benchmarks.markdown import table, where
+from benchmarks.quality.readme import COMPARED, full_rows, meant_rows, size_rows, special_rows
+from benchmarks.tables import README_TABLES, SECTIONS, corpora_table, newest_record, newest_tables
 from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
 from docs.tools.settings_page import settings_page
@@ -16,8 +17,12 @@ __all__ = ["PAGES", "GeneratedPage"]
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
+README = ROOT / "README.md"
 SIZING = ROOT / "docs" / "explanation" / "sizing.md"
+SPEED = ROOT / "docs" / "explanation" / "speed.md"
+BENCHMARKS = ROOT / "benchmarks" / "README.md"
 QUALITY = ROOT / "docs" / "explanation" / "quality.md"
+FASTSKETCH = ROOT / "docs" / "explanation" / "fastsketch.md"
 MAP_START, MAP_END = (
     "<!-- module map: written by python -m docs.tools -->\n```text\n",
     "\n```\n<!-- end of module map -->",
@@ -44,13 +49,34 @@ def design_page() -> str:
     return before + MAP_START + module_map() + MAP_END + rest.partition(MAP_END)[2]
 
 
-def sizing_page() -> str:
-    """The page of sizes with the tables of the newest records, which the README has too."""
-    text = SIZING.read_text(encoding="utf-8")
-    for name in ("scale", "index"):
-        before, _, rest = text.partition(start(name))
-        text = before + section(name) + rest.partition(end(name))[2]
+def with_tables(page: Path, tables: Mapping[str, str]) -> str:
+    """A page with something new between the marks of each name."""
+    text = page.read_text(encoding="utf-8")
+    for name, made in tables.items():
+        mark, after = f"<!-- {name}: written by python -m docs.tools -->\n", f"<!-- end of {name} -->"
+        before, _, rest = text.partition(mark)
+        text = before + mark + made + "\n" + after + rest.partition(after)[2]
     return text
+
+
+def readme_page() -> str:
+    """The README with the tables of the newest records."""
+    return with_tables(README, newest_tables(README_TABLES))
+
+
+def sizing_page() -> str:
+    """The page of sizes with the tables of the newest records."""
+    return with_tables(SIZING, newest_tables(("scale", "index")))
+
+
+def speed_page() -> str:
+    """The page of speed, with all tables but those of other pages."""
+    return with_tables(SPEED, newest_tables(name for name in SECTIONS if name not in ("quality", "bounds")))
+
+
+def benchmarks_page() -> str:
+    """The benchmarks' own page, with what bounds each stage."""
+    return with_tables(BENCHMARKS, newest_tables(["bounds"]))
 
 
 def quality_page() -> str:
@@ -59,15 +85,22 @@ def quality_page() -> str:
     columns = ["corpus, documents, sets", "threshold", "true pairs", "engine", "recall", "precision", "F1", "ARI"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     tables = {
-        "corpora": f"{table(columns, list(full_rows(record)))}\n\n{versions}; {where(record)}.",
-        "special documents": table(["pair", "for a reader", "similarity", *IN_README], list(special_rows(record))),
+        "names": table(["corpus", "what it is", "documents", "sets of"], list(meant_rows(record))),
+        "corpora": corpora_table(record),
+        "every figure": f"{table(columns, list(full_rows(record)))}\n\n{versions}; {where(record)}.",
+        "special documents": table(["pair", "for a reader", "similarity", *COMPARED], list(special_rows(record))),
     }
-    text = QUALITY.read_text(encoding="utf-8")
-    for name, made in tables.items():
-        mark, after = f"<!-- {name}: written by python -m docs.tools -->\n", end(name)
-        before, _, rest = text.partition(mark)
-        text = before + mark + made + "\n" + after + rest.partition(after)[2]
-    return text
+    return with_tables(QUALITY, tables)
+
+
+def fastsketch_page() -> str:
+    """The page of FastSketch with its error by the size of sets, from the newest record of figures."""
+    record = newest_record("figures")
+    settings = record["settings"]
+    slots = settings["slots_for_sizes"]
+    columns = ["elements of a set", "FastSketch", "one permutation", f"{slots} functions"]
+    how = f"{slots} slots, {settings['pairs']:,} pairs with a similarity of {settings['similarity']} for every line"
+    return with_tables(FASTSKETCH, {"errors": f"{table(columns, list(size_rows(record)))}\n\n{how}."})
 
 
 def curve_picture() -> str:
@@ -79,7 +112,11 @@ PAGES = (
     GeneratedPage(REFERENCE / "cli.md", cli_page),
     GeneratedPage(REFERENCE / "settings.md", settings_page),
     GeneratedPage(ROOT / "DESIGN.md", design_page),
+    GeneratedPage(README, readme_page),
     GeneratedPage(SIZING, sizing_page),
+    GeneratedPage(SPEED, speed_page),
+    GeneratedPage(BENCHMARKS, benchmarks_page),
     GeneratedPage(QUALITY, quality_page),
+    GeneratedPage(FASTSKETCH, fastsketch_page),
     GeneratedPage(ROOT / "docs" / "assets" / "s-curve.svg", curve_picture),
 )

@@ -24,26 +24,27 @@ and a test compares the two.
 FINDING = """\
 ## Finding near-duplicates
 
-Of `mw.dedup`, `mw.pairs`, `mw.clusters`, `mw.audit` and their commands. `group`, `keep` and `against` are for `dedup`
-alone. On the command line `on_error` is `quarantine` unless you say otherwise, since a file of millions has always
-one bad row; in Python it is `fail`. `memory`, `threads` and `work` never change a result.
+These are taken by `mw.dedup`, `mw.pairs`, `mw.clusters`, `mw.audit` and their commands. `keep` and `against` are for
+`dedup` alone. `group` is for `dedup`, where its default is `star`, and for `clusters`, where it is `components`. The
+default of `on_error` is `fail` in Python; on the command line it is `quarantine`, since a file of millions always has a
+bad row. `memory`, `threads` and `work` never change a result.
 """
 CUTTING = """\
 ## Cutting texts
 
-Of `mw.Shingler`, which `shingle=` takes in place of a string where the switches of normalisation matter.
+These are taken by `mw.Shingler`. Give one as `shingle=`, in place of a string, to change how texts are normalised.
 """
 REMEMBERING = """\
 ## An index
 
-Of `mw.Index.create` and `minwise index create`; they are stored with the index and stay. `--store-text` and
-`--sketch-only` are `store="text"` and `store="sketch"`.
+These are taken by `mw.Index.create` and `minwise index create`; they are stored with the index and cannot be changed.
+`--store-text` and `--sketch-only` are `store="text"` and `store="sketch"`.
 """
 SERVING = """\
 ## A server
 
-Of `minwise.server.ServerSettings` and `minwise serve`. [The guide](../guides/serve.md) explains the limits. Sizes are
-bytes, or such as `16MB`; times are seconds.
+These are taken by `minwise.server.ServerSettings` and `minwise serve`. [The guide](../guides/serve.md) explains the
+limits. Sizes are bytes, or strings such as `16MB`; times are seconds.
 """
 
 
