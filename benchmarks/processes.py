@@ -86,7 +86,7 @@ def run_measured(
     whole = [*scope(limit_bytes), *command] if limited and limit_bytes else list(command)
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         start = time.perf_counter()
-        variables = {**os.environ, **(environment or {})}
+        variables = {**own_variables(), **(environment or {})}
         process = subprocess.Popen(whole, cwd=ROOT, env=variables, stdout=output, stderr=errors)
         if cores is not None:
             os.sched_setaffinity(process.pid, sorted(os.sched_getaffinity(0))[:cores])
@@ -104,6 +104,15 @@ def run_measured(
             limited=limited,
             finished=finished,
         )
+
+
+def own_variables() -> dict[str, str]:
+    """Return our own variables, but the one that keeps Python from remembering what it compiled.
+
+    What pip installs comes compiled; a tree that is worked on would be compiled again at every start, which took our
+    command a quarter of the time it needs for ten thousand documents.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def run_told(command: Sequence[str]) -> dict[str, Any]:

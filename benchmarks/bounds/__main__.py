@@ -29,12 +29,13 @@ from benchmarks.peers.passages import prepare_passages
 from benchmarks.recording import command_line, write_json
 from benchmarks.speed.corpus import cache_dir
 from benchmarks.targets import align_rows
+from minwise.engines.candidates import MEMBER_BYTES
 from minwise.engines.spilled_sets import OUTLINE_BYTES
 from minwise.options import Options
 from minwise.progress import Silence, Stage
 from minwise.stages.band import Bander, KeyBlock
 
-PAIR_BYTES, ELEMENT_BYTES = 8, 8
+KEY_BYTES, PAIR_BYTES, ELEMENT_BYTES = 8, 8, 8
 SAMPLE = 10_000
 BLOCK_BYTES = 1 << 26
 # The stages whose bounds run side by side: pages are decoded on one core and encoded on another.
@@ -89,10 +90,10 @@ def measure(source: Path) -> tuple[dict[str, dict[str, float]], dict[str, int]]:
         (kept,) = (out / "kept").glob("*.parquet")
         bounds = {
             "read and sketch": {"decoding pages": read(source), "sketching in memory": sketch(source)},
-            "band": {"writing pairs": write_bytes(Path(name), PAIR_BYTES * pairs["proposed"])},
+            "band": {"keys of all bands": copy_bytes(KEY_BYTES * report["counts"]["read"] * report["plan"]["bands"])},
             "shingle candidates": {"decoding pages": read(source)},
             "verify": {
-                "merging pairs": copy_bytes(2 * PAIR_BYTES * pairs["proposed"]),
+                "merging pairs": copy_bytes(MEMBER_BYTES * pairs["proposed"] + PAIR_BYTES * candidates),
                 "outlines of candidates": copy_bytes(OUTLINE_BYTES * candidates),
                 "sets that are compared": copy_bytes(ELEMENT_BYTES * mean_elements(source) * compared),
             },
@@ -136,18 +137,6 @@ def encode(kept: Path) -> float:
     """Return the seconds that writing a table takes, which is done on one core."""
     table = pq.read_table(kept)
     return seconds(lambda: pq.write_table(table, pa.BufferOutputStream(), compression="zstd"))
-
-
-def write_bytes(folder: Path, count: int) -> float:
-    """Return the seconds that writing so many bytes to new files takes."""
-    block = np.ones(BLOCK_BYTES, dtype=np.uint8)
-
-    def write() -> None:
-        with (folder / "bytes").open("wb", buffering=0) as file:
-            for done in range(0, count, BLOCK_BYTES):
-                file.write(block[: count - done].data)
-
-    return seconds(write)
 
 
 def copy_bytes(count: int) -> float:

@@ -17,6 +17,7 @@ __all__ = [
     "DocumentError",
     "KeptDocuments",
     "Postings",
+    "Proposals",
     "Rarity",
     "SetIndex",
     "SetStore",
@@ -39,14 +40,12 @@ __all__ = [
     "intersection_sizes",
     "join_pairs",
     "lowercase_table",
-    "mark_members",
     "merge_segments",
     "pack_bits",
     "remove_neighbours",
     "seal_documents",
     "seal_rows",
     "set_similarities",
-    "sort_distinct",
     "vector_distances",
     "write_segment",
 ]
@@ -145,7 +144,9 @@ class Bander:
 class Buckets:
     def __new__(cls) -> Buckets: ...
     def push(self, keys: NDArray[np.uint64], members: NDArray[np.uint32], part: int, parts: int) -> None: ...
-    def next_pairs(self, max_bucket: int, most: int, threads: int) -> NDArray[np.uint64] | None: ...
+    def shared(
+        self, max_bucket: int, protected: int, threads: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
     def counts(self) -> tuple[int, int, int, int]: ...
 
 @final
@@ -153,6 +154,14 @@ class Copies:
     def __new__(cls) -> Copies: ...
     def push(self, contents: NDArray[np.uint64], members: NDArray[np.uint32], part: int, parts: int) -> None: ...
     def groups(self, threads: int) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
+
+@final
+class Proposals:
+    def __new__(cls, after: int | None) -> Proposals: ...
+    def add(self, path: str, rows: tuple[int, int], members: tuple[int, int], loaded: bool) -> None: ...
+    def next_pairs(self, most: int, threads: int) -> NDArray[np.uint64] | None: ...
+    @property
+    def passed(self) -> int: ...
 
 @final
 class SetStore:
@@ -264,8 +273,6 @@ def count_packed_matches(
 def intersection_sizes(
     offsets: NDArray[np.int64], elements: NDArray[np.uint64], pairs: NDArray[np.int64]
 ) -> NDArray[np.uint64]: ...
-def mark_members(pairs: NDArray[np.uint64], marks: NDArray[np.bool_]) -> None: ...
-def sort_distinct(numbers: NDArray[np.uint64], threads: int) -> NDArray[np.uint64]: ...
 def remove_neighbours(low: NDArray[np.uint32], high: NDArray[np.uint32], removed: NDArray[np.bool_]) -> None: ...
 def choose_witnesses(
     low: NDArray[np.uint32],

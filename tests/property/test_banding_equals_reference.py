@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from itertools import combinations, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import minwise as mw
-from minwise import reference
+from minwise import _kernel, reference
+from minwise.engines.candidates import write_proposals
+from minwise.engines.work import Work
 from minwise.plan import Plan
 from minwise.reference.banding import band_keys, content_hash, propose_pairs
 from minwise.reference.text import _token_bytes
@@ -25,7 +29,6 @@ from minwise.stages.band import (
     KeyBlock,
     buckets_of,
     cut_runs,
-    merge_runs,
     split,
 )
 from minwise.stages.settings import FindSettings
@@ -46,11 +49,13 @@ def pairs_of(
     parts: int,
     max_bucket: int,
     threads: int,
+    protected: int = 0,
 ) -> tuple[NDArray[np.uint64], BucketCounts]:
-    """The candidate pairs of one band, ``low << 32 | high``, ascending and distinct, and what the cap met."""
+    """The candidate pairs of one band, ``low << 32 | high``, in the order of its rows, and what the cap met."""
     buckets = buckets_of(keys, members, part, parts)
-    pairs = buckets.next_pairs(max_bucket, 2**62, threads)
-    return np.empty(0, dtype=np.uint64) if pairs is None else pairs, BucketCounts(*buckets.counts())
+    rows, shared = buckets.shared(max_bucket, protected, threads)
+    pairs = [low << 32 | int(high) for low, start, end in rows.tolist() for high in shared[start:end]]
+    return np.array(pairs, dtype=np.uint64), BucketCounts(*buckets.counts())
 
 
 def find_settings(
@@ -266,19 +271,6 @@ limits = st.integers(1, 50)
 
 
 @effort(1.5)
-@given(runs=runs_of_words, most=limits, after=st.none() | st.integers(0, 61) | st.just(2**32))
-@example(runs=[], most=1, after=None)
-@example(runs=[np.array([7] * 9, dtype=np.uint64)], most=2, after=None)
-def test_merged_runs_are_their_union(runs: list[Run], most: int, after: int | None) -> None:
-    """Distinct, ascending across pieces, only what is above ``after``; however small the pieces."""
-    pieces = list(merge_runs(runs, most, after))
-    merged = [int(word) for piece in pieces for word in piece]
-    expected = {int(word) for run in runs for word in run if after is None or int(word) > after}
-    assert merged == sorted(expected)
-    assert all(len(piece) for piece in pieces)
-
-
-@effort(1.5)
 @given(runs=runs_of_words, most=limits, after=st.none() | st.integers(0, 61))
 def test_cuts_go_through_every_run_and_never_split_a_value(runs: list[Run], most: int, after: int | None) -> None:
     """The slices of a run follow each other to its end; what is in a later cut is larger than all of an earlier one."""
@@ -303,15 +295,49 @@ def test_a_cut_of_distinct_runs_holds_no_more_than_asked_for(runs: list[list[int
     assert all(size <= max(most, len(runs)) for size in sizes)
 
 
-def test_going_on_after_a_piece_gives_the_rest() -> None:
-    """What an interrupted run does: start again above the last pair of any piece."""
-    rng = np.random.default_rng(5)
-    runs = [np.unique(rng.integers(0, 500, size=120).astype(np.uint64)) for _ in range(4)]
-    pieces = list(merge_runs(runs, 30))
-    assert len(pieces) > 5
-    for number, piece in enumerate(pieces):
-        rest = [int(word) for later in pieces[number + 1 :] for word in later]
-        assert [int(word) for one in merge_runs(runs, 77, int(piece[-1])) for word in one] == rest
+@effort(1)
+@given(
+    columns=st.lists(st.lists(st.integers(0, 12), min_size=40, max_size=40), max_size=5),
+    most=st.integers(1, 300),
+    after=st.none() | st.integers(0, 41),
+    loaded=st.sets(st.integers(0, 4)),
+    threads=st.sampled_from((1, 4)),
+)
+@example(columns=[], most=1, after=None, loaded=set(), threads=1)
+@example(columns=[[0] * 40] * 3, most=1, after=None, loaded={1}, threads=4)
+def test_proposals_are_the_union_of_all_bands(
+    columns: list[list[int]], most: int, after: int | None, loaded: set[int], threads: int
+) -> None:
+    """Ascending across pieces, each pair once, only smaller sides behind ``after``; whatever is held in memory."""
+    members, expected = np.arange(40, dtype=np.uint32), set()
+    with TemporaryDirectory() as folder:
+        proposals, work = _kernel.Proposals(after), Work(Path(folder), durable=False)
+        for number, column in enumerate(columns):
+            keys = [np.array(column, dtype=np.uint64)]
+            write_proposals(work, f"{number}", *buckets_of(keys, members, 0, 1).shared(FIRST, 0, 1))
+            expected.update(pairs_of(keys, members, 0, 1, FIRST, 1)[0].tolist())
+            piece = work.open(f"proposed-{number}")
+            rows, shared = ((piece.position(name), piece.length(name)) for name in ("firsts", "members"))
+            proposals.add(str(piece.path), rows, shared, number in loaded)
+        pieces = []
+        while (piece_of_pairs := proposals.next_pairs(most, threads)) is not None:
+            pieces.append(piece_of_pairs.tolist())
+        proposed = sum(work.open(name).header["pairs"] for name in work.names("proposed-"))
+    assert [pair for piece in pieces for pair in piece] == sorted(
+        pair for pair in expected if after is None or pair >> 32 > after
+    )
+    assert all(pieces)
+    assert proposals.passed == proposed
+
+
+@given(keys=band_columns, protected=st.integers(0, 90), max_bucket=st.sampled_from((FIRST, 20)))
+def test_protected_members_are_not_paired_with_each_other(keys: list[int], protected: int, max_bucket: int) -> None:
+    """The pairs of the reference whose larger side is not protected; what the cap meets is the same."""
+    column, members = [np.array(keys, dtype=np.uint64)], np.arange(len(keys), dtype=np.uint32)
+    every, counts = pairs_of(column, members, 0, 1, max_bucket, 1)
+    some, same_counts = pairs_of(column, members, 0, 1, max_bucket, 1, protected)
+    assert numbers(some) == [pair for pair in numbers(every) if pair[1] >= protected]
+    assert counts == same_counts
 
 
 def test_split_undoes_packing() -> None:

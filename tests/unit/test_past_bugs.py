@@ -1,6 +1,8 @@
 """Bugs that were there once, each under the name of what went wrong."""
 
 import io
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -99,3 +101,18 @@ def test_repeated_words_with_many_slots_took_all_rounds() -> None:
     scheme = mw.FastSketch(slots=4096)
     many, one = scheme.sketch_texts(["word " * 16_000, "word"], WORD).slots
     np.testing.assert_array_equal(many, one)
+
+
+def test_an_interrupt_meets_no_lookup_of_what_numpy_offers() -> None:
+    """The kernel looked it up at its first call, in Python, where a Ctrl-C became a panic; now importing it does."""
+    program = """if True:
+        import minwise, numpy
+
+        def interrupt(version):
+            raise KeyboardInterrupt
+
+        numpy.lib.NumpyVersion = interrupt
+        print(minwise.Shingler("word:1").shingle(["one two"]).sizes.tolist())
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[2]\n", "")

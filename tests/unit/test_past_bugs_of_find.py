@@ -98,17 +98,15 @@ def test_a_work_directory_among_the_inputs_is_refused(tmp_path: Path) -> None:
     assert "state" in message
 
 
-def test_pairs_of_a_band_come_in_pieces_of_a_bounded_size() -> None:
-    """All pairs of all buckets of a band were held at once."""
+def test_pairs_of_a_band_are_not_held_at_once() -> None:
+    """All pairs of all buckets of a band were."""
     keys = np.repeat(np.arange(1, 41, dtype=np.uint64) << np.uint64(50), 100)
     members = np.arange(len(keys), dtype=np.uint32)
     members[7] = NOBODY
-    buckets = buckets_of([keys], members, 0, 1)
-    sizes = []
-    while (pairs := buckets.next_pairs(2000, 10_000, 1)) is not None:
-        sizes.append(len(pairs))
-    assert max(sizes) < 10_000 + 100 * 99 // 2
-    assert sum(sizes) == 39 * (100 * 99 // 2) + 99 * 98 // 2
+    rows, shared = buckets_of([keys], members, 0, 1).shared(2000, 0, 1)
+    assert len(shared) == len(keys) - 1
+    assert len(rows) == len(keys) - 1 - 40
+    assert int((rows[:, 2] - rows[:, 1]).sum()) == 39 * (100 * 99 // 2) + 99 * 98 // 2
 
 
 def test_a_parquet_file_of_one_text_many_times_is_read_in_bounded_memory(tmp_path: Path) -> None:

@@ -1,26 +1,30 @@
 //! Buckets, verification and clustering for Python.
 
 use std::fs::File;
+use std::path::PathBuf;
 
 use numpy::{
-    IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyUntypedArrayMethods as _,
+    IntoPyArray as _, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1,
+    PyUntypedArrayMethods as _,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use minwise_kernel::band;
 use minwise_kernel::cluster;
+use minwise_kernel::proposals::{self, ProposalFile, Section};
 use minwise_kernel::spill::{SetFile, SetStore as Store};
 use minwise_kernel::stream;
 
-use crate::arrays::sets;
+use crate::arrays::{matrix, sets};
 use crate::pool;
 
 type PairArray<'py> = Bound<'py, PyArray1<u64>>;
+type SharedBuckets<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u32>>);
 type SimilarPairs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 type Groups<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 
-/// The buckets of one band; filled by `push`, emptied by `pairs`.
+/// The buckets of one band; filled by `push`, emptied by `shared`.
 #[pyclass(module = "minwise._kernel")]
 #[derive(Default)]
 pub struct Buckets {
@@ -48,16 +52,19 @@ impl Buckets {
         Ok(())
     }
 
-    /// The candidate pairs of the next buckets, about `most` of them, ascending; None when there are no more.
-    fn next_pairs<'py>(
+    /// Who shares a bucket with whom: a row (smaller side, first and one past the last place of its partners) for each that has
+    /// partners, and the members that these places are of. Members below `protected` need not be paired with each other.
+    fn shared<'py>(
         &mut self,
         py: Python<'py>,
         max_bucket: usize,
-        most: usize,
+        protected: u32,
         threads: usize,
-    ) -> PyResult<Option<PairArray<'py>>> {
-        let pairs = py.detach(|| pool::install(threads, |_| self.inner.next_pairs(max_bucket, most)))?;
-        Ok(pairs.map(|pairs| pairs.into_pyarray(py)))
+    ) -> PyResult<SharedBuckets<'py>> {
+        let shared =
+            py.detach(|| pool::install(threads, |threads| self.inner.shared(max_bucket, protected, threads)))?;
+        let rows = shared.firsts.iter().flat_map(|first| [first.low, first.start, first.end]).collect();
+        Ok((matrix(py, rows, 3)?, shared.members.into_pyarray(py)))
     }
 
     /// Buckets above the cap, their members, pairs left out, largest bucket.
@@ -67,28 +74,42 @@ impl Buckets {
     }
 }
 
-/// Numbers in ascending order, each once. They are quickest put in order if they are a few ascending runs.
-#[pyfunction]
-pub fn sort_distinct<'py>(
-    py: Python<'py>,
-    numbers: PyReadonlyArray1<'py, u64>,
-    threads: usize,
-) -> PyResult<PairArray<'py>> {
-    let mut numbers = numbers.as_slice()?.to_vec();
-    py.detach(|| pool::install(threads, |threads| band::sort_distinct(&mut numbers, threads)))?;
-    Ok(numbers.into_pyarray(py))
+/// What the bands proposed, in files.
+#[pyclass(module = "minwise._kernel")]
+pub struct Proposals {
+    inner: proposals::Proposals,
+    after: Option<u32>,
 }
 
-/// Flags both numbers of every pair `low << 32 | high`.
-#[pyfunction]
-pub fn mark_members<'py>(
-    py: Python<'py>,
-    pairs: PyReadonlyArray1<'py, u64>,
-    mut marks: PyReadwriteArray1<'py, bool>,
-) -> PyResult<()> {
-    let (pairs, marks) = (pairs.as_slice()?, marks.as_slice_mut()?);
-    let fit = py.detach(|| band::mark_members(pairs, marks));
-    fit.ok_or_else(|| PyValueError::new_err("there must be a place for every number"))
+#[pymethods]
+impl Proposals {
+    /// None yet; pairs with a smaller side up to `after` will be passed over.
+    #[new]
+    #[pyo3(signature = (after))]
+    fn new(after: Option<u32>) -> Self {
+        Self { inner: proposals::Proposals::default(), after }
+    }
+
+    /// Adds what `Buckets.shared` gave: the position in a file and the number of rows and of members. The members are held in memory
+    /// if `loaded`, else read whenever they are needed.
+    fn add(&mut self, path: PathBuf, rows: (u64, usize), members: (u64, usize), loaded: bool) -> PyResult<()> {
+        let rows = Section { position: rows.0, length: 3 * rows.1 };
+        let members = Section { position: members.0, length: members.1 };
+        Ok(self.inner.add(ProposalFile::open(path, rows, members, loaded)?, self.after)?)
+    }
+
+    /// The next pairs `low << 32 | high`, ascending and distinct: those of as many smaller sides as are proposed in `most` pairs.
+    /// None when there are no more.
+    fn next_pairs<'py>(&mut self, py: Python<'py>, most: u64, threads: usize) -> PyResult<Option<PairArray<'py>>> {
+        let pairs = py.detach(|| pool::install(threads, |threads| self.inner.next_pairs(most, threads)))??;
+        Ok(pairs.map(|pairs| pairs.into_pyarray(py)))
+    }
+
+    /// How many pairs were passed, those that several bands proposed counted as often.
+    #[getter]
+    fn passed(&self) -> u64 {
+        self.inner.passed()
+    }
 }
 
 /// Documents of equal content; filled by `push`, emptied by `groups`.
@@ -122,7 +143,7 @@ impl Copies {
     /// The members of every group of at least two, group after group, and where each group starts.
     fn groups<'py>(&mut self, py: Python<'py>, threads: usize) -> PyResult<Groups<'py>> {
         let inner = std::mem::take(&mut self.inner);
-        let (members, starts) = py.detach(|| pool::install(threads, |_| inner.groups()))?;
+        let (members, starts) = py.detach(|| pool::install(threads, |threads| inner.groups(threads)))?;
         Ok((members.into_pyarray(py), starts.into_pyarray(py)))
     }
 }

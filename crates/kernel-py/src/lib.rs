@@ -117,8 +117,8 @@ mod _kernel {
     use crate::band::Bander;
     #[pymodule_export]
     use crate::find::{
-        Buckets, Copies, KeptDocuments, SetStore, choose_witnesses, flatten_components, join_pairs, mark_members,
-        remove_neighbours, sort_distinct,
+        Buckets, Copies, KeptDocuments, Proposals, SetStore, choose_witnesses, flatten_components, join_pairs,
+        remove_neighbours,
     };
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
@@ -133,10 +133,14 @@ mod _kernel {
     #[pymodule_export]
     use crate::vectors::{VectorBander, VectorTables, vector_distances};
 
+    use numpy::{PyArray1, PyArrayMethods as _};
     use pyo3::prelude::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // Looks up what NumPy offers to Rust. Left to the first call, it would run Python code in the middle of a run, where a
+        // Ctrl-C becomes a panic.
+        drop(PyArray1::<u8>::zeros(module.py(), 0, false).try_readonly()?);
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         module.add("UNICODE_VERSION", minwise_kernel::unicode::UNICODE_VERSION)?;
         module.add("MAX_SLOTS", minwise_kernel::sketch::MAX_SLOTS)?;

@@ -6,7 +6,6 @@
 //! threads, memory or arrival.
 
 use std::mem::take;
-use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -66,21 +65,28 @@ impl Banding {
 pub struct Buckets {
     keys: Vec<u64>,
     members: Vec<u32>,
-    /// Who shares a key with another, once gathering is over.
-    shared: Option<Shared>,
-    /// The place of the next member in `shared.firsts`.
-    place: usize,
     counts: BucketCounts,
 }
 
-/// Members that share their key with another.
-#[derive(Debug, Default)]
-struct Shared {
+/// The smaller side of pairs, and where the other sides stand among the members of a band's buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct First {
+    /// Its number.
+    pub low: u32,
+    /// The place of its first partner.
+    pub start: u32,
+    /// One past the place of its last.
+    pub end: u32,
+}
+
+/// Members that share their key with another, from which all pairs of a band can be read without writing them down: a bucket of
+/// n members takes n places in `members` and n − 1 in `firsts`.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Every member that is the smaller one of a pair, ascending. Each member is in one bucket of a band.
+    pub firsts: Vec<First>,
     /// Bucket after bucket, each ascending.
-    members: Vec<u32>,
-    /// Every member that is the smaller one of a pair, ascending, with where its partners stand in `members`. Each member is in one
-    /// bucket of a band, so that pairs come in order without being sorted.
-    firsts: Vec<(u32, Range<u32>)>,
+    pub members: Vec<u32>,
 }
 
 /// What a band's buckets held.
@@ -107,28 +113,18 @@ impl Buckets {
         }
     }
 
-    /// The next candidate pairs `low << 32 | high`, ascending and distinct: those of as many members as give `most` pairs, and at
-    /// least of one. None when there are no more. `max_bucket` is the cap, the same in every call.
-    pub fn next_pairs(&mut self, max_bucket: usize, most: usize) -> Option<Vec<u64>> {
-        let shared = self.shared.get_or_insert_with(|| {
-            let mut entries = shared_entries(&take(&mut self.keys), &take(&mut self.members));
-            entries.par_sort_unstable();
-            Shared::of(&entries, max_bucket, &mut self.counts)
-        });
-        let rest = &shared.firsts[self.place..];
-        if rest.is_empty() {
-            return None;
+    /// Who shares a key with whom. `max_bucket` is the cap; members below `protected` need not be paired with each other. Nothing is
+    /// left of what was gathered.
+    pub fn shared(&mut self, max_bucket: usize, protected: u32, threads: usize) -> Shared {
+        let mut entries = shared_entries(&take(&mut self.keys), &take(&mut self.members));
+        sort(&mut entries, threads);
+        let mut shared = Shared::default();
+        for bucket in entries.chunk_by(|left, right| left.0 == right.0).filter(|bucket| bucket.len() > 1) {
+            self.counts.add(bucket.len(), max_bucket);
+            shared.add(bucket, max_bucket, protected);
         }
-        let mut pairs = Vec::new();
-        for (low, partners) in rest {
-            let partners = &shared.members[partners.start as usize..partners.end as usize];
-            pairs.extend(partners.iter().map(|&high| pack_pair(*low, high)));
-            self.place += 1;
-            if pairs.len() >= most {
-                break;
-            }
-        }
-        Some(pairs)
+        sort(&mut shared.firsts, threads);
+        shared
     }
 
     /// What the buckets so far held.
@@ -150,53 +146,47 @@ pub const fn pack_pair(one: u32, other: u32) -> u64 {
     (low as u64) << 32 | high as u64
 }
 
-/// Puts numbers in ascending order, each once, on two threads at most; quickest if they are a few ascending runs.
-#[expect(clippy::stable_sort_primitive, reason = "it finds the runs and merges them, in two thirds of the time")]
-pub fn sort_distinct(numbers: &mut Vec<u64>, threads: usize) {
-    if threads > 1 {
-        let middle = numbers.len() / 2;
-        let (left, right) = numbers.split_at_mut(middle);
-        rayon::join(|| left.sort(), || right.sort());
+impl BucketCounts {
+    fn add(&mut self, size: usize, max_bucket: usize) {
+        self.largest = self.largest.max(size as u64);
+        if size > max_bucket {
+            let unpaired = size - firsts_of(size, max_bucket);
+            self.capped += 1;
+            self.capped_members += size as u64;
+            self.left_out += unpaired as u64 * (unpaired as u64 - 1) / 2;
+        }
     }
-    numbers.sort();
-    numbers.dedup();
 }
 
-/// Flags both numbers of every pair; None if one of them has no place.
-#[must_use]
-pub fn mark_members(pairs: &[u64], marks: &mut [bool]) -> Option<()> {
-    for &pair in pairs {
-        *marks.get_mut((pair >> 32) as usize)? = true;
-        *marks.get_mut(pair as u32 as usize)? = true;
-    }
-    Some(())
+/// How many members of a bucket are paired with all that come after them: all but the last, or the first few above the cap.
+const fn firsts_of(size: usize, max_bucket: usize) -> usize {
+    if size > max_bucket && size > FIRST_MEMBERS { FIRST_MEMBERS } else { size - 1 }
 }
 
 impl Shared {
-    /// Of entries by key and number.
-    fn of(entries: &[(u64, u32)], max_bucket: usize, counts: &mut BucketCounts) -> Self {
-        let mut shared = Self::default();
-        for bucket in entries.chunk_by(|left, right| left.0 == right.0).filter(|bucket| bucket.len() > 1) {
-            shared.add(bucket, max_bucket, counts);
+    fn add(&mut self, bucket: &[(u64, u32)], max_bucket: usize, protected: u32) {
+        let start = self.members.len();
+        let end = start + bucket.len();
+        // The protected ones stand before all others, so this is where the first stands that they are paired with.
+        let free = start + bucket.partition_point(|entry| entry.1 < protected);
+        if free == end {
+            return;
         }
-        shared.firsts.par_sort_unstable_by_key(|first| first.0);
-        shared
-    }
-
-    /// Takes a bucket. Each member is paired with all that come after it; above the cap only the first few are.
-    fn add(&mut self, bucket: &[(u64, u32)], max_bucket: usize, counts: &mut BucketCounts) {
-        let (start, size) = (self.members.len(), bucket.len());
-        let end = (start + size) as u32;
-        let capped = size > max_bucket;
-        let firsts = if capped { FIRST_MEMBERS.min(size - 1) } else { size - 1 };
         self.members.extend(bucket.iter().map(|entry| entry.1));
-        self.firsts.extend((0..firsts).map(|i| (bucket[i].1, (start + i) as u32 + 1..end)));
-        counts.largest = counts.largest.max(size as u64);
-        if capped {
-            counts.capped += 1;
-            counts.capped_members += size as u64;
-            counts.left_out += (size - firsts) as u64 * (size - firsts - 1) as u64 / 2;
-        }
+        self.firsts.extend((start..start + firsts_of(bucket.len(), max_bucket)).map(|place| First {
+            low: self.members[place],
+            start: free.max(place + 1) as u32,
+            end: end as u32,
+        }));
+    }
+}
+
+/// Sorts on several threads only if there are to be several: those of the pool that they would come from are nobody's choice.
+fn sort<T: Ord + Send>(entries: &mut [T], threads: usize) {
+    if threads > 1 {
+        entries.par_sort_unstable();
+    } else {
+        entries.sort_unstable();
     }
 }
 
@@ -265,7 +255,7 @@ impl Copies {
     /// For every group of at least two: the members ascending, group after group in the order of their first members; and where
     /// each group starts, with one past the end of the last.
     #[must_use]
-    pub fn groups(self) -> (Vec<u32>, Vec<u64>) {
+    pub fn groups(self, threads: usize) -> (Vec<u32>, Vec<u64>) {
         let sieve = Sieve::of(&self.low);
         let words = self.low.iter().zip(&self.high).zip(&self.members);
         let mut entries: Vec<(u64, u64, u32)> = words
@@ -273,7 +263,7 @@ impl Copies {
             .map(|((&low, &high), &member)| (low, high, member))
             .collect();
         drop(self);
-        entries.par_sort_unstable();
+        sort(&mut entries, threads);
         let mut groups: Vec<&[(u64, u64, u32)]> =
             entries.chunk_by(|left, right| left.0 == right.0 && left.1 == right.1).filter(|g| g.len() > 1).collect();
         groups.sort_unstable_by_key(|group| group[0].2);
@@ -306,6 +296,12 @@ mod tests {
         pairs.into_iter().collect()
     }
 
+    fn pairs_of(shared: &Shared) -> Vec<u64> {
+        let partners = |first: &First| &shared.members[first.start as usize..first.end as usize];
+        let of = |first| partners(first).iter().map(|&high| pack_pair(first.low, high));
+        shared.firsts.iter().flat_map(of).collect()
+    }
+
     #[test]
     fn pairs_are_those_of_the_definition_however_the_keys_are_cut_into_parts() {
         let keys: Vec<u64> = (0..600u64).map(|i| if i % 50 == 0 { NO_KEY } else { mix(mix(i) % 97) }).collect();
@@ -318,10 +314,8 @@ mod tests {
                     for (keys, members) in keys.chunks(100).zip(members.chunks(100)) {
                         buckets.push(keys, members, part, parts);
                     }
-                    for most in [1, 50, usize::MAX] {
-                        pairs.extend(buckets.next_pairs(max_bucket, most).unwrap_or_default());
-                    }
-                    assert_eq!(buckets.next_pairs(max_bucket, 1), None);
+                    pairs.extend(pairs_of(&buckets.shared(max_bucket, 0, 1)));
+                    assert_eq!(buckets.shared(max_bucket, 0, 1), Shared::default());
                 }
                 pairs.sort_unstable();
                 assert_eq!(pairs, expected(&keys, &members, max_bucket), "{max_bucket} {parts}");
@@ -330,27 +324,26 @@ mod tests {
     }
 
     #[test]
-    fn runs_become_one() {
-        for threads in [1, 2] {
-            let mut numbers: Vec<u64> = [3, 5, 9].into_iter().chain([1, 5, 9, 20]).chain([0]).collect();
-            sort_distinct(&mut numbers, threads);
-            assert_eq!(numbers, [0, 1, 3, 5, 9, 20]);
+    fn protected_members_are_paired_with_others_alone() {
+        let (keys, members) = ([7, 7, 7, 7, 8, 8, 9, 9], [0, 1, 2, 3, 4, 5, 6, 7]);
+        for max_bucket in [1, 2000] {
+            for protected in 0..9 {
+                let mut buckets = Buckets::default();
+                buckets.push(&keys, &members, 0, 1);
+                let shared = buckets.shared(max_bucket, protected, 2);
+                let mut wanted = expected(&keys, &members, max_bucket);
+                wanted.retain(|&pair| pair as u32 >= protected);
+                assert_eq!(pairs_of(&shared), wanted, "{max_bucket} {protected}");
+                assert!(shared.members.is_empty() || protected < 8);
+            }
         }
-    }
-
-    #[test]
-    fn both_numbers_of_a_pair_are_marked() {
-        let mut marks = [false; 4];
-        assert_eq!(mark_members(&[pack_pair(3, 1)], &mut marks), Some(()));
-        assert_eq!(marks, [false, true, false, true]);
-        assert_eq!(mark_members(&[pack_pair(0, 4)], &mut marks), None);
     }
 
     #[test]
     fn what_a_cap_leaves_out_is_counted() {
         let mut buckets = Buckets::default();
         buckets.push(&[7; 100], &(0..100).collect::<Vec<u32>>(), 0, 1);
-        let pairs = buckets.next_pairs(99, usize::MAX).unwrap_or_default();
+        let pairs = pairs_of(&buckets.shared(99, 0, 1));
         // Members 1…15 have all earlier ones as partners, members 16…99 the first 16.
         assert_eq!(pairs.len(), 15 * 16 / 2 + 84 * 16);
         let left_out = 100 * 99 / 2 - pairs.len() as u64;
@@ -361,6 +354,6 @@ mod tests {
     fn copies_are_grouped_by_both_words() {
         let mut copies = Copies::default();
         copies.push(&[5, 1, 5, 2, 5, 1, 9, 9, 5, 2, 5, 3], &[10, 3, 2, 0, 4, NOBODY], 0, 1);
-        assert_eq!(copies.groups(), (vec![2, 10, 3, 4], vec![0, 2, 4]));
+        assert_eq!(copies.groups(1), (vec![2, 10, 3, 4], vec![0, 2, 4]));
     }
 }

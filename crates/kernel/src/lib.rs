@@ -13,6 +13,7 @@ pub mod hash;
 pub mod join;
 pub mod normalise;
 pub mod postings;
+pub mod proposals;
 pub mod segment;
 pub mod shingle;
 mod simd;

@@ -17,7 +17,7 @@ from minwise.engines.first_pass import read_documents
 from minwise.engines.job import Job
 from minwise.engines.search import Search
 from minwise.prefetch import prefetch
-from minwise.stages.band import NOBODY, BucketCounts, element_arrays, merge_runs, pack, split
+from minwise.stages.band import NOBODY, BucketCounts, element_arrays, pack, split
 from minwise.stages.cluster import PairBlock
 
 __all__ = ["Seen", "look"]
@@ -172,7 +172,8 @@ def _compare(search: Search, pairs: PairBlock, ranking: _Ranking) -> tuple[NDArr
     found = np.zeros(len(truth), dtype=bool)
     sampled = ranking.sampled()
     counts = np.zeros(len(sampled), dtype=np.int64)
-    for candidates in merge_runs(search.runs(), CHUNK_PAIRS, threads=search.limits.threads):
+    proposals = search.proposals()
+    while (candidates := proposals.next_pairs(CHUNK_PAIRS, search.limits.threads)) is not None:
         low, high = split(candidates)
         first, second = ranking.rank_of[low] < ranking.size, ranking.rank_of[high] < ranking.size
         owner = np.where(first, low, high)[first | second]

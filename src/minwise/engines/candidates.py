@@ -5,23 +5,25 @@ What documents are, and how two of them are compared, is left to whoever arrange
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.array_file import ArrayFile
 from minwise.engines.documents import Documents
 from minwise.engines.found import Engine, Found
 from minwise.engines.job import Job
 from minwise.engines.remembered import RememberedTexts
-from minwise.stages.band import FILLED, NOBODY, BucketCounts, buckets_of, merge_runs, split
+from minwise.engines.work import Work
+from minwise.prefetch import prefetch
+from minwise.stages.band import FILLED, NOBODY, BucketCounts, buckets_of
 from minwise.stages.cluster import CopyGroups, PairBlock
 from minwise.stages.keep import KeepOrder
 
-__all__ = ["CHUNK_PAIRS", "PAIR_BYTES", "Candidates"]
+__all__ = ["CHUNK_PAIRS", "MEMBER_BYTES", "PAIR_BYTES", "Candidates", "write_proposals"]
 
 # Candidate pairs that are verified together and, with their result, need not be verified again: at most, and fewer in
 # little memory, of which each takes about 60 bytes.
@@ -29,19 +31,24 @@ CHUNK_PAIRS = 1 << 22
 PAIR_BYTES = 60
 # Bytes that a document costs while a band is sorted: key and number, the sieve, and what passes it twice.
 SORTED_BYTES = 40
+# Bytes of a member of a bucket.
+MEMBER_BYTES = 4
 
 
-class StoredRun:
-    """Ascending pairs in a file. A slice is a fresh view, so that pages are given back as soon as it is not needed."""
+class Compared(NamedTuple):
+    """Candidates that were compared together.
 
-    def __init__(self, piece: ArrayFile) -> None:
-        self._piece = piece
+    Attributes:
+        similar: Those that are to be kept.
+        examined: How many there were.
+        last: The last of their smaller sides.
+        passed: How many pairs were proposed up to there, those that several bands propose counted as often.
+    """
 
-    def __len__(self) -> int:
-        return self._piece.length("pairs")
-
-    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - a number or a slice, as an array takes them
-        return self._piece.map("pairs")[key]
+    similar: PairBlock
+    examined: int
+    last: int
+    passed: int
 
 
 class Candidates(ABC):
@@ -111,20 +118,11 @@ class Candidates(ABC):
                 stage.advance(1)
 
     def _propose(self, band: int, part: int, parts: int) -> None:
-        """Writes the pairs of a band's buckets in runs of a bounded size; the piece that says so comes last."""
-        name = f"{band:05}-{part:05}"
-        self.work.forget(f"proposed-{name}-")  # of a run that was cut short
+        """Writes a band's buckets; the piece that says so comes last."""
         buckets = buckets_of(self.documents.pieces(f"band{band}"), self.members, part, parts)
-        number = 0
-        while True:
-            pairs = buckets.next_pairs(self.settings.max_bucket, self.limits.memory // 64, self.limits.threads)
-            if pairs is None:
-                break
-            if self.documents.protected:  # two that are only compared against need not be compared
-                pairs = pairs[split(pairs)[1] >= self.documents.protected]
-            self.work.write(f"proposed-{name}-{number:05}", {"pairs": pairs})
-            number += 1
-        self.work.write(f"candidates-{name}", {}, counts=buckets.counts())
+        firsts, members = buckets.shared(self.settings.max_bucket, self.documents.protected, self.limits.threads)
+        write_proposals(self.work, f"{band:05}-{part:05}", firsts, members)
+        self.work.write(f"candidates-{band:05}-{part:05}", {}, counts=buckets.counts())
 
     def _forget_other_ranges(self, parts: int) -> None:
         """Drops what an earlier run with another memory limit proposed: its ranges of keys were others."""
@@ -133,26 +131,38 @@ class Candidates(ABC):
             self.work.forget("proposed-")
         self.work.note("ranges", {"parts": parts})
 
-    def runs(self) -> list[StoredRun]:
-        """The candidate pairs that the bands proposed, each run ascending."""
-        return [StoredRun(self.work.open(name)) for name in self.work.names("proposed-")]
+    def proposals(self, after: int | None = None) -> "_kernel.Proposals":
+        """The candidate pairs that were proposed, those whose smaller side is behind a number."""
+        found, room = _kernel.Proposals(after), self.limits.memory // 8
+        for name in self.work.names("proposed-"):
+            piece = self.work.open(name)
+            room -= MEMBER_BYTES * piece.length("members")
+            rows, members = ((piece.position(array), piece.length(array)) for array in ("firsts", "members"))
+            found.add(str(piece.path), rows, members, room >= 0)
+        return found
+
+    def proposed(self) -> int:
+        """How many pairs were proposed, those that several bands propose counted as often."""
+        return sum(self.work.open(name).header["pairs"] for name in self.work.names("proposed-"))
 
     def verify_candidates(self) -> None:
-        """Compares every candidate pair and keeps those that are to be kept."""
+        """Compares every candidate pair and keeps those that are to be kept; writes some while it compares the next."""
         names = self.work.names("verified-")
         last = self.work.open(names[-1]).header if names else {}
-        number, examined = len(names), int(last.get("examined", 0))
-        runs, after = self.runs(), last.get("after")
-        with self.progress.stage("verify", sum(map(len, runs)), "candidates") as stage:
-            for pairs in merge_runs(runs, self.chunk, after, threads=self.limits.threads):
-                examined += len(pairs)
-                facts = {"after": int(pairs[-1]), "examined": examined}
-                self.write_compared(number, self.compare(pairs), facts)
-                number += 1
-                stage.reach(sum(int(np.searchsorted(run[:], pairs[-1], side="right")) for run in runs))
+        proposals, examined = self.proposals(last.get("after")), int(last.get("examined", 0))
+        with self.progress.stage("verify", self.proposed(), "candidates", done=proposals.passed) as stage:
+            for number, piece in enumerate(prefetch(self._compared(proposals), depth=1), start=len(names)):
+                examined += piece.examined
+                self.write_compared(number, piece.similar, {"after": piece.last, "examined": examined})
+                stage.reach(piece.passed)
         self.work.note("verified", {"caps": self.caps(), "candidates": examined})
         self.work.forget("candidates-")
         self.work.forget("proposed-")
+
+    def _compared(self, proposals: "_kernel.Proposals") -> Iterator[Compared]:
+        while (pairs := proposals.next_pairs(self.chunk, self.limits.threads)) is not None:
+            last = int(pairs[-1] >> np.uint64(32))
+            yield Compared(self.compare(pairs), len(pairs), last, proposals.passed)
 
     def caps(self) -> BucketCounts:
         """What the cap on buckets met in all bands."""
@@ -180,6 +190,12 @@ class Candidates(ABC):
             remembered=self.remembered,
             engine=engine,
         )
+
+
+def write_proposals(work: Work, name: str, firsts: NDArray[np.uint32], members: NDArray[np.uint32]) -> None:
+    """Leaves candidate pairs as the kernel reads them: smaller sides, and where their partners stand among members."""
+    pairs = int((firsts[:, 2] - firsts[:, 1]).sum(dtype=np.uint64))
+    work.write(f"proposed-{name}", {"firsts": firsts, "members": members}, pairs=pairs)
 
 
 def _in_order_of_leaders(found: list[CopyGroups]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.array_file import ArrayFile
+from minwise.engines.candidates import write_proposals
 from minwise.engines.job import Job
 from minwise.engines.work import Work
 from minwise.limits import Limits
+from minwise.stages.band import NOBODY, split
 from minwise.stages.keep import KeepOrder
 
 __all__ = ["index_elements", "propose_similar"]
@@ -84,9 +86,9 @@ class _Join:
         for pairs in self._pairs(index, end):
             gathered.append(pairs)
             if sum(map(len, gathered)) >= self.limits.memory // 64:
-                self._write(f"proposed-{name}-{run:05}", gathered)
+                self._write(f"{name}-{run:05}", gathered)
                 run, gathered = run + 1, []
-        self._write(f"proposed-{name}-{run:05}", gathered)
+        self._write(f"{name}-{run:05}", gathered)
         self.work.write(f"candidates-{name}", {}, counts=NO_CAPS)
 
     def _index(self, first: int, end: int) -> "_kernel.SetIndex":
@@ -119,7 +121,10 @@ class _Join:
     def _write(self, name: str, gathered: list[NDArray[np.uint64]]) -> None:
         pairs = np.concatenate([np.empty(0, dtype=np.uint64), *gathered])
         pairs.sort()
-        self.work.write(name, {"pairs": pairs})
+        low, high = split(pairs)
+        starts = np.flatnonzero(np.diff(low, prepend=NOBODY)).astype(np.uint32)
+        ends = np.append(starts[1:], np.uint32(len(low)))[: len(starts)]
+        write_proposals(self.work, name, np.stack([low[starts], starts, ends], axis=1), high)
 
 
 def _offsets(piece: ArrayFile) -> NDArray[np.int64]:

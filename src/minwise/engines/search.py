@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise import _kernel
 from minwise.array_file import Arrays
 from minwise.arrays import flags
 from minwise.engines.candidates import CHUNK_PAIRS, Candidates
@@ -49,9 +48,8 @@ class Search(Candidates):
         if self.settings.exact:
             return np.not_equal(self.members, NOBODY)
         in_pair = np.zeros(len(self.documents), dtype=bool)
-        for run in self.runs():
-            for start in range(0, len(run), CHUNK_PAIRS):
-                _kernel.mark_members(run[start : start + CHUNK_PAIRS], in_pair)
+        for name in self.work.names("proposed-"):
+            in_pair[self.work.open(name).read("members")] = True
         return in_pair[self.order.number_of]
 
     def spill_sets(self) -> None:

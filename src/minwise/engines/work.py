@@ -19,7 +19,7 @@ from minwise.errors import ConfigError, FormatError, MismatchError
 
 __all__ = ["Work", "choose_work", "open_work", "refuse_other_run", "temporary_work"]
 
-KIND = FileKind(b"MINWORK\n", 2, "work file", "delete the work directory and start again")
+KIND = FileKind(b"MINWORK\n", 3, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
 
 

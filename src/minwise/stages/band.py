@@ -26,7 +26,6 @@ __all__ = [
     "buckets_of",
     "cut_runs",
     "element_arrays",
-    "merge_runs",
     "pack",
     "split",
 ]
@@ -153,7 +152,7 @@ class BucketCounts(NamedTuple):
 def buckets_of(
     keys: Iterable[NDArray[np.uint64]], members: NDArray[np.uint32], part: int, parts: int
 ) -> "_kernel.Buckets":
-    """The buckets of one band, which give their candidate pairs bit by bit.
+    """The buckets of one band.
 
     Args:
         keys: The band's keys of all documents, in pieces.
@@ -176,15 +175,6 @@ def split(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uin
 def pack(low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.uint64]:
     """Pairs as one number each, which ascends as they do."""
     return low.astype(np.uint64) << np.uint64(32) | high
-
-
-def merge_runs(
-    runs: Sequence[Run], most: int, after: int | None = None, *, threads: int = 1
-) -> Iterator[NDArray[np.uint64]]:
-    """The union of ascending runs: ascending, distinct, in pieces of about ``most``; only what is above ``after``."""
-    for slices in cut_runs(runs, most, after):
-        pieces = [run[piece] for run, piece in zip(runs, slices, strict=True)]
-        yield _kernel.sort_distinct(np.concatenate(pieces), threads)
 
 
 def cut_runs(runs: Sequence[Run], most: int, after: int | None = None) -> Iterator[list[slice]]:

@@ -115,12 +115,12 @@ def test_a_page_that_was_written_anew_is_still_the_published_output(file: str) -
 
 
 def test_work_of_an_earlier_version_is_refused(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its pieces lack the near misses; the message says what to do."""
+    """Its pieces mean something else; the message says what to do."""
     with monkeypatch.context() as patch:
         patch.setattr(work_files, "KIND", FileKind(*work_files.KIND[:1], 1, *work_files.KIND[2:]))
         mw.dedup(mw.Files([file]), work="work")
     message = complaint(mw.FormatError, lambda: mw.dedup(mw.Files([file]), work="work"))
-    assert "the format version must be 2, got 1; delete the work directory and start again" in message
+    assert "the format version must be 3, got 1; delete the work directory and start again" in message
 
 
 def test_writing_twice(file: str) -> None:

@@ -378,6 +378,7 @@ INTERRUPTS = """
 import os, signal, threading, time
 import minwise as mw
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever tests in the background ignores
 state = {{"reading": False, "heard": 0}}
 
 def texts():
@@ -426,6 +427,7 @@ def test_no_interrupt_is_lost_in_the_kernel() -> None:
         import signal, threading
         import minwise as mw
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
         try:
             mw.MinHash(slots=4096).sketch_texts([" ".join(map(str, range(150_000)))])
