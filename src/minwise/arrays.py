@@ -22,6 +22,7 @@ __all__ = [
     "invalid_at",
     "matrix_of",
     "present",
+    "repeat_string",
     "to_numpy",
 ]
 
@@ -52,6 +53,11 @@ def from_numpy(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> 
 def from_strings(values: Sequence[str]) -> pa.Array:
     """A large_string array."""
     return from_bytes([value.encode() for value in values], pa.large_string())
+
+
+def repeat_string(value: str, count: int) -> pa.Array:
+    """A large_string array of one value so many times."""
+    return from_strings([value]).take(from_numpy(np.zeros(count, dtype=np.int64)))
 
 
 def from_lists(offsets: NDArray[Any], items: pa.Array, valid: NDArray[np.bool_]) -> pa.Array:

@@ -150,16 +150,16 @@ class Documents:
             raise ConfigError(f"keep column {name!r} is in no file, or has no values")
         return joined_ranks([piece for column in found for piece in _arrays(column)], name)
 
-    def locate(self, documents: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    def locate(self, documents: NDArray[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
         """Source name and row of each document."""
-        names: list[str] = [""] * len(documents)
+        names, order = [pa.nulls(0, pa.large_string())], [np.empty(0, dtype=np.int64)]
         rows = np.empty(len(documents), dtype=np.int64)
         for source, places in self._by_source(documents):
             within = documents[places].astype(np.int64) - self.starts[source]
             found, rows[places] = self.corpus.sources[source].locate(within)
-            for place, name in zip(places.tolist(), found, strict=True):
-                names[place] = name
-        return names, rows
+            names.append(found)
+            order.append(places)
+        return _put_back(pa.concat_arrays(names), np.concatenate(order)), rows
 
     def _by_source(self, documents: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """The places of documents, source by source."""
@@ -195,9 +195,7 @@ class Documents:
         for part, (start, end) in enumerate(pairwise(bounds.tolist())):
             if start < end:
                 pieces.append(self._part_ids(part, wanted[start:end]).cast(self.id_type))
-        back = np.empty(len(order), dtype=np.int64)
-        back[order] = np.arange(len(order))
-        return pa.concat_arrays(pieces).take(from_numpy(back))
+        return _put_back(pa.concat_arrays(pieces), order)
 
     def duplicate_ids(self) -> int:
         """How many documents of the input have the id of an earlier one."""
@@ -221,6 +219,13 @@ class Documents:
             for source, places in self._by_source(documents)
         ]
         return joined_ids(pieces)
+
+
+def _put_back(values: pa.Array, places: NDArray[np.int64]) -> pa.Array:
+    """The values in another order: value i is that of ``places[i]``."""
+    back = np.empty(len(places), dtype=np.int64)
+    back[places] = np.arange(len(places))
+    return values.take(from_numpy(back))
 
 
 def same_type(columns: list[pa.Array]) -> list[pa.Array]:

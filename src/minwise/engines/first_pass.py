@@ -107,7 +107,7 @@ class _FirstPass:
         found = self.bander.band(batch.texts, self.block, self.limits.threads)
         places = np.array([batch.first + place for place, _ in found], dtype=np.int64)
         names, rows = self.corpus.sources[source].locate(places)
-        located = zip(found, names, rows.tolist(), strict=True)
+        located = zip(found, names.to_pylist(), rows.tolist(), strict=True)
         faults = [(place, Fault(name, row, why)) for (place, why), name, row in located]
         part.note_faults([*placed_faults(batch), *faults], self.corpus.on_error)
         if any(fault.row is None for fault in batch.faults):  # it can not be read on, and that need not be found again

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise.arrays import from_bytes
+from minwise.arrays import from_numpy, repeat_string
 from minwise.config import show
 from minwise.errors import ConfigError
 from minwise.formats.html_text import readable_texts
@@ -191,9 +192,9 @@ class Source(ABC):
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         """The batches; raises ``Unreadable`` where they can not go on."""
 
-    def locate(self, rows: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    def locate(self, rows: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
         """File name and row within that file, for each of ``rows``."""
-        return [self.name] * len(rows), rows
+        return repeat_string(self.name, len(rows)), rows
 
     def paths(self) -> list[str]:
         """The files it reads; none if it is in memory."""
@@ -201,9 +202,9 @@ class Source(ABC):
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """The ids of ``rows`` where the source itself has none: ``name:row``."""
-        prefix = self.name.encode()
-        numbers = [b"%s:%d" % (prefix, row) for row in rows.tolist()]
-        return from_bytes(numbers, pa.large_string())
+        numbers = from_numpy(rows.astype(np.int64)).cast(pa.large_string())
+        name, colon = (repeat_string(one, len(rows)) for one in (self.name, ":"))
+        return pc.binary_join_element_wise(name, numbers, colon)
 
     @abstractmethod
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:

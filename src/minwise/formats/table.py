@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import from_bytes, from_numbers
+from minwise.arrays import from_bytes, from_numbers, from_numpy
 from minwise.errors import InputError
 from minwise.formats.columns import check_types, filtered, select, to_batches
 from minwise.formats.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable
@@ -55,7 +55,7 @@ class TableSource(Source):
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """The numbers of the rows."""
-        return from_numbers(rows.tolist(), np.int64)
+        return from_numpy(rows.astype(np.int64))
 
     def kept_table(self, keep: NDArray[np.bool_]) -> pa.Table:
         """The rows for which ``keep`` is set."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import from_bytes
+from minwise.arrays import from_bytes, from_strings
 from minwise.errors import InputError
 from minwise.formats import lines as limits
 from minwise.formats.files import File, output_path, strip_bom, writing
@@ -59,13 +59,13 @@ class TextFiles(Source):
         piece = np.cumsum([file.size_bytes() for file in self.files]) // max(1, most_bytes)
         return (np.flatnonzero(piece[1:] != piece[:-1]) + 1).tolist()
 
-    def locate(self, rows: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    def locate(self, rows: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
         """The name of each file, in which the document is row 0."""
-        return [self.files[row].name for row in rows.tolist()], np.zeros(len(rows), dtype=np.int64)
+        return from_strings([self.files[row].name for row in rows.tolist()]), np.zeros(len(rows), dtype=np.int64)
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """The ids of the files: their paths, relative to the directory that was given."""
-        return from_bytes([self.ids[row].encode() for row in rows.tolist()], pa.large_string())
+        return from_strings([self.ids[row] for row in rows.tolist()])
 
     def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
         if columns.metadata:

@@ -235,8 +235,8 @@ def _unusable_ids(ids: list[DocumentId | None]) -> dict[int, str]:
 def _fault(source: Source | None, row: int, reason: str) -> Fault:
     if source is None:
         return Fault(STANDARD_INPUT, row, reason)
-    (name,), rows = source.locate(np.array([row], dtype=np.int64))
-    return Fault(name, int(rows[0]), reason)
+    names, rows = source.locate(np.array([row], dtype=np.int64))
+    return Fault(names[0].as_py(), int(rows[0]), reason)
 
 
 def _stream_of(source: Any, format: str | None) -> BinaryIO | None:  # noqa: A002, ANN401 - as above

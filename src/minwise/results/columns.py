@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import from_numpy, from_strings
+from minwise.arrays import from_numpy
 from minwise.engines.found import Found
 from minwise.formats.tables_out import TABLE_ROWS
 
@@ -22,7 +22,7 @@ def slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 def identity(found: Found, numbers: NDArray[Any]) -> dict[str, pa.Array]:
     """The columns id, source and row of documents."""
     names, rows = found.documents.locate(numbers)
-    return {"id": found.documents.ids(numbers), "source": from_strings(names), "row": from_numpy(rows)}
+    return {"id": found.documents.ids(numbers), "source": names, "row": from_numpy(rows)}
 
 
 def identity_schema(found: Found) -> dict[str, pa.DataType]:

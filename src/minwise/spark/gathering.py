@@ -89,7 +89,7 @@ class _Gathering:
         faulty = np.flatnonzero(to_numpy(rows.column("fault").is_valid().cast(pa.uint8())))
         names, within = source.locate(first + faulty)
         reasons = rows.column("fault").drop_null().to_pylist()
-        located = zip(faulty.tolist(), names, within.tolist(), reasons, strict=True)
+        located = zip(faulty.tolist(), names.to_pylist(), within.tolist(), reasons, strict=True)
         self.part.note_faults(
             [(place, Fault(name, row, why)) for place, name, row, why in located], self.corpus.on_error
         )

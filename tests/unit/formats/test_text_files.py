@@ -40,7 +40,7 @@ def test_rows_are_files(tmp_path: Path) -> None:
     """Their names and ids are their own."""
     files = source(tmp_path, ENCODED)
     rows = np.array([3, 0])
-    assert files.locate(rows)[0] == [str(tmp_path / "3.txt"), str(tmp_path / "0.txt")]
+    assert files.locate(rows)[0].to_pylist() == [str(tmp_path / "3.txt"), str(tmp_path / "0.txt")]
     assert files.locate(rows)[1].tolist() == [0, 0]
     assert files.default_ids(rows).to_pylist() == ["3.txt", "0.txt"]
     assert files.known_rows() == len(TEXTS)
