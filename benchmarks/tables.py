@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from statistics import median
 
 from benchmarks.markdown import Record, table, where
@@ -22,10 +23,10 @@ def newest_tables(names: Iterable[str]) -> dict[str, str]:
 
 
 def newest_record(name: str) -> Record:
-    """Return the record with the latest date; that of sketching has no name before its date."""
+    """Return the record that was finished last; that of sketching has no name before its date."""
     pattern = "[0-9]*.json" if name == "speed" else f"{name}-*.json"
-    newest: Record = json.loads(max(FOLDER.glob(pattern)).read_text(encoding="utf-8"))
-    return newest
+    records: list[Record] = [json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob(pattern)]
+    return max(records, key=itemgetter("finished"))
 
 
 def speed_table(record: Record) -> str:
