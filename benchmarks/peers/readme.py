@@ -102,7 +102,7 @@ def footnote(record: Record) -> str:
     settings, versions = record["settings"], record["versions"]
     peers = ", ".join(f"{name} {versions[name]}" for name in PEERS)
     said = [
-        f"Seconds on one core / on two, the best of up to {settings['rounds']} rounds.",
+        f"Seconds on one core / on two, {_rounds(settings['rounds'])}.",
         f"The largest corpus has {record['corpora'][-1]['text_bytes'] / 1e9:.2f} GB of text.",
         "*Growth* is the exponent between the two largest sizes, *peak* that of the largest, both on as many cores as",
         "the engine was given; *times minwise* at the largest that both did; *removed* is the share of",
@@ -114,3 +114,7 @@ def footnote(record: Record) -> str:
         record.get("note", ""),
     ]
     return " ".join(said).rstrip()
+
+
+def _rounds(count: int) -> str:
+    return "one round" if count == 1 else f"the best of up to {count} rounds"
