@@ -116,3 +116,23 @@ def test_an_interrupt_meets_no_lookup_of_what_numpy_offers() -> None:
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[2]\n", "")
+
+
+def test_an_interrupt_while_numpy_is_imported_is_one() -> None:
+    """It was a panic, since the kernel left the import to what looks up what NumPy offers."""
+    program = """if True:
+        import sys
+
+        class Interrupting:
+            def find_spec(self, name, path=None, target=None):
+                if name == "numpy.lib":
+                    raise KeyboardInterrupt
+
+        sys.meta_path.insert(0, Interrupting())
+        try:
+            import minwise
+        except KeyboardInterrupt:
+            print("heard")
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("heard\n", "")

@@ -139,7 +139,8 @@ mod _kernel {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // Looks up what NumPy offers to Rust. Left to the first call, it would run Python code in the middle of a run, where a
-        // Ctrl-C becomes a panic.
+        // Ctrl-C becomes a panic; and so would importing NumPy be, if it were left to the look-up.
+        module.py().import("numpy.lib")?;
         drop(PyArray1::<u8>::zeros(module.py(), 0, false).try_readonly()?);
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         module.add("UNICODE_VERSION", minwise_kernel::unicode::UNICODE_VERSION)?;
