@@ -2,7 +2,7 @@
 //!
 //! The plain way is to write the pairs of every band, and to sort them all. A bucket of a thousand members has half a million
 //! pairs, though, and a similar pair shares many buckets: a million passages proposed 51 million pairs 122 million times, which
-//! took 979 MB and a sixth of the whole run. So files hold the buckets themselves ([`Shared`]). The smaller sides of pairs are
+//! took 979 MB and a quarter of the whole run. So files hold the buckets themselves ([`Shared`]). The smaller sides of pairs are
 //! met in order, all bands in step; what is gathered for one of them is sorted at once, in the processor's cache.
 
 use std::fs::File;
@@ -203,7 +203,8 @@ impl Runs {
     }
 
     /// All numbers, ascending, each once: two neighbouring runs become one until one is left. The runs of a group of near-duplicates
-    /// are much the same in every band, so that each round halves what is left; sorting took five times as long.
+    /// are much the same in every band, so that each round halves what is left. For a million passages
+    /// sorting took 1.5 s, and this takes 1.1.
     fn union(&mut self) -> &[u32] {
         while self.ends.len() > 1 {
             self.spare.clear();
