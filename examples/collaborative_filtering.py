@@ -1,13 +1,13 @@
-"""People like you also liked: from likes to similar users to what to show them next.
+"""Collaborative filtering: suggest items that similar users like.
 
-Users are sets of what they like, and sets that are alike are what minwise finds. What similar users like and you do
-not know yet is weighed by how similar they are. To see whether that is worth anything, one like of every user is
-hidden, and we count how often it is among the first ten suggestions; what is most popular is suggested for comparison.
+A user is the set of liked items, and minwise finds similar sets. Items that similar users like and the user does not
+have yet are ranked by the sum of the similarities. To evaluate the suggestions, one like of every user is hidden, and
+the program counts how often it is among the first ten suggestions. The most popular items serve as the baseline.
 
     python examples/collaborative_filtering.py [LIKES]
 
 LIKES is a .csv file with a user and an item on each line, or a text file with a basket per line, its name first.
-Without it, the invoices of ../shared/data/sets are used if they are there, else examples/likes.csv.
+Without LIKES, the program reads the invoices of ../shared/data/sets if they exist, otherwise examples/likes.csv.
 """
 
 import csv
@@ -22,17 +22,17 @@ import minwise as mw
 
 HERE = Path(__file__).parent
 INVOICES = HERE.parents[1] / "shared" / "data" / "sets" / "onlineretail_invoices.txt"
-# So many items are suggested.
-SHOWN = 10
-# Of users with fewer likes none is hidden: there would be too little left to go by.
-LEAST_LIKES = 4
+# Number of suggested items.
+SUGGESTIONS = 10
+# No like is hidden for users with fewer likes: too few would remain to find similar users.
+MIN_LIKES = 4
 
 Likes = dict[str, set[str]]
 Neighbours = dict[str, list[tuple[float, str]]]
 
 
 def read_likes(path: Path) -> Likes:
-    """What each user likes."""
+    """Return the liked items of each user."""
     likes: Likes = defaultdict(set)
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", newline="") as file:
@@ -46,7 +46,7 @@ def read_likes(path: Path) -> Likes:
 
 
 def similar_users(likes: Likes, threshold: float) -> Neighbours:
-    """For each user those who are similar, with how much."""
+    """Return the similar users of each user, with their similarities."""
     rows = [(user, item) for user, items in likes.items() for item in sorted(items)]
     table = pa.table({"user": [user for user, _ in rows], "item": [item for _, item in rows]})
     neighbours: Neighbours = defaultdict(list)
@@ -57,46 +57,47 @@ def similar_users(likes: Likes, threshold: float) -> Neighbours:
 
 
 def suggest(user: str, likes: Likes, neighbours: Neighbours) -> list[str]:
-    """What users who are like this one like too, and this one does not know: most similar users weigh most."""
+    """Return the items that similar users like and this user does not have, ranked by summed similarity."""
     scores: Counter[str] = Counter()
     for similarity, other in neighbours.get(user, []):
         for item in likes[other] - likes[user]:
             scores[item] += similarity  # type: ignore[assignment]
-    return sorted(scores, key=lambda item: (-scores[item], item))[:SHOWN]
+    return sorted(scores, key=lambda item: (-scores[item], item))[:SUGGESTIONS]
 
 
 def hide_one_each(likes: Likes) -> tuple[Likes, dict[str, str]]:
-    """The likes without one of each user, and which one that is: chosen by a hash, so always the same."""
+    """Return the likes without one item per user, and the hidden items; a hash selects them, so they never change."""
     hidden = {
         user: min(items, key=lambda item: blake2b(f"{user}\n{item}".encode()).digest())
         for user, items in likes.items()
-        if len(items) >= LEAST_LIKES
+        if len(items) >= MIN_LIKES
     }
     return {user: items - {hidden.get(user, "")} for user, items in likes.items()}, hidden
 
 
 def popular(likes: Likes) -> list[str]:
-    """Items, the most liked first."""
+    """Return the items, the most liked first."""
     counts = Counter(item for items in likes.values() for item in items)
     return sorted(counts, key=lambda item: (-counts[item], item))
 
 
 def measure(likes: Likes, threshold: float) -> dict[str, int]:
-    """How often the hidden like is among the suggestions, for users who have a similar one."""
+    """Count how often the hidden like is among the suggestions, for users that have a similar user."""
     seen, hidden = hide_one_each(likes)
     neighbours, ranking = similar_users(seen, threshold), popular(seen)
-    asked = [user for user in hidden if neighbours.get(user)]
-    by_similar = sum(hidden[user] in suggest(user, seen, neighbours) for user in asked)
-    # At most as many of the popular ones are known already as the user has likes.
+    tested = [user for user in hidden if neighbours.get(user)]
+    by_similar = sum(hidden[user] in suggest(user, seen, neighbours) for user in tested)
+    # At most len(seen[user]) popular items are already liked, so a longer prefix of the ranking is not needed.
     by_popular = sum(
-        hidden[user] in [item for item in ranking[: SHOWN + len(seen[user])] if item not in seen[user]][:SHOWN]
-        for user in asked
+        hidden[user]
+        in [item for item in ranking[: SUGGESTIONS + len(seen[user])] if item not in seen[user]][:SUGGESTIONS]
+        for user in tested
     )
-    return {"asked": len(asked), "similar": by_similar, "popular": by_popular}
+    return {"tested": len(tested), "similar": by_similar, "popular": by_popular}
 
 
 def main(path: Path) -> None:
-    """Print what is found."""
+    """Print similar users, suggestions and their hit rate."""
     likes = read_likes(path)
     threshold = 0.4 if path.suffix == ".csv" else 0.2
     items = {item for liked in likes.values() for item in liked}
@@ -109,11 +110,11 @@ def main(path: Path) -> None:
     print(f"{user} is like {others}")  # noqa: T201
     print(f"people like {user} also liked: {', '.join(suggest(user, likes, neighbours)[:3])}")  # noqa: T201
     found = measure(likes, threshold)
-    similar, favourite = (f"{found[name]:,} ({found[name] / found['asked']:.1%})" for name in ("similar", "popular"))
-    print(f"a hidden like is among {SHOWN} suggestions for {similar} of {found['asked']:,} users,")  # noqa: T201
+    similar, favourite = (f"{found[name]:,} ({found[name] / found['tested']:.1%})" for name in ("similar", "popular"))
+    print(f"a hidden like is among {SUGGESTIONS} suggestions for {similar} of {found['tested']:,} users,")  # noqa: T201
     print(f"and for {favourite} if what is most popular is suggested")  # noqa: T201
 
 
 if __name__ == "__main__":
-    given = Path(sys.argv[1]) if len(sys.argv) > 1 else INVOICES if INVOICES.exists() else HERE / "likes.csv"
-    main(given)
+    default = INVOICES if INVOICES.exists() else HERE / "likes.csv"
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else default)

@@ -1,9 +1,9 @@
-"""Deduplicates texts that every machine has: the sources, licences and notes of this Python installation.
+"""Demo: deduplicate the sources, licences and notes of this Python installation.
 
     python examples/demo.py
 
-Collects them into target/demo/texts.jsonl, runs ``minwise dedup`` on that, tells what it found, and makes an index of
-what is left that ``minwise serve`` can show.
+The demo collects the files into target/demo/texts.jsonl, runs ``minwise dedup`` on them, prints what was found, and
+builds an index of the kept texts for ``minwise serve``.
 """
 
 import argparse
@@ -26,25 +26,25 @@ from rich.console import Console
 from rich.markup import escape
 
 ROOT = Path(__file__).parents[1]
-MOST_FILES = 4000
-MOST_BYTES = 200_000
+MAX_FILES = 4000
+MAX_BYTES = 200_000
 SUFFIXES = {".py", ".txt", ".md", ".rst"}
 NAMES = {"METADATA", "RECORD"}
 LICENCES = ("licen", "copying", "notice", "authors")
-# Caches hold no text; tests are half of some packages, and all alike.
-LEFT_OUT = {"__pycache__", "test", "tests", "site-packages", "dist-packages"}
+# Caches contain no text; tests are half of some packages, and similar to each other.
+EXCLUDED = {"__pycache__", "test", "tests", "site-packages", "dist-packages"}
 SHOWN_CLUSTERS = 4
 SHOWN_PAIRS = 3
-# A removed document in this range is neither a mere copy nor a mere relative.
-STRIKING = (0.8, 0.99)
+# Similarities worth showing: neither exact copies nor barely similar documents.
+SHOWN_SIMILARITIES = (0.8, 0.99)
 WIDTH = 96
-# Columns before what is listed.
+# Columns to the left of listed names.
 MARGIN = 11
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """A removed document and the kept one."""
+    """A removed document and the kept document."""
 
     removed: str
     kept: str
@@ -52,33 +52,33 @@ class Pair:
 
 
 def main() -> None:
-    """Collects, deduplicates, tells, remembers."""
+    """Collect, deduplicate, show the result and build an index."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=int, default=MOST_FILES, help="how many files to take at most")
-    parser.add_argument("--folder", type=Path, default=ROOT / "target" / "demo", help="where texts and result go")
-    given = parser.parse_args()
+    parser.add_argument("--max-files", type=int, default=MAX_FILES, help="maximum number of files")
+    parser.add_argument("--folder", type=Path, default=ROOT / "target" / "demo", help="directory of texts and results")
+    args = parser.parse_args()
     console = make_console()
-    folder: Path = given.folder
+    folder: Path = args.folder
     texts, clean = short_path(folder / "texts.jsonl"), short_path(folder / "clean")
 
-    console.print("[bold]1  Collect[/] what Python came with: sources, licences, notes")
-    paths = collect(Path(texts), given.most)
+    console.print("[bold]1  Collect[/] the files of the Python installation: sources, licences, notes")
+    paths = collect(Path(texts), args.max_files)
     console.print(f"   {len(paths):,} files, {Path(texts).stat().st_size / 1e6:,.1f} MB, in {escape(texts)}\n")
 
     console.print("[bold]2  Deduplicate[/] them")
     run_command(console, "dedup", texts, "-o", clean, "--overwrite")
 
     report = json.loads((Path(clean) / "report.json").read_text(encoding="utf-8"))
-    console.print("\n[bold]3  Look[/] at what was found")
+    console.print("\n[bold]3  Inspect[/] the result")
     show_counts(console, report["counts"])
     pairs = read_pairs(Path(clean))
     show_clusters(console, pairs)
     shown = choose_pairs(pairs, paths)
     show_pairs(console, shown, paths)
 
-    console.print("\n[bold]4  Remember[/] what was kept, so that it can be asked")
+    console.print("\n[bold]4  Index[/] the kept texts, so that they can be searched")
     index = short_path(folder / "texts.mw")
-    remember(console, index, str(Path(clean) / "kept" / Path(texts).name))
+    build_index(console, index, str(Path(clean) / "kept" / Path(texts).name))
     show_next(console, texts, index, shown, paths)
     console.print(
         f"\n   The clean copy is in {escape(clean)}/kept. Open {escape(clean)}/report.html to see what was removed."
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def make_console() -> Console:
-    """A console for people; into a pipe it writes lines of one width without colours."""
+    """Return a console; in a pipe it writes lines of a fixed width without colours."""
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDTH
@@ -94,24 +94,24 @@ def make_console() -> Console:
 
 
 def short_path(path: Path) -> str:
-    """The path as one would type it here."""
+    """Return the path relative to the current directory if it is below it."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 
-def collect(output: Path, most: int) -> dict[str, Path]:
-    """Writes a JSON line per file, with id and text; returns where each id comes from."""
+def collect(output: Path, max_files: int) -> dict[str, Path]:
+    """Write a JSON line per file, with id and text; return the path of each id."""
     output.parent.mkdir(parents=True, exist_ok=True)
     paths: dict[str, Path] = {}
     with output.open("w", encoding="utf-8") as lines:
-        for name, path, text in islice(read_texts(), most):
+        for name, path, text in islice(read_texts(), max_files):
             lines.write(json.dumps({"id": name, "text": text}, ensure_ascii=False) + "\n")
             paths[name] = path
     return paths
 
 
 def read_texts() -> Iterator[tuple[str, Path, str]]:
-    """Name, path and text of every file worth it: installed packages first, then the standard library."""
+    """Yield name, path and text of every text file: installed packages first, then the standard library."""
     folders = dict.fromkeys(Path(sysconfig.get_path(name)) for name in ("purelib", "platlib", "stdlib"))
     for folder in folders:
         for path in walk(folder):
@@ -121,59 +121,59 @@ def read_texts() -> Iterator[tuple[str, Path, str]]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; nothing if it is too long, no text, or not ours to read."""
+    """Return the text of a file, or "" if it is too long, not text, or not readable."""
     try:
-        return path.read_text(encoding="utf-8") if path.stat().st_size <= MOST_BYTES else ""
+        return path.read_text(encoding="utf-8") if path.stat().st_size <= MAX_BYTES else ""
     except (OSError, UnicodeDecodeError):
         return ""
 
 
 def walk(folder: Path) -> Iterator[Path]:
-    """The text files below a folder, always in the same order."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(set(folders) - LEFT_OUT)
-        yield from (Path(place, name) for name in sorted(names) if is_text(name))
+    """Yield the text files below a folder in a fixed order."""
+    for directory, folders, names in os.walk(folder):
+        folders[:] = sorted(set(folders) - EXCLUDED)
+        yield from (Path(directory, name) for name in sorted(names) if is_text(name))
 
 
 def is_text(name: str) -> bool:
-    """Whether a file of this name is one to read."""
+    """Return whether a file of this name is a text file."""
     return Path(name).suffix.lower() in SUFFIXES or name in NAMES or name.lower().startswith(LICENCES)
 
 
 def run_command(console: Console, *words: str) -> None:
-    """Runs the command before the eyes of the user."""
+    """Print and run a command."""
     console.print(f"   [bold cyan]$ minwise {escape(shlex.join(words))}[/]\n")
     console.file.flush()
     subprocess.run([sys.executable, "-m", "minwise", *words], check=True)
 
 
 def read_pairs(clean: Path) -> list[Pair]:
-    """Who was removed for whom, in document order."""
+    """Return the removed documents with their kept documents, in document order."""
     rows = pq.read_table(clean / "removed.parquet", columns=["id", "kept_id", "similarity"]).to_pylist()
     return [Pair(removed=row["id"], kept=row["kept_id"], similarity=row["similarity"]) for row in rows]
 
 
 def show_counts(console: Console, counts: dict[str, int]) -> None:
-    """Where every file went; the three parts are the whole."""
+    """Print the counts: read = kept + removed + quarantined."""
     parts = [f"{counts[name]:,} {name}" for name in ("kept", "removed", "quarantined")]
-    console.print(f"   {counts['read']:,} read = {' + '.join(parts)}: nothing is lost on the way")
+    console.print(f"   {counts['read']:,} read = {' + '.join(parts)}")
 
 
 def show_clusters(console: Console, pairs: list[Pair]) -> None:
-    """The largest clusters and some of their names."""
+    """Print the largest clusters with some of their members."""
     members: dict[str, list[str]] = {}
     for pair in pairs:
         members.setdefault(pair.kept, []).append(pair.removed)
     largest = sorted(members.items(), key=lambda item: -len(item[1]))[:SHOWN_CLUSTERS]
-    console.print("\n   [bold]The largest clusters[/]: how many, who stays, some who go")
+    console.print("\n   [bold]The largest clusters[/]: size, kept document, some removed documents")
     for kept, others in largest:
-        console.print(f"   {len(others) + 1:>6,}  [green]{escape(within(kept))}[/]")
+        console.print(f"   {len(others) + 1:>6,}  [green]{escape(short_name(kept))}[/]")
         console.print(f"   {'':6}  [dim]{escape(list_names(others, console.width - MARGIN))}[/]")
 
 
 def list_names(names: list[str], width: int) -> str:
-    """As many of the names as fit a line, and how many there are beside them."""
-    different = list(dict.fromkeys(within(name) for name in names))
+    """Return as many names as fit into a line, and the number of the others."""
+    different = list(dict.fromkeys(short_name(name) for name in names))
     for count in range(len(different), 0, -1):
         more = f" and {len(names) - count:,} more" if len(names) > count else ""
         line = ", ".join(different[:count]) + more
@@ -182,101 +182,101 @@ def list_names(names: list[str], width: int) -> str:
     return shorten(different[0], width)
 
 
-def within(name: str) -> str:
-    """The name as one would say it: without the folder of all packages, and without version numbers."""
+def short_name(name: str) -> str:
+    """Return the name without the site-packages folder and version numbers."""
     return re.sub(r"-[^/]*\.dist-info/(licenses/)?", ": ", name.removeprefix("site-packages/"))
 
 
 def package(name: str) -> str:
-    """The package that a file belongs to; vendored copies count as part of the one that holds them."""
+    """Return the package of a file; vendored copies count as part of the package that contains them."""
     parts = name.split("/")
     return parts[1].split("-")[0] if parts[0] == "site-packages" else parts[0]
 
 
 def choose_pairs(pairs: list[Pair], paths: dict[str, Path]) -> list[Pair]:
-    """A few long near-duplicates, of different packages first and of no packages twice."""
+    """Return a few long near-duplicates, preferably of different packages, and one per pair of packages."""
 
-    def appeal(pair: Pair) -> tuple[bool, bool, int]:
+    def rank(pair: Pair) -> tuple[bool, bool, int]:
         is_code = pair.removed.endswith(".py")
         return package(pair.removed) != package(pair.kept), is_code, paths[pair.removed].stat().st_size
 
-    low, high = STRIKING
+    low, high = SHOWN_SIMILARITIES
     chosen: dict[frozenset[str], Pair] = {}
-    for pair in sorted((pair for pair in pairs if low <= pair.similarity <= high), key=appeal, reverse=True):
+    for pair in sorted((pair for pair in pairs if low <= pair.similarity <= high), key=rank, reverse=True):
         chosen.setdefault(frozenset((package(pair.removed), package(pair.kept))), pair)
     return list(chosen.values())[:SHOWN_PAIRS]
 
 
 def show_pairs(console: Console, pairs: list[Pair], paths: dict[str, Path]) -> None:
-    """Near-duplicates, each with a line in which they differ."""
+    """Print near-duplicates, each with a line in which they differ."""
     if pairs:
-        console.print("\n   [bold]Alike, but not the same[/]: who stays, who goes, a line that changed")
+        console.print("\n   [bold]Similar, but not identical[/]: kept document, removed document, a line that differs")
     for pair in pairs:
         lines = differing_lines(paths[pair.kept], paths[pair.removed])
-        console.print(f"   {pair.similarity:>6.1%}  [green]{escape(within(pair.kept))}[/]")
-        console.print(f"   {'':6}  [red]{escape(within(pair.removed))}[/]")
+        console.print(f"   {pair.similarity:>6.1%}  [green]{escape(short_name(pair.kept))}[/]")
+        console.print(f"   {'':6}  [red]{escape(short_name(pair.removed))}[/]")
         for colour, line in zip(("green", "red"), lines, strict=True):
             if line:
                 console.print(f"   {'':6}  [dim]│[/] [{colour}]{escape(shorten(line, console.width - MARGIN - 2))}[/]")
 
 
 def differing_lines(kept: Path, removed: Path) -> tuple[str, str]:
-    """The line whose words changed and that is most like what it was, so that the eye finds the change."""
+    """Return the changed line, before and after, that is most similar to its original, so the change is easy to see."""
     old, new = (path.read_text(encoding="utf-8").splitlines() for path in (kept, removed))
     best, found = 0.0, ("", "")
     for tag, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "replace":
             continue
         for before, after in zip(old[start:end], new[new_start:new_end], strict=False):
-            alike = SequenceMatcher(None, before.strip(), after.strip()).ratio()
-            if alike > best and words_of(before) != words_of(after):
-                best, found = alike, (before.strip(), after.strip())
+            ratio = SequenceMatcher(None, before.strip(), after.strip()).ratio()
+            if ratio > best and words_of(before) != words_of(after):
+                best, found = ratio, (before.strip(), after.strip())
     return found
 
 
 def words_of(line: str) -> list[str]:
-    """What is left of a line for minwise: words, without case, spaces and punctuation."""
+    """Return what minwise compares: words, without case, spaces and punctuation."""
     return re.findall(r"\w+", line.lower())
 
 
 def shorten(line: str, width: int) -> str:
-    """As much of the line as fits."""
+    """Return the line cut to a width."""
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def remember(console: Console, index: str, kept: str) -> None:
-    """Makes an index of what was kept, in place of that of the last time."""
+def build_index(console: Console, index: str, kept: str) -> None:
+    """Build an index of the kept texts, replacing that of an earlier run."""
     shutil.rmtree(index, ignore_errors=True)
     run_command(console, "index", "create", index, "--store-text")
     run_command(console, "index", "add", index, kept)
 
 
 def show_next(console: Console, texts: str, index: str, pairs: list[Pair], paths: dict[str, Path]) -> None:
-    """Commands to try, with names that exist."""
+    """Print commands to try, with existing file names."""
     folder = Path(texts).parent
     lines = [
-        ("a page on which to ask what is like a text; open http://127.0.0.1:8765/", ["serve", "--index", index]),
-        ("every pair, not only who is removed", ["pairs", texts, "-o", str(folder / "pairs.csv")]),
-        ("what a threshold of a half removes", ["dedup", texts, "-o", str(folder / "half"), "--threshold", "0.5"]),
-        ("why it finds what it finds", ["plan", "--plot", str(folder / "curve.svg")]),
-        ("how much it missed here", ["audit", texts]),
+        ("a web page that finds similar texts; open http://127.0.0.1:8765/", ["serve", "--index", index]),
+        ("every pair, not only those of removed documents", ["pairs", texts, "-o", str(folder / "pairs.csv")]),
+        ("what a threshold of 0.5 removes", ["dedup", texts, "-o", str(folder / "half"), "--threshold", "0.5"]),
+        ("the S-curve of the plan", ["plan", "--plot", str(folder / "curve.svg")]),
+        ("measure the recall on these texts", ["audit", texts]),
     ]
     if pairs:
         kept, removed = (short_path(paths[name]) for name in (pairs[0].kept, pairs[0].removed))
-        lines.insert(1, ("what the first two above share", ["compare", kept, removed]))
-    console.print("\n[bold]5  Go on[/] from here")
+        lines.insert(1, ("what the first pair above shares", ["compare", kept, removed]))
+    console.print("\n[bold]5  Next steps[/]")
     for why, words in lines:
         console.print(f"   [dim]# {why}[/]")
         console.print(f"   [cyan]{escape(as_typed([command_name(), *words], console.width - 3))}[/]")
 
 
 def command_name() -> str:
-    """The command as this shell finds it."""
+    """Return the command as the shell finds it."""
     return "minwise" if shutil.which("minwise") else short_path(Path(sys.executable).with_name("minwise"))
 
 
 def as_typed(words: list[str], width: int) -> str:
-    """The command in one line, or in several that a shell reads as one; an option stays with its value."""
+    """Return the command, with line continuations if it is too long; an option stays next to its value."""
     lines = [""]
     for word, before in zip(words, ["", *words], strict=False):
         is_value = before.startswith("-")

@@ -1,8 +1,8 @@
-"""Near images: photographs that are nearly the same, and the ten nearest neighbours of a picture.
+"""Near-duplicate photographs, and the ten nearest neighbours of images of digits.
 
 ``python examples/near_images.py [PICTURE.png]`` needs the extra ``examples`` and downloads nothing: the photographs are
-those that scikit-image and scikit-learn ship, the digits are scikit-learn's. Features are plain: a small grey picture
-and its gradients. Distances are Euclidean.
+part of scikit-image and scikit-learn, the digits are those of scikit-learn. The features are simple: a small grey
+image and its gradients. Distances are Euclidean.
 """
 
 import io
@@ -24,13 +24,13 @@ PHOTOGRAPHS = (
     *("astronaut", "brick", "camera", "chelsea", "clock", "coffee", "coins", "grass", "gravel", "horse"),
     *("hubble_deep_field", "immunohistochemistry", "moon", "page", "retina", "rocket", "text"),
 )
-# Those that are drawn.
+# Photographs shown in the picture.
 DRAWN = ("astronaut", "chelsea", "coffee", "rocket")
-# Vectors have length 1: below this two photographs are nearly the same. Those of different photographs
-# are 0.76 and more apart, those of one at most 0.57.
+# Vectors have length 1. Images of different photographs are at least 0.76 apart, those of one photograph at most
+# 0.57.
 RADIUS = 0.5
-# The digits that are asked for.
-ASKED = (7, 42, 1234)
+# Rows of the digits to query.
+QUERIES = (7, 42, 1234)
 TOP = 10
 
 TILE, GAP, MARGIN, LINE = 84, 10, 24, 20
@@ -40,7 +40,7 @@ Rows = list[tuple[str, list[tuple[Image.Image, str]]]]
 
 
 def photographs() -> Iterator[tuple[str, Image.Image]]:
-    """Every photograph, small enough to be handled quickly."""
+    """Yield every photograph, scaled down to speed up processing."""
     shipped: list[tuple[str, Any]] = [(name, getattr(data, name)()) for name in PHOTOGRAPHS]
     samples = load_sample_images()
     shipped += [(Path(name).stem, image) for name, image in zip(samples.filenames, samples.images, strict=True)]
@@ -52,7 +52,7 @@ def photographs() -> Iterator[tuple[str, Image.Image]]:
 
 
 def variants(image: Image.Image) -> Iterator[tuple[str, Image.Image]]:
-    """What becomes of a photograph on its way through the web."""
+    """Yield typical variants of a photograph on the web."""
     width, height = image.size
     yield "as it is", image
     yield "smaller", image.resize((width // 2, height // 2))
@@ -65,7 +65,7 @@ def variants(image: Image.Image) -> Iterator[tuple[str, Image.Image]]:
 
 
 def features(image: Image.Image) -> NDArray[np.float32]:
-    """A grey picture of 16 by 16 without its mean, and gradients of one of 64 by 64; each of length 1, together too."""
+    """Return a centred 16 × 16 grey image and gradients of a 64 × 64 one; both parts and the whole have unit length."""
     grey = image.convert("L")
     small = np.asarray(grey.resize((16, 16), Image.Resampling.BOX), dtype=np.float64).ravel()
     gradients = hog(np.asarray(grey.resize((64, 64))), orientations=8, pixels_per_cell=(16, 16), cells_per_block=(2, 2))
@@ -75,7 +75,7 @@ def features(image: Image.Image) -> NDArray[np.float32]:
 
 
 def near_duplicates() -> tuple[list[tuple[str, str, Image.Image]], list[dict[str, Any]]]:
-    """The pictures (photograph, variant, pixels), and their pairs within the radius."""
+    """Return the pictures (photograph, variant, pixels), and their pairs within the radius."""
     pictures = [(name, kind, changed) for name, image in photographs() for kind, changed in variants(image)]
     vectors = np.stack([features(image) for _, _, image in pictures])
     search = mw.EuclideanLSH.plan(vectors, radius=RADIUS).fit(vectors)
@@ -83,12 +83,12 @@ def near_duplicates() -> tuple[list[tuple[str, str, Image.Image]], list[dict[str
 
 
 def neighbours() -> tuple[NDArray[Any], NDArray[Any], list[dict[str, Any]]]:
-    """The digits as pixels, what they are, and who is near those that are asked for."""
+    """Return the pixels and labels of the digits, and the nearest neighbours of the queried rows."""
     digits = load_digits()
     pixels = digits.data.astype(np.uint8)
-    search = mw.EuclideanLSH.plan(pixels, top=TOP + 1, queries=pixels[list(ASKED)]).fit(pixels)
-    found = search.query(pixels[list(ASKED)], top=TOP + 1).to_pylist()
-    return pixels, digits.target, [row for row in found if row["neighbour"] != ASKED[row["query"]]]
+    search = mw.EuclideanLSH.plan(pixels, top=TOP + 1, queries=pixels[list(QUERIES)]).fit(pixels)
+    found = search.query(pixels[list(QUERIES)], top=TOP + 1).to_pylist()
+    return pixels, digits.target, [row for row in found if row["neighbour"] != QUERIES[row["query"]]]
 
 
 def draw(
@@ -97,16 +97,18 @@ def draw(
     pixels: NDArray[Any],
     found: list[dict[str, Any]],
 ) -> Image.Image:
-    """One picture: some photographs with their near-duplicates, then digits with their neighbours."""
+    """Draw some photographs with their near-duplicates, then digits with their neighbours."""
     rows: Rows = [("a photograph and its near-duplicates, with their distance", [])]
-    for place in (place for place, (name, kind, _) in enumerate(pictures) if name in DRAWN and kind == "as it is"):
-        near = [(row["right"], row["distance"]) for row in pairs if row["left"] == place]
-        tiles = [(pictures[place][2], pictures[place][0])]
+    for row_number in (
+        number for number, (name, kind, _) in enumerate(pictures) if name in DRAWN and kind == "as it is"
+    ):
+        near = [(row["right"], row["distance"]) for row in pairs if row["left"] == row_number]
+        tiles = [(pictures[row_number][2], pictures[row_number][0])]
         tiles += [(pictures[other][2], f"{pictures[other][1]}  {distance:.2f}") for other, distance in near]
         rows.append(("", tiles))
     rows.append((f"a digit and its {TOP} nearest neighbours, with their distance", []))
-    for query, place in enumerate(ASKED):
-        tiles = [(_digit(pixels[place]), "asked")]
+    for query, row_number in enumerate(QUERIES):
+        tiles = [(_digit(pixels[row_number]), "query")]
         tiles += [
             (_digit(pixels[row["neighbour"]]), f"{row['distance']:.1f}") for row in found if row["query"] == query
         ]
@@ -120,7 +122,7 @@ def _digit(values: NDArray[Any]) -> Image.Image:
 
 
 def _sheet(rows: Rows) -> Image.Image:
-    """Rows of pictures with a line of text below each, or a heading."""
+    """Draw rows of pictures with a line of text below each, or a heading."""
     heights = [TILE + LINE + GAP if tiles else 2 * LINE for _, tiles in rows]
     width = 2 * MARGIN + (TOP + 1) * (TILE + GAP) + GAP
     sheet = Image.new("RGB", (width, 2 * MARGIN + sum(heights)), PAPER)
@@ -141,7 +143,7 @@ def _sheet(rows: Rows) -> Image.Image:
 
 
 def main() -> None:
-    """Find, tell, draw."""
+    """Find near-duplicates and neighbours, print them and draw a picture."""
     output = Path(sys.argv[1] if len(sys.argv) > 1 else "near_images.png")
     pictures, pairs = near_duplicates()
     same = sum(pictures[row["left"]][0] == pictures[row["right"]][0] for row in pairs)
@@ -149,9 +151,9 @@ def main() -> None:
     print(f"{len(pictures)} pictures of {len(names)} photographs: {len(pairs)} pairs within {RADIUS}")  # noqa: T201
     print(f"{same} of them are of one photograph")  # noqa: T201
     pixels, labels, found = neighbours()
-    for query, place in enumerate(ASKED):
+    for query, row_number in enumerate(QUERIES):
         near = [int(labels[row["neighbour"]]) for row in found if row["query"] == query]
-        print(f"digit {place}, a {labels[place]}: its {len(near)} nearest are {' '.join(map(str, near))}")  # noqa: T201
+        print(f"digit {row_number}, a {labels[row_number]}: its {len(near)} nearest are {' '.join(map(str, near))}")  # noqa: T201
     draw(pictures, pairs, pixels, found).save(output)
     print(f"drawn in {output}")  # noqa: T201
 

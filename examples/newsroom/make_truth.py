@@ -1,4 +1,4 @@
-"""Works out pairs.tsv from docs.jsonl by comparing all with all, in plain Python: no minwise, no sketch, no hash.
+"""Compute pairs.tsv from docs.jsonl by comparing all texts in plain Python, without minwise, sketches or hashes.
 
 python examples/newsroom/make_truth.py           prints the pairs
 python examples/newsroom/make_truth.py --write   writes them to pairs.tsv
@@ -14,12 +14,12 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 SIZE = 3
 THRESHOLD = 0.5
-# Scripts of this corpus that are written without spaces, as Unicode names begin: there a character is a word.
+# Prefixes of Unicode names of scripts that are written without spaces; there every character is a word.
 UNSPACED = ("CJK UNIFIED IDEOGRAPH", "HIRAGANA", "KATAKANA", "THAI")
 
 
-def cut_words(text: str) -> list[str]:
-    """The words of a text, lower-cased: runs of letters and digits, or one character where nobody writes spaces."""
+def split_words(text: str) -> list[str]:
+    """Return the lower-cased words of a text: runs of letters and digits, or single characters in unspaced scripts."""
     words: list[str] = []
     open_word = False
     for character in unicodedata.normalize("NFKC", text).lower():
@@ -39,32 +39,32 @@ def cut_words(text: str) -> list[str]:
     return words
 
 
-def cut_shingles(text: str) -> set[tuple[str, ...]]:
-    """Every run of three words; a shorter text is one run of all its words, a text without words has none."""
-    words = cut_words(text)
+def make_shingles(text: str) -> set[tuple[str, ...]]:
+    """Return every run of three words; a shorter text is one run of all its words, a text without words has none."""
+    words = split_words(text)
     if len(words) < SIZE:
         return {tuple(words)} if words else set()
     return {tuple(words[start : start + SIZE]) for start in range(len(words) - SIZE + 1)}
 
 
 def similarity(left: set[tuple[str, ...]], right: set[tuple[str, ...]]) -> float:
-    """Shared over all; 0 if there is nothing at all."""
+    """Return the Jaccard similarity; 0 if both sets are empty."""
     return len(left & right) / len(left | right) if left | right else 0.0
 
 
 def true_pairs(path: Path) -> Iterator[tuple[str, str, float]]:
-    """The pairs from the threshold on, in the order of the file."""
+    """Yield the pairs at or above the threshold, in the order of the file."""
     with path.open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    shingles = [(row["id"], cut_shingles(row["text"])) for row in rows]
-    for (left, one), (right, other) in combinations(shingles, 2):
-        value = similarity(one, other)
+    shingles = [(row["id"], make_shingles(row["text"])) for row in rows]
+    for (left, left_set), (right, right_set) in combinations(shingles, 2):
+        value = similarity(left_set, right_set)
         if value >= THRESHOLD:
             yield left, right, value
 
 
 def make_table() -> str:
-    """What stands in pairs.tsv."""
+    """Return the contents of pairs.tsv."""
     rows = [f"{left}\t{right}\t{value!r}\n" for left, right, value in true_pairs(FOLDER / "docs.jsonl")]
     return "left\tright\tsimilarity\n" + "".join(rows)
 

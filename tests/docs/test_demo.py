@@ -11,12 +11,12 @@ import pytest
 from server.running import serving
 
 ROOT = Path(__file__).parents[2]
-MOST = 300
+MAX_FILES = 300
 
 
 def run_demo(folder: Path) -> str:
     """What the demo prints into a pipe."""
-    command = [sys.executable, str(ROOT / "examples" / "demo.py"), "--most", str(MOST), "--folder", str(folder)]
+    command = [sys.executable, str(ROOT / "examples" / "demo.py"), "--max-files", str(MAX_FILES), "--folder", str(folder)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
 
 
@@ -41,7 +41,7 @@ def test_demo_prints_the_counts_of_the_report(printed: str, folder: Path) -> Non
     assert (read, kept, removed, quarantined) == tuple(
         counts[name] for name in ("read", "kept", "removed", "quarantined")
     )
-    assert kept + removed + quarantined == read == MOST
+    assert kept + removed + quarantined == read == MAX_FILES
 
 
 def test_demo_leaves_what_it_says(printed: str, folder: Path) -> None:
@@ -76,6 +76,6 @@ def test_demo_runs_again(printed: str, folder: Path) -> None:
 
 def test_demo_fits_the_screen(printed: str) -> None:
     """What the demo itself says is at most 100 columns wide, but for paths."""
-    own = printed.partition("3  Look")[2].partition("4  Remember")[0]
+    own = printed.partition("3  Inspect")[2].partition("4  Index")[0]
     assert own
     assert max(map(len, own.splitlines())) <= 100
