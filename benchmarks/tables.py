@@ -8,10 +8,10 @@ from operator import itemgetter
 from statistics import median
 
 from benchmarks.markdown import Record, table, where
-from benchmarks.peers.readme import peers_table
-from benchmarks.quality.readme import COMPARED, readme_rows, short_rows
-from benchmarks.recording import FOLDER
-from benchmarks.speed.readme import rows as speed_rows
+from benchmarks.peers.markdown_table import peers_table
+from benchmarks.quality.markdown_tables import COMPARED, readme_rows, short_rows
+from benchmarks.record_files import FOLDER
+from benchmarks.speed.markdown_table import rows as speed_rows
 
 # What two cores with one benchmark on them do not reach by themselves.
 BUSY_LOAD = 4

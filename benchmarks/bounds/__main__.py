@@ -26,14 +26,14 @@ import pyarrow.parquet as pq
 import minwise as mw
 from benchmarks.peers.engines import SHINGLES, THRESHOLD
 from benchmarks.peers.passages import prepare_passages
-from benchmarks.recording import command_line, write_json
+from benchmarks.record_files import command_line, write_json
 from benchmarks.speed.corpus import cache_dir
 from benchmarks.targets import align_rows
-from minwise.engines.candidates import MEMBER_BYTES
-from minwise.engines.spilled_sets import OUTLINE_BYTES
-from minwise.options import Options
 from minwise.progress import Silence, Stage
-from minwise.stages.band import Bander, KeyBlock
+from minwise.search.bands import Bander, KeyBlock
+from minwise.search.candidates import MEMBER_BYTES
+from minwise.search.spilled_sets import OUTLINE_BYTES
+from minwise.settings import Options
 
 KEY_BYTES, PAIR_BYTES, ELEMENT_BYTES = 8, 8, 8
 SAMPLE = 10_000

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import minwise as mw
 from benchmarks.environments import peer_python
 from benchmarks.processes import run_measured, run_told
-from benchmarks.recording import command_line, write_json
+from benchmarks.record_files import command_line, write_json
 from benchmarks.speed.corpus import cache_dir, prepare_corpus
 from benchmarks.targets import Target, align_rows
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.environments import peer_python
 from benchmarks.processes import run_told
-from benchmarks.recording import command_line, write_json
+from benchmarks.record_files import command_line, write_json
 from benchmarks.speed.corpus import cache_dir, prepare_corpus
 from benchmarks.targets import Target, figure_table
 

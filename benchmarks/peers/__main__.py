@@ -12,7 +12,7 @@ from benchmarks.peers.engines import ENGINES, SHINGLES, SLOTS, THRESHOLD, Job, a
 from benchmarks.peers.measure import Measurement, growth, measure
 from benchmarks.peers.passages import MOST_DOCUMENTS, prepare_passages
 from benchmarks.peers.report import table, times_minwise, times_reading, verdicts
-from benchmarks.recording import command_line, write_json
+from benchmarks.record_files import command_line, write_json
 from benchmarks.speed.corpus import Corpus, CorpusUnavailableError
 
 NAMES = tuple(engine.name for engine in ENGINES)

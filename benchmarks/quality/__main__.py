@@ -10,10 +10,10 @@ from typing import Any
 
 from benchmarks.quality.corpora import DATA, Corpus, load_corpora
 from benchmarks.quality.engines import ENGINES, LEFT_OUT, SEEDS, SLOTS, Engine, ask, job_of, make_job
-from benchmarks.quality.joining import join, similarities
+from benchmarks.quality.exact_join import join, similarities
 from benchmarks.quality.scoring import score, summarize
-from benchmarks.quality.special import THRESHOLD, WORDS, Case, make_cases
-from benchmarks.recording import command_line, write_json
+from benchmarks.quality.special_documents import THRESHOLD, WORDS, Case, make_cases
+from benchmarks.record_files import command_line, write_json
 from benchmarks.speed.runners.shingling import word_shingles
 from benchmarks.targets import align_rows
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from benchmarks.quality.joining import ROUNDING, Pair, join, similarities
+from benchmarks.quality.exact_join import ROUNDING, Pair, join, similarities
 from benchmarks.speed.runners.shingling import word_shingles
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

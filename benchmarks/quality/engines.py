@@ -15,7 +15,7 @@ import minwise as mw
 from benchmarks.environments import peer_python
 from benchmarks.processes import run_measured
 from benchmarks.quality.corpora import Corpus
-from benchmarks.quality.runners.answering import Answer, Job
+from benchmarks.quality.runners.harness import Answer, Job
 
 SLOTS = 256
 SEEDS = (1, 2, 3)

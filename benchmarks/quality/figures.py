@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minwise as mw
-from benchmarks.quality.picture import Axis, Series, draw
-from benchmarks.recording import write_json
+from benchmarks.quality.svg_plot import Axis, Series, draw
+from benchmarks.record_files import write_json
 
 ASSETS = Path(__file__).parents[2] / "docs" / "assets"
 SEED = 7

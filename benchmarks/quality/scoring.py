@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.quality.corpora import Across, Corpus, Judged, components
-from benchmarks.quality.joining import Pair
+from benchmarks.quality.exact_join import Pair
 
 
 def score(corpus: Corpus, *, pairs: Iterable[Pair] | None, clusters: Sequence[int] | None) -> dict[str, Any]:

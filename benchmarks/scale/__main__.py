@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.recording import command_line, write_json
+from benchmarks.record_files import command_line, write_json
 from benchmarks.scale.jobs import all_jobs
 from benchmarks.scale.run import COMMAND, ScaleMeasurement, figures, measure, table, verdicts
 

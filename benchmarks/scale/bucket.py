@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import minwise as mw
-from benchmarks.scale import words
+from benchmarks.scale import synthetic_text
 
 SLOTS, ROWS, SIGNATURE_SEED = 208, 8, 1
 SHINGLES = "word:5"

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from benchmarks.scale import words
+from benchmarks.scale import synthetic_text
 from benchmarks.scale.bucket import bucket_texts
 
 # To be raised when the texts, or what is noted of them, change: then no corpus of an older making is taken from the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.environments import peer_python
-from benchmarks.recording import command_line
+from benchmarks.record_files import command_line
 from benchmarks.speed.corpus import NAMES, Corpus, CorpusUnavailableError, prepare_corpus
 from benchmarks.speed.jobs import PEERS, all_jobs
 from benchmarks.speed.record import write_record

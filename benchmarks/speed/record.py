@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.recording import write_json
+from benchmarks.record_files import write_json
 from benchmarks.speed.corpus import Corpus
 from benchmarks.speed.report import figures, verdicts
 from benchmarks.speed.sketching import Measurement

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.environments import peer_python
 from benchmarks.processes import run_measured
-from benchmarks.recording import command_line, write_json
+from benchmarks.record_files import command_line, write_json
 from benchmarks.speed.corpus import cache_dir
 from benchmarks.targets import Target, align_rows
 from benchmarks.vectors.points import DIMS, IMAGES, KINDS, images, make_points

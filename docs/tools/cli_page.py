@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from minwise.cli import command
+from minwise.cli.command import command
 
 __all__ = ["cli_page"]
 

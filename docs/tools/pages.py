@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.markdown import table, where
-from benchmarks.quality.readme import COMPARED, full_rows, meant_rows, size_rows, special_rows
+from benchmarks.quality.markdown_tables import COMPARED, full_rows, meant_rows, size_rows, special_rows
 from benchmarks.tables import README_TABLES, SECTIONS, corpora_table, newest_record, newest_tables
 from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
 from docs.tools.settings_page import settings_page
-from minwise.plan import Plan
-from minwise.report.curve import draw_curve
+from minwise.sketches.planning import Plan
+from minwise.sketches.s_curve import draw_curve
 
 __all__ = ["PAGES", "GeneratedPage"]
 

@@ -7,9 +7,9 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from minwise.index import Index
-from minwise.options import Options
 from minwise.server import ServerSettings
-from minwise.stages.shingle import Shingler
+from minwise.settings import Options
+from minwise.text.shingling import Shingler
 
 __all__ = ["settings_page"]
 

@@ -13,27 +13,35 @@ True
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from minwise import _kernel
-from minwise.compare import Comparison, compare
+from minwise._internal.lazy import import_later as _import_later
+from minwise.comparison.comparison import Comparison, compare
 from minwise.errors import ConfigError, FormatError, InputError, MinwiseError, MismatchError
-from minwise.estimate import Estimate, Estimates, slots_for
-from minwise.later import import_later as _import_later
-from minwise.plan import CurvePoint, Plan, plan, plan_by_area
 from minwise.progress import Progress, Silence
-from minwise.signatures import Signatures
-from minwise.stages.shingle import Shingler, ShingleSets, ShingleSpans
-from minwise.stages.sketch import FastSketch, MinHash, OnePermutation, Scheme
-from minwise.stages.verify import RowCounts, containment, hamming, jaccard, jaccard_distance, row_counts, similarities
+from minwise.sketches.estimates import Estimate, Estimates, slots_for
+from minwise.sketches.planning import CurvePoint, Plan, plan, plan_by_area
+from minwise.sketches.schemes import FastSketch, MinHash, OnePermutation, Scheme
+from minwise.sketches.signatures import Signatures
+from minwise.sketches.similarity import (
+    RowCounts,
+    containment,
+    hamming,
+    jaccard,
+    jaccard_distance,
+    row_counts,
+    similarities,
+)
+from minwise.text.shingling import Shingler, ShingleSets, ShingleSpans
 
 if _TYPE_CHECKING:
-    from minwise.dry_run import RunEstimate
-    from minwise.formats.gather import Files
+    from minwise.api import audit, clusters, dedup, dedup_stream, estimate_run, pairs
     from minwise.index import Added, Answer, Damage, Decision, Hit, Index, Listing, StoredDocument
-    from minwise.pipeline import audit, clusters, dedup, dedup_stream, estimate_run, pairs
+    from minwise.inputs.open_sources import Files
     from minwise.results import DedupResult
     from minwise.results.audit import Audit
-    from minwise.results.report_page import write_report
+    from minwise.results.report_writer import write_report
     from minwise.results.restore import restore
-    from minwise.vectors import CosineLSH, EuclideanLSH
+    from minwise.search.run_estimate import RunEstimate
+    from minwise.vectors.lsh import CosineLSH, EuclideanLSH
 
 __version__ = _kernel.VERSION
 UNICODE_VERSION = _kernel.UNICODE_VERSION
@@ -107,19 +115,19 @@ _LATER = {
     "Answer": "index",
     "Added": "index",
     "Audit": "results.audit",
-    "CosineLSH": "vectors",
+    "CosineLSH": "vectors.lsh",
     "DedupResult": "results",
-    "EuclideanLSH": "vectors",
-    "Files": "formats.gather",
-    "RunEstimate": "dry_run",
-    "audit": "pipeline",
-    "clusters": "pipeline",
-    "dedup": "pipeline",
-    "dedup_stream": "pipeline",
-    "estimate_run": "pipeline",
-    "pairs": "pipeline",
+    "EuclideanLSH": "vectors.lsh",
+    "Files": "inputs.open_sources",
+    "RunEstimate": "search.run_estimate",
+    "audit": "api",
+    "clusters": "api",
+    "dedup": "api",
+    "dedup_stream": "api",
+    "estimate_run": "api",
+    "pairs": "api",
     "restore": "results.restore",
-    "write_report": "results.report_page",
+    "write_report": "results.report_writer",
 }
 
 __getattr__, __dir__ = _import_later(globals(), _LATER)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from server.running import Server, serving
+from support.browser import Visit
 
 from browser.server_page import MOST_BYTES, filled
-from browser.visit import Visit
 
 # The browser itself must not talk to anybody either, or it would hide a page that does.
 QUIET = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator
     from server.running import Server
-
-    from browser.visit import Visit
+    from support.browser import Visit
 
 # The least that a text may have to be refused, small enough to be sent quickly.
 MOST_BYTES = 20_000

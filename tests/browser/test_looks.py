@@ -4,10 +4,10 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from page_shapes import SHAPES, Shape, alarming, audited, newsroom, without_similarities
+from support.browser import Visit
+from support.page_shapes import SHAPES, Shape, alarming, audited, newsroom, without_similarities
 
 from browser.conftest import Opener
-from browser.visit import Visit
 
 schemes = pytest.mark.parametrize("scheme", ["light", "dark"])
 

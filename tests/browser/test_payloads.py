@@ -9,11 +9,11 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from page_shapes import Shape, alarming, documents
+from support.browser import Visit
+from support.page_shapes import Shape, alarming, documents
 
 import minwise as mw
 from browser.conftest import Opener
-from browser.visit import Visit
 
 PAYLOADS = [
     "<script>pwned=1</script>",

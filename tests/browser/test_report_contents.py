@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_shapes import NEWSROOM, audited, newsroom
+from support.browser import Visit
+from support.page_shapes import NEWSROOM, audited, newsroom
 
 import minwise as mw
 from browser.conftest import Opener
-from browser.visit import Visit
 
 ENCODINGS = Path(sysconfig.get_paths()["stdlib"]) / "encodings"
 

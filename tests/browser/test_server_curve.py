@@ -1,4 +1,4 @@
-"""The S-curve explorer: every number is that of `minwise.plan`, however bands, rows and threshold were chosen."""
+"""The S-curve explorer: every number equals `minwise.plan`'s, however bands, rows and threshold were chosen."""
 
 import re
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 from server.running import Server, serving
+from support.browser import Visit
 
 import minwise as mw
 from browser.conftest import Opener
-from browser.visit import Visit
-from minwise.report.wording import probability, share
+from minwise._internal.formatting import probability, share
 
 SETTINGS = [
     (26, 8, 0.8),

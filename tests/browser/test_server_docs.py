@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from server.running import Server, serving
+from support.browser import Visit
 
 import minwise as mw
 from browser.conftest import Opener
 from browser.test_looks import CONTRASTS, OUTSIDE
-from browser.visit import Visit
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from server.running import Server, serving
+from support.browser import Visit
 
 import minwise as mw
 from browser.conftest import Opener
 from browser.server_page import drop, ready
 from browser.test_payloads import PAYLOADS, squeezed, walls
-from browser.visit import Visit
 
 EVERY = "\n".join(PAYLOADS)
 SHARED = " ".join(f"word{number}" for number in range(40))

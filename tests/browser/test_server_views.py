@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 import pytest
 from server.running import Server, serving
+from support.browser import Visit
 
 import minwise as mw
 from browser.conftest import Opener
 from browser.server_page import FERRY, TOLD, add, ask, filled, has_focus, open_hit, ready, words
 from browser.test_looks import CONTRASTS, OUTSIDE
-from browser.visit import Visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Route

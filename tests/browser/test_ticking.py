@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from page_shapes import many_sources, newsroom, renamed
+from support.browser import Visit
+from support.page_shapes import many_sources, newsroom, renamed
 
 import minwise as mw
 from browser.conftest import Opener
-from browser.visit import Visit
-from minwise.cli import command
+from minwise.cli.command import command
 
 # Ids and the lines that stand for them: as they are, or as a JSON string where a line could not hold them as they are.
 NASTY = {

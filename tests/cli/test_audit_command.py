@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, execute, hidden, one_line, run
+from support.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, execute, hidden, one_line, run
 
 import minwise as mw
 

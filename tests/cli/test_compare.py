@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from piped import run_for_nobody
+from support.piped import run_for_nobody
 
 import minwise as mw
 

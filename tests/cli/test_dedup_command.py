@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from piped import run_for_nobody
-from reliability.commands import FAILURE, INPUT_OUTPUT, MINWISE, OK, USAGE, Done, digest, execute, one_line, run
-from small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, kept_ids, report, write
+from support.commands import FAILURE, INPUT_OUTPUT, MINWISE, OK, USAGE, Done, digest, execute, one_line, run
+from support.piped import run_for_nobody
+from support.small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, kept_ids, report, write
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reliability.commands import FAILURE, OK, execute, hidden, one_line, run
-from small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, TRAIN, kept_ids, read, report, write
+from support.commands import FAILURE, OK, execute, hidden, one_line, run
+from support.small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, TRAIN, kept_ids, read, report, write
 
 
 @pytest.fixture

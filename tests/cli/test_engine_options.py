@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from reliability.commands import USAGE, one_line, run
+from support.commands import USAGE, one_line, run
 
 
 @pytest.fixture

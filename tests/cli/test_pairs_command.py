@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from reliability.commands import FAILURE, MINWISE, OK, USAGE, execute, hidden, one_line, run
+from support.commands import FAILURE, MINWISE, OK, USAGE, execute, hidden, one_line, run
 
 import minwise as mw
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, execute, hidden, one_line, run
-from restoring import contents, dedup
-from small_corpus import FERRY, ROWS, TRAIN, json_lines, write
+from support.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, execute, hidden, one_line, run
+from support.restored_runs import contents, dedup
+from support.small_corpus import FERRY, ROWS, TRAIN, json_lines, write
 
 import minwise as mw
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from reliability.commands import FAILURE, OK, execute, one_line, run
-from restoring import contents, dedup, removed, restore
-from small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, json_lines, plain, read, write
+from support.commands import FAILURE, OK, execute, one_line, run
+from support.restored_runs import contents, dedup, removed, restore
+from support.small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, json_lines, plain, read, write
 
 import minwise as mw
 

@@ -9,21 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reliability.commands import (
-    FAILURE,
-    INPUT_OUTPUT,
-    INTERRUPTED,
-    OK,
-    USAGE,
-    Job,
-    execute,
-    hidden,
-    one_line,
-    resume,
-    run,
-)
-from restoring import contents, dedup, restore
-from small_corpus import FERRY, ROWS, TRAIN, json_lines, write
+from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Job, execute, hidden, one_line, resume, run
+from support.restored_runs import contents, dedup, restore
+from support.small_corpus import FERRY, ROWS, TRAIN, json_lines, write
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reliability.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, MINWISE, OK, USAGE, digest, one_line, run
 from server.running import PATIENCE_SECONDS, Server, serving, start
+from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, MINWISE, OK, USAGE, digest, one_line, run
 
 import minwise as mw
 from minwise.server.tokens import make_token

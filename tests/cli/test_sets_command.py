@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
-from reliability.commands import FAILURE, OK, USAGE, one_line, run
+from support.commands import FAILURE, OK, USAGE, one_line, run
 
 ROWS = [("ann", "a", 2), ("ann", "b", 1), ("bob", "a", 1), ("bob", "b", 1), ("cy", "x", 3), ("bob", "c", 1)]
 GROUPED = ("--group-by", "user", "--item", "movie", "--threshold", "0.5")

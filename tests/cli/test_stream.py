@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from piped import DEADLINE_SECONDS, next_line, running
-from reliability.commands import FAILURE, INTERRUPTED, MINWISE, OK, USAGE, Done, Job, execute, hidden, one_line, run
-from reliability.corpora import documents
+from support.commands import FAILURE, INTERRUPTED, MINWISE, OK, USAGE, Done, Job, execute, hidden, one_line, run
+from support.fault_corpora import documents
+from support.piped import DEADLINE_SECONDS, next_line, running
 
 STREAM = ("dedup", "-", "-o", "-")
 

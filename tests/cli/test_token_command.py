@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Job, one_line, run
+from support.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Job, one_line, run
 
 from minwise.server.tokens import Tokens
 

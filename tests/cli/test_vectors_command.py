@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import minwise as mw
-from minwise.cli import command
+from minwise.cli.command import command
 
 
 @pytest.fixture

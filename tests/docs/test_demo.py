@@ -16,7 +16,14 @@ MAX_FILES = 300
 
 def run_demo(folder: Path) -> str:
     """What the demo prints into a pipe."""
-    command = [sys.executable, str(ROOT / "examples" / "demo.py"), "--max-files", str(MAX_FILES), "--folder", str(folder)]
+    command = [
+        sys.executable,
+        str(ROOT / "examples" / "demo.py"),
+        "--max-files",
+        str(MAX_FILES),
+        "--folder",
+        str(folder),
+    ]
     return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
 
 

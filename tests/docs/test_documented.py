@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from minwise.cli import FAILURE, INPUT_OUTPUT, INTERRUPTED, USAGE, command
+from minwise.cli.command import FAILURE, INPUT_OUTPUT, INTERRUPTED, USAGE, command
 from minwise.errors import MinwiseError
 from minwise.server import ServerSettings
 from minwise.server.app import ROUTES

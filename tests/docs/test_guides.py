@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from spark.conftest import what_is_missing
-from terminal import BLOCK, steps, terminal_in
+from support.terminal import BLOCK, steps, terminal_in
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

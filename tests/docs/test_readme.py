@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from terminal import BLOCK, steps, terminal_in
+from support.terminal import BLOCK, steps, terminal_in
 
-from benchmarks.quality.readme import described_in_readme, is_another_ahead
+from benchmarks.quality.markdown_tables import described_in_readme, is_another_ahead
 from benchmarks.tables import README_TABLES, newest_record, newest_tables
 
 ROOT = Path(__file__).parents[2]

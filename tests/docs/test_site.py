@@ -9,7 +9,7 @@ import pytest
 
 import minwise as mw
 from docs.tools.module_map import imports_between_rooms
-from docs.tools.outside import rewrite_links
+from docs.tools.external_files import rewrite_links
 from docs.tools.pages import PAGES, GeneratedPage
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expect import complaint
 from freeze_index import FROZEN, STORES, TEXTS, facts, make
-from plain_index import PlainIndex, content_of, seal
+from support.expect import complaint
+from support.plain_index import PlainIndex, content_of, seal
 
 import minwise as mw
 from minwise.index.settings import FORMAT_VERSION

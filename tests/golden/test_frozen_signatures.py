@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import minwise as mw
-from minwise.signatures import FORMAT_VERSION
-from minwise.stages.sketch import Scheme
+from minwise.sketches.schemes import Scheme
+from minwise.sketches.signatures import FORMAT_VERSION
 
 FROZEN = Path(__file__).with_name("frozen_signatures.json")
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from freeze_index import FROZEN, NAMES, STORES, TEXTS
-from plain_index import NO_KEY, PlainIndex, Posting
+from support.plain_index import NO_KEY, PlainIndex, Posting
 
 import minwise as mw
 from minwise import reference
-from minwise.index import beside, database, store, view, writer
+from minwise.index import database, store, view, writer
+from minwise.index import database as beside
 from minwise.reference.banding import band_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text(encoding="utf-8")

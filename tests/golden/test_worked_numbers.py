@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import minwise as mw
-from minwise import estimate, reference
-from minwise.plan import approximate_threshold, band_slices, candidate_probability
+from minwise import reference
+from minwise.sketches import estimates as estimate
+from minwise.sketches.planning import approximate_threshold, band_slices, candidate_probability
 
 INF = math.inf
 

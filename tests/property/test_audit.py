@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.audit_oracle import Expected, assert_figures, audited, candidates_of
+from support.random_corpora import SHINGLE, rows, texts
+from support.strategies import effort
 
 import minwise as mw
 from minwise import reference
-from minwise.engines import audit as engine
-from minwise.engines.audit import Seen
+from minwise.search import audit_sample as engine
+from minwise.search.audit_sample import Seen
 
-from .audit_figures import Expected, assert_figures, audited, candidates_of
-from .corpora import SHINGLE, rows, texts
-from .strategies import effort
 from .test_exact_join import shrink
 
 # So few bands that some pairs are missed at every similarity.

@@ -11,15 +11,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.strategies import (
+    ORACLES,
+    SWITCHES,
+    WORD,
+    effort,
+    elements,
+    readable,
+    seeds,
+    shingle_sets,
+    shinglers,
+    texts,
+)
 
 import minwise as mw
 from minwise import _kernel, reference
-from minwise.engines.candidates import write_proposals
-from minwise.engines.work import Work
-from minwise.plan import Plan
 from minwise.reference.banding import band_keys, content_hash, propose_pairs
 from minwise.reference.text import _token_bytes
-from minwise.stages.band import (
+from minwise.search.bands import (
     EMPTY,
     FAULTY,
     FILLED,
@@ -31,9 +40,10 @@ from minwise.stages.band import (
     cut_runs,
     split,
 )
-from minwise.stages.settings import FindSettings
-
-from .strategies import ORACLES, SWITCHES, WORD, effort, elements, readable, seeds, shingle_sets, shinglers, texts
+from minwise.search.candidates import write_proposals
+from minwise.search.workdir import Work
+from minwise.settings import FindSettings
+from minwise.sketches.planning import Plan
 
 LAYOUTS = ((1, 1), (1, 5), (4, 3), (5, 2), (13, 8), (7, 1))
 SCHEMES = ("fast", "minhash")

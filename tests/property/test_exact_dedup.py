@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expect import complaint
+from support.expect import complaint
+from support.random_corpora import SHINGLE, THRESHOLD, Truth, number, rows, texts
 
 import minwise as mw
 from minwise import reference
 from minwise.reference.banding import components
 
-from .corpora import SHINGLE, THRESHOLD, Truth, number, rows, texts
 from .test_exact_join import shrink
 from .test_promises import POLICIES, listed, prefer, stars, witnesses
 
@@ -185,7 +185,7 @@ def test_going_on_gives_the_same_bytes(lost: str, memory: int, tmp_path: Path, m
     expected = mw.pairs(source, tmp_path / "usual.csv", **EXACT)
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch, 6000)
-        patch.setattr("minwise.engines.work.Work.forget", lambda *_: None)
+        patch.setattr("minwise.search.workdir.Work.forget", lambda *_: None)
         mw.pairs(source, work=work, **EXACT)
     for pattern in LOST[lost]:
         gone = list(work.glob(pattern))

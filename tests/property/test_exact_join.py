@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.random_corpora import Pairs, Truth, all_pairs, rows, texts
+from support.strategies import effort
 
 import minwise as mw
 from minwise import reference
-from minwise.engines import exact
-from minwise.limits import Limits
+from minwise.search import exact_join as exact
+from minwise.settings import Limits
 
-from .corpora import Pairs, Truth, all_pairs, rows, texts
-from .strategies import effort
 from .test_promises import listed
 
 Sets = list[frozenset[int]]
@@ -160,7 +160,7 @@ def test_little_memory_makes_many_pieces(tmp_path: Path, monkeypatch: pytest.Mon
     sets: Sets = [frozenset(members) for size in (1, 2) for members in combinations(range(9), size)]
     expected = all_pairs(sets, 1 / 3)
     shrink(monkeypatch, 1500, batch_bytes=1)
-    monkeypatch.setattr("minwise.engines.work.Work.forget", lambda *_: None)
+    monkeypatch.setattr("minwise.search.workdir.Work.forget", lambda *_: None)
     assert found_pairs([list(one) for one in sets], shingle="set", threshold=1 / 3, work=tmp_path) == expected
     names = [path.name for path in tmp_path.iterdir()]
     pieces = {kind: sum(name.startswith(kind) for name in names) for kind in ("sets-", "candidates-", "proposed-")}
@@ -175,7 +175,7 @@ def test_any_cut_into_indexes(files: int, sets: Sets, threshold: float) -> None:
     """Pairs within an index, and between one and every later one, are found once each."""
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch, 4 * 10**9, batch_bytes=1)
-        patch.setattr("minwise.engines.spilled_sets.SPILL_ELEMENTS", 1)
+        patch.setattr("minwise.search.spilled_sets.SPILL_ELEMENTS", 1)
         patch.setattr(exact._Join, "_cuts", lambda join: sorted({*range(0, len(join.pieces), files), len(join.pieces)}))
         found = found_pairs([list(one) for one in sets], shingle="set", threshold=threshold)
     assert found == all_pairs(list(sets), threshold)

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from schemes import scheme
-
-import minwise as mw
-from minwise import _kernel
-from minwise.stages.read import read_texts
-from minwise.stages.shingle import kernel_shingler
-
-from .strategies import (
+from support.schemes import scheme
+from support.strategies import (
     ASCII,
     MERGING,
     SCHEMES,
@@ -31,6 +25,11 @@ from .strategies import (
     shinglers,
     texts,
 )
+
+import minwise as mw
+from minwise import _kernel
+from minwise.text.chunks import read_texts
+from minwise.text.shingling import kernel_shingler
 
 cut_places = st.lists(st.floats(0, 1), max_size=6)
 

@@ -11,13 +11,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.strategies import effort
 
 from minwise.reference.banding import components, star
-from minwise.stages.band import NOBODY
-from minwise.stages.cluster import CopyGroups, PairBlock, group_by_components, group_by_star
-from minwise.stages.keep import KeepOrder
-
-from .strategies import effort
+from minwise.search.bands import NOBODY
+from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock, group_by_components, group_by_star
 
 DOCUMENTS = 14
 SIMILARITIES = (0.8, 0.8, 0.85, 0.9, 1.0)

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.random_corpora import LAYOUT, Row, rows, texts
+from support.strategies import effort
 
 import minwise as mw
-
-from .corpora import LAYOUT, Row, rows, texts
-from .strategies import effort
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "text"
 SEED = 7

@@ -22,10 +22,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from support.index_oracle import Expected, Id, Metadata, Oracle, RefusedError, room_for
 
 import minwise as mw
-
-from .index_oracle import Expected, Id, Metadata, Oracle, RefusedError, room_for
 
 # What a run must have met at least once, or it has proved little.
 SITUATIONS = (

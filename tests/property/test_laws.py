@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from schemes import scheme
-
-import minwise as mw
-from minwise import reference
-
-from .strategies import (
+from support.schemes import scheme
+from support.strategies import (
     BITS,
     DENSE,
     MERGING,
@@ -26,6 +22,9 @@ from .strategies import (
     shinglers,
     texts,
 )
+
+import minwise as mw
+from minwise import reference
 
 slot_counts = st.sampled_from(SLOT_COUNTS)
 integers = st.integers(-(2**200), 2**200) | st.sampled_from(

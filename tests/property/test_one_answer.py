@@ -18,14 +18,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.random_corpora import chain, words
 
 import minwise as mw
-from minwise.engines import candidates, first_pass, spilled_sets
-from minwise.limits import Limits
-from minwise.results import columns as table_columns
+from minwise.results import pairs as table_columns
 from minwise.results import pairs as table_of_pairs
-
-from .corpora import chain, words
+from minwise.search import candidates, first_pass, spilled_sets
+from minwise.settings import Limits
 
 DOCUMENTS = 600
 SHARDS = ("a/one.parquet", "a/two.jsonl", "b.csv")

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.strategies import WORD, effort
 
 from minwise import _kernel
-
-from .strategies import WORD, effort
 
 BANDS = 3
 NO_KEY = WORD

@@ -10,13 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from expect import complaint
-
-import minwise as mw
-from minwise import reference
-from minwise.reference.banding import band_keys, components, propose_pairs, star
-
-from .corpora import (
+from support.expect import complaint
+from support.random_corpora import (
     LAYOUT,
     SHINGLE,
     THRESHOLD,
@@ -29,6 +24,10 @@ from .corpora import (
     rows,
     texts,
 )
+
+import minwise as mw
+from minwise import reference
+from minwise.reference.banding import band_keys, components, propose_pairs, star
 
 SEEDS = range(4)
 POLICIES = ("first", "last", "longest", "shortest", "max:score", "min:score", "max:name", "min:name")

@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.random_corpora import (
+    LAYOUT,
+    SHINGLE,
+    THRESHOLD,
+    Row,
+    Truth,
+    all_pairs,
+    assert_nothing_missed_by_chance,
+    rows,
+    texts,
+)
 
 import minwise as mw
 from minwise import reference
-from minwise.engines import candidates
-
-from .corpora import LAYOUT, SHINGLE, THRESHOLD, Row, Truth, all_pairs, assert_nothing_missed_by_chance, rows, texts
+from minwise.search import candidates
 
 SEEDS = range(3)
 FLOOR = 0.65
@@ -234,7 +243,7 @@ def test_no_documents_to_speak_of() -> None:
 def test_pieces_do_not_change_near_misses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even if fewer of them are remembered than there are, in pieces of a few candidates."""
     documents = rows(texts(2))
-    monkeypatch.setattr("minwise.engines.near_misses.CLOSEST", 5)
+    monkeypatch.setattr("minwise.search.near_misses.CLOSEST", 5)
     found = []
     for pairs in (100, 1000, 1 << 22):
         monkeypatch.setattr(candidates, "CHUNK_PAIRS", pairs)

@@ -19,10 +19,9 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from server.running import Answer, Server, serving
+from support.index_oracle import Id, Metadata, Oracle, RefusedError
 
 import minwise as mw
-
-from .index_oracle import Id, Metadata, Oracle, RefusedError
 
 # What a run must have met at least once, or it has proved little.
 SITUATIONS = (

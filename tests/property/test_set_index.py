@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.random_corpora import all_pairs
+from support.strategies import WORD, effort
 
 from minwise import _kernel
 
-from .corpora import all_pairs
-from .strategies import WORD, effort
 from .test_exact_join import Sets, families, thresholds
 
 Batch = tuple[NDArray[np.int64], NDArray[np.uint64]]

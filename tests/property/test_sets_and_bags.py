@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import minwise as mw
+from minwise.inputs.elements import MAX_ELEMENTS, gather_sets, hash_objects, mixed
+from minwise.inputs.records import Records, parse_fields
 from minwise.reference.hashing import mix
-from minwise.stages.elements import MAX_ELEMENTS, gather_sets, hash_objects, mixed
-from minwise.stages.records import Records, parse_fields
 
 items = st.one_of(st.integers(0, 12), st.sampled_from(["a", "b", "Ä", "a b", "3"]))
 counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 6), max_size=8)

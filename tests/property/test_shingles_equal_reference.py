@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-import minwise as mw
-from minwise import reference
-from minwise.stages.read import read_texts
-
-from .strategies import (
+from support.strategies import (
     ASCII,
     KINDS,
     LANE_LENGTHS,
@@ -26,6 +21,10 @@ from .strategies import (
     shinglers,
     texts,
 )
+
+import minwise as mw
+from minwise import reference
+from minwise.text.chunks import read_texts
 
 # Blocks whose characters all behave alike, in the hundred thousands: one of 97 stands for them.
 ALIKE = ((0x3400, 0xA000), (0xAC00, 0xD7A4), (0xE000, 0xF900), (0x17000, 0x18D00), (0x20000, 0x110000))

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from schemes import scheme
+from support.schemes import scheme
+from support.strategies import BITS, DENSE, ORACLES, SCHEMES, SLOT_COUNTS, WORD, effort, elements, seeds, shingle_sets
 
 import minwise as mw
 from minwise import _kernel, reference
-
-from .strategies import BITS, DENSE, ORACLES, SCHEMES, SLOT_COUNTS, WORD, effort, elements, seeds, shingle_sets
 
 EDGES: tuple[list[int], ...] = ([], [0], [WORD], [0, WORD], [1, 2], [2**32, 2**32 - 1], [WORD - 1])
 

@@ -5,11 +5,10 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from support.strategies import SIZES, effort, options, readable, seeds, shinglers, texts
 
 import minwise as mw
 from minwise import reference
-
-from .strategies import SIZES, effort, options, readable, seeds, shinglers, texts
 
 
 @effort(2.5)

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 import minwise as mw
-from minwise.stages.project import chance_to_share, slot_chance
+from minwise.vectors.projection import chance_to_share, slot_chance
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "vec"
 FAMILIES: dict[str, type[mw.EuclideanLSH | mw.CosineLSH]] = {"euclidean": mw.EuclideanLSH, "cosine": mw.CosineLSH}
@@ -135,8 +135,8 @@ def test_chance_of_a_side_is_that_of_the_formula(angle: float) -> None:
 
 def _shared_slots(pair: NDArray[np.float32], width: float | None, lines: int) -> float:
     """The share of lines on which both have one slot: a table of one line each."""
-    from minwise.plan import Plan
-    from minwise.stages.project import VectorBander, VectorSettings
+    from minwise.sketches.planning import Plan
+    from minwise.vectors.projection import VectorBander, VectorSettings
 
     shared, at_once = 0, 10_000
     for seed in range(lines // at_once):

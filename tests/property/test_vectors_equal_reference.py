@@ -9,13 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from support.strategies import seeds
 
 from minwise import _kernel, reference
-from minwise.plan import Plan
-from minwise.stages.band import FAULTY, FILLED, NO_KEY, KeyBlock
-from minwise.stages.project import VectorSettings
-
-from .strategies import seeds
+from minwise.search.bands import FAULTY, FILLED, NO_KEY, KeyBlock
+from minwise.sketches.planning import Plan
+from minwise.vectors.projection import VectorSettings
 
 FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
 SHAPES = st.tuples(st.integers(1, 5), st.integers(1, 37))

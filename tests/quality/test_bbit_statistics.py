@@ -5,12 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistical_bounds import assert_mean
+from support.trials import SLOTS, cell, estimate
 
 from minwise import reference
-from minwise.estimate import bbit_collision_probability, bbit_constants, bbit_estimate, bbit_variance
-
-from .bounds import assert_mean
-from .trials import SLOTS, cell, estimate
+from minwise.sketches.estimates import bbit_collision_probability, bbit_constants, bbit_estimate, bbit_variance
 
 BITS = (1, 2, 4, 8)
 # Estimates are cut off at 0 and 1. With 256 slots and one bit σ is 0.060, 0.054 and 0.038 at these similarities, so

@@ -8,10 +8,9 @@ from string import ascii_lowercase
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistical_bounds import FAILURE, assert_uniform
 
 import minwise as mw
-
-from .bounds import FAILURE, assert_uniform
 
 Words = NDArray[np.uint64]
 

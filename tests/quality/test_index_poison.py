@@ -12,10 +12,9 @@ from time import thread_time_ns
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.poisoning import Poisoned, carrier, first_band, fresh_text, near_copy, poison_an_index
 
 import minwise as mw
-
-from .poisoning import Poisoned, carrier, first_band, fresh_text, near_copy, poison_an_index
 
 POISONED = 100_000 if os.environ.get("MINWISE_TORTURE") == "1" else 24_000
 CLEAN, QUERIES = 3_000, 60

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import minwise as mw
-from minwise.cli import command
+from minwise.cli.command import command
 
 TEXTS = [
     "the ferry leaves the old harbour at six in the morning and the gulls follow it far out to the open sea",

@@ -12,11 +12,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistical_bounds import QUANTILE, assert_share
+from support.trials import JACCARDS, SLOTS, Cell, cell, estimate
 
-from minwise.estimate import bbit_collision_probability, one_permutation_trials, wilson_interval
-
-from .bounds import QUANTILE, assert_share
-from .trials import JACCARDS, SLOTS, Cell, cell, estimate
+from minwise.sketches.estimates import bbit_collision_probability, one_permutation_trials, wilson_interval
 
 Floats = NDArray[np.float64]
 

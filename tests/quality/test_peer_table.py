@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.peers.engines import ENGINES, MINWISE, READING, REMOVING, SIGNING, TASKS, Job, all_jobs
 from benchmarks.peers.measure import Measurement, growth, may_finish
-from benchmarks.peers.readme import most_done_by_all, quicker, show_removed
+from benchmarks.peers.markdown_table import most_done_by_all, quicker, show_removed
 from benchmarks.peers.report import table, times_minwise, times_reading, verdicts
 
 GAOYA = next(engine for engine in ENGINES if engine.name == "gaoya")

@@ -24,10 +24,10 @@ from benchmarks.quality.corpora import (
     words,
 )
 from benchmarks.quality.engines import ENGINES, SLOTS, Engine, job_for, make_job
-from benchmarks.quality.joining import Pair, join
-from benchmarks.quality.readme import percent, with_spread
+from benchmarks.quality.exact_join import Pair, join
+from benchmarks.quality.markdown_tables import percent, with_spread
 from benchmarks.quality.scoring import adjusted_rand_index, count_together, score, summarize
-from benchmarks.quality.special import make_cases
+from benchmarks.quality.special_documents import make_cases
 
 LICENCES = DATA / "text" / "spdx_licenses"
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import minwise as mw
-from benchmarks.records.data import FIELDS, THRESHOLD, WEIGHTS, read_people
+from benchmarks.linkage.data import FIELDS, THRESHOLD, WEIGHTS, read_people
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 SETS, FEBRL = DATA / "sets", DATA / "er" / "febrl"

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.statistical_bounds import FAILURE
 
 import minwise as mw
-
-from .bounds import FAILURE
 
 PAIRS = 3000
 # Elements of a pair's union: of short documents and of long ones; thresholds of it are whole numbers.

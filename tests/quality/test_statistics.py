@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from schemes import scheme
+from support.schemes import scheme
+from support.statistical_bounds import assert_mean, assert_mean_at_most
+from support.trials import JACCARDS, SCHEMES, SLOTS, cell, errors
 
 import minwise as mw
-from minwise.estimate import minhash_variance, one_permutation_variance
-
-from .bounds import assert_mean, assert_mean_at_most
-from .trials import JACCARDS, SCHEMES, SLOTS, cell, errors
+from minwise.sketches.estimates import minhash_variance, one_permutation_variance
 
 SIZES = (20, 50, 200, 1000, 10_000)
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from reliability.corpora import write_corpus
+from support.fault_corpora import write_corpus
 
 
 @pytest.fixture(scope="session")

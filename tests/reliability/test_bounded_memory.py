@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from reliability.commands import MINWISE, TORTURE, digest
+from support.commands import MINWISE, TORTURE, digest
 
 BOMB_BYTES = (2_000 if TORTURE else 250) * 10**6
 CHUNK = b"a" * 10**7

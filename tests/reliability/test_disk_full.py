@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
-from reliability.commands import INPUT_OUTPUT, OK, Job, digest, hidden, one_line, run
-from reliability.corpora import NAMES
-from reliability.small_disk import Disk, mounted
+from support.commands import INPUT_OUTPUT, OK, Job, digest, hidden, one_line, run
+from support.fault_corpora import NAMES
+from support.small_disk import Disk, mounted
 
 FULL = "No space left on device"
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.commands import TORTURE
 
-from reliability.commands import TORTURE
 from reliability.test_bounded_memory import peak_memory
 
 PARTS = 40 if TORTURE else 8

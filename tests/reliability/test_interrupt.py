@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-
-from reliability.commands import INTERRUPTED, MINWISE, OK, Job, digest, hidden, resume, run
-from reliability.corpora import NAMES
+from support.commands import INTERRUPTED, MINWISE, OK, Job, digest, hidden, resume, run
+from support.fault_corpora import NAMES
 
 STAGES = ("read and sketch", "band", "shingle candidates", "verify", "write")
 DEDUP = ("dedup", *NAMES, "-o", "out")
@@ -72,7 +71,7 @@ def test_an_interrupt_while_other_files_are_still_being_copied(tmp_path: Path, o
     for number in range(500):
         (tmp_path / "texts" / f"{number}.txt").write_text(f"text {number} of its own {number} kind {number * 7} " * 100)
     arguments = ("dedup", "a.jsonl", "texts", "-o", "out", "--threads", "4", *options)
-    slowly = {"minwise.formats.text_files.COPY_BYTES": 1}
+    slowly = {"minwise.inputs.text_files.COPY_BYTES": 1}
     for _ in range(4):
         stopped = run(tmp_path, *arguments, job=Job(stage_trap=("write", "stop"), constants=slowly))
         done = resume(stopped.child, signal.SIGINT)

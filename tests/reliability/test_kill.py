@@ -13,17 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-from reliability.commands import MINWISE, OK, TORTURE, Done, Job, digest, execute, hidden, run
-from reliability.corpora import NAMES
+from support.commands import MINWISE, OK, TORTURE, Done, Job, digest, execute, hidden, run
+from support.fault_corpora import NAMES
 
 KILLS = 50 if TORTURE else 10
 # Little data in many pieces: several parts of the first pass, ranges of keys, files of sets and chunks of pairs.
 PIECES = {
-    "minwise.engines.first_pass.PART_DOCUMENTS": 150,
-    "minwise.engines.candidates.CHUNK_PAIRS": 40,
-    "minwise.engines.spilled_sets.SPILL_ELEMENTS": 2000,
-    "minwise.engines.candidates.SORTED_BYTES": 2 * 10**6,
+    "minwise.search.first_pass.PART_DOCUMENTS": 150,
+    "minwise.search.candidates.CHUNK_PAIRS": 40,
+    "minwise.search.spilled_sets.SPILL_ELEMENTS": 2000,
+    "minwise.search.candidates.SORTED_BYTES": 2 * 10**6,
 }
 LAYOUT = ("--bands", "4", "--rows", "8")
 ONE_BAND = ("--bands", "1", "--rows", "4")

@@ -8,19 +8,9 @@ import signal
 from pathlib import Path
 
 import pytest
+from support.commands import FAILURE, OK, USAGE, Job, digest, hidden, one_line, resume, run
+from support.fault_corpora import NAMES
 
-from reliability.commands import (
-    FAILURE,
-    OK,
-    USAGE,
-    Job,
-    digest,
-    hidden,
-    one_line,
-    resume,
-    run,
-)
-from reliability.corpora import NAMES
 from reliability.test_kill import inodes
 
 DEDUP = ("dedup", *NAMES, "-o", "out", "--work", "work", "--quiet")

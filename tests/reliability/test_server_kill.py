@@ -13,10 +13,10 @@ import pytest
 from server.running import PATIENCE_SECONDS, Server, start
 from server.wires import wait_until
 from server.writers import Writer
+from support.commands import TORTURE
+from support.index_faults.children import quick_folder
 
 import minwise as mw
-from reliability.commands import TORTURE
-from reliability.index.children import quick_folder
 
 KILLS = 100 if TORTURE else 10
 WRITERS = 4

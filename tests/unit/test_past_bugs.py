@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
-from minwise.stages.band import NOBODY, buckets_of
+from minwise.search.bands import NOBODY, buckets_of
 
 SHARED = "alpha beta gamma delta epsilon zeta"
 

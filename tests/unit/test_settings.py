@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
-from minwise.limits import Limits, parse_bytes
-from minwise.options import Options
-from minwise.stages.items import ItemSets
-from minwise.stages.settings import FindSettings
+from minwise.inputs.items import ItemSets
+from minwise.settings import FindSettings, Limits, Options, parse_bytes
 
 DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
 CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.clusters, "dedup": mw.dedup}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datasketch import MinHash, MinHashLSH
 
-from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 from benchmarks.speed.runners.shingling import word_shingles
 
 

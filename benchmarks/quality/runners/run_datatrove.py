@@ -14,7 +14,7 @@ from datatrove.pipeline.dedup.minhash import (  # type: ignore[import-not-found,
     MinhashDedupSignature,
 )
 
-from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 
 
 class BlankTokens:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gaoya.minhash import MinHashStringIndex  # type: ignore[import-not-found, unused-ignore]
 
-from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 
 
 def answer(job: Job) -> Answer:

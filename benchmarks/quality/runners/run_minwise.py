@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import minwise as mw
-from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 
 
 def answer(job: Job) -> Answer:

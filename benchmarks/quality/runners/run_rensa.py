@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rensa import RMinHash, RMinHashLSH
 
-from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 from benchmarks.speed.runners.shingling import word_shingles
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.peers.runners.run_text_dedup import run_command
-from benchmarks.quality.runners.answering import Answer, Job, answer_jobs
+from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 
 
 def answer(job: Job) -> Answer:

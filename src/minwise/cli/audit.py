@@ -9,8 +9,7 @@ from rich.table import Table
 
 import minwise as mw
 from minwise.cli.options import plan_options, running_options, settings_of, shape_options
-from minwise.cli.progress import watch
-from minwise.cli.summary import printed
+from minwise.cli.output import printed, watch
 
 __all__ = ["audit"]
 

@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
-from minwise.cli.reading import read_bytes
-from minwise.cli.summary import shorten
-from minwise.cli.two_texts import print_texts
+from minwise.cli.files import read_bytes
+from minwise.cli.output import shorten
+from minwise.comparison.terminal import print_texts
 
 __all__ = ["compare"]
 

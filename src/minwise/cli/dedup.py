@@ -10,8 +10,7 @@ import click
 
 import minwise as mw
 from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options
-from minwise.cli.progress import watch
-from minwise.cli.summary import show_dedup
+from minwise.cli.output import show_dedup, watch
 
 __all__ = ["dedup"]
 

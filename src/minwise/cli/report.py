@@ -1,10 +1,15 @@
 """minwise report OUT."""
 
+from pathlib import Path
+from typing import Any
+
 import click
 
 import minwise as mw
+from minwise.cli.files import read_ids
+from minwise.cli.output import show_outcome, watch
 
-__all__ = ["report"]
+__all__ = ["report", "restore"]
 
 
 @click.command()
@@ -27,3 +32,47 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
         click.echo(f"note: {note}", err=True)
     if not quiet:
         click.echo(f"{page}: open it in a browser")
+
+
+@click.command()
+@click.argument("out", type=click.Path())
+@click.option(
+    "--ids",
+    metavar="FILE",
+    type=click.Path(),
+    default=None,
+    help="File of ids to restore, one per line; - is standard input.",
+)
+@click.option("--all", "every", is_flag=True, help="Restore every row of the input, also those in quarantine.")
+@click.option("-o", "--output", metavar="DIR", required=True, type=click.Path(), help="New directory for the result.")
+@click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary.")
+@click.option("--quiet", is_flag=True, help="Show neither progress nor summary.")
+def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool, as_json: bool, quiet: bool) -> None:
+    """Put documents back that the run which wrote OUT has removed.
+
+    They are read from the inputs of that run. DIR/kept holds the rows that OUT/kept has and the restored ones, in the
+    order and format of the input; DIR/removed.parquet lists what stays removed. OUT itself is not changed. An input
+    that has changed since is refused.
+
+    A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them.
+    """
+    if every == (ids is not None):
+        raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")
+    wanted = None if ids is None else list(read_ids(ids))
+    if wanted == []:
+        raise mw.InputError(
+            f"{'standard input' if ids == '-' else ids}: must have the ids to restore, one a line, got none"
+        )
+    progress = watch(quiet=quiet or as_json)
+    counts = mw.restore(out, output, ids=wanted, overwrite=overwrite, progress=progress)
+    show_outcome({"output": output, **counts}, _summary(counts, output), as_json=as_json, quiet=quiet)
+
+
+def _summary(counts: dict[str, Any], output: str) -> str:
+    removed = counts["restored"] + counts["still_removed"]
+    broken = f", {counts['quarantined']:,} of which can not be read," if counts["quarantined"] else ""
+    place = Path(output) / "kept"
+    return (
+        f"restored {counts['restored']:,} of {removed:,} removed documents; {counts['rows']:,} rows{broken} in {place}"
+    )

@@ -9,16 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.config import check_choice, show
+from minwise.checks import check_choice, show
 from minwise.errors import InputError
-from minwise.index.answers import Added, DocumentId, Metadata
+from minwise.index.answers import Added, Decision, DocumentId, Metadata
+from minwise.index.lookup import Lookup
 from minwise.index.records import DocumentColumns, DocumentRecord, checksum_of, encode_metadata, has_name, seal
 from minwise.index.sketching import Sketched, hash_ids
 from minwise.index.store import Store
 from minwise.index.view import View
 from minwise.index.writer import Change, Gone
 
-__all__ = ["Admission", "Held", "Incoming", "Names", "find_holders", "gone_of"]
+__all__ = ["Admission", "Held", "Incoming", "Names", "decide_each", "find_holders", "gone_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +223,48 @@ def gone_of(held: Sequence[Held], store: Store, *, texts: bool) -> list[Gone]:
     stored = store.records("texts", [one.number for one in held]) if texts else []
     rows = zip(documents, stored, strict=True) if texts else zip(documents, strict=True)
     return [Gone(one.number, tuple(checksum_of(record) for record in row)) for one, row in zip(held, rows, strict=True)]
+
+
+def decide_each(
+    incoming: Incoming, unique: Sequence[bool], admission: Admission, lookup: Lookup, view: View
+) -> list[Decision]:
+    """What becomes of each document, which those after it see already.
+
+    Args:
+        incoming: The documents.
+        unique: For each, whether a near-duplicate that is there or came before keeps it out.
+        admission: Who lets them in by their ids.
+        lookup: Who finds near-duplicates.
+        view: What is there; it takes in what is let in.
+    """
+    deciding = _Deciding(incoming, admission, lookup, view)
+    return [deciding.decide(place, unique=one) for place, one in enumerate(unique)]
+
+
+class _Deciding:
+    def __init__(self, incoming: Incoming, admission: Admission, lookup: Lookup, view: View) -> None:
+        self._incoming, self._admission, self._lookup, self._view = incoming, admission, lookup, view
+        # Rows that have been let in and are not written yet.
+        self._pending: dict[int, bytes] = {}
+
+    def decide(self, place: int, *, unique: bool) -> Decision:
+        name, sketched = self._incoming.names.ids[place], self._incoming.sketched
+        fate = self._admission.fate(place)
+        if fate in ("unchanged", "skipped"):
+            return Decision(name, fate)
+        before, found, truncated = self._admission.holder(place), None, False
+        if unique:
+            keys, body = sketched.keys[place], sketched.bodies[place]
+            found, truncated = self._lookup.most_similar(keys, body, before, self._pending)
+        if found is not None:
+            return Decision(name, "duplicate", DocumentRecord.decode(found.record).id, found.similarity, truncated)
+        self._let_in(place, before)
+        return Decision(name, fate, truncated=truncated)
+
+    def _let_in(self, place: int, before: int | None) -> None:
+        """Takes a document in, in the place of the one before it under its id."""
+        number, row = self._admission.take(place)
+        self._pending[number] = row
+        self._view.postings.push(number, self._incoming.keys([place]))
+        if before is not None:
+            self._view.postings.remove(np.array([before], dtype=np.uint32))

@@ -1,19 +1,26 @@
 """Database: SQLite connections, and what goes wrong with them as our errors; syncs whose failure is told apart."""
 
 import errno
+import fcntl
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 import apsw
+import numpy as np
 
-from minwise.errors import FormatError
+from minwise import _kernel
+from minwise.errors import ConfigError, FormatError
 
 __all__ = [
     "DATABASE",
+    "HEAD",
+    "LOCK",
     "REMEDY",
+    "Head",
     "SyncError",
     "connect",
     "connected",
@@ -22,6 +29,7 @@ __all__ = [
     "naming_file",
     "sync",
     "take_back",
+    "take_lock",
     "transaction",
 ]
 
@@ -135,3 +143,64 @@ def _raise_for(error: apsw.Error, path: Path, number: int) -> NoReturn:
     if isinstance(error, (apsw.NoMemError, apsw.TooBigError)):
         raise OSError(errno.ENOMEM, told, str(path)) from None
     raise FormatError(f"{path}: damaged: {told}; {REMEDY}") from None
+
+
+HEAD, LOCK = "head", "writer.lock"
+COMMIT_NUMBER = struct.Struct("<QI")
+
+
+class Head:
+    """The number of the last commit, by which a log that lost its end is noticed.
+
+    Attributes:
+        path: The file.
+        last_commit: What it said when it was opened; 0 if it said nothing.
+    """
+
+    def __init__(self, folder: Path, *, writable: bool) -> None:
+        self.path = folder / HEAD
+        self.last_commit = self._read()
+        self._file = _opened(self.path) if writable else None
+
+    def _read(self) -> int:
+        with suppress(OSError, struct.error):
+            commit, checksum = COMMIT_NUMBER.unpack(self.path.read_bytes())
+            if checksum == _checksum(commit):
+                return int(commit)
+        return 0
+
+    def write(self, commit: int) -> None:
+        """Notes a commit; needs no sync, and may fail."""
+        with suppress(OSError):
+            os.pwrite(self._file.fileno(), COMMIT_NUMBER.pack(commit, _checksum(commit)), 0)  # type: ignore[union-attr]
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _checksum(commit: int) -> int:
+    return _kernel.crc32c(np.frombuffer(struct.pack("<Q", commit), dtype=np.uint8), 0)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A file to read and write, made if it is not there; closed when nobody knows it any more."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+
+
+def take_lock(folder: Path) -> BinaryIO:
+    """The lock file, which says who holds it."""
+    lock = _opened(folder / LOCK)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = lock.read(32).decode(errors="replace").strip() or "unknown"
+        lock.close()
+        raise ConfigError(
+            f"index {folder} is open for writing in process {holder}; one process writes at a time"
+        ) from None
+    with suppress(OSError):  # a full disk must not keep anybody from removing something
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n".encode())
+    return lock

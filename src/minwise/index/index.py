@@ -7,30 +7,25 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, overload
 
-from minwise.config import check_choice, check_path, check_raised, check_whole, show
+from minwise.checks import check_choice, check_path, check_raised, check_whole, show
 from minwise.errors import ConfigError, FormatError, InputError
-from minwise.index import bulk
-from minwise.index.admission import Admission, Incoming, Names, find_holders, gone_of
+from minwise.index import ingest as bulk
+from minwise.index.admission import Admission, Incoming, Names, decide_each, find_holders, gone_of
 from minwise.index.answers import Added, Answer, Damage, Decision, DocumentId, Listing, Metadata, StoredDocument
-from minwise.index.backup import new_directory
-from minwise.index.check import find_damage
-from minwise.index.decisions import decide_each
-from minwise.index.export import write_signatures
-from minwise.index.facts import describe
-from minwise.index.opened import Opened
+from minwise.index.handle import Opened
+from minwise.index.lookup import list_newest, stored_document
+from minwise.index.maintenance import describe, find_damage, new_directory, write_signatures
 from minwise.index.records import encode_metadata
 from minwise.index.settings import IndexSettings
 from minwise.index.sketching import Sketched, Sketching, texts_as_bytes
-from minwise.index.state import State
-from minwise.index.store import Store
-from minwise.index.stored import list_newest, stored_document
+from minwise.index.store import State, Store
 from minwise.index.writer import MAX_DOCUMENTS, Change, Gone
-from minwise.limits import parse_bytes
-from minwise.plan import Plan
-from minwise.signatures import Signatures
-from minwise.stages.read import Texts
-from minwise.stages.shingle import Shingler
-from minwise.stages.sketch import FastSketch, MinHash
+from minwise.settings import parse_bytes
+from minwise.sketches.planning import Plan
+from minwise.sketches.schemes import FastSketch, MinHash
+from minwise.sketches.signatures import Signatures
+from minwise.text.chunks import Texts
+from minwise.text.shingling import Shingler
 
 __all__ = ["Index"]
 
@@ -373,7 +368,7 @@ class Index:
         return len(gone)
 
     def add_from(self, source: AnySource, *, on_duplicate_id: str = "error", **options: AnySetting) -> dict[str, Any]:
-        """Adds every document of files, tables or a stream; see :func:`minwise.index.bulk.add_from`."""
+        """Adds every document of files, tables or a stream; see :func:`minwise.index.ingest.add_from`."""
         return bulk.add_from(self, source, on_duplicate_id=on_duplicate_id, **options)
 
     def add_stream(
@@ -385,13 +380,13 @@ class Index:
         on_duplicate_id: str = "error",
         **options: AnySetting,
     ) -> dict[str, Any]:
-        """Adds what is no near-duplicate, and says so of every row; see :func:`minwise.index.bulk.add_stream`."""
+        """Adds what is no near-duplicate, and says so of every row; see :func:`minwise.index.ingest.add_stream`."""
         return bulk.add_stream(self, source, kept, decisions, on_duplicate_id=on_duplicate_id, **options)
 
     def query_from(
         self, source: AnySource, threshold: float | None = None, top: int = 10, **options: AnySetting
     ) -> Iterator[dict[str, Any]]:
-        """The near-duplicates of every document of a source; see :func:`minwise.index.bulk.query_from`."""
+        """The near-duplicates of every document of a source; see :func:`minwise.index.ingest.query_from`."""
         return bulk.query_from(self, source, threshold=threshold, top=top, **options)
 
     # Upkeep

@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 
 from minwise import _kernel
-from minwise.config import check_choice, check_seed
+from minwise.checks import check_choice, check_seed
 from minwise.errors import ConfigError, FormatError, MismatchError
-from minwise.plan import Plan
-from minwise.plan import plan as make_plan
-from minwise.stages.settings import FindSettings
-from minwise.stages.shingle import Shingler
-from minwise.stages.sketch import FastSketch, MinHash
+from minwise.settings import FindSettings
+from minwise.sketches.planning import Plan
+from minwise.sketches.planning import plan as make_plan
+from minwise.sketches.schemes import FastSketch, MinHash
+from minwise.text.shingling import Shingler
 
 __all__ = ["FORMAT_VERSION", "IndexSettings"]
 

@@ -8,13 +8,13 @@ from operator import length_hint
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise import _kernel, estimate
+from minwise import _kernel
 from minwise.errors import ConfigError
 from minwise.index.settings import IndexSettings
-from minwise.model import refuse_differences
-from minwise.signatures import Signatures
-from minwise.stages.band import FILLED, NO_KEY, KeyBlock
-from minwise.stages.read import Texts, read_texts
+from minwise.search.bands import FILLED, NO_KEY, KeyBlock
+from minwise.sketches import estimates as estimate
+from minwise.sketches.signatures import Signatures, refuse_differences
+from minwise.text.chunks import Texts, read_texts
 
 __all__ = ["Sketched", "Sketching", "compare_sketches", "hash_ids", "texts_as_bytes"]
 

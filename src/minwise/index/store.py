@@ -1,22 +1,20 @@
-"""Store: the database of an index. Rows in, durable when a transaction ends; rows out, checked.
-
-SQLite through apsw, in WAL mode with synchronous=FULL: a commit appends to the write-ahead log and syncs it once. The
-log is copied into the database here and not by SQLite's own hook, which would hide a sync that failed.
-"""
+"""State: what an index consists of after a commit. One row of the database; whoever reads it sees everything."""
 
 import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import orjson
 
 from minwise.errors import ConfigError, FormatError
-from minwise.index.beside import Head, take_lock
 from minwise.index.database import (
     DATABASE,
     REMEDY,
+    Head,
     SyncError,
     connect,
     connected,
@@ -25,11 +23,67 @@ from minwise.index.database import (
     naming_file,
     sync,
     take_back,
+    take_lock,
     transaction,
 )
 from minwise.index.records import content_of, find_damaged, seal
 
-__all__ = ["TABLES", "Store"]
+__all__ = ["TABLES", "SegmentFile", "State", "Store"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFile:
+    """A file of postings.
+
+    Attributes:
+        name: Its name in the directory.
+        low: The number of the first document whose postings it may hold.
+        high: One past the number of the last.
+        postings: Entries of both runs.
+    """
+
+    name: str
+    low: int
+    high: int
+    postings: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything that a commit changes, but the rows themselves.
+
+    Attributes:
+        commit: How many commits there have been.
+        next: The number that the next document gets.
+        flushed: Postings of documents below it are in segments, the others in rows of ``recent``.
+        documents: Documents that are there: as many as there are rows; numbers without one are removed.
+        digest: The sum of ``number·2³² + checksum`` over all rows of documents and texts, modulo 2⁶⁴.
+        segments: The files of postings, by ascending documents.
+        next_segment: The number that the next file gets.
+    """
+
+    commit: int = 0
+    next: int = 0
+    flushed: int = 0
+    documents: int = 0
+    digest: int = 0
+    segments: tuple[SegmentFile, ...] = ()
+    next_segment: int = 1
+
+    def encode(self) -> bytes:
+        """The content of its row."""
+        return orjson.dumps(self)
+
+    @classmethod
+    def decode(cls, content: bytes) -> "State":
+        """The state of a row's content."""
+        try:
+            fields = orjson.loads(content)
+            segments = tuple(SegmentFile(**segment) for segment in fields.pop("segments"))
+            return cls(**fields, segments=segments)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"the state must have the fields of this version: {error}") from None
+
 
 TABLES = ("manifest", "documents", "texts", "recent", "removed")
 SCHEMA = {table: f"CREATE TABLE {table}(number INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT" for table in TABLES}

@@ -11,8 +11,7 @@ from minwise import _kernel
 from minwise.errors import FormatError
 from minwise.index.database import DATABASE, REMEDY
 from minwise.index.records import content_of, read_keys
-from minwise.index.state import State
-from minwise.index.store import Store
+from minwise.index.store import State, Store
 
 __all__ = ["ATTEMPTS", "FINGERPRINT_ROW", "REMOVED_NUMBERS", "SETTINGS_ROW", "STATE_ROW", "View", "naming_damage"]
 

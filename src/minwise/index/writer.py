@@ -14,10 +14,9 @@ from minwise import _kernel
 from minwise.errors import FormatError, InputError
 from minwise.index.database import sync
 from minwise.index.records import DocumentColumns, encode_keys, seal
-from minwise.index.state import SegmentFile, State
-from minwise.index.store import Store
+from minwise.index.store import SegmentFile, State, Store
 from minwise.index.view import REMOVED_NUMBERS, STATE_ROW, View, naming_damage
-from minwise.stages.band import NO_KEY
+from minwise.search.bands import NO_KEY
 
 __all__ = ["FANOUT", "FLUSH_DOCUMENTS", "MAX_DOCUMENTS", "Change", "Gone", "Writer"]
 

@@ -22,7 +22,12 @@ from minwise.reference.banding import band_keys, components, content_hash, propo
 from minwise.reference.bbit import (
     approximation_error,
     collision_probabilities,
+    comparison_days,
+    false_candidates,
     low_bits_of_minimum,
+    pair_count,
+    permutation_bytes,
+    signature_bytes,
     worst_approximation_error,
 )
 from minwise.reference.hashing import (
@@ -50,20 +55,6 @@ from minwise.reference.matrix import (
     one_permutation_estimate,
     permutation_signature,
 )
-from minwise.reference.normalise import (
-    Normalisation,
-    Placed,
-    character_properties,
-    normalise,
-    place,
-)
-from minwise.reference.sizing import (
-    comparison_days,
-    false_candidates,
-    pair_count,
-    permutation_bytes,
-    signature_bytes,
-)
 from minwise.reference.sketch import (
     EMPTY,
     EMPTY_32,
@@ -79,8 +70,13 @@ from minwise.reference.sketch import (
     unpack_bits,
 )
 from minwise.reference.text import (
+    Normalisation,
+    Placed,
     Span,
+    character_properties,
+    normalise,
     parse_shingle,
+    place,
     shingle_hashes,
     shingle_strings,
     spans,

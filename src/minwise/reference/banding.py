@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise.errors import ConfigError
-from minwise.plan import band_slices
 from minwise.reference.hashing import WORD, Domain, fold, key, mix
 from minwise.reference.sketch import EMPTY, EMPTY_32
+from minwise.sketches.planning import band_slices
 
 __all__ = ["band_keys", "components", "content_hash", "propose_pairs", "star"]
 

@@ -12,9 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise.errors import ConfigError
-from minwise.estimate import bbit_collision_probability, bbit_constants
+from minwise.sketches.estimates import bbit_collision_probability, bbit_constants
 
-__all__ = ["approximation_error", "collision_probabilities", "low_bits_of_minimum", "worst_approximation_error"]
+__all__ = [
+    "approximation_error",
+    "collision_probabilities",
+    "comparison_days",
+    "false_candidates",
+    "low_bits_of_minimum",
+    "pair_count",
+    "permutation_bytes",
+    "signature_bytes",
+    "worst_approximation_error",
+]
 
 Floats = NDArray[np.float64]
 
@@ -83,3 +93,40 @@ def _minimum_chances(universe: int, size: int) -> Floats:
     ways = math.comb(universe, size)
     chances = [math.comb(universe - least - 1, size - 1) / ways if size else 0.0 for least in range(universe)]
     return np.array(chances)
+
+
+def signature_bytes(documents: int, slots: int, slot_bytes: int) -> int:
+    """Bytes of the signatures of that many documents.
+
+    >>> signature_bytes(documents=100_000, slots=100, slot_bytes=4)
+    40000000
+    """
+    return documents * slots * slot_bytes
+
+
+def permutation_bytes(universe: int, item_bytes: int = 4) -> int:
+    """Bytes of one explicit permutation of the universe: why nobody stores k of them.
+
+    >>> permutation_bytes(10**9)
+    4000000000
+    """
+    return universe * item_bytes
+
+
+def pair_count(documents: int) -> int:
+    """n(n−1)/2, the comparisons of each document with each other.
+
+    >>> pair_count(10**6)
+    499999500000
+    """
+    return documents * (documents - 1) // 2
+
+
+def comparison_days(documents: int, comparisons_per_second: float, seconds_per_day: float = 86_400) -> float:
+    """Days to compare each document with each other."""
+    return pair_count(documents) / comparisons_per_second / seconds_per_day
+
+
+def false_candidates(pairs: float, probability: float) -> float:
+    """Pairs below the threshold that banding proposes all the same, on average."""
+    return pairs * probability

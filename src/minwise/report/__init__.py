@@ -1,1 +1,1 @@
-"""Report: results in, what people look at out."""
+"""The HTML report of a deduplication run."""

@@ -4,10 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from minwise.report.charts import Bar, Tick, bars, chart, even_ticks, line_at, log_height, log_ticks
-from minwise.report.html import section
-from minwise.report.tables import folded, table
-from minwise.report.wording import amount, number, plural
+from minwise._internal.charts import Bar, Tick, bars, chart, even_ticks, line_at, log_height, log_ticks
+from minwise._internal.formatting import amount, number, plural
+from minwise._internal.html import folded, section, table
 
 __all__ = ["cluster_sizes", "similarities"]
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minwise.report.charts import share_bar
-from minwise.report.html import escape, section
-from minwise.report.limits import MANY_DOCUMENTS
-from minwise.report.wording import clipped, duration, moment, number, plural, share, size
+from minwise._internal.charts import share_bar
+from minwise._internal.formatting import clipped, duration, moment, number, plural, share, size
+from minwise._internal.html import escape, section
+from minwise.report.cluster_section import MANY_DOCUMENTS
 
 __all__ = ["alarms", "headline", "statement"]
 

@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from minwise.report.cluster_list import just_below, largest_clusters
+from minwise._internal.html import page
+from minwise.comparison.page import SIDE_BY_SIDE_STYLE
+from minwise.report.audit_section import audit_section
+from minwise.report.cluster_section import Texts, just_below, largest_clusters
 from minwise.report.distribution import cluster_sizes, similarities
-from minwise.report.effort import effort
-from minwise.report.html import page
-from minwise.report.losses import source_table
-from minwise.report.measured import audit_section
 from minwise.report.overview import alarms, headline, statement
-from minwise.report.promise import promise
-from minwise.report.side_by_side import STYLE as SIDE_BY_SIDE
-from minwise.report.texts import Texts
+from minwise.report.run_sections import effort, promise, source_table
 
 __all__ = ["report_page"]
 
@@ -66,7 +63,7 @@ def report_page(
         effort(run),
     ]
     body = f"<main>{headline(report, run)}{_contents(''.join(sections))}{''.join(sections)}</main>{_ticked()}"
-    style = SIDE_BY_SIDE + _asset("page_style.css")
+    style = SIDE_BY_SIDE_STYLE + _asset("page_style.css")
     return page(f"minwise report · {statement(report)}", body, style=style, script=_asset("page_script.js"))
 
 

@@ -1,7 +1,6 @@
-"""Results: verified pairs in; the tables, the report and the files that a user wants out."""
+"""Results of a search: tables, reports and output directories."""
 
-from minwise.results.clusters import Clustering
 from minwise.results.dedup import DedupResult
-from minwise.results.pairs import pair_report, pair_schema, pair_tables
+from minwise.results.pairs import Clustering, pair_report, pair_schema, pair_tables
 
 __all__ = ["Clustering", "DedupResult", "pair_report", "pair_schema", "pair_tables"]

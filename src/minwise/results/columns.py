@@ -1,4 +1,4 @@
-"""Columns: numbers of documents in, the columns that tell a user which they are out."""
+"""Columns of result tables that identify documents."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import from_numpy
-from minwise.engines.found import Found
-from minwise.formats.tables_out import TABLE_ROWS
+from minwise._internal.arrays import from_numpy
+from minwise.inputs.table_writer import TABLE_ROWS
+from minwise.search.engine import Found
 
 __all__ = ["identity", "identity_schema", "similarity_column", "slices"]
 

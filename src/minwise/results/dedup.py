@@ -15,20 +15,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import from_numpy
-from minwise.config import check_raised
-from minwise.engines.found import Found
-from minwise.engines.publish import check_output, output_of, publish
+from minwise._internal.arrays import from_numpy
+from minwise.checks import check_raised
 from minwise.errors import ConfigError, MinwiseError
-from minwise.formats.sets import SetsSource
-from minwise.formats.table import TableSource
-from minwise.formats.tables_out import write_tables
-from minwise.results.automatic_report import write_json, write_run
+from minwise.inputs.sets import SetsSource
+from minwise.inputs.table_writer import write_tables
+from minwise.inputs.tables import TableSource
 from minwise.results.columns import identity, identity_schema, similarity_column, slices
-from minwise.results.outcome import Outcome
-from minwise.results.report import DedupReport
-from minwise.results.run_facts import RunFacts
-from minwise.stages.band import FAULTY
+from minwise.results.output import check_output, output_of, publish
+from minwise.results.removals import Outcome
+from minwise.results.report_data import DedupReport, RunFacts
+from minwise.results.report_writer import write_json, write_run
+from minwise.search.bands import FAULTY
+from minwise.search.engine import Found
 
 __all__ = ["DedupResult"]
 

@@ -1,29 +1,108 @@
-"""Published: the output directory of an earlier run in; its report, its tables and the inputs it was made from out."""
+"""Changes: the fingerprint of an input as it was in, what is different about it now, for a person to read, out."""
 
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from minwise.config import check_path
+from minwise._internal.arrays import to_numpy
+from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MismatchError
-from minwise.formats.files import File, FileSource, is_url, reading
-from minwise.formats.opening import open_sources
-from minwise.formats.source import Columns, Source, Unreadable
-from minwise.formats.tables_out import TABLE_ROWS
-from minwise.formats.text_files import TextFiles
-from minwise.results.changes import change_of
+from minwise.inputs.files import File, FileSource, is_url, reading
+from minwise.inputs.open_sources import open_sources
+from minwise.inputs.source import Columns, Source, Unreadable
+from minwise.inputs.table_writer import TABLE_ROWS
+from minwise.inputs.text_files import TextFiles
 
-__all__ = ["Published"]
+__all__ = ["Fates", "Published", "Restored", "change_of"]
+
+NANOSECONDS = 10**9
+
+
+def change_of(files: Sequence[File], before: Mapping[str, Any]) -> str | None:
+    """What is different about the files of an input, in one line that names the file; None if nothing is.
+
+    Args:
+        files: The files of the input, as they are now.
+        before: The fingerprint that the input had.
+    """
+    try:
+        return _change_of_texts(files, before) if "files" in before else _change_of_file(files[0], before)
+    except FileNotFoundError as error:
+        return f"{error.filename} is gone since the run"
+
+
+def _change_of_file(file: File, before: Mapping[str, Any]) -> str | None:
+    now = file.fingerprint()
+    if now["bytes"] != before["bytes"]:
+        return f"{file.name} has changed since the run: {_bytes(now['bytes'])} now, {_bytes(before['bytes'])} then"
+    if now["modified"] != before["modified"]:
+        times = f"modified {_time(now['modified'])} now, {_time(before['modified'])} then"
+        return f"{file.name} has changed since the run: {times}"
+    return None
+
+
+def _change_of_texts(files: Sequence[File], before: Mapping[str, Any]) -> str | None:
+    """Of many files only the sum is known, and when the last of them was modified."""
+    now = TextFiles(files, [file.name for file in files]).fingerprint()
+    if now["digest"] == before["digest"]:
+        return None
+    for file in files:
+        modified = file.fingerprint()["modified"]
+        if _is_later(modified, before["modified"]):
+            times = f"modified {_time(modified)} now, {_time(before['modified'])} at the latest then"
+            return f"{file.name} has changed since the run: {times}"
+    what = files[0].name if len(files) == 1 else f"one of the {len(files):,} files from {files[0].name} on"
+    if now["bytes"] != before["bytes"]:
+        whole = "" if len(files) == 1 else "together "
+        return f"{what} has changed since the run: {whole}{_bytes(now['bytes'])} now, {_bytes(before['bytes'])} then"
+    return f"{what} has changed since the run: its size or the time when it was modified"
+
+
+def _is_later(one: object, other: object) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and one > other
+
+
+def _bytes(count: object) -> str:
+    return f"{count:,} bytes" if isinstance(count, int) else f"{count} bytes"
+
+
+def _time(modified: object) -> str:
+    """A time in nanoseconds as a person reads it, to the last digit; the version of a server as it is."""
+    if not isinstance(modified, int):
+        return str(modified)
+    seconds, rest = divmod(modified, NANOSECONDS)
+    return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}.{rest:09d} UTC"
+
+
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was put back.
+
+    Attributes:
+        documents: How many.
+        ids: Their ids, as text.
+    """
+
+    documents: int
+    ids: set[str]
+
 
 # What stands in a name for a byte that is no UTF-8.
 ESCAPED_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
@@ -264,3 +343,91 @@ def _parse(path: Path, data: bytes | str) -> dict[str, Any]:
     if not isinstance(facts, dict):
         raise FormatError(f"{path}: must be a JSON object, got {type(facts).__name__}")
     return facts
+
+
+class Fates:
+    """Whether each row of the input is kept, by its number in document order; a flag per row is all it holds."""
+
+    def __init__(self, published: Published) -> None:
+        self._published = published
+        self._starts = np.concatenate([[0], np.cumsum(published.rows)]).astype(np.int64)
+
+    @cached_property
+    def kept(self) -> Flags:
+        """A flag per row: every readable document that was not removed.
+
+        Raises:
+            FormatError: If the tables are damaged, or not of this run.
+        """
+        kept = np.zeros(self._starts[-1], dtype=np.bool_)
+        self._mark(kept, "clusters.parquet", "documents", is_kept=True)
+        self._mark(kept, "removed.parquet", "removed", is_kept=False)
+        return kept
+
+    def _mark(self, kept: Flags, name: str, count: str, *, is_kept: bool) -> None:
+        """Sets the flags of all rows that a table lists, each of which changes once; the report knows how many."""
+        rows = 0
+        for batch in self._published.batches(name, ["source", "row"]):
+            numbers = self.numbers(batch, name)
+            twice = (np.diff(numbers) <= 0).any()  # both tables are in document order
+            if twice or (kept[numbers] == is_kept).any():
+                raise self._other_run(name, "a row that is listed twice, or is in no cluster")
+            kept[numbers] = is_kept
+            rows += len(numbers)
+        expected = self._published.report["counts"][count]
+        if rows != expected:
+            raise self._other_run(name, f"{rows:,} rows where report.json has {expected:,}")
+
+    def of_source(self, number: int) -> Flags:
+        """The flags of one input."""
+        return self.kept[self._starts[number] : self._starts[number + 1]]
+
+    def restore(self, ids: Container[str]) -> Restored:
+        """Keeps every removed document that has one of the ids; ids that are numbers go by their digits."""
+        kept, found, documents = self.kept, set[str](), 0
+        for batch in self._published.batches("removed.parquet", ["id", "source", "row"]):
+            given = [None if one is None else str(one) for one in batch.column("id").to_pylist()]
+            back = np.fromiter((one is not None and one in ids for one in given), dtype=np.bool_, count=len(given))
+            kept[self.numbers(batch)[back]] = True
+            documents += int(np.count_nonzero(back))
+            found |= {one for one, chosen in zip(given, back.tolist(), strict=True) if chosen and one is not None}
+        return Restored(documents, found)
+
+    def numbers(self, batch: pa.RecordBatch, name: str = "removed.parquet") -> Numbers:
+        """The numbers of the documents that a piece of a table lists by source and row."""
+        sources, rows = batch.column("source"), batch.column("row")
+        if sources.null_count or rows.null_count or rows.type != pa.int64():
+            raise self._other_run(name, "a row without source and row")
+        encoded = sources.dictionary_encode()
+        spans = list(self._spans(encoded.dictionary.to_pylist(), name))
+        starts, ends = (np.array([span[side] for span in spans], dtype=np.int64) for side in (0, 1))
+        which, within = to_numpy(encoded.indices), to_numpy(rows)
+        numbers: Numbers = starts[which] + within
+        outside = (within < 0) | (numbers >= ends[which])
+        if outside.any():
+            place = int(np.flatnonzero(outside)[0])
+            raise self._other_run(name, f"row {within[place]} of {sources[place].as_py()}, which has no such row")
+        return numbers
+
+    def _spans(self, names: list[str], name: str) -> Iterator[tuple[int, int]]:
+        """Where the documents of each file begin and end."""
+        for source in names:
+            if source not in self._places:
+                raise self._other_run(name, f"{source}, which is none of the inputs")
+            yield self._places[source]
+
+    @cached_property
+    def _places(self) -> dict[str, tuple[int, int]]:
+        """The first number and the one past the last, by the name of the file."""
+        places = {}
+        for number, files in enumerate(self._published.files):
+            start, end = int(self._starts[number]), int(self._starts[number + 1])
+            if "files" in self._published.run["inputs"][number]:
+                places.update({file.name: (start + row, start + row + 1) for row, file in enumerate(files)})
+            else:
+                places[files[0].name] = (start, end)
+        return places
+
+    def _other_run(self, name: str, what: str) -> FormatError:
+        path = self._published.folder / name
+        return FormatError(f"{path}: must be the table of this run, got {what}; run minwise dedup again")

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.engines.found import Found
-from minwise.engines.near_misses import places_of_smallest
-from minwise.stages.cluster import Grouping, PairBlock, group_by_components, group_by_star
+from minwise.search.bands import FAULTY
+from minwise.search.clustering import Grouping, PairBlock, group_by_components, group_by_star
+from minwise.search.engine import Found
+from minwise.search.near_misses import NearMisses, places_of_smallest
 
-__all__ = ["Removals", "find_removals"]
+__all__ = ["Outcome", "Removals", "find_removals"]
 
 Blocks = Callable[[], Iterator[PairBlock]]
 
@@ -136,3 +137,42 @@ def _similarities_to_kept(found: Found, kept: NDArray[np.uint32], gone: NDArray[
         low, high = np.minimum(left, right)[apart], np.maximum(left, right)[apart]
         similarity[apart] = found.engine.similarities(found, low, high)
     return similarity
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of the documents of a search.
+
+    Attributes:
+        found: What the search left.
+        raised: A threshold above that of the search; None for its own.
+    """
+
+    found: Found
+    raised: float | None = None
+
+    @property
+    def threshold(self) -> float:
+        """The similarity from which on two documents are near-duplicates."""
+        return self.found.settings.plan.threshold if self.raised is None else self.raised
+
+    def blocks(self) -> Iterator[PairBlock]:
+        """The pairs that reach the threshold, ascending, block by block."""
+        return self.found.blocks(self.raised)
+
+    @cached_property
+    def near_misses(self) -> NearMisses:
+        """The candidates just below the threshold."""
+        return self.found.near_misses(self.raised)
+
+    @cached_property
+    def removals(self) -> Removals:
+        """Who is removed, and for whom."""
+        return find_removals(self.found, self.blocks)
+
+    @cached_property
+    def keep(self) -> NDArray[np.bool_]:
+        """A flag per row of the input, in document order: False for what is removed or could not be read."""
+        keep: NDArray[np.bool_] = self.found.documents.states != FAULTY
+        keep[self.removals.documents] = False
+        return keep[self.found.documents.protected :]

@@ -11,18 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from minwise.arrays import flags
-from minwise.config import check_path, show
-from minwise.engines.publish import check_output, publish
-from minwise.engines.work import temporary_work
+from minwise._internal.arrays import flags
+from minwise.checks import check_path, show
 from minwise.errors import ConfigError, InputError, MinwiseError
-from minwise.formats.files import File, output_path, writing
-from minwise.formats.tables_out import write_tables
-from minwise.formats.text_files import COPY_BYTES, TextFiles
-from minwise.limits import Limits
+from minwise.inputs.files import File, output_path, writing
+from minwise.inputs.table_writer import write_tables
+from minwise.inputs.text_files import COPY_BYTES, TextFiles
 from minwise.progress import Progress, Silence
-from minwise.results.fates import Fates
-from minwise.results.published import Published
+from minwise.results.output import check_output, publish
+from minwise.results.published import Fates, Published
+from minwise.search.workdir import temporary_work
+from minwise.settings import Limits
 
 __all__ = ["restore"]
 

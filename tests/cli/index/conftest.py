@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from small_corpus import ROWS, write
+from support.small_corpus import ROWS, write
 
 import minwise as mw
 

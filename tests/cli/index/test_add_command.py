@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reliability.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
-from reliability.corpora import documents
-from small_corpus import FAULTS, FERRY, ROWS, TRAIN, json_lines, write
+from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
+from support.fault_corpora import documents
+from support.small_corpus import FAULTS, FERRY, ROWS, TRAIN, json_lines, write
 
 import minwise as mw
 
@@ -259,7 +259,7 @@ def test_going_on_after_an_end(folder: Path, sent: signal.Signals) -> None:
     """What was acknowledged stays, nothing else is there, and the same command adds the rest."""
     rows = [{"id": number, "text": text} for number, text in enumerate(documents(300))]
     write(folder / "many.parquet", rows)
-    small = {"minwise.index.reading.MOST_DOCUMENTS": 100}
+    small = {"minwise.index.readers.MOST_DOCUMENTS": 100}
     stopped = add(folder, "many.parquet", job=Job(constants=small, stage_trap=("add", "stop")))
     assert stopped.status is None
     done = resume(stopped.child, sent)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reliability.commands import INPUT_OUTPUT, OK, USAGE, one_line, run
+from support.commands import INPUT_OUTPUT, OK, USAGE, one_line, run
 
 import minwise as mw
 

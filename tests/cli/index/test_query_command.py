@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from piped import DEADLINE_SECONDS, next_line, running
-from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, Job, one_line, run
-from small_corpus import FERRY, ROWS, TRAIN, json_lines, write
+from support.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, Job, one_line, run
+from support.json_lines import objects
+from support.piped import DEADLINE_SECONDS, next_line, running
+from support.small_corpus import FERRY, ROWS, TRAIN, json_lines, write
 
 import minwise as mw
-from index.json_lines import objects
 
 NEAR = mw.compare(TRAIN, f"{TRAIN} a").similarity
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from piped import DEADLINE_SECONDS, next_line, running
-from reliability.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
-from reliability.corpora import documents
-from small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, write
+from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
+from support.fault_corpora import documents
+from support.json_lines import objects
+from support.piped import DEADLINE_SECONDS, next_line, running
+from support.small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, write
 
 import minwise as mw
-from index.json_lines import objects
 
 UNIQUE = ("add", "news.mw", "-", "--unique")
 
@@ -67,7 +67,7 @@ def test_it_keeps_what_the_stream_of_dedup_keeps(folder: Path) -> None:
     (folder / "stdin").write_bytes(data)
     expected = run(folder, "dedup", "-", "-o", "-", "--quiet", job=Job(stdin=str(folder / "stdin")))
     assert 0 < expected.out.count("\n") < len(texts)
-    job = Job(stdin=str(folder / "stdin"), constants={"minwise.formats.arriving.MOST_LINES": 400})
+    job = Job(stdin=str(folder / "stdin"), constants={"minwise.inputs.jsonl.MOST_LINES": 400})
     done = run(folder, "index", *UNIQUE, "-o", "-", "--quiet", job=job)
     assert (done.status, done.err) == (OK, "")
     assert done.out == expected.out
@@ -173,7 +173,7 @@ def test_files(folder: Path, name: str) -> None:
     write(folder / name, ROWS)
     done = run(
         folder, "index", "add", "news.mw", name, "--unique", "-o", "new.jsonl", "--metadata-column", "note",
-        job=Job(constants={"minwise.index.reading.MOST_DOCUMENTS": 2}),
+        job=Job(constants={"minwise.index.readers.MOST_DOCUMENTS": 2}),
     )  # fmt: skip
     assert (done.status, done.err) == (OK, "minwise: 5 read: 3 added, 2 near-duplicates left out; 3 in news.mw\n")
     assert [(one["id"], one["duplicate_of"]) for one in objects(done.out)] == [
@@ -250,7 +250,7 @@ def test_going_on_after_an_interrupt(folder: Path) -> None:
     """The same command on the same lines gives the whole output."""
     lines = json_lines([{"id": number, "text": text} for number, text in enumerate(documents(300))])
     (folder / "stdin").write_bytes(lines)
-    job = Job(stdin=str(folder / "stdin"), constants={"minwise.formats.arriving.MOST_LINES": 100})
+    job = Job(stdin=str(folder / "stdin"), constants={"minwise.inputs.jsonl.MOST_LINES": 100})
     stopped = run(
         folder, "index", *UNIQUE, "-o", "new.jsonl",
         job=Job(stdin=job.stdin, constants=job.constants, stage_trap=("add", "stop")),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from reliability.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, Job, digest, one_line, run
-from small_corpus import ROWS, write
+from support.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, Job, digest, one_line, run
+from support.small_corpus import ROWS, write
 
 import minwise as mw
 

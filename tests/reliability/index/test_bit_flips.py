@@ -14,11 +14,11 @@ from typing import Any
 
 import apsw
 import pytest
+from support.commands import TORTURE
+from support.index_faults.children import quick_folder, start
+from support.index_faults.damage import Content, Damaged, draw_damages, examine, regions
 
 import minwise as mw
-from reliability.commands import TORTURE
-from reliability.index.children import quick_folder, start
-from reliability.index.damage import Content, Damaged, draw_damages, examine, regions
 
 # Of each of the four indexes.
 DAMAGES = 2500 if TORTURE else 125

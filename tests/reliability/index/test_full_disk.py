@@ -6,11 +6,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from support.index_faults.checks import deviations
+from support.index_faults.workload import SETTINGS, Document, Model, Operation
+from support.small_disk import Disk, mounted
 
 import minwise as mw
-from reliability.index.checks import deviations
-from reliability.index.workload import SETTINGS, Document, Model, Operation
-from reliability.small_disk import Disk, mounted
 
 TEXT_WORDS = 60
 UPKEEP: dict[str, Callable[[mw.Index, Path], object]] = {

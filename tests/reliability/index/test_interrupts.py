@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.commands import TORTURE
+from support.index_faults.checks import deviations
+from support.index_faults.children import quick_folder
+from support.index_faults.workload import CONSTANTS, SETTINGS, WEIGHTS, Model, Operation, one_operation
 
 import minwise as mw
-from reliability.commands import TORTURE
-from reliability.index.checks import deviations
-from reliability.index.children import quick_folder
-from reliability.index.workload import CONSTANTS, SETTINGS, WEIGHTS, Model, Operation, one_operation
 
 # So many interruptions at most of one kind of operation: calls of Python and C functions and their ends.
 MOST = 5000 if TORTURE else 70

@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import minwise as mw
-from reliability.commands import TORTURE
-from reliability.index.acts import (
+from support.commands import TORTURE
+from support.index_faults.acts import (
     ARMED,
     BEGINNINGS,
     CLOSING,
@@ -28,12 +26,14 @@ from reliability.index.acts import (
     reopen_beside_a_reader,
     suffer,
 )
-from reliability.index.children import quick_folder
-from reliability.index.faults import COMPILER, NO_COMPILER, Fault, Manner, ask
-from reliability.index.power_cut import Disk, Survival, write_tree
-from reliability.index.steps import BACKUP, INDEX, matching, prove_writable, script
-from reliability.index.trace import Kind, Operation, read_trace
-from reliability.index.workload import Model
+from support.index_faults.children import quick_folder
+from support.index_faults.faults import COMPILER, NO_COMPILER, Fault, Manner, ask
+from support.index_faults.power_cut import Disk, Survival, write_tree
+from support.index_faults.steps import BACKUP, INDEX, matching, prove_writable, script
+from support.index_faults.trace import Kind, Operation, read_trace
+from support.index_faults.workload import Model
+
+import minwise as mw
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
 

@@ -9,14 +9,14 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
+from support.commands import TORTURE
+from support.index_faults.checks import deviations
+from support.index_faults.children import quick_folder
+from support.index_faults.life import Life
+from support.index_faults.worker import CLOSING, OPENING, STAGES
+from support.index_faults.workload import WEIGHTS
 
 import minwise as mw
-from reliability.commands import TORTURE
-from reliability.index.checks import deviations
-from reliability.index.children import quick_folder
-from reliability.index.life import Life
-from reliability.index.worker import CLOSING, OPENING, STAGES
-from reliability.index.workload import WEIGHTS
 
 KILLS = 1000 if TORTURE else 20
 INTERRUPTS = 200 if TORTURE else 10

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.commands import TORTURE
+from support.index_faults.acts import live, open_and_close
+from support.index_faults.children import quick_folder
+from support.index_faults.faults import COMPILER, NO_COMPILER, ask
+from support.index_faults.power_cut import Disk, Survival, Tree, cuts, read_tree, write_tree
+from support.index_faults.steps import BACKUP, INDEX, matching, prove_writable, script
+from support.index_faults.trace import Kind, Operation, read_trace
+from support.index_faults.workload import SETTINGS, Model
 
 import minwise as mw
-from reliability.commands import TORTURE
-from reliability.index.acts import live, open_and_close
-from reliability.index.children import quick_folder
-from reliability.index.faults import COMPILER, NO_COMPILER, ask
-from reliability.index.power_cut import Disk, Survival, Tree, cuts, read_tree, write_tree
-from reliability.index.steps import BACKUP, INDEX, matching, prove_writable, script
-from reliability.index.trace import Kind, Operation, read_trace
-from reliability.index.workload import SETTINGS, Model
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expect import complaint
+from support.commands import TORTURE, digest
+from support.expect import complaint
+from support.index_faults.checks import deviations
+from support.index_faults.children import Child, quick_folder, start
+from support.index_faults.crowd import Counter, Crowd, back_up, copy, create, doze, hold, read, write
+from support.index_faults.workload import CONSTANTS, SETTINGS, Model, operations
 
 import minwise as mw
-from reliability.commands import TORTURE, digest
-from reliability.index.checks import deviations
-from reliability.index.children import Child, quick_folder, start
-from reliability.index.crowd import Counter, Crowd, back_up, copy, create, doze, hold, read, write
-from reliability.index.workload import CONSTANTS, SETTINGS, Model, operations
 
 OPERATIONS = 2000 if TORTURE else 200
 # Copies that are compared with what there was.

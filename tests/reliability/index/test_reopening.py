@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.commands import TORTURE
+from support.index_faults.children import Line, start
 
 import minwise as mw
-from reliability.commands import TORTURE
-from reliability.index.children import Line, start
 
 DOCUMENTS = 1_000_000 if TORTURE else 20_000
 KILLS = 100 if TORTURE else 4

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from reliability.index.children import quick_folder
-from reliability.index.faults import COMPILER, NO_COMPILER, Manner, ask
-from reliability.index.power_cut import Disk, Survival, Tree, read_tree
-from reliability.index.programs import change_files, use_sqlite, write_with_fault
-from reliability.index.trace import Kind, Operation, read_trace
+from support.index_faults.children import quick_folder
+from support.index_faults.faults import COMPILER, NO_COMPILER, Manner, ask
+from support.index_faults.power_cut import Disk, Survival, Tree, read_tree
+from support.index_faults.programs import change_files, use_sqlite, write_with_fault
+from support.index_faults.trace import Kind, Operation, read_trace
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import apsw
 import pytest
-
-from reliability.index.children import quick_folder
-from reliability.index.faults import COMPILER, NO_COMPILER, ask
-from reliability.index.power_cut import SECTOR_BYTES, Disk, Survival, Tree, cuts, write_tree
-from reliability.index.programs import use_sqlite
-from reliability.index.trace import Kind, Operation, read_trace
+from support.index_faults.children import quick_folder
+from support.index_faults.faults import COMPILER, NO_COMPILER, ask
+from support.index_faults.power_cut import SECTOR_BYTES, Disk, Survival, Tree, cuts, write_tree
+from support.index_faults.programs import use_sqlite
+from support.index_faults.trace import Kind, Operation, read_trace
 
 STRICT = Survival()
 EVERYTHING = Survival(writes=True, names=True)

@@ -10,10 +10,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
-from minwise.index import reading
+from minwise.index import readers as reading
 
 TEXTS = ["one two three four five six", "seven eight nine ten eleven", "One, two, three, four, five, six!", "alone"]
 ROWS: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minwise.index.state import SegmentFile
+from minwise.index.store import SegmentFile
 from minwise.index.writer import FANOUT, due
 
 FLUSHED = 300_000

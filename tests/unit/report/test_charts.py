@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from minwise.report.charts import Bar, Tick, bars, chart, even_ticks, line_at, log_height, log_ticks, share_bar
+from minwise._internal.charts import Bar, Tick, bars, chart, even_ticks, line_at, log_height, log_ticks, share_bar
 
 COUNTS = [1, 2, 7, 10, 99, 100, 12_345, 10**9]
 

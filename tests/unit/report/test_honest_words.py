@@ -4,12 +4,12 @@ import re
 from typing import Any
 
 import pytest
-from page_shapes import Shape, audited, audited_completely, estimated, exact, newsroom, without_similarities
+from support.page_shapes import Shape, audited, audited_completely, estimated, exact, newsroom, without_similarities
 from test_page import read
 
-from minwise.plan import Plan
-from minwise.report.curve import curve_chart, draw_curve
-from minwise.report.effort import effort
+from minwise.report.run_sections import effort
+from minwise.sketches.planning import Plan
+from minwise.sketches.s_curve import curve_chart, draw_curve
 
 GB = 10**9
 

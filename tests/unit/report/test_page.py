@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from page_shapes import (
+from support.page_shapes import (
     LONG,
     NEWSROOM,
     SHAPES,

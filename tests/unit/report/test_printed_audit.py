@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_shapes import NEWSROOM, newsroom
-from reliability.commands import OK, run
+from support.commands import OK, run
+from support.page_shapes import NEWSROOM, newsroom
 
 import minwise as mw
-from minwise.options import Options
-from minwise.report.audit_command import DEFAULTS, audit_command
+from minwise.report.audit_section import DEFAULTS, audit_command
+from minwise.settings import Options
 
 PYTHON = "mw.audit(INPUT, 'audit.json'"
 

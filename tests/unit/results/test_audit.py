@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
-from minwise.engines.audit import Seen
-from minwise.estimate import wilson_interval
-from minwise.results.audit import Audit, effective_trials, floor_below, summarise
-from minwise.results.valley import Spread, Suggestion, suggest
-from minwise.stages.band import BucketCounts
-from minwise.stages.cluster import PairBlock
-from minwise.stages.settings import FindSettings
+from minwise.results.audit import Audit, Spread, Suggestion, effective_trials, floor_below, suggest, summarise
+from minwise.search.audit_sample import Seen
+from minwise.search.bands import BucketCounts
+from minwise.search.clustering import PairBlock
+from minwise.settings import FindSettings
+from minwise.sketches.estimates import wilson_interval
 
 THRESHOLD, FLOOR = 0.8, 0.4
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
-from minwise.array_file import FileKind
-from minwise.engines import work as work_files
-from minwise.engines.remembered import RememberedTexts
-from minwise.formats.jsonl import JsonLinesFile
+from minwise._internal.array_files import FileKind
+from minwise.inputs.jsonl import JsonLinesFile
 from minwise.progress import Silence, Stopwatch
-from minwise.results import automatic_report
+from minwise.results import report_writer as automatic_report
+from minwise.search import workdir as work_files
+from minwise.search.engine import RememberedTexts
 
 FERRY = "the ferry leaves the old harbour at six in the morning and the gulls follow it far out to the open sea"
 TEXTS = [FERRY, "something else entirely, of which there is only one", FERRY.upper(), f"{FERRY} again"]
@@ -148,7 +148,7 @@ def test_texts_on_the_page(file: str) -> None:
 def pages_without_reading(source: Any, monkeypatch: pytest.MonkeyPatch, room: int) -> str:  # noqa: ANN401 - any source
     """The page of a corpus that is not small, with room to remember so many bytes."""
     monkeypatch.setattr(automatic_report, "SMALL_BYTES", -1)
-    monkeypatch.setattr("minwise.engines.search.RememberedTexts", lambda _: RememberedTexts(room))
+    monkeypatch.setattr("minwise.search.engine.RememberedTexts", lambda _: RememberedTexts(room))
     mw.dedup(source, "out")
     return Path("out/report.html").read_text(encoding="utf-8")
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minwise.engines import near_misses
-from minwise.engines.near_misses import BINS, NearMisses, bin_of, count_by_bin, floor_bin, places_of_smallest
-from minwise.stages.cluster import PairBlock
+from minwise.search import verification as near_misses
+from minwise.search.clustering import PairBlock
+from minwise.search.near_misses import BINS, NearMisses, bin_of, count_by_bin, floor_bin, places_of_smallest
 
 # Borders, what lies right beside them, and anything between.
 similarities = st.one_of(

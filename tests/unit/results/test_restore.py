@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
 from minwise.progress import Silence

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 import minwise as mw
-from minwise.results import run_facts
+from minwise.results import report_data as run_facts
 
 
 @pytest.fixture

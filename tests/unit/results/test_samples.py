@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import minwise as mw
-from minwise.formats.opening import open_sources
-from minwise.formats.sets import SetsSource
-from minwise.formats.source import Columns, Source
-from minwise.formats.table import TableSource, as_table
-from minwise.results.samples import find_places, read_texts, shown_documents
+from minwise.inputs.open_sources import open_sources
+from minwise.inputs.sets import SetsSource
+from minwise.inputs.source import Columns, Source
+from minwise.inputs.tables import TableSource, as_table
+from minwise.results.report_writer import find_places, read_texts, shown_documents
 
 TEXTS = [f"text {number} — ünïcödé" for number in range(300)]
 ROWS = (299, 0, 7, 150)
@@ -37,7 +37,7 @@ def write(path: Path) -> Path:
 @pytest.mark.parametrize("read_bytes", [100, 1 << 21])
 def test_texts_of_every_format(name: str, read_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By row, whatever is read at a time."""
-    monkeypatch.setattr("minwise.results.samples.READ_BYTES", read_bytes)
+    monkeypatch.setattr("minwise.results.report_writer.READ_BYTES", read_bytes)
     sources, _ = open_sources([str(write(tmp_path / name))])
     wanted = [(0, row) for row in ROWS]
     expected = {(0, row): TEXTS[row] for row in ROWS}

@@ -1,0 +1,116 @@
+"""What a command reads whole: a file, or standard input."""
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from glob import iglob
+from pathlib import Path
+from typing import BinaryIO
+
+import minwise as mw
+
+__all__ = ["LinesOut", "lines_to", "read_bytes", "read_ids"]
+
+
+def read_bytes(path: str) -> bytes:
+    """The bytes of a file; of standard input for ``-``."""
+    if path != "-":
+        return Path(path).read_bytes()
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "is closed", "standard input")
+    return sys.stdin.buffer.read()
+
+
+def read_ids(path: str) -> Iterator[str]:
+    """The ids of a file, a line each; blank lines are none."""
+    name = "standard input" if path == "-" else path
+    for number, line in enumerate(read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        found = _id_of(line, f"{name}: line {number}")
+        if found is not None:
+            yield found
+
+
+def _id_of(line: bytes, where: str) -> str | None:
+    try:
+        text = line.decode().strip(" \t\r")
+        return str(json.loads(text)) if text.startswith('"') else text or None
+    except UnicodeDecodeError:
+        raise mw.InputError(f"{where} is not valid UTF-8") from None
+    except ValueError as error:
+        raise mw.InputError(f"{where} begins with a quotation mark, so it must be a JSON string: {error}") from None
+
+
+class LinesOut:
+    """A file that is opened when the first line comes, so that it is not taken for an input; ``-`` is standard output.
+
+    Whatever goes wrong with it names it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        if path != "-" and not Path(path).absolute().parent.is_dir():
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(path).parent))
+
+    def write(self, data: bytes) -> None:
+        """Writes bytes."""
+        with self._named() as file:
+            file.write(data)
+
+    def flush(self) -> None:
+        """Lets go of what was written."""
+        with self._named() as file:
+            file.flush()
+
+    def close(self) -> None:
+        """Ends the file, which is there even if nothing was written."""
+        self.flush()
+        if self._file is not None and self._path != "-":
+            self._file.close()
+
+    @contextmanager
+    def _named(self) -> Iterator[BinaryIO]:
+        name = "standard output" if self._path == "-" else self._path
+        try:
+            if self._file is None:
+                self._file = _opened(self._path)
+            yield self._file
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, name) from None
+
+
+def _opened(path: str) -> BinaryIO:
+    if path != "-":
+        return Path(path).open("wb")
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "is closed")
+    return sys.stdout.buffer
+
+
+@contextmanager
+def lines_to(path: str, inputs: tuple[str, ...] = ()) -> Iterator[LinesOut]:
+    """Where lines go that are no input."""
+    _refuse_inputs(path, inputs)
+    lines = LinesOut(path)
+    yield lines
+    lines.close()
+
+
+def _refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
+    """Raises if the output is one of the inputs, or would lie among them."""
+    if path == "-":
+        return
+    if not path:
+        raise mw.ConfigError("output must be a file or - for standard output, got ''")
+    output = os.path.realpath(path)
+    for one in inputs:
+        given = os.path.realpath(one)
+        within = Path(given).is_dir() and Path(given) in Path(output).parents
+        matches = iglob(one, recursive=True)  # noqa: PTH207 - a pattern may start anywhere
+        if given == output or within or any(os.path.realpath(found) == output for found in matches):
+            raise mw.ConfigError(f"output must not be one of the inputs or lie in one, got {path} with input {one}")

@@ -1,0 +1,249 @@
+"""minwise index create INDEX."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, BinaryIO, cast
+
+import click
+
+import minwise as mw
+from minwise.cli.files import LinesOut, lines_to, read_ids
+from minwise.cli.options import index_options, index_settings_of, reading_options, settings_of, shown_options
+from minwise.cli.output import show_outcome, watch
+
+__all__ = ["add", "create", "described", "query", "remove"]
+
+
+@click.command()
+@click.argument("index", type=click.Path())
+@index_options
+@shown_options
+def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
+    """Make a new, empty INDEX.
+
+    Its settings are those of its whole life. By default the shingles of documents are kept, so that similarities are
+    exact.
+
+    Example: minwise index create news.mw --shingle word:5 --threshold 0.7
+    """
+    with mw.Index.create(index, **index_settings_of(given)) as made:
+        settings, shown = made.stats()["settings"], described(made)
+    show_outcome({"index": index, "settings": settings}, f"{index}: {shown}", as_json=as_json, quiet=quiet)
+
+
+def described(made: "mw.Index") -> str:
+    """A new index in a line: what it will find."""
+    plan = made.plan
+    found = "find" if made.store != "sketch" else "propose"  # what an estimate keeps of them is another matter
+    layout = f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
+    return f"an empty index; {layout}"
+
+
+# What a summary calls the counts; those that are 0 are left out, but for the first.
+COUNTS = {
+    "added": "added",
+    "duplicates": "near-duplicates left out",
+    "replaced": "replaced",
+    "skipped": "skipped",
+    "unchanged": "there already",
+    "quarantined": "quarantined",
+    "truncated": "decided after a shortened search",
+}
+
+
+@click.command()
+@click.argument("index", type=click.Path())
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.option("--unique", is_flag=True, help="Add only what is no near-duplicate; print a decision for every row.")
+@click.option(
+    "-o", "--output", type=click.Path(), default=None, help="With --unique: JSON lines of what is kept; - prints them."
+)
+@click.option(
+    "--on-duplicate-id",
+    default="error",
+    show_default=True,
+    type=click.Choice(["error", "skip", "replace"]),
+    help="What becomes of a document whose id another one has.",
+)
+@click.option("--metadata-column", multiple=True, default=(), help="Column to store with each document; repeatable.")
+@reading_options
+@shown_options
+def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, **given: Any) -> None:  # noqa: ANN401
+    """Add the documents of INPUTS to INDEX.
+
+    With - for INPUTS they are JSON lines on standard input, and have ids. Documents are durable a few thousand at a
+    time. After an interruption the same command goes on: a document that is there already is left as it is. With
+    --unique every row is decided on in its order, and the decisions are printed as JSON lines, each once it is durable;
+    from standard input that is as soon as a line comes.
+
+    Example: minwise index add news.mw day1/*.parquet
+    """
+    if output is not None and not unique:
+        raise mw.ConfigError(f"output needs --unique, which decides what is kept, got {output} without it")
+    settings = settings_of(given)
+    settings["metadata_columns"] = settings.pop("metadata_column")
+
+    def report(fault: str) -> None:
+        if given["on_error"] == "quarantine":
+            click.echo(f"minwise: {fault}; left out", err=True)
+
+    started = time.monotonic()
+    with mw.Index.open(index, "w", threads=settings.pop("threads")) as opened:
+        settings |= {"progress": watch(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
+        if unique:
+            counts = _add_unique(opened, (index, *inputs), output, settings)
+        else:
+            counts = opened.add_from(mw.Files(inputs), **settings)
+        documents = len(opened)
+    seconds = round(time.monotonic() - started, 3)
+    if given["as_json"]:
+        result = {"index": index, **counts, "documents": documents, "run": {"seconds": seconds}}
+        click.echo(json.dumps(result, indent=2, ensure_ascii=False), err=unique)
+    elif not given["quiet"]:
+        click.echo(f"{'minwise: ' if unique else ''}{_add_summary(counts)}; {documents:,} in {index}", err=unique)
+
+
+def _add_unique(
+    index: "mw.Index", inputs: tuple[str, ...], output: str | None, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Decides on every row; kept rows go to the output, decisions to standard output unless kept rows go there."""
+    with ExitStack() as stack:
+        kept = None if output is None else stack.enter_context(lines_to(output, inputs))
+        decisions = None if output == "-" else stack.enter_context(lines_to("-"))
+        files = [cast(BinaryIO | None, one) for one in (kept, decisions)]
+        return index.add_stream(mw.Files(inputs[1:]), *files, **settings)
+
+
+def _add_summary(counts: dict[str, Any]) -> str:
+    shown = [f"{counts[name]:,} {text}" for name, text in COUNTS.items() if counts.get(name) or name == "added"]
+    files = [f"{counts['unreadable']:,} files not read to their end"] if counts["unreadable"] else []
+    return f"{counts['read']:,} read: {', '.join([*shown, *files])}"
+
+
+@click.command()
+@click.argument("index", type=click.Path())
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    show_default=True,
+    type=click.Path(),
+    help="File for the answers, JSON lines; - prints them.",
+)
+@click.option("--threshold", type=float, default=None, help="Least similarity; that of the index if not given.")
+@click.option("--top", default=10, show_default=True, help="Most hits for a document.")
+@click.option(
+    "--where", metavar="KEY=VALUE", multiple=True, default=(), help="Only hits whose metadata has this; repeatable."
+)
+@click.option("--passages", is_flag=True, help="Add the longest passage that both texts have; needs stored texts.")
+@reading_options
+@shown_options
+def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401
+    """Find the near-duplicates of INPUTS in INDEX; - is standard input.
+
+    Prints a JSON line for every document: its id, its hits (id, similarity, whether that is exact, metadata), the most
+    similar first, and whether the search was truncated. Lines of standard input are answered as they come. A VALUE is
+    JSON if it can be, otherwise a string: year=2024 is a number, lang=en a string.
+
+    Example: minwise index query news.mw fresh.jsonl --top 3 --where lang=en
+    """
+    settings = {**settings_of(given), "where": _conditions(where) or None}
+    counts = Counter({"asked": 0, "with_hits": 0, "hits": 0, "truncated": 0, "left_out": 0})
+
+    def report(fault: str) -> None:
+        counts["left_out"] += 1
+        if given["on_error"] == "quarantine":
+            click.echo(f"minwise: {fault}; left out", err=True)
+
+    started = time.monotonic()
+    settings |= {"progress": watch(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
+    with mw.Index.open(index, threads=settings.pop("threads")) as opened, lines_to(output, (index, *inputs)) as lines:
+        _answer(opened.query_from(mw.Files(inputs), **settings), lines, counts)
+    seconds = round(time.monotonic() - started, 3)
+    aside = output == "-"
+    if given["as_json"]:
+        run = {"output": output, "seconds": seconds}
+        click.echo(json.dumps({"index": index, **counts, "run": run}, indent=2), err=aside)
+    elif not given["quiet"]:
+        click.echo(f"{'minwise: ' if aside else ''}{_query_summary(counts)}", err=aside)
+
+
+def _answer(answers: Iterator[dict[str, Any]], lines: LinesOut, counts: "Counter[str]") -> None:
+    """Writes each answer as soon as there is one."""
+    for answer in answers:
+        lines.write(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+        lines.flush()
+        found = len(answer["hits"])
+        counts.update(asked=1, with_hits=bool(found), hits=found, truncated=answer["truncated"])
+
+
+def _conditions(given: tuple[str, ...]) -> dict[str, Any]:
+    """What the metadata must have."""
+    conditions: dict[str, Any] = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not key or not equals:
+            raise mw.ConfigError(f"where must be KEY=VALUE, got {one}")
+        if key in conditions:
+            raise mw.ConfigError(f"where must name a key once, got {key} twice; a document has one value for it")
+        conditions[key] = _value(value)
+    return conditions
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _query_summary(counts: "Counter[str]") -> str:
+    shown = f"{counts['asked']:,} asked: {counts['with_hits']:,} with near-duplicates, {counts['hits']:,} hits"
+    cut = f"{counts['truncated']:,} searches shortened" if counts["truncated"] else ""
+    broken = f"{counts['left_out']:,} could not be read" if counts["left_out"] else ""
+    return ", ".join(filter(None, [shown, cut, broken]))
+
+
+# Documents that are removed in one transaction.
+REMOVED_TOGETHER = 16_384
+
+
+@click.command()
+@click.argument("index", type=click.Path())
+@click.argument("ids", nargs=-1)
+@click.option(
+    "--ids",
+    "listed",
+    metavar="FILE",
+    type=click.Path(),
+    default=None,
+    help="File of ids to remove, one per line; - is standard input.",
+)
+@shown_options
+def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, quiet: bool) -> None:
+    """Remove the documents with these IDS from INDEX.
+
+    An id that is not there is no error, so that the command can be repeated. A line of the file that begins with a
+    double quote is read as a JSON string, for ids with line breaks in them.
+
+    Example: minwise index remove news.mw --ids gone.txt
+    """
+    if bool(ids) == (listed is not None):
+        raise mw.ConfigError(f"remove needs ids or --ids FILE, got {'both' if ids else 'neither'}")
+    wanted = list(dict.fromkeys(ids if listed is None else read_ids(listed)))
+    removed = 0
+    with mw.Index.open(index, "w") as opened:
+        with watch(quiet=quiet or as_json).stage("remove", len(wanted), "ids") as stage:
+            for start in range(0, len(wanted), REMOVED_TOGETHER):
+                together = wanted[start : start + REMOVED_TOGETHER]
+                removed += opened.remove(together)
+                stage.advance(len(together))
+        documents = len(opened)
+    missing = len(wanted) - removed
+    values = {"index": index, "removed": removed, "not_there": missing, "documents": documents}
+    line = f"{removed:,} removed, {missing:,} not there; {documents:,} in {index}"
+    show_outcome(values, line, as_json=as_json, quiet=quiet)

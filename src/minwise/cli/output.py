@@ -1,0 +1,250 @@
+"""Outcome: what a command did in; one JSON object, a line or nothing out."""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+import minwise as mw
+
+__all__ = ["Bars", "fault_lines", "printed", "shorten", "show_dedup", "show_found", "show_outcome", "watch"]
+
+
+def show_outcome(values: dict[str, Any], line: str, *, as_json: bool, quiet: bool) -> None:
+    """Prints the values with ``--json``; otherwise the line, unless ``--quiet``."""
+    if as_json:
+        click.echo(json.dumps(values, indent=2))
+    elif not quiet:
+        click.echo(line)
+
+
+# What was looked for, a report, where the result went and the seconds it took in; what people read of it out.
+Lines = Callable[[str, dict[str, Any], str, float], Iterator[str]]
+
+SHOWN_CLUSTERS = 5
+
+
+def show_dedup(result: "mw.DedupResult", output: str, seconds: float) -> None:
+    """The counts of a deduplication, its largest clusters and what to look at."""
+    with printed() as console:
+        _print_dedup(console, result, output, seconds)
+
+
+def _print_dedup(console: Console, result: "mw.DedupResult", output: str, seconds: float) -> None:
+    report = result.report
+    counts = report["counts"]
+    if result.published:
+        console.print(
+            f"[bold]{escape(output)}[/bold] had been published from this work directory already; nothing to do"
+        )
+    facts = _table()
+    rate = counts["read"] / seconds if seconds else 0.0
+    facts.add_row("read", f"{counts['read']:,} documents in {seconds:.1f} s ({rate:,.0f} a second)")
+    facts.add_row("kept", f"[bold green]{counts['kept']:,}[/] ({_share(counts['kept'], counts['read'])})")
+    near = counts["removed"] - counts["removed_identical"]
+    removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
+    facts.add_row("removed", f"{removed}, each with its witness in removed.parquet" if counts["removed"] else "0")
+    if counts["quarantined"] or report["unreadable"]:
+        broken = f"{counts['quarantined']:,} rows and {len(report['unreadable']):,} files could not be read"
+        where = "quarantine.jsonl says why" if report["on_error"] == "quarantine" else "they were skipped"
+        facts.add_row("quarantined", f"[yellow]{broken}[/]; {where}")
+    if counts["empty"]:
+        facts.add_row("empty", f"{counts['empty']:,} without a single token; kept")
+    plan = report["plan"]
+    facts.add_row("plan", _plan_line(plan))
+    console.print(facts)
+    _show_clusters(console, result)
+    for warning in report["warnings"]:
+        console.print(f"[yellow]note:[/] {escape(warning)}")
+    kept, page = (escape(str(Path(output) / name)) for name in ("kept", "report.html"))
+    console.print(f"[dim]kept rows in[/] {kept}[dim]; to look at it, open[/] {page}")
+
+
+def _plan_line(plan: dict[str, Any] | None) -> str:
+    if plan is None:
+        return "none: an exact join finds every pair"
+    return f"{plan['bands']} bands × {plan['rows']} rows find {plan['recall']:.2%} of pairs at {plan['threshold']}"
+
+
+def _show_clusters(console: Console, result: "mw.DedupResult") -> None:
+    """The largest clusters, each with one of its removed documents."""
+    largest = result.largest_clusters(SHOWN_CLUSTERS)
+    if not largest:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("removed", justify="right")
+    table.add_column("kept")
+    table.add_column("for example")
+    for row in largest:
+        table.add_row(f"{row['removed']:,}", escape(shorten(row["kept_id"])), escape(shorten(row["id"])))
+    console.print()
+    console.print("[dim]largest clusters[/]")
+    console.print(table)
+
+
+def show_found(
+    what: str, output: str, *, quiet: bool, as_json: bool, lines: Lines | None = None
+) -> Callable[[dict[str, Any]], None]:
+    """What prints a report and the seconds since now; on standard error if the result is on standard output.
+
+    Args:
+        what: The count of the report that was looked for.
+        output: Where the result itself goes.
+        quiet: Whether to say nothing.
+        as_json: Whether to print the report itself.
+        lines: What people read of a report, if it is not that of pairs of documents.
+    """
+    started = time.monotonic()
+    aside = output == "-"
+
+    def show(report: dict[str, Any]) -> None:
+        seconds = time.monotonic() - started
+        if as_json:
+            run = {"output": output, "seconds": round(seconds, 3)}
+            click.echo(json.dumps({**report, "run": run}, indent=2, ensure_ascii=False), err=aside)
+        elif not quiet:
+            for line in (lines or _found_lines)(what, report, output, seconds):
+                click.echo(line, err=aside)
+
+    return show
+
+
+def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float) -> Iterator[str]:
+    counts, caps = report["counts"], report["caps"]
+    place = "" if output == "-" else f", in {output}"
+    yield f"{report[what]:,} {what} among {counts['documents']:,} documents in {seconds:.1f} s{place}"
+    rows = report.get("rows", {"quarantined": 0})
+    if "rows" in report:
+        yield f"grouped from {rows['read']:,} rows"
+    if "blocking" in report:
+        yield from _blocking_lines(report["blocking"])
+    if counts["quarantined"] + rows["quarantined"] or report["unreadable"]:
+        files = len(report["unreadable"])
+        counts = {"quarantined": counts["quarantined"] + rows["quarantined"]}
+        yield f"{counts['quarantined']:,} rows and {files:,} files could not be read and are left out"
+    yield from fault_lines(report)
+    if caps["buckets"]:
+        yield (
+            f"{caps['buckets']:,} buckets of more than {caps['max_bucket']:,} documents were capped: "
+            f"{caps['candidates_left_out']:,} candidates left out, at most about "
+            f"{caps['estimated_pairs_missed_at_most']:,} pairs missed"
+        )
+    if caps["identical_groups"]:
+        yield (
+            f"{caps['identical_groups']:,} groups of more than {caps['max_bucket']:,} identical documents were capped: "
+            f"{caps['identical_pairs_left_out']:,} pairs left out"
+        )
+
+
+def fault_lines(report: dict[str, Any]) -> Iterator[str]:
+    """A line for each row that could not be used, and why."""
+    for fault in report["faults"]:
+        row = "" if fault["row"] is None else f" row {fault['row']}:"
+        yield f"  {fault['source']}:{row} {fault['reason']}"
+
+
+def _blocking_lines(quality: dict[str, Any]) -> Iterator[str]:
+    """How good pairs are, by a column that tells who is who."""
+    for name, what in (
+        ("pairs_completeness", f"{quality['true_pairs_found']:,} of {quality['true_pairs']:,} true pairs"),
+        ("reduction_ratio", f"of {quality['all_pairs']:,} pairs that there could be"),
+        ("pairs_quality", "of the pairs listed are true"),
+    ):
+        value = quality[name]
+        yield f"{name.replace('_', ' ')} {'none' if value is None else f'{value:.4f}'}: {what}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0 %"
+
+
+def shorten(value: object, most: int = 60) -> str:
+    """A name that fits a line: of a long one the end, which tells it from others."""
+    text = str(value)
+    return text if len(text) <= most else f"…{text[-most + 1 :]}"
+
+
+def _table() -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    return table
+
+
+@contextmanager
+def printed() -> Iterator[Console]:
+    """A console whose lines go to standard output, without spaces at their ends."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 10_000  # into a pipe nothing is wrapped or cut
+    with console.capture() as capture:
+        yield console
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+class _Rate(ProgressColumn):
+    """How much is done in a second."""
+
+    def render(self, task: Task) -> Text:
+        """The rate, once there is one."""
+        speed = task.finished_speed or task.speed
+        return Text("" if not speed else f"{speed:,.0f} {task.fields['unit']}/s", style="dim")
+
+
+class _Stage:
+    def __init__(self, bars: Progress, task: TaskID) -> None:
+        self._bars, self._task = bars, task
+
+    def advance(self, amount: int) -> None:
+        """Moves the bar on."""
+        self._bars.advance(self._task, amount)
+
+    def reach(self, amount: int) -> None:
+        """Moves the bar to a place."""
+        self._bars.update(self._task, completed=amount)
+
+
+class Bars:
+    """Bars on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[_Stage]:
+        """A bar for a stage."""
+        columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description:<18}"), BarColumn(bar_width=30))
+        rest = (MofNCompleteColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, *rest, console=self._console) as bars:
+            task = bars.add_task(name, total=total, completed=done, unit=unit)
+            yield _Stage(bars, task)
+            if total is None:
+                bars.update(task, total=bars.tasks[0].completed or 1, completed=bars.tasks[0].completed or 1)
+
+
+def watch(*, quiet: bool) -> mw.Progress:
+    """Whoever shows progress: bars if standard error is a terminal and nobody asked for quiet."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        return mw.Silence()
+    return Bars(Console(file=sys.stderr, stderr=True))

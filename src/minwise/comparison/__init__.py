@@ -1,0 +1,1 @@
+"""Comparison of two texts: similarity, shared passages, page and terminal view."""

@@ -1,0 +1,231 @@
+"""Side by side: two texts and their passages in, a piece of a page out that shows them in two columns.
+
+`SIDE_BY_SIDE_STYLE` goes into the page once, however many such pieces it has. On a narrow screen the columns stand
+one below the other, row by row. Of many rows a browser lays out only those in sight, so pages of megabytes open.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from minwise._internal.atomic import atomic_writer
+from minwise._internal.formatting import plural, probability, share
+from minwise._internal.html import escape, page
+from minwise.comparison.alignment import Beside, Piece, beside
+from minwise.comparison.display_text import readable, readable_passages
+from minwise.comparison.passages import Passage
+from minwise.sketches.planning import Plan
+
+if TYPE_CHECKING:
+    from minwise.comparison.comparison import Comparison
+
+__all__ = ["LEGEND", "SIDE_BY_SIDE_STYLE", "compare_page", "side_by_side", "write_page"]
+
+# Shared words have a line below, moved ones a dotted one: a reader who can not tell the colours sees these.
+SIDE_BY_SIDE_STYLE = """
+.sides { border: 1px solid var(--line); border-radius: 8px; overflow: hidden; }
+.sides .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
+.sides.many .pair { content-visibility: auto; contain-intrinsic-size: auto 4rem; }
+.sides .side { padding: 0.2rem 0.9rem; white-space: pre-wrap; overflow-wrap: anywhere; tab-size: 4; }
+.sides .side + .side { border-left: 1px solid var(--line); }
+.sides .names { background: var(--panel); border-bottom: 1px solid var(--line); font-weight: 600; }
+.sides .pair:nth-child(2) .side { padding-top: 0.6rem; }
+.sides .pair:last-child .side { padding-bottom: 0.6rem; }
+mark { color: inherit; background: var(--shared); border-radius: 2px; box-decoration-break: clone;
+  -webkit-box-decoration-break: clone; }
+mark.moved { background: var(--moved); text-decoration: underline dotted 1px; text-underline-offset: 3px; }
+.sides .gap { color: var(--quiet); font-style: italic; }
+.legend { color: var(--quiet); margin: 0.5rem 0; }
+.legend mark { color: var(--ink); padding: 0 0.25rem; }
+@media (max-width: 44rem) {
+  .sides .pair { grid-template-columns: minmax(0, 1fr); padding: 0.3rem 0; }
+  .sides .pair + .pair { border-top: 1px solid var(--line); }
+  .sides .side { padding: 0.1rem 0.7rem; border-left: 4px solid var(--accent); }
+  .sides .side + .side { border-left: 4px solid var(--warn); }
+}
+@media print { .sides.many .pair { content-visibility: visible; } }
+"""
+
+# Rows that a browser lays out without a moment's thought.
+MANY_ROWS = 200
+# What the marks mean; goes above or below the texts.
+LEGEND = (
+    '<p class="legend"><mark>in both texts</mark> · <mark class="moved">in both, at another place</mark>'
+    " · everything else is in one text only</p>"
+)
+
+
+def side_by_side(
+    left: str,
+    right: str,
+    passages: Sequence[Passage],
+    *,
+    names: tuple[str, str] | None = None,
+    most: int | None = None,
+) -> str:
+    """Both texts in two columns, what they share marked and beside each other, as HTML.
+
+    Args:
+        left: The left text.
+        right: The right text.
+        passages: What they share, in code points; see ``readable_passages`` for bytes.
+        names: What the texts are called, above them.
+        most: Characters to show of either text, about: those around the differences. All of them if not given.
+    """
+    head = "" if names is None else _pair(Beside([Piece(names[0], "only")], [Piece(names[1], "only")]), " names")
+    rows = [_pair(row) for row in beside(left, right, passages, most=most)]
+    many = " many" if len(rows) > MANY_ROWS else ""
+    return f'<div class="sides{many}">\n{head}{"".join(rows)}</div>\n'
+
+
+def _pair(row: Beside, kind: str = "") -> str:
+    return f'<div class="pair{kind}">{_side(row.left)}{_side(row.right)}</div>\n'
+
+
+def _side(pieces: list[Piece]) -> str:
+    return f'<div class="side" dir="auto">{"".join(map(_piece, pieces))}</div>'
+
+
+def _piece(piece: Piece) -> str:
+    text = escape(piece.text)
+    if piece.kind == "shared":
+        return f"<mark>{text}</mark>"
+    if piece.kind == "moved":
+        return f'<mark class="moved">{text}</mark>'
+    return f'<span class="gap">{text}</span>' if piece.kind == "gap" else text
+
+
+# Bands that are named; of more, the reader wants to know how many.
+SHOWN_BANDS = 12
+# Points of the curve. The picture is 300 units wide: one more would not be seen.
+SAMPLES = 76
+
+STYLE = """
+.sum { display: grid; grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); gap: 1rem 2.5rem; margin: 1.5rem 0 2rem; }
+.sum dl { display: grid; grid-template-columns: fit-content(45%) minmax(0, 1fr); margin: 0; align-content: start; }
+.sum dt, .sum dd { margin: 0; padding: 0.4rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+.sum dt { color: var(--quiet); padding-right: 1.5rem; }
+.sum dd strong { font-size: 1.15em; }
+.sum .yes { color: var(--good); font-weight: 600; }
+.sum .no { color: var(--bad); font-weight: 600; }
+.sum figure { margin: 0; }
+.sum svg { width: 100%; height: auto; display: block; }
+.sum figcaption { color: var(--quiet); font-size: 0.9rem; }
+.sum svg text { fill: var(--quiet); font-size: 11px; }
+.sum svg .grid { stroke: var(--grid); }
+.sum svg .axis { stroke: var(--quiet); fill: none; }
+.sum svg .s-curve { stroke: var(--bar); stroke-width: 2.5; fill: none; }
+.sum svg .at { stroke: var(--ink); stroke-dasharray: 4 3; }
+.sum svg .dot { fill: var(--accent); stroke: var(--page); stroke-width: 2; }
+@media (max-width: 44rem) {
+  .sum { grid-template-columns: minmax(0, 1fr); }
+  .sum dl { grid-template-columns: minmax(0, 1fr); }
+  .sum dt { border: 0; padding: 0.4rem 0 0; font-size: 0.9rem; }
+  .sum dd { padding-top: 0; }
+}
+"""
+
+
+def compare_page(comparison: "Comparison", names: tuple[str, str]) -> str:
+    """The whole page."""
+    left, right = (readable(name) for name in names)
+    in_bytes = comparison.shingler.kind == "byte"
+    texts = readable_passages(*comparison.texts, comparison.passages, in_bytes=in_bytes)
+    body = (
+        f"<h1>Two texts, {_similarity(comparison)} alike</h1>\n"
+        f'<p class="quiet">{escape(left)} and {escape(right)}</p>\n'
+        f'<div class="sum">{_facts(comparison, left, right)}{_curve(comparison)}</div>\n'
+        f"<h2>Side by side</h2>\n{LEGEND}\n{side_by_side(*texts, names=(left, right))}"
+    )
+    return page(f"{left} and {right}: {_similarity(comparison)} alike", body, style=STYLE + SIDE_BY_SIDE_STYLE)
+
+
+def write_page(comparison: "Comparison", path: Path, names: tuple[str, str]) -> None:
+    """Writes `compare_page` to a file, which appears whole or not at all."""
+    html = compare_page(comparison, names).encode()
+    with atomic_writer(path) as file:
+        file.write(html)
+
+
+def _similarity(comparison: "Comparison") -> str:
+    return probability(comparison.similarity)
+
+
+def _facts(comparison: "Comparison", left: str, right: str) -> str:
+    """What is known of the pair, a line each; the values are markup."""
+    estimate = comparison.estimate
+    interval = f"{estimate.low:.4f} to {estimate.high:.4f} at {estimate.confidence:.0%}"
+    lines = (
+        (
+            "similarity",
+            f"<strong>{_similarity(comparison)}</strong> exact Jaccard of {comparison.shingler.spec} shingles",
+        ),
+        ("estimate", f"{estimate.value:.4f} from signatures; {interval}"),
+        ("shared", plural(comparison.shared, "shingle")),
+        (f"only in {left}", _only(comparison.only_left, comparison.containment_left)),
+        (f"only in {right}", _only(comparison.only_right, comparison.containment_right)),
+        ("near-duplicates", _verdict(comparison)),
+        ("candidates", _candidates(comparison)),
+    )
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{value}</dd>' for name, value in lines)}</dl>"
+
+
+def _only(count: int, containment: float) -> str:
+    return f"{plural(count, 'shingle')}; {share(containment, 1)} of its own are shared"
+
+
+def _verdict(comparison: "Comparison") -> str:
+    threshold = f"{comparison.plan.threshold:g}"
+    if comparison.similarity >= comparison.plan.threshold:
+        return f'<span class="yes">yes</span>, at the threshold {threshold}'
+    return f'<span class="no">no</span>, below the threshold {threshold}'
+
+
+def _candidates(comparison: "Comparison") -> str:
+    """Whether a run would look at the pair at all, and why."""
+    fired, bands = comparison.bands_fired, comparison.plan.bands
+    if not fired:
+        return f'<span class="no">no</span>, none of {plural(bands, "band")} fires'
+    named = ", ".join(map(str, fired[:SHOWN_BANDS])) + (", …" if len(fired) > SHOWN_BANDS else "")
+    fire = "fires" if len(fired) == 1 else "fire"
+    return f'<span class="yes">yes</span>, {len(fired)} of {plural(bands, "band")} {fire} ({named})'
+
+
+def _curve(comparison: "Comparison") -> str:
+    """The S-curve of the plan, with the pair on it and a sentence below."""
+    plan, x, y = comparison.plan, _x(comparison.similarity), _y(comparison.chance)
+    ticks = "".join(
+        f'<line class="grid" x1="{_x(tick):g}" y1="10" x2="{_x(tick):g}" y2="160"/>'
+        f'<line class="grid" x1="30" y1="{_y(tick):g}" x2="330" y2="{_y(tick):g}"/>'
+        f'<text x="{_x(tick):g}" y="175" text-anchor="middle">{tick:g}</text>'
+        f'<text x="24" y="{_y(tick) + 4:g}" text-anchor="end">{tick:g}</text>'
+        for tick in (0.0, 0.25, 0.5, 0.75, 1.0)
+    )
+    threshold = f'<line class="at" x1="{_x(plan.threshold):g}" y1="10" x2="{_x(plan.threshold):g}" y2="160"/>'
+    drawing = (
+        f'{ticks}<path class="axis" d="M30 10 V160 H330"/>{threshold}<path class="s-curve" d="{_path(plan)}"/>'
+        f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+    )
+    sentence = (
+        f"With {plan.layout}, {share(comparison.chance, 1)} of pairs with this similarity become candidates. "
+        f"The dashed line is the threshold {plan.threshold:g}, the dot this pair."
+    )
+    label = f"The probability to be a candidate by similarity. {sentence}"
+    svg = f'<svg viewBox="0 0 340 182" role="img" aria-label="{escape(label)}">{drawing}</svg>'
+    return f"<figure>{svg}<figcaption>{escape(sentence)}</figcaption></figure>"
+
+
+def _path(plan: Plan) -> str:
+    similarities = np.linspace(0, 1, SAMPLES)
+    points = zip(similarities.tolist(), plan.probability(similarities).tolist(), strict=True)
+    return "M" + " L".join(f"{_x(similarity):.1f} {_y(chance):.1f}" for similarity, chance in points)
+
+
+def _x(similarity: float) -> float:
+    return 30 + 300 * similarity
+
+
+def _y(chance: float) -> float:
+    return 160 - 150 * chance

@@ -1,1 +1,0 @@
-"""The engines: they arrange the stages, and never compute what a stage computes."""

@@ -1,0 +1,1 @@
+"""Input formats: one module per format, and the sources that they open."""

@@ -1,0 +1,1 @@
+"""The local search engine: first pass, bands, candidates, verification, clustering."""

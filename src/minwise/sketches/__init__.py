@@ -1,0 +1,1 @@
+"""Sketches: schemes, signatures, similarity estimates and LSH planning."""

@@ -1,0 +1,1 @@
+"""Text processing: reading texts, normalising them and cutting them into shingles."""

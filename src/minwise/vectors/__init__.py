@@ -1,0 +1,1 @@
+"""Locality-sensitive hashing of vectors: pairs within a distance and nearest neighbours."""

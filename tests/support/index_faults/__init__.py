@@ -1,0 +1,1 @@
+"""Fault injection for the index: child processes, a simulated disk, kills and power cuts."""

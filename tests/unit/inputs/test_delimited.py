@@ -1,0 +1,218 @@
+"""CSV and TSV: quoted fields, faults, and copies that are the records as they were."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.source_rows import COMPRESS, TEXTS, delimited, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
+
+from minwise.inputs import files, lines
+from minwise.inputs.delimited import DelimitedFile
+from minwise.inputs.files import File
+from minwise.inputs.source import Columns, Fault
+
+fields = st.text(st.sampled_from('ab",\n\r\t \ufeff港\x85\u2028'), max_size=6)
+
+
+def source(path: Path, data: bytes) -> DelimitedFile:
+    """A file of these bytes, by the name CSV or TSV."""
+    path.write_bytes(data)
+    return DelimitedFile(File(str(path)), "\t" if ".tsv" in path.name else ",")
+
+
+def records(data: bytes, delimiter: str) -> list[bytes]:
+    """The bytes of each record of a file in which every field is quoted."""
+    return [record + b'"\r\n' for record in data.split(b'"\r\n')[:-1]]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+@pytest.mark.parametrize("mask", range(5))
+def test_rows_are_read_and_kept_records_copied(suffix: str, form: str, mask: int, tmp_path: Path) -> None:
+    """Byte for byte, the header first, under the same compression."""
+    delimiter = "," if form == "csv" else "\t"
+    data = delimited({"id": range(len(TEXTS)), "text": TEXTS}, delimiter)
+    file = source(tmp_path / f"x.{form}{suffix}", COMPRESS[suffix](data))
+    assert texts_of(file) == texts_of(file, batch_bytes=1) == TEXTS
+    assert ids_of(file) == [str(row) for row in range(len(TEXTS))]
+    keep = masks(len(TEXTS))[mask]
+    assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == keep.sum()
+    copy = b"".join(File(str(tmp_path / "out" / f"x.{form}{suffix}")).chunks())
+    header, *rows = records(data, delimiter)
+    assert copy == header + b"".join(kept(rows, keep))
+
+
+@given(
+    rows=st.lists(st.tuples(fields, fields), max_size=8), quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+)
+@example(rows=[("a\r\nb", '""')], quoting=csv.QUOTE_MINIMAL)
+def test_what_pythons_writer_writes_is_read_again(
+    rows: list[tuple[str, str]],
+    quoting: Literal[0, 1],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """And a copy of all is the file, of some holds these."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, quoting=quoting).writerows([("text", "other"), *rows])
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    file = source(path, buffer.getvalue().encode())
+    assert texts_of(file) == [text for text, _ in rows]
+    assert faults_of(file) == []
+    file.copy_kept(np.ones(len(rows), dtype=np.bool_), path.parent / "any", str(path.parent))
+    copy = path.parent / "any" / "any.csv"
+    assert copy.read_bytes() == path.read_bytes()
+    file.copy_kept(np.arange(len(rows)) % 2 == 0, path.parent / "any", str(path.parent))
+    assert texts_of(DelimitedFile(File(str(copy)), ",")) == [text for text, _ in rows[::2]]
+
+
+def read_line_by_line(data: bytes) -> list[str | None]:
+    """What the csv module alone makes of a file with two columns: the first, or None for a record that is a fault."""
+    remaining = iter(io.BytesIO(data).readlines())
+    fed: list[bytes] = []
+
+    def feed() -> Iterator[str]:
+        while True:
+            fed.append(next(remaining, b""))
+            yield fed[-1].decode("latin-1")
+
+    found: list[str | None] = []
+    source = feed()
+    reader = csv.reader(iter(lambda: next(source), ""))
+    while True:
+        try:
+            record = next(reader)
+        except StopIteration:
+            return found[1:]
+        except csv.Error:
+            found.append(None)
+            continue
+        if record:
+            found.append(record[0] if len(record) == 2 and fed[-1] else None)
+
+
+@given(data=st.text(st.sampled_from('a",\n\r'), max_size=40), size=st.integers(1, 20))
+@example(data='5" disk,x\nb,y\nc,z\n', size=100)
+@example(data='5" disk,x\n"b\nb",y\nc,z\n', size=7)
+def test_any_mess_is_read_as_line_by_line(data: str, size: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Lines are fed together where they seem to be one record; a wrong guess must not show."""
+    encoded = b"text,b\n" + data.encode()
+    file = source(tmp_path_factory.getbasetemp() / "mess.csv", encoded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "CHUNK_BYTES", size)
+        assert texts_of(file) == read_line_by_line(encoded)
+
+
+def test_a_mark_at_the_start_is_kept_but_not_read(tmp_path: Path) -> None:
+    """Blank lines are no rows, and the last line needs no end."""
+    file = source(tmp_path / "x.csv", b'\xef\xbb\xbf"text",id\n\na,1\n\r\nb,2')
+    assert texts_of(file) == ["a", "b"]
+    file.copy_kept(np.array([False, True]), tmp_path / "out", str(tmp_path))
+    assert (tmp_path / "out" / "x.csv").read_bytes() == b'\xef\xbb\xbf"text",id\nb,2'
+
+
+def test_invalid_utf8_is_handed_on_in_texts_and_refused_in_ids(tmp_path: Path) -> None:
+    """Where the kernel sees it, and where it does not."""
+    file = source(tmp_path / "x.csv", b"text,id\na\xff,1\nb,\xfe\nc,\n")
+    (batch,) = file.batches(Columns())
+    assert batch.texts.to_pylist() == [b"a\xff", None, b"c"]
+    assert ids_of(file) == ["1", None, None]
+    assert faults_of(file) == [Fault(file.name, 1, "id is not valid UTF-8 at byte 0")]
+
+
+def test_records_that_can_not_be_used_are_faults(tmp_path: Path) -> None:
+    """Rows around them are fine."""
+    file = source(tmp_path / "x.csv", b'text,id\na,1\nb\nc,3,4\nd\re,5\nf,6\n"g,7\nh,8\n')
+    assert texts_of(file) == ["a", None, None, None, "f", None]
+    reasons = {fault.row: fault.reason for fault in faults_of(file)}
+    assert list(reasons) == [1, 2, 3, 5]
+    assert reasons[1] == "has 1 fields where the header has 2"
+    assert reasons[2] == "has 3 fields where the header has 2"
+    assert reasons[3].startswith("line 5 can not be read: new-line character seen in unquoted field")
+    assert reasons[5] == "line 7 opens a quotation mark that is never closed"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "has no header: it is empty"),
+        (b"a,b\n1,2\n", "has no column 'text'; its columns are: a, b"),
+        (b"text,text\n1,2\n", "has more than one column 'text'; its columns are: text, text"),
+        (b'"text,b\n1,2\n', "has no header: line 1 opens a quotation mark that is never closed"),
+    ],
+)
+def test_a_header_that_does_not_do_is_a_fault_of_the_file(data: bytes, reason: str, tmp_path: Path) -> None:
+    """There are no rows then."""
+    file = source(tmp_path / "x.csv", data)
+    assert faults_of(file) == [Fault(file.name, None, reason)]
+    assert texts_of(file) == []
+    assert file.copy_kept(np.empty(0, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["10", "", "9.5", "x"], [10.0, None, 9.5, None]),
+        (["2024-01-01", "3"], ["2024-01-01", "3"]),
+        (["nan", "1"], [None, 1.0]),
+    ],
+)
+def test_ranks_are_numbers_if_the_first_is(values: list[str], expected: list[Any], tmp_path: Path) -> None:
+    """So that 10 is more than 9."""
+    data = "text,rank\n" + "".join(f"x,{value}\n" for value in values)
+    assert ranks_of(source(tmp_path / "x.csv", data.encode()), "rank") == expected
+
+
+def test_columns_are_joined_and_found_by_their_unicode_names(tmp_path: Path) -> None:
+    """By a line break."""
+    file = source(tmp_path / "x.csv", "título,текст\na,b\n".encode())
+    assert texts_of(file, Columns(text=("título", "текст"))) == ["a\nb"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_long_record_is_a_fault_and_ends_where_its_quotes_do(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line or in many, which are read past without being held."""
+    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 30)
+    long = b'"' + b"x" * 40 + b'\ny,\n""z",2\n'
+    many = b'"' + b"short\n" * 10 + b'",3\n'
+    data = b"text,id\na,1\n" + long + b"b,2\n" + many + b"c,3\n" + b"d" * 50 + b",4\ne,5\n"
+    file = source(tmp_path / f"x.csv{suffix}", COMPRESS[suffix](data))
+    assert texts_of(file) == ["a", None, "b", None, "c", None, "e"]
+    assert {fault.reason for fault in faults_of(file)} == {"is longer than 30 bytes"}
+    keep = np.array([True, False] * 3 + [True])
+    assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == 4
+    copy = b"".join(File(str(tmp_path / "out" / f"x.csv{suffix}")).chunks())
+    assert copy == b"text,id\na,1\nb,2\nc,3\ne,5\n"
+
+
+def test_a_field_may_be_longer_than_the_csv_module_likes(tmp_path: Path) -> None:
+    """Its own limit is 131,072 characters."""
+    file = source(tmp_path / "x.csv", b"text\n" + b"x" * 200_000 + b"\n")
+    assert texts_of(file) == ["x" * 200_000]
+
+
+def test_of_a_truncated_file_whole_records_are_rows(tmp_path: Path) -> None:
+    """Then comes the fault."""
+    texts = [str(number) * 9 for number in np.random.default_rng(1).integers(1 << 60, size=5000)]
+    packed = COMPRESS[".gz"](delimited({"text": texts}, ","))
+    file = source(tmp_path / "x.csv.gz", packed[: len(packed) // 2])
+    found = texts_of(file)
+    assert 1000 < len(found) < 4000
+    assert found == texts[: len(found)]
+    assert [fault.row for fault in faults_of(file)] == [None]
+
+
+def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
+    """The others have the kind of rank that the first rows decided."""
+    file = source(tmp_path / "x.csv", b"text,rank\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(50)))
+    wanted = np.zeros(50, dtype=np.bool_)
+    wanted[30] = True
+    (batch,) = file.batches(Columns(rank="rank"), wanted=wanted, batch_bytes=1)
+    assert (batch.first, plain(batch.rank)) == (30, [30.0])

@@ -1,0 +1,151 @@
+"""Files: compressed streams come whole or say why not, errors name the file, copies stay in their folder."""
+
+import errno
+import gzip
+import os
+import struct
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from support.expect import complaint
+from support.source_rows import COMPRESS
+
+import minwise as mw
+from minwise.inputs.files import File, output_path, url_filesystem, writing
+from minwise.inputs.source import Unreadable
+
+BODY = os.urandom(150_000).hex().encode()
+PACKED = [".gz", ".bz2", ".zst"]
+
+
+def unpacked(tmp_path: Path, suffix: str, data: bytes) -> bytes:
+    """What a file of these bytes holds."""
+    path = tmp_path / f"file{suffix}"
+    path.write_bytes(data)
+    return b"".join(File(str(path)).chunks())
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_file_of_one_or_several_members_is_read_whole(suffix: str, tmp_path: Path) -> None:
+    """As parallel compressors and ``cat`` make them, empty members too."""
+    pack = COMPRESS[suffix]
+    assert unpacked(tmp_path, suffix, pack(BODY)) == BODY
+    assert unpacked(tmp_path, suffix, pack(BODY) + pack(b"") + pack(b"x") + pack(BODY)) == BODY + b"x" + BODY
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_no_bytes_at_all_are_a_file_only_if_it_is_not_compressed(suffix: str, tmp_path: Path) -> None:
+    """Compressors write something even for nothing."""
+    if suffix:
+        with pytest.raises(Unreadable, match=r"truncated .+: it is empty"):
+            unpacked(tmp_path, suffix, b"")
+    assert unpacked(tmp_path, suffix, COMPRESS[suffix](b"")) == b""
+
+
+def test_padding_and_skippable_frames_are_read_past(tmp_path: Path) -> None:
+    """Tapes pad gzip with zeros; pzstd writes frames to be skipped."""
+    assert unpacked(tmp_path, ".gz", gzip.compress(BODY) + bytes(512)) == BODY
+    frame = struct.pack("<II", 0x184D2A50, 4) + b"abcd"
+    assert unpacked(tmp_path, ".zst", frame + COMPRESS[".zst"](BODY)) == BODY
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize("share", [0.0001, 0.5, 0.9999])
+def test_a_truncated_stream_gives_what_it_has_and_says_so(suffix: str, share: float, tmp_path: Path) -> None:
+    """Also in its second member."""
+    path = tmp_path / f"file{suffix}"
+    packed = COMPRESS[suffix](BODY)
+    path.write_bytes(packed + packed[: max(5, int(share * len(packed)))])
+    found: list[bytes] = []
+    with pytest.raises(Unreadable, match=r"truncated (gzip|bz2|zstd)"):
+        found.extend(File(str(path)).chunks())
+    assert (BODY + BODY).startswith(b"".join(found))
+    assert len(b"".join(found)) >= 0.8 * len(BODY)
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_what_is_not_compressed_is_unreadable(suffix: str, tmp_path: Path) -> None:
+    """Though its name says so."""
+    with pytest.raises(Unreadable, match=r"damaged (gzip|bz2|zstd): .+"):
+        unpacked(tmp_path, suffix, b"no compressed bytes at all")
+
+
+def test_errors_of_the_system_are_raised_and_name_the_file(tmp_path: Path) -> None:
+    """They are nothing that a file could be blamed for."""
+    for broken in (tmp_path / "missing.gz", tmp_path):
+        with pytest.raises(OSError, match=str(broken)) as caught:
+            list(File(str(broken)).chunks())
+        assert caught.value.errno in (errno.ENOENT, errno.EISDIR)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="takes a device that is always full")
+@pytest.mark.parametrize("compression", [None, "gzip", "bz2", "zstd"])
+def test_a_full_disk_is_an_error_with_number_and_name(compression: str | None) -> None:
+    """So that the command can tell it from others."""
+
+    def fill() -> None:
+        with writing(Path("/dev/full"), compression) as file:
+            file.write(os.urandom(1 << 22))
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        fill()
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
+
+
+@pytest.mark.parametrize("compression", ["gzip", "bz2", "zstd"])
+def test_the_same_bytes_compress_to_the_same_bytes(compression: str, tmp_path: Path) -> None:
+    """No time and no name in the header."""
+    for name in ("one", "two"):
+        with writing(tmp_path / name, compression) as file:
+            file.write(BODY)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert compression != "gzip" or (tmp_path / "one").read_bytes()[3:8] == bytes(5)
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "expected"),
+    [
+        ("x.csv", "", "x.csv"),
+        ("data/a/x.csv", "data", "a/x.csv"),
+        ("/data/a/x.csv", "/data", "a/x.csv"),
+        ("/x.csv", "", "x.csv"),
+        ("../data/x.csv", "../data", "x.csv"),
+        ("../x.csv", "", "_up/x.csv"),
+        ("s3://bucket/a/x.csv", "s3://bucket", "a/x.csv"),
+        ("s3://bucket/a/x.csv", "", "s3/bucket/a/x.csv"),
+    ],
+)
+def test_a_copy_stays_in_its_folder(name: str, root: str, expected: str) -> None:
+    """Whatever the input was called."""
+    assert output_path(name, Path("out"), root) == Path("out") / expected
+
+
+def test_a_name_that_is_no_text_is_escaped(tmp_path: Path) -> None:
+    """So that it can stand in a table; the file itself is found by its own name."""
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")
+    Path(path).write_bytes(b"abc")
+    file = File(path)
+    assert file.name.endswith("/\\udcff.txt")
+    assert b"".join(file.chunks()) == b"abc"
+
+
+def test_a_missing_driver_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that installs it, for fsspec too."""
+    monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
+    message = complaint(mw.ConfigError, lambda: url_filesystem("s3://bucket/x.csv"))
+    assert message.endswith("pip install fsspec s3fs")
+    assert "no-such" in complaint(mw.ConfigError, lambda: url_filesystem("no-such://bucket/x.csv"))
+    monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
+    assert complaint(mw.ConfigError, lambda: url_filesystem("memory://x.csv")).endswith("pip install fsspec")
+
+
+def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
+    """Bytes and nanoseconds."""
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"abc")
+    before = File(str(path)).fingerprint()
+    assert before == {"name": str(path), "bytes": 3, "modified": path.stat().st_mtime_ns}
+    os.utime(path, ns=(1, 1))
+    assert File(str(path)).fingerprint() != before
+    assert pa.OSFile(str(path)).size() == 3

@@ -1,0 +1,87 @@
+"""First stage: settings that contradict each other, or mean nothing, are refused by name in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.expect import complaint
+
+import minwise as mw
+
+ROWS = [{"user": "ann", "movie": 1, "times": 1, "text": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"group_by": "user"}, "item must be a column, given with group_by, got None"),
+        ({"item": "movie"}, "group_by must be a column, given with item, got None"),
+        ({"group_by": "", "item": "movie"}, "group_by must be a name, got ''"),
+        ({"group_by": "user", "item": 5}, "item must be a name, got 5"),
+        (
+            {"group_by": "user", "item": "user"},
+            "group_by, item and weight must be columns of their own, got user, user",
+        ),
+        ({"weight": "times"}, "weight must be left out without group_by, got 'times'"),
+        ({"weight": "times", "shingle": "set"}, "weight must be left out without group_by, got 'times'"),
+        ({"transpose": True}, "transpose must be left out without shingle set, got True"),
+        ({"transpose": "yes"}, "transpose must be one of False, True, got 'yes'"),
+        ({"separator": ","}, "separator must be left out without shingle set, got ','"),
+        ({"separator": "", "shingle": "set"}, "separator must be a string, got ''"),
+        ({"weights": "name=2"}, "weights must be left out without fields, got 'name=2'"),
+        ({"fields": "text:whole", "group_by": "user"}, "group_by must be left out with fields, got 'user'"),
+        ({"fields": "text:whole", "shingle": "word:2"}, "shingle must be left out with fields, got 'word:2'"),
+        ({"fields": "text:whole", "text_column": "user"}, "text_column must be left out with fields, got 'user'"),
+        ({"group_by": "user", "item": "movie", "shingle": "char:3"}, "shingle must be left out with group_by, got"),
+        ({"group_by": "user", "item": "movie", "html": True}, "html must be left out with group_by, got True"),
+        ({"shingle": "set", "html": True}, "html must be left out with shingle set, got True"),
+        ({"html": 1}, "html must be one of False, True, got 1"),
+        ({"shingle": "set", "text_column": ["a", "b"]}, "text_column must be one column with shingle set, got"),
+        ({"group_by": "nobody", "item": "movie"}, "no row can be read; has no column 'nobody'; its columns are: "),
+        ({"fields": "nobody:whole"}, "has no column 'nobody'; its columns are: "),
+        ({"group_by": "user", "item": "movie", "engine": "spark"}, "group_by must be left out with engine spark"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
+    """Rather than left aside."""
+    on_error: dict[str, Any] = {} if "nobody" not in str(options) or "fields" in options else {"on_error": "quarantine"}
+    assert complaint(mw.MinwiseError, lambda: mw.pairs(ROWS, **options, **on_error)).startswith(message)
+
+
+@pytest.mark.parametrize("options", [{"group_by": "user", "item": "movie"}, {"transpose": True, "shingle": "set"}])
+def test_dedup_of_groups_is_refused(options: dict[str, Any]) -> None:
+    """A group is many rows; which of them to remove nobody can say."""
+    [name, *_] = options
+    for call in (mw.dedup, mw.estimate_run):
+        message = complaint(mw.ConfigError, lambda call=call: call(ROWS, **options))  # type: ignore[misc]
+        assert message.startswith(f"{name} must be left out with dedup: a group is many rows of its file")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"truth": ""}, "truth must be a name, got ''"),
+        ({"truth": "user", "output": None}, "truth must be left out without an output"),
+        ({"truth": "user", "group_by": "user", "item": "movie"}, "truth must be left out with group_by and transpose"),
+        ({"truth": "nobody"}, "truth can not be read; has no column 'nobody'"),
+    ],
+)
+def test_truth_that_means_nothing_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """As above."""
+    given = {"output": tmp_path / "p.csv", **options}
+    assert complaint(mw.MinwiseError, lambda: mw.pairs(ROWS, **given)).startswith(message)
+
+
+def test_sets_that_lost_their_items_can_not_be_turned_round() -> None:
+    """Hashes are no items, and of bags they have lost how often."""
+    sets = mw.ShingleSets.from_sets([[1], [1]])
+    assert "ShingleSets" in complaint(mw.ConfigError, lambda: mw.pairs(sets, transpose=True))
+    assert "ShingleSets" in complaint(mw.ConfigError, lambda: mw.pairs(sets, bag=True))
+    assert "items must all be" in complaint(mw.InputError, lambda: mw.pairs([[1, "x"]], shingle="set", transpose=True))
+
+
+def test_baskets_take_sets(tmp_path: Path) -> None:
+    """A format that texts have not."""
+    (tmp_path / "x.dat").write_text("a b\n")
+    message = complaint(mw.ConfigError, lambda: mw.pairs(tmp_path / "x.dat", format="baskets"))
+    assert message == "format must be that of a table or text, got baskets, which takes shingle set"

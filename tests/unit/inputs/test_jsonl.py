@@ -1,0 +1,200 @@
+"""JSON lines: rows, faults that name the line, ids without a type, and copies that are the lines as they were."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.source_rows import COMPRESS, TEXTS, faults_of, ids_of, json_lines, kept, masks, ranks_of, texts_of
+
+from minwise.inputs import lines
+from minwise.inputs.files import File
+from minwise.inputs.jsonl import JsonLinesFile, looks_like_json_lines
+from minwise.inputs.source import Columns, Fault
+
+
+def source(path: Path, data: bytes) -> JsonLinesFile:
+    """A file of these bytes."""
+    path.write_bytes(data)
+    return JsonLinesFile(File(str(path)))
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("mask", range(5))
+def test_rows_are_read_and_kept_lines_copied(suffix: str, mask: int, tmp_path: Path) -> None:
+    """Byte for byte, under the same compression."""
+    data = json_lines({"id": range(len(TEXTS)), "text": TEXTS})
+    file = source(tmp_path / f"x.jsonl{suffix}", COMPRESS[suffix](data))
+    assert texts_of(file) == texts_of(file, batch_bytes=1) == TEXTS
+    assert ids_of(file) == list(range(len(TEXTS)))
+    assert file.known_rows() is None
+    keep = masks(len(TEXTS))[mask]
+    assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == keep.sum()
+    copy = File(str(tmp_path / "out" / f"x.jsonl{suffix}"))
+    assert b"".join(copy.chunks()) == b"".join(kept(data.splitlines(keepends=True), keep))
+
+
+@given(texts=st.lists(st.text(max_size=8)), escaped=st.booleans(), batch_bytes=st.integers(1, 99))
+def test_any_text_survives(
+    texts: list[str], escaped: bool, batch_bytes: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Escaped or not, line separators of Unicode too."""
+    rows = [json.dumps({"text": text}, ensure_ascii=escaped).encode() for text in texts]
+    path = tmp_path_factory.getbasetemp() / "any.jsonl"
+    file = source(path, b"\n".join(rows))
+    assert texts_of(file, batch_bytes=batch_bytes) == texts
+    file.copy_kept(np.ones(len(texts), dtype=np.bool_), path.parent / "any", str(path.parent))
+    assert (path.parent / "any" / "any.jsonl").read_bytes() == b"".join(row + b"\n" for row in rows)
+
+
+def test_blank_lines_marks_and_endings_are_no_rows(tmp_path: Path) -> None:
+    """A byte order mark, carriage returns, a last line without its end."""
+    file = source(tmp_path / "x.jsonl", b'\xef\xbb\xbf{"text":"a"}\r\n\r\n \t\n{"text":"b"}\n\n{"text":"c"}')
+    assert texts_of(file) == ["a", "b", "c"]
+    file.copy_kept(np.array([True, False, True]), tmp_path / "out", str(tmp_path))
+    assert (tmp_path / "out" / "x.jsonl").read_bytes() == b'{"text":"a"}\r\n{"text":"c"}\n'
+
+
+FAULTS: dict[bytes, str] = {
+    b'{"text": "a"': "line 3 is not JSON: unexpected end of data at column 13",
+    b'{"text": NaN}': "line 3 is not JSON: unexpected character",
+    b'{"text": "a"} {}': "line 3 is not JSON: unexpected content after document",
+    b'{"text": "\\ud800"}': "line 3 is not JSON: no low surrogate in string",
+    b'{"text": "ab\xff"}': "line 3 is not valid UTF-8 at byte 12",
+    b'["text"]': "line 3 must be a JSON object, got list",
+    b"3": "line 3 must be a JSON object, got int",
+    b"{}": "has no column 'text'",
+    b'{"text": null}': "text is null",
+    b'{"text": 3}': "text must be a string, got int",
+    b'{"text": ["a"]}': "text must be a string, got list",
+    b'{"text": "a", "id": 0.5}': "id must be a string or a whole number, got float",
+    b'{"text": "a", "id": true}': "id must be a string or a whole number, got bool",
+    b'{"text": "a", "id": 123456789012345678901}': "id must be a string or a whole number, got float",
+}
+
+
+@pytest.mark.parametrize("line", FAULTS)
+def test_a_line_that_can_not_be_used_is_a_fault(line: bytes, tmp_path: Path) -> None:
+    """Rows around it are fine; it is row 1, though line 3."""
+    file = source(tmp_path / "x.jsonl", b'{"text":"a","id":1}\n\n' + line + b'\n{"text":"b","id":3}\n')
+    assert texts_of(file) == ["a", None, "b"]
+    (fault,) = faults_of(file)
+    assert (fault.source, fault.row) == (file.name, 1)
+    assert fault.reason.startswith(FAULTS[line])
+    assert ids_of(file)[::2] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected", "kind"),
+    [
+        (["1", "null", "-3"], [1, None, -3], pa.int64()),
+        (['"a"', "2", "null"], ["a", "2", None], pa.large_string()),
+        (["1", "18446744073709551615"], ["1", "18446744073709551615"], pa.large_string()),
+    ],
+)
+def test_ids_are_numbers_if_all_are(values: list[str], expected: list[Any], kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """Else all are strings."""
+    data = "\n".join(f'{{"text": "x", "id": {value}, "key": {value}}}' for value in values).encode()
+    file = source(tmp_path / "x.jsonl", data)
+    for columns in (Columns(), Columns(id="key")):
+        assert ids_of(file, columns) == expected
+        assert [batch.ids.type for batch in file.batches(columns) if batch.ids is not None] == [kind]
+
+
+def test_the_first_object_says_whether_there_are_ids(tmp_path: Path) -> None:
+    """Also if the batch that holds it is not wanted; a row without one has none. A column asked for must be there."""
+    with_ids = source(tmp_path / "x.jsonl", b'oops\n{"text":"a","id":7}\n{"text":"b"}\n')
+    assert ids_of(with_ids) == [None, 7, None]
+    wanted = np.array([False, False, True])
+    (batch,) = with_ids.batches(Columns(), wanted=wanted, batch_bytes=1)
+    assert (batch.first, batch.ids is not None) == (2, True)
+    without = source(tmp_path / "y.jsonl", b'{"text":"a"}\n{"text":"b","id":7}\n')
+    assert ids_of(without) == []
+    assert faults_of(without, Columns(id="id")) == [Fault(without.name, 0, "has no column 'id'")]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "2.5", "null", '"x"'], [1.0, 2.5, None, None]),
+        (["null", '"2024-01-01"', "3"], [None, "2024-01-01", None]),
+        (["null", "null"], [None, None]),
+    ],
+)
+def test_ranks_are_of_the_kind_of_the_first(values: list[str], expected: list[Any], tmp_path: Path) -> None:
+    """Numbers or strings; others are null."""
+    data = "\n".join(f'{{"text": "x", "rank": {value}}}' for value in values).encode()
+    assert ranks_of(source(tmp_path / "x.jsonl", data), "rank") == expected
+
+
+def test_columns_are_joined(tmp_path: Path) -> None:
+    """By a line break; one that is missing is a fault."""
+    file = source(tmp_path / "x.jsonl", b'{"a":"1","b":"2"}\n{"a":"1"}\n')
+    columns = Columns(text=("a", "b"))
+    assert texts_of(file, columns) == ["1\n2", None]
+    assert faults_of(file, columns) == [Fault(file.name, 1, "has no column 'b'")]
+
+
+def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
+    """And nothing is read after the last."""
+    file = source(tmp_path / "x.jsonl", json_lines({"text": [str(n) for n in range(100)]}))
+    wanted = np.zeros(100, dtype=np.bool_)
+    wanted[[10, 40]] = True
+    found = [batch.first for batch in file.batches(Columns(), wanted=wanted, batch_bytes=1)]
+    assert found == [10, 40]
+
+
+def test_a_long_line_is_a_fault_and_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines after it are read."""
+    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 30)
+    file = source(tmp_path / "x.jsonl", b'{"text":"a"}\n{"text":"' + b"x" * 40 + b'"}\n{"text":"b"}\n')
+    assert texts_of(file) == ["a", None, "b"]
+    assert faults_of(file) == [Fault(file.name, 1, "is longer than 30 bytes")]
+
+
+def test_of_a_truncated_file_whole_lines_are_rows(tmp_path: Path) -> None:
+    """The last batch is empty and says why; the rows can be copied."""
+    texts = [str(number) * 9 for number in np.random.default_rng(1).integers(1 << 60, size=5000)]
+    packed = COMPRESS[".gz"](json_lines({"text": texts}))
+    file = source(tmp_path / "x.jsonl.gz", packed[: len(packed) // 2])
+    found = texts_of(file)
+    assert 1000 < len(found) < 4000
+    assert found == texts[: len(found)]
+    (fault,) = faults_of(file)
+    assert (fault.row, fault.reason[:14]) == (None, "truncated gzip")
+    assert file.copy_kept(np.ones(len(found), dtype=np.bool_), tmp_path / "out", str(tmp_path)) == len(found)
+
+
+def test_a_file_that_can_not_be_read_has_no_copy_but_an_empty_one_has(tmp_path: Path) -> None:
+    """Nothing of it can be kept."""
+    nothing = np.empty(0, dtype=np.bool_)
+    file = source(tmp_path / "x.jsonl.gz", b"not gzip")
+    assert [fault.row for fault in faults_of(file)] == [None]
+    assert file.copy_kept(nothing, tmp_path / "out", str(tmp_path)) == 0
+    assert not (tmp_path / "out").exists()
+    empty = source(tmp_path / "y.jsonl", b"")
+    assert faults_of(empty) == []
+    empty.copy_kept(nothing, tmp_path / "out", str(tmp_path))
+    assert (tmp_path / "out" / "y.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'\n{"a": 1}\n{"a": 2}\n', True),
+        (b'{"a": 1}', True),
+        (b'{\n "a": 1\n}\n', False),
+        (b'[{"a": 1}]\n', False),
+        (b"", False),
+        (b"\xff\n", False),
+    ],
+)
+def test_json_lines_are_told_by_their_first_line(data: bytes, expected: bool, tmp_path: Path) -> None:
+    """An object of its own."""
+    path = tmp_path / "x.json"
+    path.write_bytes(data)
+    assert looks_like_json_lines(File(str(path))) is expected

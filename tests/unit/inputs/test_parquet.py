@@ -1,0 +1,276 @@
+"""Parquet: texts of every type, only the row groups and columns asked for, and copies that are the same file again."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.expect import complaint
+from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
+
+import minwise as mw
+from minwise.inputs import parquet
+from minwise.inputs import row_groups as regroup
+from minwise.inputs.files import File
+from minwise.inputs.parquet import ParquetFile
+from minwise.inputs.source import Columns, Fault
+
+KINDS = [
+    pa.string(),
+    pa.large_string(),
+    pa.binary(),
+    pa.large_binary(),
+    pa.string_view(),
+    pa.binary_view(),
+    pa.dictionary(pa.int32(), pa.string()),
+]
+
+
+def source(path: Path, table: pa.Table, **options: Any) -> ParquetFile:  # noqa: ANN401 - of pyarrow
+    """A file of a table."""
+    pq.write_table(table, path, **options)
+    return ParquetFile(File(str(path)))
+
+
+def many(rows: int = 1000) -> pa.Table:
+    """Texts of different lengths, of which no two are the same."""
+    numbers = range(rows)
+    return pa.table(
+        {"text": [f"{n} " * (n % 50) for n in numbers], "id": list(numbers), "more": [[n] for n in numbers]}
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_type_of_text_is_read(kind: Any, tmp_path: Path) -> None:  # noqa: ANN401 - pyarrow has no types
+    """Also in batches of one row."""
+    binary = pa.array([text.encode() for text in TEXTS])
+    array = pa.array(TEXTS).dictionary_encode() if pa.types.is_dictionary(kind) else binary.cast(kind)
+    file = source(tmp_path / "x.parquet", pa.table({"text": array}))
+    file.copy_kept(np.ones(len(TEXTS), dtype=np.bool_), tmp_path / "out", str(tmp_path))
+    copy = pq.ParquetFile(tmp_path / "out" / "x.parquet")
+    assert copy.schema_arrow == pq.read_schema(file.name)
+    assert [plain(batch.column(0)) for batch in copy.iter_batches()] == [TEXTS]
+    assert texts_of(file) == texts_of(file, batch_bytes=1) == TEXTS
+    assert file.known_rows() == len(TEXTS)
+    assert ids_of(file) == []
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.list_(pa.field("element", pa.string())), pa.binary(3)], ids=str)
+def test_a_text_column_of_another_type_is_a_fault_of_the_file(kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """Such as one file of many that has numbers."""
+    file = source(tmp_path / "x.parquet", pa.table({"text": pa.nulls(2, kind)}))
+    assert faults_of(file) == [Fault(file.name, None, f"text must be strings, got a column of {kind}")]
+
+
+def test_a_missing_column_is_a_fault_that_lists_those_there(tmp_path: Path) -> None:
+    """For texts, ids and ranks."""
+    file = source(tmp_path / "x.parquet", pa.table({"a": ["x"], "b": [1]}))
+    assert faults_of(file)[0].reason == "has no column 'text'; its columns are: a, b"
+    assert faults_of(file, Columns(text=("a",), id="c"))[0].reason.startswith("has no column 'c'")
+    assert faults_of(file, Columns(text=("a",), rank="c"))[0].reason.startswith("has no column 'c'")
+
+
+def test_nulls_and_joined_columns(tmp_path: Path) -> None:
+    """A row without one of its columns has no text; others are joined by a line break."""
+    table = pa.table({"title": ["a", None, "c", None], "body": [b"x", b"y", None, None]})
+    file = source(tmp_path / "x.parquet", table)
+    columns = Columns(text=("title", "body"))
+    assert texts_of(file, columns) == ["a\nx", None, None, None]
+    expected = [(1, "title is null"), (2, "body is null"), (3, "title is null")]
+    assert [(fault.row, fault.reason) for fault in faults_of(file, columns)] == expected
+    assert [fault.row for fault in faults_of(file, columns, batch_bytes=1)] == [1, 2, 3]
+
+
+def test_a_column_without_any_value_is_all_faults(tmp_path: Path) -> None:
+    """Pandas writes the null type for it."""
+    file = source(tmp_path / "x.parquet", pa.table({"text": pa.nulls(2)}))
+    assert [fault.reason for fault in faults_of(file)] == ["text is null"] * 2
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected", "kind"),
+    [
+        (pa.array([1, None, 3], pa.int16()), [1, None, 3], pa.int64()),
+        (pa.array([1, 2, 3], pa.uint64()), [1, 2, 3], pa.int64()),
+        (pa.array([1, 2, 2**64 - 1], pa.uint64()), ["1", "2", str(2**64 - 1)], pa.large_string()),
+        (pa.array(["a", None, "c"]), ["a", None, "c"], pa.large_string()),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"], pa.large_string()),
+        (pa.array([b"a", None, b"c"]), ["a", None, "c"], pa.large_string()),
+        (pa.nulls(3), [None] * 3, pa.large_string()),
+    ],
+)
+def test_ids_of_every_usable_type(ids: Any, expected: list[Any], kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """Numbers as int64 where they fit, everything else as strings; a null stays null."""
+    file = source(tmp_path / "x.parquet", pa.table({"text": ["x"] * 3, "id": ids, "key": ids}))
+    for columns in (Columns(), Columns(id="key")):
+        assert ids_of(file, columns) == expected
+        assert [batch.ids.type for batch in file.batches(columns) if batch.ids is not None] == [kind]
+
+
+def test_ids_that_can_not_be_used(tmp_path: Path) -> None:
+    """Of a wrong type they spoil the file, of wrong bytes their row."""
+    file = source(tmp_path / "x.parquet", pa.table({"text": ["x"], "id": [0.5]}))
+    assert faults_of(file)[0].reason == "id must be strings or whole numbers, got a column of double"
+    file = source(tmp_path / "y.parquet", pa.table({"text": ["x", None, "z"], "id": [b"a", b"b", b"c\xff"]}))
+    expected = [Fault(file.name, 1, "text is null"), Fault(file.name, 2, "id is not valid UTF-8 at byte 1")]
+    assert faults_of(file) == expected
+    assert ids_of(file) == ["a", "b", None]
+
+
+def test_ranks_keep_their_type(tmp_path: Path) -> None:
+    """A list is none."""
+    dates = pa.array([1, None], pa.date32())
+    file = source(tmp_path / "x.parquet", pa.table({"text": ["x", "y"], "when": dates, "list": [[1], [2]]}))
+    assert ranks_of(file, "when") == dates.to_pylist()
+    assert "list" in faults_of(file, Columns(rank="list"))[0].reason
+
+
+def test_invalid_utf8_is_handed_on(tmp_path: Path) -> None:
+    """The kernel finds it, and says where."""
+    lie = pa.array([b"a", b"\xff"]).view(pa.string())
+    file = source(tmp_path / "x.parquet", pa.table({"text": lie}))
+    (batch,) = file.batches(Columns())
+    assert batch.texts.cast(pa.binary()).to_pylist() == [b"a", b"\xff"]
+    assert faults_of(file) == []
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 1000, 1 << 25])
+def test_batches_hold_no_more_text_than_asked_for(batch_bytes: int, tmp_path: Path) -> None:
+    """Or one row; and they are in order."""
+    file = source(tmp_path / "x.parquet", many(), row_group_size=170)
+    for batch in file.batches(Columns(), batch_bytes=batch_bytes):
+        assert len(batch) == 1 or sum(map(len, plain(batch.texts))) <= batch_bytes
+    assert texts_of(file, batch_bytes=batch_bytes) == many()["text"].to_pylist()
+    assert faults_of(file, batch_bytes=batch_bytes) == []
+
+
+def test_row_groups_without_a_wanted_row_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even looked at."""
+    file = source(tmp_path / "x.parquet", many(), row_group_size=100)
+    groups = []
+    read = parquet._read_group
+
+    def noting(*args: Any) -> Any:  # noqa: ANN401 - whatever they are
+        groups.append(args[2])
+        return read(*args)
+
+    monkeypatch.setattr(parquet, "_read_group", noting)
+    wanted = np.zeros(1000, dtype=np.bool_)
+    wanted[[250, 999]] = True
+    assert [(batch.first, len(batch)) for batch in file.batches(Columns(), wanted=wanted)] == [(200, 100), (900, 100)]
+    assert groups == [2, 9]
+    assert list(file.batches(Columns(), wanted=np.zeros(1000, dtype=np.bool_))) == []
+
+
+@pytest.mark.parametrize(("copies", "words", "unique"), [(9_000, 2_000, 0), (60_000, 400, 2_000)])
+def test_a_dictionary_does_not_blow_up(copies: int, words: int, unique: int, tmp_path: Path) -> None:
+    """Copies of a page take some bytes each in the file, as if all fitted a batch; that would be 90 MB or more."""
+    page = "page " * words
+    texts = [page] * copies + [f"{number} {page}" for number in range(unique)]
+    file = source(tmp_path / "x.parquet", pa.table({"text": texts}))
+    before = pa.total_allocated_bytes()
+    peak = rows = 0
+    for batch in file.batches(Columns()):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        rows += len(batch)
+    assert rows == len(texts)
+    assert peak < 3 << 24
+    before = pa.total_allocated_bytes()
+    for batch in file.batches(Columns(), batch_bytes=1 << 20):
+        assert pa.total_allocated_bytes() - before < 1 << 25
+        assert sum(map(len, plain(batch.texts[:1]))) <= 1 << 20
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 300, 1 << 25])
+def test_of_a_damaged_file_the_same_rows_are_read_in_any_batches(batch_bytes: int, tmp_path: Path) -> None:
+    """Those before the damage; and these can be copied."""
+    pages = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 20}
+    options = {"compression": "zstd", "row_group_size": 400, **pages}
+    file = source(tmp_path / "x.parquet", many(), **options)
+    chunk = pq.read_metadata(file.name).row_group(1).column(0)
+    data = bytearray(Path(file.name).read_bytes())
+    middle = chunk.data_page_offset + chunk.total_compressed_size // 2
+    data[middle : middle + 50] = bytes(50)
+    Path(file.name).write_bytes(data)
+    texts = texts_of(file, batch_bytes=batch_bytes)
+    assert 400 < len(texts) < 800
+    assert texts == texts_of(file, batch_bytes=1)
+    assert texts == many()["text"].to_pylist()[: len(texts)]
+    assert [fault.row for fault in faults_of(file, batch_bytes=batch_bytes)] == [None]
+    assert file.copy_kept(np.ones(len(texts), dtype=np.bool_), tmp_path / "out", str(tmp_path)) == len(texts)
+    assert pq.read_table(tmp_path / "out" / "x.parquet")["text"].to_pylist() == texts
+    beyond = np.ones(1000, dtype=np.bool_)
+    assert "can not be copied" in complaint(
+        mw.InputError, lambda: file.copy_kept(beyond, tmp_path / "2", str(tmp_path))
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"no Parquet at all", b"PAR1" + bytes(100) + b"PAR1"])
+def test_what_is_no_parquet_is_one_fault_and_no_copy(data: bytes, tmp_path: Path) -> None:
+    """With no rows."""
+    path = tmp_path / "x.parquet"
+    path.write_bytes(data)
+    file = ParquetFile(File(str(path)))
+    assert [(fault.row, fault.reason[:16]) for fault in faults_of(file)] == [(None, "can not be read:")]
+    assert file.known_rows() is None
+    assert file.copy_kept(np.empty(0, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
+    """Not a fault."""
+    file = ParquetFile(File(str(tmp_path / "x.parquet")))
+    with pytest.raises(FileNotFoundError) as caught:
+        list(file.batches(Columns()))
+    assert caught.value.filename == file.name
+
+
+@pytest.mark.parametrize("mask", range(5))
+def test_a_copy_has_schema_metadata_codecs_and_the_kept_rows(mask: int, tmp_path: Path) -> None:
+    """Nested columns too."""
+    table = many().replace_schema_metadata({"origin": "here"})
+    table = table.append_column("tags", pa.array([{"a": str(n)} for n in range(1000)]))
+    codecs = {"text": "zstd", "id": "gzip", "more.list.element": "none", "tags.a": "snappy"}
+    file = source(tmp_path / "x.parquet", table, compression=codecs, row_group_size=300)
+    keep = masks(1000)[mask]
+    assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == keep.sum()
+    copy = pq.ParquetFile(tmp_path / "out" / "x.parquet")
+    assert copy.schema_arrow.equals(pq.read_schema(file.name), check_metadata=True)
+    assert copy.read().to_pylist() == kept(table.to_pylist(), keep)
+    if keep.any():
+        group = copy.metadata.row_group(0)
+        found = {group.column(i).path_in_schema: group.column(i).compression for i in range(4)}
+        assert [found[name] for name in codecs] == ["ZSTD", "GZIP", "UNCOMPRESSED", "SNAPPY"]
+
+
+def test_the_bytes_of_a_copy_do_not_depend_on_how_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other row groups in the input, other batches: the same copy, cut at the same rows."""
+    monkeypatch.setattr(regroup, "GROUP_ROWS", 150)
+    monkeypatch.setattr(regroup, "GROUP_BYTES", 9000)
+    keep = masks(1000)[2]
+    copies = set()
+    for number, (rows, batch) in enumerate([(1000, 1 << 25), (7, 1 << 25), (300, 1), (300, 5000)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.setattr(parquet, "BATCH_BYTES", batch)
+        file = source(folder / "x.parquet", many(), row_group_size=rows)
+        file.copy_kept(keep, folder / "out", str(folder))
+        copies.add((folder / "out" / "x.parquet").read_bytes())
+    assert len(copies) == 1
+    metadata = pq.read_metadata(folder / "out" / "x.parquet")
+    assert metadata.num_row_groups > 3
+    assert max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)) <= 150
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="takes a device that is always full")
+def test_a_full_disk_while_copying_is_an_error_with_its_number(tmp_path: Path) -> None:
+    """And the name of the copy, not of the input."""
+    file = source(tmp_path / "x.parquet", many(20_000), compression="none")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x.parquet").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as caught:
+        file.copy_kept(np.ones(20_000, dtype=np.bool_), tmp_path / "out", str(tmp_path))
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "out" / "x.parquet"))

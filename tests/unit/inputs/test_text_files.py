@@ -1,0 +1,90 @@
+"""Text files: a document each, in batches of many; faults of one do not touch the others."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.source_rows import COMPRESS, TEXTS, faults_of, kept, masks, texts_of
+
+from minwise.inputs import lines
+from minwise.inputs.files import File
+from minwise.inputs.source import Columns, Fault
+from minwise.inputs.text_files import TextFiles
+
+
+def source(folder: Path, texts: list[bytes], suffix: str = "") -> TextFiles:
+    """A file for each text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{number}.txt{suffix}" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(COMPRESS[suffix](text))
+    return TextFiles([File(str(path)) for path in paths], [path.name for path in paths])
+
+
+ENCODED = [text.encode() for text in TEXTS]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("mask", range(5))
+def test_files_are_read_and_the_kept_copied(suffix: str, mask: int, tmp_path: Path) -> None:
+    """Byte for byte, compressed as they are."""
+    files = source(tmp_path / "in", ENCODED, suffix)
+    assert texts_of(files) == texts_of(files, batch_bytes=1) == TEXTS
+    keep = masks(len(TEXTS))[mask]
+    assert files.copy_kept(keep, tmp_path / "out", str(tmp_path)) == keep.sum()
+    copies = {path.name: path.read_bytes() for path in tmp_path.glob("out/in/*")}
+    assert copies == {path.name: path.read_bytes() for path in kept(sorted(tmp_path.glob("in/*")), keep)}
+
+
+def test_rows_are_files(tmp_path: Path) -> None:
+    """Their names and ids are their own."""
+    files = source(tmp_path, ENCODED)
+    rows = np.array([3, 0])
+    assert files.locate(rows)[0].to_pylist() == [str(tmp_path / "3.txt"), str(tmp_path / "0.txt")]
+    assert files.locate(rows)[1].tolist() == [0, 0]
+    assert files.default_ids(rows).to_pylist() == ["3.txt", "0.txt"]
+    assert files.known_rows() == len(TEXTS)
+    assert files.size_bytes() == sum(map(len, ENCODED))
+
+
+def test_a_fingerprint_is_of_all_files(tmp_path: Path) -> None:
+    """A changed one shows."""
+    files = source(tmp_path, ENCODED)
+    before = files.fingerprint()
+    assert (before["files"], before["bytes"]) == (len(TEXTS), files.size_bytes())
+    (tmp_path / "3.txt").write_bytes(bytes(len(ENCODED[3])))
+    assert files.fingerprint() != before
+
+
+def test_a_mark_is_not_part_of_the_text_but_of_the_copy(tmp_path: Path) -> None:
+    """As are bytes that are no UTF-8."""
+    files = source(tmp_path / "in", [b"\xef\xbb\xbfabc", b"a\xff"])
+    (batch,) = files.batches(Columns())
+    assert batch.texts.to_pylist() == [b"abc", b"a\xff"]
+    files.copy_kept(np.ones(2, dtype=np.bool_), tmp_path / "out", str(tmp_path / "in"))
+    assert (tmp_path / "out" / "0.txt").read_bytes() == b"\xef\xbb\xbfabc"
+
+
+def test_faults_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too long, also when unpacked, or truncated; their row is 0, as everywhere."""
+    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 50)
+    files = source(tmp_path, [b"a", bytes(51), b"b" * 50, b"c"], ".gz")
+    (tmp_path / "3.txt.gz").write_bytes((tmp_path / "3.txt.gz").read_bytes()[:-3])
+    assert texts_of(files) == ["a", None, "b" * 50, None]
+    names = [str(tmp_path / f"{row}.txt.gz") for row in range(4)]
+    too_long, truncated = faults_of(files)
+    assert too_long == Fault(names[1], 0, "is longer than 50 bytes")
+    assert (truncated.source, truncated.row, truncated.reason[:14]) == (names[3], 0, "truncated gzip")
+
+
+def test_only_wanted_files_are_opened(tmp_path: Path) -> None:
+    """The others need not even be there."""
+    files = source(tmp_path, ENCODED)
+    for row in (0, 3, 6):
+        (tmp_path / f"{row}.txt").unlink()
+    wanted = np.array([False, True, True, False, True, True, False])
+    found = [(batch.first, len(batch)) for batch in files.batches(Columns(), wanted=wanted)]
+    assert found == [(1, 2), (4, 2)]
+    assert texts_of(files, wanted=wanted) == [TEXTS[1], TEXTS[2], TEXTS[4], TEXTS[5]]
+    with pytest.raises(FileNotFoundError):
+        texts_of(files)

@@ -1,0 +1,74 @@
+"""HTML text: what a reader sees of a page, and nothing else."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.expect import complaint
+
+import minwise as mw
+from minwise.text.html import readable_texts
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("", ""),
+        ("plain", "plain"),
+        ("<p>one<p>two", "one\ntwo"),
+        ("w<b>or</b>d and <i>more</i>", "word and more"),
+        ("<div>a<p>b</p>c<br>d</div>e", "a\nb\nc\nd\ne"),
+        ("<table><tr><td>x<td>y</table>", "x\ny"),
+        ("<ul><li>one</li><li>two</li></ul>", "one\ntwo"),
+        ("<head><title>no</title><style>p{}</style></head><body>yes", "yes"),
+        ("a<script>if (1 < 2) document.write('<p>no')</script>b", "ab"),
+        ("a<style>b{}</style><noscript>no</noscript><template><p>no</template>", "a"),
+        ("a<!-- <p>no --><svg><style>no</style><text>no</text></svg>z", "az"),
+        ("R&amp;D &lt;b&gt; caf&eacute; &#8364;5&nbsp;only", "R&D <b> café €5 only"),
+        ("<p>spread \n  over\tlines", "spread\nover lines"),
+        ("<p>never closed <b>and <i>nested</p> badly", "never closed and nested\nbadly"),
+        ("text <p attr='<p>quoted'>more", "text\nmore"),
+        ("cut off <p", "cut off"),
+        ("<textarea>no</textarea><select><option>no</select>yes", "yes"),
+        ("<div>" * 5000 + "deep", "deep"),
+    ],
+)
+def test_pages(page: str, text: str) -> None:
+    """By the rules of browsers."""
+    assert readable_texts(pa.array([page])).to_pylist() == [text.encode()]
+
+
+def test_columns() -> None:
+    """Of any type of text; nulls stay, and what is not UTF-8 is left for the kernel to complain of."""
+    pages = [b"<p>a", None, b"\xff<p>"]
+    for kind in (pa.binary(), pa.large_binary()):
+        assert readable_texts(pa.array(pages, kind)).to_pylist() == [b"a", None, b"\xff<p>"]
+    assert readable_texts(pa.array(["<p>a", None])).to_pylist() == [b"a", None]
+    assert len(readable_texts(pa.nulls(0, pa.large_string()))) == 0
+
+
+def test_pages_with_other_markup_are_near_duplicates(tmp_path: Path) -> None:
+    """With html they are copies, without it they are not; the copies on disk are as they were."""
+    words = "the ferry leaves the old harbour at six in the morning"
+    (tmp_path / "a.html").write_text(f"<html><head><script>var a=1</script></head><p>{words}</p>")
+    (tmp_path / "b.html").write_text(f"<div class=x><style>p{{}}</style><b>{words.upper()}</b></div>")
+    (tmp_path / "c.html").write_bytes(b"<p>\xff")
+    options: dict[str, Any] = {"on_error": "quarantine"}
+    assert mw.pairs(tmp_path, **options).num_rows == 0
+    assert mw.pairs(tmp_path, html=True, **options).to_pylist() == [
+        {"left": "a.html", "right": "b.html", "similarity": 1.0}
+    ]
+    result = mw.dedup(tmp_path, tmp_path.parent / "out", html=True, **options)
+    assert (tmp_path.parent / "out" / "kept" / "a.html").read_bytes() == (tmp_path / "a.html").read_bytes()
+    assert result.report["settings"]["html"] is True
+    assert result.report["counts"]["quarantined"] == 1
+    assert result.kept["text"].to_pylist() == [words]
+
+
+def test_without_the_package_one_line_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And how to get it."""
+    monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
+    message = complaint(mw.ConfigError, lambda: mw.pairs(["<p>a"], html=True))
+    assert message == "html takes another package, selectolax; install minwise with the extra html"
