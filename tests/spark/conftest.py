@@ -16,9 +16,6 @@ from .events import Events
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Files in every format and with every fault are those of the command's tests.
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
-
 MASTER = "local-cluster[2,1,1024]"
 OLDEST_JAVA = 17
 # Said at every mapInArrow, which uses nothing of pandas.
@@ -103,20 +100,6 @@ def start(folder: Path, **conf: str) -> "SparkSession":
     return builder.config("spark.local.dir", str(folder / "local")).getOrCreate()
 
 
-def stop(session: "SparkSession") -> None:
-    """Ends the session, its executors and the Java process behind it."""
-    gateway = session.sparkContext._gateway
-    assert gateway is not None
-    java = gateway.proc
-    session.stop()
-    gateway.shutdown()
-    java.stdin.close()
-    java.wait(timeout=60)
-    from pyspark import SparkContext
-
-    SparkContext._gateway = SparkContext._jvm = None
-
-
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A session on a cluster of two executors with one core and 1 GB each."""
@@ -130,7 +113,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             patch.delenv(name, raising=False)
         session = start(folder)
         yield session
-        stop(session)
+        session.stop()  # its Java process ends with this one
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from property.corpora import chain, words
-from small_corpus import COMPRESSORS, FAULTS, write
+from support.random_corpora import chain, words
+from support.small_corpus import COMPRESSORS, FAULTS, write
 
 Row = dict[str, Any]
 

@@ -1,17 +1,16 @@
 """Processes of a cluster: who they are, and waiting for what they do."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["executors", "group_members", "wait_for"]
+__all__ = ["DRIVER", "children", "command_line", "executors", "group_members", "wait_for"]
 
 DEADLINE_SECONDS = 240
-EXECUTOR = b"CoarseGrainedExecutorBackend"
+# The classes that Java runs in the driver and in executors.
+DRIVER = "org.apache.spark.deploy.SparkSubmit"
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 def wait_for(what: str, come: Callable[[], bool]) -> None:
@@ -36,16 +35,23 @@ def _processes() -> list[int]:
     return [one for one in numbers if _status(one)[:1] not in ([], ["Z"], ["X"])]
 
 
-def executors(spark: "SparkSession") -> list[int]:
+def children(parent: int, program: str) -> list[int]:
+    """The child processes of a process whose command line names a program."""
+    found = [one for one in _processes() if _status(one)[1:2] == [str(parent)]]
+    return [one for one in found if program in command_line(one)]
+
+
+def command_line(process: int) -> list[str]:
+    """The command line of a process; empty if it is gone."""
+    try:
+        return (Path("/proc") / str(process) / "cmdline").read_text().split("\0")
+    except OSError:
+        return []
+
+
+def executors() -> list[int]:
     """The processes of the executors: children of the Java process behind the session."""
-    gateway = spark.sparkContext._gateway
-    assert gateway is not None
-    found = []
-    for process in _processes():
-        if _status(process)[1:2] == [str(gateway.proc.pid)]:
-            command = Path("/proc") / str(process) / "cmdline"
-            found += [process] if EXECUTOR in command.read_bytes() else []
-    return found
+    return [one for driver in children(os.getpid(), DRIVER) for one in children(driver, EXECUTOR)]
 
 
 def group_members(group: int) -> list[int]:

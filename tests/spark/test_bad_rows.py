@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
 

@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from expect import complaint
-from reliability.corpora import NAMES, write_corpus
+from support.expect import complaint
+from support.fault_corpora import NAMES, write_corpus
 
 import minwise as mw
 from minwise.spark.stages import Stages
@@ -93,12 +93,12 @@ def test_an_executor_is_killed_in_the_middle_of_the_shuffle(
     name = f"executor{number}"
     held = Held("candidates", place / f"{name}.held", passing=1 + number)
     monkeypatch.setattr(Stages, "run", held.run())
-    wait_for("two executors", lambda: len(executors(spark)) == 2)
+    wait_for("two executors", lambda: len(executors()) == 2)
     before = events.now()
     with CUT.on(spark), ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: mw.dedup(mw.Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
         wait_for("a task on each executor", lambda: running.done() or held.waiting == 2)
-        os.kill(executors(spark)[0], signal.SIGKILL)
+        os.kill(executors()[0], signal.SIGKILL)
         held.go()
         running.result()
     seen = events.since(before)

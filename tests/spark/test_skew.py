@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from small_corpus import write
+from support.small_corpus import write
 
 import minwise as mw
 import minwise.spark
@@ -28,7 +28,8 @@ TRIES = 3
 # What a task may send to the driver: metrics, and where its files are. A document of this corpus has about 90 bytes.
 RESULT_BYTES_PER_TASK = 64 << 10
 # Of Spark: what collects on the driver, goes round DataFrames, or is not there in Spark Connect.
-FORBIDDEN = {"sparkContext", "rdd", "monotonically_increasing_id", "toPandas", "foreach", "_jdf", "_jsc", "_sc"}
+FORBIDDEN = {"sparkContext", "rdd", "monotonically_increasing_id", "toPandas", "foreach"}
+PRIVATE = {"_gateway", "_jvm", "_jdf", "_jsc", "_sc", "_active_spark_context", "_instantiatedSession", "java_gateway"}
 
 
 @pytest.fixture(scope="module")
@@ -86,15 +87,36 @@ def test_a_crowded_bucket_makes_no_task_long(
     assert seen.result_bytes <= RESULT_BYTES_PER_TASK * tasks
 
 
-def test_only_data_frames_are_used() -> None:
-    """No part of the engine names what collects rows as objects, or what Spark Connect does not have."""
+def test_only_the_dataframe_interface_is_used() -> None:
+    """No module but those of the session uses RDDs, rows as Python objects, or what Spark Connect does not have."""
+    sessions = ("session.py", "java_process.py")
+    assert [use for use in _uses(FORBIDDEN) if not use.startswith(sessions)] == []
+
+
+def test_private_state_of_pyspark_is_used_by_one_function() -> None:
+    """Ending the Java process has no public interface; everything else has."""
+    function = "java_process.py _end_process"
+    assert {use.rpartition(" ")[0] for use in _uses(PRIVATE)} == {function}
+
+
+def _uses(names: set[str]) -> list[str]:
+    """The places in minwise.spark that name one of them: file, top-level definition and name."""
     folder = Path(minwise.spark.__file__).parent
-    found = set()
-    for path in folder.glob("*.py"):
-        if path.name in ("session.py", "jvm.py"):  # which start and end what everybody else only uses
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-            if name in FORBIDDEN:
-                found.add(f"{path.name}:{getattr(node, 'lineno', 0)} {name}")
-    assert found == set()
+    return [
+        f"{path.name} {getattr(definition, 'name', '-')} {name}"
+        for path in sorted(folder.glob("*.py"))
+        for definition in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in ast.walk(definition)
+        if (name := _name(node)) in names
+    ]
+
+
+def _name(node: ast.AST) -> str:
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.alias(name=name):
+            return name
+        case ast.ImportFrom(module=str(name)):
+            return name.rpartition(".")[2]
+        case ast.Constant(value=str(name)):
+            return name
+    return ""

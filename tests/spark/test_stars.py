@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from minwise.search.clustering import CopyGroups, PairBlock, group_by_star
 from minwise.spark.components import components
 from minwise.spark.stars import _Members, _removals, stars
-from minwise.stages.cluster import CopyGroups, PairBlock, group_by_star
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minwise.options import Options
+from minwise.search.clustering import FIRST
+from minwise.settings import Options
 from minwise.spark import verify
 from minwise.spark.candidates import CAP_COLUMNS, PAIR_SCHEMA, _Pairing
-from minwise.stages.expand import FIRST
 
 Entries = list[tuple[int, int]]
 Pairs = set[tuple[int, int]]

@@ -6,7 +6,7 @@ used, so that it works over Spark Connect too; the executors need minwise instal
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from minwise.later import import_later as _import_later
+from minwise._internal.lazy import lazy_attributes as _lazy_attributes
 
 if _TYPE_CHECKING:
     from minwise.spark.by_stage import (
@@ -36,4 +36,4 @@ __all__ = [
 _OF_FRAMES = ("DedupFrames", "clusters", "dedup", "pairs")
 _LATER = {name: "frames" if name in _OF_FRAMES else "by_stage" for name in __all__}
 
-__getattr__, __dir__ = _import_later(globals(), _LATER)
+__getattr__, __dir__ = _lazy_attributes(globals(), _LATER)

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import from_numpy, to_numpy
+from minwise._internal.arrays import from_numpy, to_numpy
+from minwise.search.clustering import FIRST, earlier_members
+from minwise.settings import FindSettings
 from minwise.spark.signatures import key_matrix
-from minwise.stages.expand import FIRST, earlier_members
-from minwise.stages.settings import FindSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

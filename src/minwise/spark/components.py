@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from minwise import _kernel
-from minwise.arrays import from_numpy
+from minwise._internal.arrays import from_numpy
 from minwise.spark.holding import held
 from minwise.spark.stages import Folder
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import from_numpy, to_numpy
-from minwise.engines.documents import Documents
+from minwise._internal.arrays import from_numpy, to_numpy
 from minwise.errors import InputError, MinwiseError
-from minwise.formats.files import is_url, url_filesystem
-from minwise.formats.source import Source
+from minwise.inputs.files import is_url, url_filesystem
+from minwise.inputs.source import Source
+from minwise.search.documents import Documents
 from minwise.spark.reading import TASK_BYTES, in_directory, raise_failure
 
 if TYPE_CHECKING:

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import flags, from_numpy, to_numpy
-from minwise.engines.documents import Documents
-from minwise.engines.found import Found
-from minwise.engines.job import Job
-from minwise.engines.search import Search
-from minwise.engines.staging import Staging
-from minwise.engines.work import Work
+from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.errors import InputError
 from minwise.progress import Progress
+from minwise.search.bands import FILLED, NOBODY, BucketCounts
+from minwise.search.documents import Documents
+from minwise.search.engine import Found, Job, Staging
+from minwise.search.verification import Search
+from minwise.search.workdir import Work
+from minwise.settings import FindSettings
 from minwise.spark.candidates import CAP_COLUMNS, candidate_pairs
 from minwise.spark.copying import copy_sources
 from minwise.spark.errors import spark_errors
@@ -29,8 +29,6 @@ from minwise.spark.gathering import gather_documents, gather_pairs
 from minwise.spark.reading import Batches, Task, plan_tasks, read_sets, read_signatures
 from minwise.spark.stages import Stages
 from minwise.spark.verify import CELL_BYTES, verified_pairs
-from minwise.stages.band import FILLED, NOBODY, BucketCounts
-from minwise.stages.settings import FindSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,7 +112,7 @@ class _Finding:
             compare = lambda: _compare(self.stages, pairs, self.settings, self.search.floor, count)  # noqa: E731
             self.stages.run("verified", compare, rows_per_batch=_rows_per_batch(self.stages))
             gather_pairs(self.stages, self.search.work, self.settings.plan.threshold)
-            stage.reach(count)
+            stage.advance_to(count)
         self.search.work.note("verified", {"caps": caps, "candidates": count})
 
     def _candidates(self) -> "DataFrame":
@@ -146,7 +144,7 @@ class _Finding:
             for batch in batches:
                 source, row = (to_numpy(batch.column(name)) for name in ("source", "row"))
                 numbered = {"document": from_numpy(starts[source] + row), "value": batch.column("value")}
-                yield pa.record_batch(numbered).filter(flags(row < rows[source]))
+                yield pa.record_batch(numbered).filter(from_bools(row < rows[source]))
 
         chosen = self.signatures.filter(f"{column} is not null")
         named = chosen.select("source", "row", chosen[column].alias("value"))

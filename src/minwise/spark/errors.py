@@ -35,9 +35,10 @@ AFTER = re.compile(r"\.?\s*(?:Consider setting .*|SQLSTATE: \w+.*)$")
 PACKAGES = re.compile(r"\b(?:[a-z][\w$]*\.)+(?=[A-Z])")
 NUMBERED = re.compile(r"\[Errno (\d+)\] (.*?)(?:: '(.*)')?", re.DOTALL)
 FULL = re.compile(r"No space left on device|Disk quota exceeded")
-# What py4j says when nobody is at the other end.
+# Messages of py4j when the Java process is gone; one that names a call and no reason is one of them.
 LOST = re.compile(
-    r"Answer from Java side is empty|Error while (?:sending|receiving)|An error occurred while trying to connect"
+    r"Answer from Java side is empty|Error while (?:sending|receiving)|An error occurred while trying to connect|"
+    r"\AAn error occurred while calling [\w.]+\Z"
 )
 ENDED = "Spark's own process has ended, or was ended for taking too much memory"
 

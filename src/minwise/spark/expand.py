@@ -1,12 +1,12 @@
 """Expand: pairs of documents that stand for their copies in, pairs of all documents out.
 
-The rules, and the cap on groups of identical documents, are those of :mod:`minwise.stages.expand`.
+The rules, and the cap on groups of identical documents, are those of :mod:`minwise.search.clustering`.
 """
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from minwise.stages.expand import FIRST
+from minwise.search.clustering import FIRST
 
 __all__ = ["expanded_pairs"]
 

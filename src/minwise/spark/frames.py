@@ -1,6 +1,6 @@
 """Frames: a Spark DataFrame in; pairs, clusters or a clean corpus out, as DataFrames.
 
-The answer is that of :mod:`minwise.pipeline` on the same rows, sorted by id. It depends on nothing else: not on how the
+The answer is that of :mod:`minwise.api` on the same rows, sorted by id. It depends on nothing else: not on how the
 DataFrame is cut into partitions, nor in which order its rows come.
 """
 
@@ -14,17 +14,16 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from minwise.config import check_names, check_on_error, check_whole, show
+from minwise.checks import check_integer, check_on_error, check_setting_names, show
 from minwise.errors import ConfigError, MinwiseError
-from minwise.options import Options
+from minwise.search.bands import FAULTY
+from minwise.settings import FindSettings, Options
 from minwise.spark.expand import expanded_pairs
 from minwise.spark.removals import Removals
 from minwise.spark.search import Search
 from minwise.spark.stages import Stages
 from minwise.spark.summary import summary
 from minwise.spark.tables import Table, Tables
-from minwise.stages.band import FAULTY
-from minwise.stages.settings import FindSettings
 
 __all__ = ["DedupFrames", "clusters", "dedup", "pairs", "parts_of", "settings_of"]
 
@@ -133,7 +132,7 @@ def dedup(
     """
     run = _Run("dedup", df, text, id, against, on_error, work, partitions, settings, (*SHARED, *OF_DEDUP))
     with run.quiet():
-        documents, removals = run.removals(check_whole("driver_edges", driver_edges, 0, 2**31))
+        documents, removals = run.removals(check_integer("driver_edges", driver_edges, 0, 2**31))
         return DedupFrames(run.search, documents, removals, on_error)
 
 
@@ -196,7 +195,7 @@ def clusters(
     """
     shared = {**settings, "group": group}
     run = _Run("clusters", df, text, id, None, on_error, work, partitions, shared, (*SHARED, "group"))
-    edges = check_whole("driver_edges", driver_edges, 0, 2**31)
+    edges = check_integer("driver_edges", driver_edges, 0, 2**31)
     with run.quiet():
         return run.result("clusters", lambda: _clusters(*run.removals(edges), 0))
 
@@ -270,7 +269,7 @@ def settings_of(given: dict[str, Any], known: tuple[str, ...]) -> FindSettings:
     Raises:
         ConfigError: If one is not known, or breaks its rule.
     """
-    check_names(given, known)
+    check_setting_names(given, known)
     return Options(**given).settings(of_frame=True)
 
 
@@ -278,7 +277,7 @@ def parts_of(frame: DataFrame, partitions: int | None) -> int:
     """Into how many parts data is cut."""
     if partitions is None:
         return int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-    return check_whole("partitions", partitions, 1, 1_000_000)
+    return check_integer("partitions", partitions, 1, 1_000_000)
 
 
 def _place(work: AnyPath | None) -> str | None:

@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import to_numpy
-from minwise.engines.documents import Corpus
-from minwise.engines.parts import PART_DOCUMENTS, Part, refuse_nothing_readable, refuse_too_many
-from minwise.engines.search import CHUNK_PAIRS, write_verified
-from minwise.engines.work import Work
-from minwise.formats.source import Fault
+from minwise._internal.arrays import to_numpy
+from minwise.inputs.source import Fault
+from minwise.search.candidates import CHUNK_PAIRS
+from minwise.search.clustering import PairBlock
+from minwise.search.documents import PART_DOCUMENTS, Corpus, Part, refuse_nothing_readable, refuse_too_many
+from minwise.search.verification import write_verified
+from minwise.search.workdir import Work
 from minwise.spark.reading import ENDED, FAILED, raise_failure, unpacked_ranks
 from minwise.spark.stages import Stages
-from minwise.stages.cluster import PairBlock
 
 __all__ = ["gather_documents", "gather_pairs"]
 

@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from minwise.arrays import from_numpy
-from minwise.stages.settings import FindSettings
+from minwise._internal.arrays import from_numpy
+from minwise.settings import FindSettings
 
 __all__ = ["in_keep_order", "with_places"]
 

@@ -16,13 +16,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import errors
-from minwise.arrays import flags, from_numpy, to_numpy
-from minwise.engines.documents import Corpus
-from minwise.engines.parts import batch_ids, placed_faults
+from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.errors import MinwiseError
-from minwise.formats.source import Batch, Columns, Source
+from minwise.inputs.source import Batch, Columns, Source
+from minwise.search.documents import Corpus, batch_ids, placed_faults
+from minwise.settings import FindSettings
 from minwise.spark.signatures import ddl, elements_column, signature_columns, signature_fields
-from minwise.stages.settings import FindSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,7 +145,7 @@ def _signature_rows(
 
 
 def _same_for_all(flag: bool | None, rows: int) -> pa.Array:
-    return pa.nulls(rows, pa.bool_()) if flag is None else flags(np.full(rows, flag))
+    return pa.nulls(rows, pa.bool_()) if flag is None else from_bools(np.full(rows, flag))
 
 
 def _packed_ranks(ranks: pa.Array | None) -> bytes | None:

@@ -1,6 +1,6 @@
 """Search: tables in; their documents in keep order, the copies among them and the verified pairs out, stage by stage.
 
-What :mod:`minwise.engines.search` does on one machine, with nothing that grows with the documents on the driver.
+What :mod:`minwise.search.verification` does on one machine, with nothing that grows with the documents on the driver.
 """
 
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from minwise.config import show
+from minwise.checks import show
 from minwise.errors import ConfigError, InputError
+from minwise.search.bands import EMPTY, FAULTY, FILLED, BucketCounts
+from minwise.settings import FindSettings
 from minwise.spark.candidates import CAP_COLUMNS, candidate_pairs
 from minwise.spark.copies import copy_groups, with_leaders
 from minwise.spark.order import in_keep_order, with_places
 from minwise.spark.stages import Stages
 from minwise.spark.tables import Table, Tables
 from minwise.spark.verify import verified_pairs
-from minwise.stages.band import EMPTY, FAULTY, FILLED, BucketCounts
-from minwise.stages.settings import FindSettings
 
 __all__ = ["Rows", "Search"]
 

@@ -1,6 +1,6 @@
-"""Session: a master and settings in; a SparkSession out, which is ended afterwards only if it was made here.
+"""Spark sessions: use the active one, or start one and stop it afterwards.
 
-pyspark is imported when a session is opened and not before, so that whoever can not have one is told why in one line.
+pyspark is imported when a session is opened, so that a missing package or Java is reported in one line.
 """
 
 import errno
@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from minwise.config import show
+from minwise.checks import show
 from minwise.errors import ConfigError
 from minwise.spark.errors import is_of_spark, reason_of, text_of
-from minwise.spark.jvm import Jvm, check_java, configured_elsewhere, variables
+from minwise.spark.java_process import JavaProcess, check_java, configured_elsewhere, variables
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = ["check_conf", "check_master", "close_session", "open_session", "spark_session"]
@@ -31,42 +32,42 @@ LOCAL = r"local(?:\[(?:\*|[1-9]\d*)(?:, ?[1-9]\d*)?\])?|local-cluster\[[1-9]\d*,
 MASTER = re.compile(rf"{LOCAL}|spark://[^\s,/]+:\d+(?:,[^\s,/]+:\d+)*|yarn|k8s://\S+")
 MASTERS = "local[N], local[*], spark://HOST:PORT, yarn or k8s://URL"
 CONF_NAME = re.compile(r"spark\.[^\s=]+")
-# A master that listens answers at once; one behind a firewall never does.
+# A master that listens accepts at once; one behind a firewall never does.
 CONNECT_SECONDS = 10
 LEAST_VERSION = 4
-# Said at every mapInArrow, though nothing of pandas is used there.
-OF_PANDAS = "PySpark does not yet fully support pandas"
+# pyspark warns at every mapInArrow, although it uses nothing of pandas.
+PANDAS_WARNING = "PySpark does not yet fully support pandas"
 
-# What is set unless somebody has set it, here, in spark-defaults.conf or for spark-submit. Everything else, adaptive
-# execution and reused Python workers among it, is as Spark has it.
+# Used unless set in spark_conf, in spark-defaults.conf or for spark-submit. Everything else, adaptive execution and
+# reused Python workers included, is Spark's own default.
 DEFAULTS = {
     "spark.app.name": "minwise",
-    # Columns go between Java and Python as they are, not row by row.
+    # Transfer columns between Java and Python unchanged, not row by row.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # A batch is held by Java and by Python at once. Spark counts 10,000 rows, which may be 10,000 books.
+    # Java and Python both hold a batch. Spark's own limit is 10,000 rows, which may be 10,000 books.
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
-    # Bars of Spark's own would run through ours.
+    # Spark's progress bars would overwrite ours.
     "spark.ui.showConsoleProgress": "false",
 }
-# What is set besides where all of Spark is on this machine.
+# Additional defaults where all of Spark runs on this machine.
 LOCAL_DEFAULTS = {
-    # Nobody else has to reach it, and the name of the machine, which is not always known to it, is not asked for.
+    # Other machines need not reach it, and the host name, which not every machine can resolve, is not looked up.
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # A page about a run of this machine would listen on all its addresses.
+    # The web page of a local run would listen on all addresses of the machine.
     "spark.ui.enabled": "false",
 }
 
 
 def check_master(master: object) -> str:
-    """A master URL that Spark understands; whether it can be reached is not asked."""
+    """Return a master URL that Spark understands, or raise ConfigError. It is not contacted."""
     if not isinstance(master, str) or not MASTER.fullmatch(master):
         raise ConfigError(f"master must be {MASTERS}, got {show(master)}")
     return master
 
 
 def check_conf(conf: object) -> dict[str, str]:
-    """Settings of Spark by name. Numbers and truth values become what Spark reads."""
+    """Return Spark settings by name, with numbers and truth values as the strings that Spark reads."""
     if not isinstance(conf, Mapping):
         raise ConfigError(f"spark_conf must be settings of Spark by name, got {show(conf)}")
     return {_check_name(name): _conf_value(str(name), value) for name, value in conf.items()}
@@ -87,30 +88,34 @@ def _conf_value(name: str, value: object) -> str:
 
 
 @dataclass
-class _Own:
-    """The session that was made here; a process has at most one.
+class _OwnSession:
+    """Session that was started here; a process has at most one.
 
     Attributes:
-        session: It.
-        jvm: What it runs in.
-        handler: What an interrupt led to before.
-        users: How many have opened it and not closed it yet.
+        session: The session.
+        java: Java process that it runs in.
+        handler: Previous handler of the interrupt signal; pyspark installs its own.
+        users: Number of calls that have opened the session and not closed it yet.
     """
 
     session: "SparkSession"
-    jvm: Jvm
+    java: JavaProcess
     handler: Any
     users: int = 1
 
 
-_own: _Own | None = None
+_own: _OwnSession | None = None
+
+
+class _ContextExistsError(Exception):
+    """Another thread of this process already has a Spark context."""
 
 
 @contextmanager
 def spark_session(
     master: str | None, conf: Mapping[str, Any] | None = None, *, memory: int | None = None
 ) -> "Iterator[SparkSession]":
-    """A session as :func:`open_session` gives it, closed at the end."""
+    """Open a session with :func:`open_session` and close it at the end of the block."""
     session = open_session(master, conf, memory=memory)
     try:
         yield session
@@ -121,35 +126,38 @@ def spark_session(
 def open_session(
     master: str | None, conf: Mapping[str, Any] | None = None, *, memory: int | None = None
 ) -> "SparkSession":
-    """The session that is active, if there is one, or else a new one.
+    """Return the active session of this process, or start one.
 
     Args:
-        master: Where it runs. If not given: where spark-submit or spark-defaults.conf say, otherwise all cores of this
+        master: Master URL. Default: the one set by spark-submit or spark-defaults.conf, otherwise all cores of this
             machine.
-        conf: Settings of Spark; they win over ours.
-        memory: Bytes that this machine may use. Where all of Spark runs on it, half of them are for Java and the rest
-            is left to Python.
+        conf: Spark settings; they take precedence over the defaults of minwise.
+        memory: Bytes that this machine may use. With a local master, half of them are for Java and the rest is left to
+            Python.
 
     Raises:
         ConfigError: If pyspark or Java is missing or too old, a setting is wrong, or one differs from that of the
-            session that is active.
-        OSError: If the master can not be reached.
+            active session.
+        OSError: If the master cannot be reached.
     """
     wanted = check_conf(conf or {})
-    master = _one_master(master, wanted)
+    master = _single_master(master, wanted)
     _check_packages()
-    warnings.filterwarnings("ignore", OF_PANDAS, FutureWarning)
-    active = _active_session()
-    if active is not None:
-        _refuse_contradiction(active, wanted)
-        if _own is not None and _own.session is active:
-            _own.users += 1
-        return active
-    return _make_session(master, wanted, memory)
+    warnings.filterwarnings("ignore", PANDAS_WARNING, FutureWarning)
+    session = _active_session()
+    if session is None:
+        try:
+            return _start_session(master, dict(wanted), memory)
+        except _ContextExistsError:
+            session = _session_of_process()
+    _refuse_contradiction(session, wanted)
+    if _own is not None and _own.session is session:
+        _own.users += 1
+    return session
 
 
 def close_session(session: "SparkSession") -> None:
-    """Ends a session that :func:`open_session` has made, once all who opened it have closed it; leaves any other."""
+    """Stop a session that :func:`open_session` has started, after its last user has closed it; leave any other."""
     global _own
     if _own is None or _own.session is not session:
         return
@@ -160,23 +168,21 @@ def close_session(session: "SparkSession") -> None:
     _stop(session)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, ending.handler)
-    ending.jvm.end()
+    ending.java.end()
 
 
 def _stop(session: "SparkSession") -> None:
-    """Stops a session; one whose process has ended already is forgotten."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    with warnings.catch_warnings(), suppress(Exception):  # what it was for is done, or has failed and is told
+    """Stop a session, even one whose Java process has ended."""
+    context = session.sparkContext
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        session.stop()
-    SparkContext._active_spark_context = None
-    SparkSession._instantiatedSession = SparkSession._activeSession = None
+        for stop in (session.stop, context.stop):  # without Java, the first fails half-way and the second completes it
+            with suppress(Exception):  # the work is done, or its failure is reported already
+                stop()
 
 
-def _one_master(master: str | None, wanted: dict[str, str]) -> str | None:
-    """The master, which may be given among the settings too, and is one of them from here on."""
+def _single_master(master: str | None, wanted: dict[str, str]) -> str | None:
+    """Return the master, which may also be given as ``spark.master``, and store it in the settings."""
     if master is not None:
         check_master(master)
         other = wanted.setdefault("spark.master", master)
@@ -198,34 +204,36 @@ def _check_packages() -> None:
 
 
 def _active_session() -> "SparkSession | None":
-    """The session of this thread, or else that of this process."""
-    from pyspark import SparkContext
+    """Return the active session of this thread."""
     from pyspark.sql import SparkSession
 
-    context = SparkContext._active_spark_context
-    if _own is not None and context is not None:
-        return _own.session
-    return SparkSession.getActiveSession() or (None if context is None else SparkSession(context))
+    return SparkSession.getActiveSession()
+
+
+def _session_of_process() -> "SparkSession":
+    """Return the session of the context that this process already has, whichever thread started it."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
 
 
 def _refuse_contradiction(session: "SparkSession", wanted: dict[str, str]) -> None:
     for name, value in wanted.items():
-        there = None
-        with suppress(Exception):  # it has no such setting
-            there = session.conf.get(name)
-        if there != value:
-            has = "has none" if there is None else f"has {there}"
-            called = "master" if name == "spark.master" else f"spark_conf {name}"
+        current = None
+        with suppress(Exception):  # the session does not have the setting
+            current = session.conf.get(name)
+        if current != value:
+            has = "has none" if current is None else f"has {current}"
+            setting = "master" if name == "spark.master" else f"spark_conf {name}"
             raise ConfigError(
-                f"{called} must be that of the Spark session that is active, which {has}, got {value}; leave it out, "
+                f"{setting} must be that of the active Spark session, which {has}, got {value}; leave it out, "
                 "or stop that session"
             )
 
 
-def _make_session(master: str | None, wanted: dict[str, str], memory: int | None) -> "SparkSession":
+def _start_session(master: str | None, wanted: dict[str, str], memory: int | None) -> "SparkSession":
     global _own
-    elsewhere = configured_elsewhere()
-    if not elsewhere:
+    if not configured_elsewhere():
         check_java()
         master = wanted["spark.master"] = master or "local[*]"
         if memory is not None and _is_local(master):
@@ -233,35 +241,47 @@ def _make_session(master: str | None, wanted: dict[str, str], memory: int | None
     if master is not None and master.startswith("spark://"):
         _check_reachable(master)
     handler = signal.getsignal(signal.SIGINT)
-    jvm = Jvm(wanted, _environment(master, wanted))
+    java = JavaProcess(wanted, _environment(master, wanted))
     try:
-        session = _session_in(jvm, wanted)
+        session = _new_session(wanted)
     except BaseException as error:
-        why = reason_of(text_of(error)) if is_of_spark(error) else None  # asked of Java, which ends below
-        jvm.end()
+        why = reason_of(text_of(error)) if is_of_spark(error) else None  # asks the Java process, which ends below
+        java.end()
         if why is None:
             raise
         raise ConfigError(f"engine spark could not be started: {why}") from None
-    _own = _Own(session, jvm, handler)
+    _own = _OwnSession(session, java, handler)
     return session
 
 
-def _session_in(jvm: Jvm, wanted: dict[str, str]) -> "SparkSession":
-    from pyspark import SparkConf, SparkContext
+def _new_session(wanted: dict[str, str]) -> "SparkSession":
+    """Return a session with the wanted settings, in the Java process that is running."""
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-    conf = SparkConf(_jvm=jvm.gateway.jvm).setAll(list(wanted.items()))
+    conf = SparkConf().setAll(list(wanted.items()))  # on top of what spark-submit and spark-defaults.conf set
     master = conf.get("spark.master", "local[*]") or "local[*]"
     for name, value in {**DEFAULTS, **(LOCAL_DEFAULTS if _is_local(master) else {})}.items():
         conf.setIfMissing(name, value)
     with variables(_environment(master, wanted)):
-        session = SparkSession(SparkContext(conf=conf, gateway=jvm.gateway))
+        session = SparkSession(_new_context(conf))
     try:
-        session.conf.get("spark.master")  # only now are the settings of SQL looked at
+        session.conf.get("spark.master")  # makes Spark check the settings of SQL, which it otherwise does later
     except BaseException:
         _stop(session)
         raise
     return session
+
+
+def _new_context(conf: Any) -> "SparkContext":  # noqa: ANN401 - a SparkConf
+    from pyspark import SparkContext
+
+    try:
+        return SparkContext(conf=conf)
+    except ValueError as error:
+        if "multiple SparkContexts" in str(error):
+            raise _ContextExistsError from None
+        raise
 
 
 def _is_local(master: str | None) -> bool:
@@ -269,21 +289,20 @@ def _is_local(master: str | None) -> bool:
 
 
 def _environment(master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
-    """What Spark takes from variables only: which Python executors run, and an address that needs no look-up."""
-    ours: dict[str, str] = {}
+    """Return what Spark reads from variables only: the Python of executors, and an address that needs no look-up."""
+    environment: dict[str, str] = {}
     if _is_local(master):
         python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        ours = {
-            name: value for name, value in {**python, "SPARK_LOCAL_IP": "127.0.0.1"}.items() if not os.environ.get(name)
-        }
+        defaults = {**python, "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment = {name: value for name, value in defaults.items() if not os.environ.get(name)}
     if "spark.pyspark.python" in conf:
-        ours["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
-    return ours
+        environment["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
+    return environment
 
 
 def _check_reachable(master: str) -> None:
-    """Raises if nobody listens at any of the addresses; Spark itself would try for minutes."""
-    failure = OSError(errno.EHOSTUNREACH, "can not be reached", master)
+    """Raise OSError if no address of the master accepts a connection; Spark itself would retry for minutes."""
+    failure = OSError(errno.EHOSTUNREACH, "cannot be reached", master)
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
         try:
@@ -291,5 +310,5 @@ def _check_reachable(master: str) -> None:
                 return
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or "no answer"
-            failure = OSError(errno.EHOSTUNREACH, f"{address} can not be reached: {why}", master)
+            failure = OSError(errno.EHOSTUNREACH, f"{address} cannot be reached: {why}", master)
     raise failure

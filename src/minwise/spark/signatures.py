@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.arrays import bitmap, from_numpy
-from minwise.engines.first_pass import text_lengths
-from minwise.stages.band import FILLED, Bander, KeyBlock, element_arrays
-from minwise.stages.settings import FindSettings
+from minwise._internal.arrays import from_numpy, validity_bitmap
+from minwise.search.bands import FILLED, Bander, KeyBlock, element_arrays
+from minwise.search.first_pass import text_lengths
+from minwise.settings import FindSettings
 
 __all__ = ["byte_values", "ddl", "elements_column", "key_matrix", "signature_columns", "signature_fields"]
 
@@ -94,7 +94,7 @@ def _binary_column(rows: NDArray[np.uint8], present: NDArray[np.bool_]) -> pa.Ar
     """The rows of a matrix as a column of bytes; null where a row is not present."""
     chosen = np.ascontiguousarray(rows[present])
     offsets = np.concatenate([[0], np.cumsum(np.where(present, rows.shape[1], 0))]).astype(np.int32)
-    buffers = [bitmap(present), pa.py_buffer(offsets), pa.py_buffer(chosen)]
+    buffers = [validity_bitmap(present), pa.py_buffer(offsets), pa.py_buffer(chosen)]
     return pa.Array.from_buffers(pa.binary(), len(present), buffers)
 
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from minwise.engines.work import refuse_other_run
 from minwise.errors import FormatError
-from minwise.formats.files import is_url, url_filesystem
+from minwise.inputs.files import is_url, url_filesystem
+from minwise.search.workdir import refuse_other_run
 from minwise.spark.errors import spark_errors
 
 if TYPE_CHECKING:

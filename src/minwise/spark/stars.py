@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from minwise import _kernel
-from minwise.arrays import from_numpy
-from minwise.stages.band import NOBODY
+from minwise._internal.arrays import from_numpy
+from minwise.search.bands import NOBODY
 
 __all__ = ["stars"]
 
@@ -31,7 +31,7 @@ def stars(pairs: DataFrame, components: DataFrame, *, protected: int = 0, partit
     """Whoever is removed: looking at places in ascending order, one with a pair with a kept place before it.
 
     Its witness is its most similar kept partner, the smallest among equals: what
-    :func:`minwise.stages.cluster.group_by_star` decides.
+    :func:`minwise.search.clustering.group_by_star` decides.
 
     The pairs of a component go through one task in ascending order; Spark sorts them on disk if they are many. The task
     does not hold them: only 21 bytes for each member of the open component, 24 bytes for each pair whose smaller side

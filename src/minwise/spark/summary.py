@@ -1,4 +1,4 @@
-"""Summary: a result in, what happened in numbers out, as the report of :mod:`minwise.results.report` has it."""
+"""Summary: a result in, what happened in numbers out, as the report of :mod:`minwise.results.report_data` has it."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from pyspark.sql import functions as f
 
 from minwise import _kernel
 from minwise.errors import MinwiseError
-from minwise.report.limits import MANY_DOCUMENTS
-from minwise.results.similar import size_distribution
+from minwise.report.cluster_section import MANY_DOCUMENTS
+from minwise.results.report_data import size_distribution
+from minwise.search.bands import FAULTY
 from minwise.spark.search import Search
-from minwise.stages.band import FAULTY
 
 __all__ = ["summary"]
 

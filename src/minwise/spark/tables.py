@@ -9,15 +9,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from minwise.arrays import from_lists, to_numpy
-from minwise.config import check_type, show
+from minwise._internal.arrays import from_lists, to_numpy
+from minwise.checks import check_type, show
 from minwise.errors import ConfigError, InputError
-from minwise.formats.columns import Selection, to_batches
-from minwise.formats.source import BATCH_BYTES, Columns
+from minwise.inputs.columns import Selection, to_batches
+from minwise.inputs.elements import all_but
+from minwise.inputs.source import BATCH_BYTES, Columns
+from minwise.settings import FindSettings
 from minwise.spark.signatures import NAMES, elements_column, signature_columns, signature_fields
-from minwise.stages.elements import all_but
-from minwise.stages.settings import FindSettings
-from minwise.stages.shingle import ShingleSets
+from minwise.text.shingling import ShingleSets
 
 __all__ = ["Table", "Tables"]
 

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.arrays import from_numpy, to_numpy
+from minwise._internal.arrays import from_numpy, to_numpy
+from minwise.settings import FindSettings
+from minwise.sketches.similarity import estimate_packed_similarities
 from minwise.spark.signatures import byte_values
-from minwise.stages.settings import FindSettings
-from minwise.stages.verify import packed_similarities
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -123,7 +123,7 @@ class _Comparing:
     def _similarities(self, elements: pa.Array, pairs: Numbers) -> NDArray[np.float64]:
         if self.settings.verify == "signature":
             packed = byte_values(elements).reshape(len(elements), -1)
-            return packed_similarities(packed, pairs, self.settings.plan.slots)
+            return estimate_packed_similarities(packed, pairs, self.settings.plan.slots)
         width = np.int64 if pa.types.is_large_binary(elements.type) else np.int32
         ends = np.frombuffer(elements.buffers()[1], dtype=width)[elements.offset : elements.offset + len(elements) + 1]
         offsets = (ends.astype(np.int64) - int(ends[0])) // 8

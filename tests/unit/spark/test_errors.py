@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from expect import complaint
 from pyspark.errors import PySparkException
+from support.expect import complaint
 
 import minwise as mw
 from minwise.spark.errors import reason_of, spark_errors

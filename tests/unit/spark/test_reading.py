@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from minwise.formats.files import File
-from minwise.formats.jsonl import JsonLinesFile
-from minwise.formats.parquet import ParquetFile
-from minwise.formats.source import Source
-from minwise.formats.text_files import TextFiles
+from minwise.inputs.files import File
+from minwise.inputs.jsonl import JsonLinesFile
+from minwise.inputs.parquet import ParquetFile
+from minwise.inputs.source import Source
+from minwise.inputs.text_files import TextFiles
 from minwise.spark import reading
 from minwise.spark.reading import Span, plan_tasks
 

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
-from minwise.spark import jvm, session
+from minwise.spark import java_process, session
 from minwise.spark.session import check_conf, check_master, open_session
 
 
@@ -73,7 +73,7 @@ def test_a_master_that_nobody_answers_for(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(session, "_active_session", lambda: None)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(OSError, match="can not be reached") as caught:
+    with pytest.raises(OSError, match="cannot be reached") as caught:
         open_session(f"spark://127.0.0.1:{port}")
     assert caught.value.filename == f"spark://127.0.0.1:{port}"
 
@@ -81,7 +81,7 @@ def test_a_master_that_nobody_answers_for(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is needed and what to set."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    told = complaint(mw.ConfigError, jvm.check_java)
+    told = complaint(mw.ConfigError, java_process.check_java)
     assert told == f"engine spark needs Java 17 or newer, got none in JAVA_HOME {tmp_path}; install it or set JAVA_HOME"
 
 
@@ -92,7 +92,7 @@ def test_with_an_old_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert "got Java 8, " in complaint(mw.ConfigError, jvm.check_java)
+    assert "got Java 8, " in complaint(mw.ConfigError, java_process.check_java)
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pandas"])
