@@ -16,7 +16,7 @@ from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, MINWISE, OK, US
 import minwise as mw
 from minwise.server.tokens import make_token
 
-PACKAGES = ("httptools", "msgspec", "prometheus_client", "uvicorn")
+PACKAGES = ("httptools", "msgspec", "prometheus_client", "uvloop")
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ IN_FLIGHT = 4
 # The largest request; four of these are held at a time, as bodies and as answers.
 LARGEST = 2 * MB
 HELD = 4 * LARGEST
-# What a connection may hold beside: as much as uvicorn keeps before it stops to read, and to write.
+# What a connection may hold beside: as much as is buffered before reading or writing pauses.
 PER_CLIENT = 2 * 64 * 1024
 # What Python and its allocator may do with all that: a copy of each, and pieces of pages.
 COPIES, LOOSE = 2, 40 * MB

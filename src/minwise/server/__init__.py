@@ -12,7 +12,7 @@ Beside it: ``passages`` (what hits share), ``errors`` (the one shape), ``metrics
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from minwise.later import import_later as _import_later
+from minwise._internal.lazy import lazy_attributes as _lazy_attributes
 from minwise.server.settings import ServerSettings
 
 if _TYPE_CHECKING:
@@ -21,4 +21,4 @@ if _TYPE_CHECKING:
 __all__ = ["ServerSettings", "serve"]
 
 # What needs the extra comes when it is first asked for: tokens are made without it.
-__getattr__, __dir__ = _import_later(globals(), {"serve": "run"})
+__getattr__, __dir__ = _lazy_attributes(globals(), {"serve": "run"})

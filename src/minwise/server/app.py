@@ -5,18 +5,19 @@ import mimetypes
 from contextlib import nullcontext
 from importlib.resources import files
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 
 import minwise as mw
-from minwise.config import show
+from minwise.checks import show
 from minwise.server import handlers, messages
 from minwise.server.errors import SECURITY_HEADERS, ApiError, ClientGoneError, as_api_error, busy
-from minwise.server.guard import Guard, Headers, Receive, Send
+from minwise.server.guard import Guard, Headers
 from minwise.server.limits import Limits
 from minwise.server.openapi import openapi_of
+from minwise.server.protocol import HttpRequest, HttpResponse
 from minwise.server.routes import Call, Route, Table
 from minwise.server.service import Service
 from minwise.server.tokens import Tokens
@@ -84,7 +85,7 @@ ROUTES = (
         media="text/plain; version=0.0.4; charset=utf-8", errors=FAILING,
     ),
 )  # fmt: skip
-# Answered however many others are.
+# HttpResponseed however many others are.
 PROBES = ("/healthz", "/readyz", "/metrics")
 # Bytes that take a millisecond to decode.
 LONG_BODY = 1 << 18
@@ -94,30 +95,9 @@ NOT_KEPT = (b"cache-control", b"no-store")
 # Methods that are counted by name; there is no end to the others.
 METHODS = ("GET", "HEAD", "POST", "DELETE", "PUT", "PATCH", "OPTIONS")
 
-Sent = list[tuple[bytes, bytes]]
-
-
-class Request(NamedTuple):
-    """A request whose body may still be on its way."""
-
-    method: str
-    path: str
-    raw_path: bytes
-    query: bytes
-    fields: Sent
-    receive: Receive
-
-
-class Answer(NamedTuple):
-    """What is sent back."""
-
-    status: int
-    body: bytes
-    headers: Sent
-
 
 class App:
-    """The service as an ASGI application."""
+    """Application that answers the requests of a service."""
 
     def __init__(self, service: Service, tokens: Tokens | None) -> None:
         self._service = service
@@ -137,30 +117,27 @@ class App:
         )
         self._files = {**_page_files(), "/openapi.json": _file(msgspec.json.encode(described), "application/json")}
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answers one request."""
+    async def __call__(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the response to a request; None if the client has disconnected."""
         started = perf_counter()
-        request = Request(
-            scope["method"], scope["path"], scope["raw_path"], scope["query_string"], scope["headers"], receive
-        )
         routes, name = self._table.find(request.path)
         route = routes.get("GET" if request.method == "HEAD" else request.method)
         try:
             answer = await self._answer(request, routes, route, name)
         except ClientGoneError:
-            return
-        length = (b"content-length", str(len(answer.body)).encode())
-        headers = [*answer.headers, length, *SECURITY_HEADERS, NOT_KEPT]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+            return None
+        length = (b"content-length", b"%d" % len(answer.body))
         label = route.path if route is not None else request.path if request.path in self._files else "none"
         method = request.method if request.method in METHODS else "other"
         self._service.metrics.note(method, label, answer.status, perf_counter() - started)
+        return answer._replace(headers=[*answer.headers, length, *SECURITY_HEADERS, NOT_KEPT])
 
-    async def _answer(self, request: Request, routes: dict[str, Route], route: Route | None, name: str) -> Answer:
+    async def _answer(
+        self, request: HttpRequest, routes: dict[str, Route], route: Route | None, name: str
+    ) -> HttpResponse:
         """What is told, whatever happens."""
         try:
-            headers = Headers.of(request.fields)
+            headers = Headers.of(request.headers)
             self._guard.check_names(headers)
             if "\ufffd" in request.path:
                 _refuse_other_than_utf8(request.raw_path)
@@ -172,7 +149,7 @@ class App:
             options = _options(route, request.query)
             if getattr(options, "unique", False):  # the answer tells what is there
                 _check_right(rights, "read")
-            return await self._handle(route, Call(None, options, name, rights, request.receive), headers)
+            return await self._handle(route, Call(None, options, name, rights, request), headers)
         except ClientGoneError:
             raise
         except Exception as error:
@@ -181,11 +158,11 @@ class App:
             if not self._service.draining:
                 raise
             told = busy("the server had to stop before this was done")
-        return Answer(told.status, told.body, [JSON, *told.headers])
+        return HttpResponse(told.status, told.body, [JSON, *told.headers])
 
-    async def _handle(self, route: Route, call: Call, headers: Headers) -> Answer:
+    async def _handle(self, route: Route, call: Call, headers: Headers) -> HttpResponse:
         """What a route answers to a request that may ask."""
-        content = await self._guard.read(headers, call.receive) if route.body else bytearray()
+        content = await self._guard.read(headers, call.request) if route.body else bytearray()
         try:
             with nullcontext() if route.path in PROBES else self._guard.working(route.right or "read"):
                 if route.body:
@@ -194,8 +171,8 @@ class App:
         finally:
             self._guard.forget(content)
         if isinstance(answer, bytes):
-            return Answer(200, answer, [(b"content-type", route.media.encode())])
-        return Answer(200, self._encode(answer), [JSON])
+            return HttpResponse(200, answer, [(b"content-type", route.media.encode())])
+        return HttpResponse(200, self._encode(answer), [JSON])
 
     async def _decoded(self, route: Route, content: bytearray) -> Any:  # noqa: ANN401 - what the route takes
         """What a body asks for; a long one is decoded while others go on."""
@@ -205,7 +182,7 @@ class App:
 
         return decoded() if len(content) <= LONG_BODY else await self._service.aside(decoded)
 
-    def _file_or_error(self, request: Request, routes: dict[str, Route]) -> Answer:
+    def _file_or_error(self, request: HttpRequest, routes: dict[str, Route]) -> HttpResponse:
         method, path = request.method, request.path
         allowed = sorted(routes) or (["GET"] if path in self._files else [])
         if not allowed:
@@ -246,7 +223,7 @@ def _options(route: Route, query: bytes) -> Any:  # noqa: ANN401 - what the rout
     return None
 
 
-def _page_files() -> dict[str, Answer]:
+def _page_files() -> dict[str, HttpResponse]:
     """The files of the page by their paths."""
     folder = files("minwise.server") / "page"
     return {
@@ -261,5 +238,5 @@ def _type_of(name: str) -> str:
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
 
 
-def _file(content: bytes, kind: str) -> Answer:
-    return Answer(200, content, [(b"content-type", kind.encode())])
+def _file(content: bytes, kind: str) -> HttpResponse:
+    return HttpResponse(200, content, [(b"content-type", kind.encode())])

@@ -2,26 +2,23 @@
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from prometheus_client import Gauge
 
-from minwise.server.errors import ApiError, ClientGoneError, busy
+from minwise.server.errors import ApiError, busy
+from minwise.server.protocol import HttpRequest
 from minwise.server.settings import ServerSettings
 from minwise.server.tokens import RIGHTS, Tokens
 
-__all__ = ["Guard", "Headers", "Receive", "Send"]
+__all__ = ["Guard", "Headers"]
 
 # A name or an address, and perhaps a port.
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:]+)(?::[0-9]{1,5})?")
 # Bytes of a body that are taken however many others hold, so that a few who send much do not keep out all.
 SMALL = 1 << 16
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Headers(dict[bytes, bytes]):
@@ -96,7 +93,7 @@ class Guard:
         finally:
             self._in_flight[right] -= 1
 
-    async def read(self, headers: Headers, receive: Receive) -> bytearray:
+    async def read(self, headers: Headers, request: HttpRequest) -> bytearray:
         """The whole body, however it is sent; whoever gets it has to say when to :meth:`forget` it."""
         if headers.text(b"content-type").partition(";")[0].strip().lower() != "application/json":
             got = headers.text(b"content-type") or "none"
@@ -108,22 +105,17 @@ class Guard:
             raise self._too_large(int(announced))
         body = bytearray()
         try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGoneError
-                piece: bytes = message.get("body", b"")
-                body += piece
-                self._held += len(piece)
+            while part := await request.read_part():
+                body += part
+                self._held += len(part)
                 if len(body) > self._most_bytes:
                     raise self._too_large(len(body))
                 if self._held > self._settings.max_held and len(body) > SMALL:
                     raise busy(f"requests of {self._held} bytes are held, which is more than at a time")
-                if not message.get("more_body", False):
-                    return body
         except BaseException:
             self._held -= len(body)
             raise
+        return body
 
     def forget(self, body: bytearray) -> None:
         """A body is not held any more."""

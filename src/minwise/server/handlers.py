@@ -106,7 +106,7 @@ async def compare(service: Service, call: Call) -> Comparison:
 
 async def _unless_gone(call: Call, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - what the work gives
     """What some work gives; it is given up when the client sends nothing more, for then it has gone."""
-    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(call.receive())
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(call.request.wait_until_gone())
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
         if not working.done():

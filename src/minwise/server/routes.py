@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
+from minwise.server.protocol import HttpRequest
+
 if TYPE_CHECKING:
     from minwise.server.service import Service
 
@@ -20,14 +22,14 @@ class Call(NamedTuple):
         options: What the query string says, as the route wants it.
         id: The id in the path, if the route has one.
         rights: What who asks may do.
-        receive: What comes from the client after the body: that it is gone.
+        request: The request itself, for what happens after its body has arrived.
     """
 
     body: Any
     options: Any
     id: str
     rights: frozenset[str]
-    receive: Callable[[], Awaitable[Any]]
+    request: HttpRequest
 
 
 Handler = Callable[["Service", Call], Awaitable[Any]]

@@ -1,5 +1,6 @@
 """Run: a server that listens, answers, and ends in good order."""
 
+import asyncio
 import gc
 import logging
 import os
@@ -10,11 +11,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
+import uvloop
 
 from minwise.errors import ConfigError
 from minwise.server.app import App
-from minwise.server.protocol import protocol_for
+from minwise.server.protocol import HttpServer
 from minwise.server.service import Service
 from minwise.server.settings import ServerSettings
 from minwise.server.tokens import Tokens
@@ -23,9 +24,9 @@ __all__ = ["serve"]
 
 # Connections that wait to be accepted.
 BACKLOG = 1024
-# After the signal: uvicorn looks for it every 0.1 s, and then gives connections 0.1 s to close. What a request may take
-# of the time to drain is less by that, and by the share in which whatever a thread works on, and the process, can end.
-LOOKING_SECONDS, ENDING = 0.2, 0.2
+# Share of the drain timeout that is kept for the work of threads that cannot be cancelled and for the process to end.
+ENDING_SHARE = 0.2
+STOPPING = (signal.SIGTERM, signal.SIGINT)
 # How rarely Python looks for garbage: two million lists are decoded in 0.5 s with its own numbers, in 0.2 s with these.
 COLLECTED = (50_000, 20, 20)
 # Open files beside connections: those of the index, three times, and what Python needs.
@@ -44,35 +45,62 @@ def serve(settings: ServerSettings) -> None:
     _allow_files(settings)
     logging.basicConfig(format="%(asctime)s minwise: %(message)s")
     gc.set_threshold(*COLLECTED)
-    with _listening(settings) as listener:
+    with _listening(settings) as listener, _restored_signals():
         service = Service(settings)
         try:
-            app = App(service, tokens)
-            protocol = protocol_for(settings, service.metrics.note_refusal)
-            service.metrics.connections.set_function(lambda: len(protocol.crowd))
-            config = uvicorn.Config(
-                app,
-                http=protocol,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,  # nobody is believed about who sent him
-                timeout_keep_alive=settings.receive_timeout,  # type: ignore[arg-type] # seconds, whole or not
-                timeout_graceful_shutdown=_draining_seconds(settings),  # type: ignore[arg-type]
-            )
-            server = _Server(config, service, _address(settings, listener))
-            server.run(sockets=[listener])
+            signals = uvloop.run(_serve(service, App(service, tokens), listener))
         finally:
             service.close()
-    if signal.SIGINT in server.signals:
+    if signal.SIGINT in signals:
         raise KeyboardInterrupt
 
 
-def _draining_seconds(settings: ServerSettings) -> float:
-    """How long requests may go on so that the process has ended within ``drain_timeout``."""
-    return max(0.0, (1 - ENDING) * settings.drain_timeout - LOOKING_SECONDS)
+async def _serve(service: Service, app: App, listener: socket.socket) -> list[int]:
+    """Serve until a signal arrives and all requests are answered; return the signals."""
+    settings, loop = service.settings, asyncio.get_running_loop()
+    server = HttpServer(app, settings, service.metrics.note_refusal)
+    service.metrics.connections.set_function(lambda: len(server.tracker))
+    signals: list[int] = []
+    stopping = asyncio.Event()
+
+    def stop(number: int) -> None:
+        if signals and number == signal.SIGINT:  # Ctrl-C after another signal
+            server.stop_now()
+        signals.append(number)
+        service.draining = True
+        stopping.set()
+
+    for number in STOPPING:
+        loop.add_signal_handler(number, stop, number)
+    service.start()
+    listening = await loop.create_server(server.connect, sock=listener, backlog=BACKLOG)
+    _announce(settings, listener)
+    await stopping.wait()
+    listening.close()
+    listener.close()
+    server.stop()
+    await server.drain((1 - ENDING_SHARE) * settings.drain_timeout)
+    return signals
+
+
+def _announce(settings: ServerSettings, listener: socket.socket) -> None:
+    """Print the address."""
+    print(f"minwise: serving {settings.index} at {_address(settings, listener)}", flush=True)  # noqa: T201
+    print("minwise: stop it with Ctrl-C", file=sys.stderr, flush=True)  # noqa: T201
+    if not settings.is_loopback:
+        warning = "tokens and texts travel in the clear; put a proxy with TLS before it"
+        print(f"minwise: {warning}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+@contextmanager
+def _restored_signals() -> Iterator[None]:
+    """Restore the signal handlers of the caller, which the event loop replaces by default ones when it closes."""
+    before = {number: signal.getsignal(number) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _allow_files(settings: ServerSettings) -> None:
@@ -88,39 +116,6 @@ def _allow_files(settings: ServerSettings) -> None:
         raise ConfigError(f"max-connections {rule}, got {settings.max_connections}")
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn's server, which tells when it listens and leaves signals to us."""
-
-    def __init__(self, config: uvicorn.Config, service: Service, address: str) -> None:
-        super().__init__(config)
-        self.signals: list[int] = []
-        self._service, self._address = service, address
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.start()
-        await super().startup(sockets)
-        print(f"minwise: serving {self._service.settings.index} at {self._address}", flush=True)  # noqa: T201
-        print("minwise: stop it with Ctrl-C", file=sys.stderr, flush=True)  # noqa: T201
-        if not self._service.settings.is_loopback:
-            warning = "tokens and texts travel in the clear; put a proxy with TLS before it"
-            print(f"minwise: {warning}", file=sys.stderr, flush=True)  # noqa: T201
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _stop(self, number: int, frame: object) -> None:
-        """Stops when all that has begun is answered; at once when told so again by Ctrl-C."""
-        self.force_exit |= self.should_exit and number == signal.SIGINT
-        self.should_exit = self._service.draining = True
-        self.signals.append(number)
 
 
 @contextmanager

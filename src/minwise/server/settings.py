@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from minwise.config import check_path, check_whole, show
+from minwise.checks import check_integer, check_path, show
 from minwise.errors import ConfigError
-from minwise.limits import parse_bytes
+from minwise.settings import parse_bytes
 
 __all__ = ["ServerSettings"]
 
@@ -88,17 +88,17 @@ class ServerSettings:
         for name in self.allow_host:
             check_host_name(name)
         object.__setattr__(self, "allow_host", tuple(self.allow_host))
-        check_whole("port", self.port, 0, 65_535)
+        check_integer("port", self.port, 0, 65_535)
 
     def _check_limits(self) -> None:
-        object.__setattr__(self, "cache", check_whole("cache", parse_bytes("cache", self.cache), 0, MOST_CACHED))
+        object.__setattr__(self, "cache", check_integer("cache", parse_bytes("cache", self.cache), 0, MOST_CACHED))
         for name in SIZES:
             object.__setattr__(self, name, check_size(name, getattr(self, name)))
             if getattr(self, name) > int(self.max_request):
                 rule = f"must be at most max-request, {self.max_request}, in which it comes"
                 raise ConfigError(f"{shown(name)} {rule}, got {getattr(self, name)}")
         for name, most in MOST.items():
-            check_whole(shown(name), getattr(self, name), 1, most)
+            check_integer(shown(name), getattr(self, name), 1, most)
         for name in ("receive_timeout", "drain_timeout"):
             seconds = getattr(self, name)
             if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= MOST_SECONDS:
@@ -128,7 +128,7 @@ class ServerSettings:
 
 def check_size(name: str, value: int | str) -> int:
     """A number of bytes of at least one."""
-    return check_whole(shown(name), parse_bytes(shown(name), value), 1, MOST_BYTES)
+    return check_integer(shown(name), parse_bytes(shown(name), value), 1, MOST_BYTES)
 
 
 def shown(name: str) -> str:

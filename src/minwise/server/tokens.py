@@ -20,8 +20,8 @@ from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 
-from minwise.config import check_path, show
-from minwise.durable import sync_directory
+from minwise._internal.atomic import sync_directory
+from minwise.checks import check_path, show
 from minwise.errors import ConfigError, FormatError
 
 __all__ = ["RIGHTS", "Tokens", "make_token"]

@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from reliability.commands import USAGE, one_line, run
+from support.commands import USAGE, one_line, run
 
 from minwise.server.tokens import make_token
 from server.running import PATIENCE_SECONDS, Server, serving

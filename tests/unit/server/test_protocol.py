@@ -1,28 +1,21 @@
 """What is held against a client, and what is not: the protocol under an application that takes its time."""
 
-import ast
 import asyncio
-import dis
-import inspect
 import json
 import socket
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
-import uvicorn
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
-from uvicorn.server import ServerState
 
-from minwise.server.crowd import Crowd
-from minwise.server.protocol import PIPELINED, BoundedProtocol, protocol_for
+from minwise.server.connection_tracker import ConnectionTracker
+from minwise.server.protocol import MAX_PIPELINED, HttpProtocol, HttpRequest, HttpResponse, HttpServer
 from minwise.server.settings import ServerSettings
 
 PATIENCE_SECONDS = 60
@@ -32,57 +25,50 @@ LONG_SECONDS = 3 * SECONDS
 # More than is read before anybody asks for it.
 BODY = b"x" * (1 << 20)
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-
-async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Waits or stands still, as the path says; then reads the body, waits again, and tells how long the body was."""
-    _, before, after = scope["path"].split("/")
+async def application(request: HttpRequest) -> HttpResponse:
+    """Wait or block the event loop, as the path says; read the body, wait again, and return the length of the body."""
+    _, before, after = request.path.split("/")
     if before == "wait":
         await asyncio.sleep(LONG_SECONDS)
-    if before == "stand":
+    if before == "block":
         time.sleep(LONG_SECONDS)
-    size, more = 0, True
-    while more:
-        message = await receive()
-        size += len(message["body"])
-        more = message["more_body"]
+    size = 0
+    while part := await request.read_part():
+        size += len(part)
     if after == "wait":
         await asyncio.sleep(LONG_SECONDS)
+    if after == "fail":
+        raise RuntimeError("a bug in the application")
     body = str(size).encode()
-    headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    return HttpResponse(200, body, [(b"content-length", str(len(body)).encode())])
 
 
 @dataclass
 class Running:
-    """The protocol of a server in this process, and what it has refused."""
+    """A server in this process, and the codes of what it has refused."""
 
     port: int
-    crowd: Crowd[BoundedProtocol]
+    tracker: ConnectionTracker[HttpProtocol]
     refused: list[str]
 
 
 def with_server(client: Callable[[Running], Awaitable[bytes]], **settings: Any) -> bytes:  # noqa: ANN401
-    """What somebody brings back who was with a server."""
+    """Return the result of a client that runs beside a server."""
 
     async def both() -> bytes:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             refused: list[str] = []
             limits = ServerSettings(index=Path("none"), **{"receive_timeout": SECONDS, **settings})
-            protocol = protocol_for(limits, refused.append)
-            options: dict[str, Any] = {"ws": "none", "lifespan": "off", "log_config": None}
-            options["timeout_keep_alive"] = limits.receive_timeout
-            server = uvicorn.Server(uvicorn.Config(application, http=protocol, **options))
-            serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+            server = HttpServer(application, limits, refused.append)
+            listening = await asyncio.get_running_loop().create_server(server.connect, sock=listener)
             try:
-                running = Running(listener.getsockname()[1], protocol.crowd, refused)
+                running = Running(listener.getsockname()[1], server.tracker, refused)
                 return await asyncio.wait_for(client(running), PATIENCE_SECONDS)
             finally:
-                server.should_exit = True
-                await serving
+                listening.close()
+                server.stop()
+                await server.drain(PATIENCE_SECONDS)
 
     return uvloop.run(both())
 
@@ -117,7 +103,7 @@ def request(path: str, body: bytes = b"", *fields: str, length: int | None = Non
     return "\r\n".join(lines).encode() + body
 
 
-@pytest.mark.parametrize("before", ["wait", "stand"])
+@pytest.mark.parametrize("before", ["wait", "block"])
 def test_time_in_which_nobody_reads_is_not_held_against_a_client(before: str) -> None:
     """Neither while the application waits and the body with it, nor while the whole loop stands still."""
     heard = talk(request(f"/{before}/", BODY))
@@ -134,7 +120,7 @@ def test_a_standstill_is_not_held_against_others() -> None:
             await asyncio.open_connection("127.0.0.1", running.port) for _ in range(2)
         ]
         slow_writer.write(whole[:-1])
-        other_writer.write(request("/stand/"))
+        other_writer.write(request("/block/"))
         assert (await other.read(1 << 16)).startswith(b"HTTP/1.1 200 ")
         slow_writer.write(whole[-1:])
         heard = await slow.read(1 << 16)
@@ -171,8 +157,8 @@ def test_who_sends_nothing_is_cut() -> None:
 
 def test_requests_that_wait_are_counted() -> None:
     """The first is worked on, some wait; those above are not taken, and the client is hung up on after the last."""
-    heard = talk(request("//wait") + request("//", b"abc") * (PIPELINED + 5), refused=["busy"])
-    assert heard.count(b"HTTP/1.1 200 ") == 1 + PIPELINED
+    heard = talk(request("//wait") + request("//", b"abc") * (MAX_PIPELINED + 5), refused=["busy"])
+    assert heard.count(b"HTTP/1.1 200 ") == 1 + MAX_PIPELINED
     assert heard.count(b"connection: close") == 1
 
 
@@ -200,16 +186,16 @@ def test_nobody_is_pushed_out_who_is_answered() -> None:
     """If all are, who comes is told to come again; when one has its answer, it gives way."""
 
     async def clients(running: Running) -> bytes:
-        crowd, port = running.crowd, running.port
+        tracker, port = running.tracker, running.port
         inside = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
         for _, writer in inside:
             writer.write(request("//wait", b"abc"))
-        await until(lambda: len(crowd.answered) == 3)
+        await until(lambda: len(tracker.responding) == 3)
         late, late_writer = await asyncio.open_connection("127.0.0.1", port)
         assert (await late.read()).startswith(b"HTTP/1.1 503 ")
         assert running.refused == ["busy"]
-        assert len(crowd) == 3
-        await until(lambda: len(crowd.idle) > 0)
+        assert len(tracker) == 3
+        await until(lambda: len(tracker.idle) > 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request("//", b"abcd"))
         heard = await reader.read(1 << 16)
@@ -228,7 +214,7 @@ def test_who_is_told_to_go_does_not_take_a_place() -> None:
     async def clients(running: Running) -> bytes:
         wires = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(9)]
         await until(lambda: len(running.refused) == 7)
-        assert len(running.crowd.unfinished) == len(running.crowd.leaving) == 2
+        assert len(running.tracker.receiving) == len(running.tracker.lingering) == 2
         told = [await reader.read() for reader, _ in wires[:7]]
         assert all(one.startswith(b"HTTP/1.1 503 ") for one in told)
         _, writer = wires[-1]
@@ -241,59 +227,23 @@ def test_who_is_told_to_go_does_not_take_a_place() -> None:
     assert with_server(clients, max_connections=2, receive_timeout=PATIENCE_SECONDS).endswith(b"2")
 
 
-# What the protocol takes from uvicorn beside what it overrides, none of which uvicorn promises to keep.
-OF_CYCLES = {
-    "disconnected", "keep_alive", "message_event", "more_body", "response_complete", "response_started",
-    "waiting_for_100_continue",
-}  # fmt: skip
-OF_FLOW = {"pause_reading", "read_paused", "write_paused"}
+def test_a_failing_application_is_an_internal_error(caplog: pytest.LogCaptureFixture) -> None:
+    """The client gets an error of the usual shape, the log the exception, and the connection is closed."""
+    head, _, body = talk(request("//fail", b"abc") + request("//", b"abc")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 500 ")
+    assert b"connection: close" in head
+    assert json.loads(body)["error"]["code"] == "internal"
+    assert "a bug in the application" in caplog.text
 
 
-def names_after(*owners: str) -> set[str]:
-    """What the protocol uses of things that it calls so."""
-    tree = ast.parse(Path(inspect.getfile(BoundedProtocol)).read_text(encoding="utf-8"))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-    return {node.attr for node in nodes if ast.unparse(node.value) in owners}
-
-
-def test_uvicorn_has_what_the_protocol_rests_on() -> None:
-    """Each method that is overridden and each attribute that is used: another version may have renamed them."""
-
-    async def parts() -> tuple[HttpToolsProtocol, RequestResponseCycle]:
-        config = uvicorn.Config(application, ws="none", lifespan="off", log_config=None)
-        plain = HttpToolsProtocol(config, ServerState(), {})
-        plain.connection_made(Mock(spec=asyncio.Transport, get_extra_info=Mock(return_value=None)))
-        plain.data_received(request("//"))
-        await asyncio.gather(*plain.tasks)
-        return plain, plain.cycle
-
-    plain, cycle = asyncio.run(parts())
-    own = {*vars(BoundedProtocol), *BoundedProtocol.__annotations__}
-    made = {name for name in vars_made_by(BoundedProtocol.__init__) if not hasattr(plain, name)}
-    inherited = {name for name in own if name in dir(HttpToolsProtocol) and not name.startswith("__")}
-    overridden = {
-        "connection_made", "connection_lost", "eof_received", "data_received", "on_message_begin", "on_url",
-        "on_header", "on_headers_complete", "_start_asgi_task", "on_body", "on_message_complete", "pause_writing",
-        "resume_writing", "on_response_complete", "shutdown",
-    }  # fmt: skip
-    assert inherited == overridden
-    assert [name for name in names_after("self", "super()") - own - made if not hasattr(plain, name)] == []
-    assert [name for name in OF_CYCLES if not hasattr(cycle, name)] == []
-    assert names_after("self.cycle", "cycle", "broken", "whole[-1]", "unanswered[-1]") == OF_CYCLES
-    assert [name for name in OF_FLOW if not hasattr(plain.flow, name)] == []
-    assert names_after("self.flow") == OF_FLOW
-    assert isinstance(plain.pipeline, deque)
-    assert isinstance(plain.server_state.default_headers, list)
-
-
-def vars_made_by(method: Callable[..., None]) -> set[str]:
-    """The attributes that a method gives to ``self``."""
-    return {one.argval for one in dis.get_instructions(method) if one.opname == "STORE_ATTR"}
-
-
-def test_uvicorn_calls_what_is_overridden_for_it() -> None:
-    """It could go another way without these; all others are called by the parser or the loop."""
-    for method in (HttpToolsProtocol.on_headers_complete, HttpToolsProtocol.on_response_complete):
-        assert "_start_asgi_task" in method.__code__.co_names
-    assert "on_response_complete" in HttpToolsProtocol.on_headers_complete.__code__.co_names
-    assert "shutdown" in uvicorn.Server.shutdown.__code__.co_names
+def test_every_response_has_a_date() -> None:
+    """Of this second, also an error that the application does not see."""
+    for sent in (request("//", b"abc"), b"\0\r\n\r\n"):
+        before = time.time()
+        fields = dict(
+            line.split(b": ", 1)
+            for line in talk(sent, refused=[] if b"POST" in sent else ["bad_http"])
+            .partition(b"\r\n\r\n")[0]
+            .split(b"\r\n")[1:]
+        )
+        assert int(before) <= parsedate_to_datetime(fields[b"date"].decode()).timestamp() <= time.time()

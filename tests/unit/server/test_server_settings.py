@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
-from minwise.cli import command
+from minwise.cli.command import command
 from minwise.server.settings import SIZES, ServerSettings
 
 # The rule of every setting that has one, a value that just keeps it, and some that break it.

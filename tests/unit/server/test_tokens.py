@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from expect import complaint
+from support.expect import complaint
 
 import minwise as mw
 from minwise.server import tokens as module
