@@ -1,4 +1,4 @@
-"""The compiled kernel. Not part of the public surface; the rooms of ``minwise`` call it."""
+"""Compiled kernel. Private: only the modules of ``minwise`` call it, and they validate its arguments."""
 
 from typing import Any, Final, Protocol, final, type_check_only
 

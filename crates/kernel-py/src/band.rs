@@ -1,4 +1,4 @@
-//! Band keys for Python: texts, sets or signatures in, a key per band out.
+//! Banding of texts, sets and signatures for Python.
 
 use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods as _};
 use pyo3::exceptions::PyValueError;
@@ -11,20 +11,20 @@ use minwise_kernel::hash::ContentHasher;
 use minwise_kernel::sketch::Scheme;
 
 use crate::arrays::{Offsets, lists, sets};
-use crate::pool;
 use crate::shingle::Shingler;
 use crate::sketch::{AnyScheme, Sketcher, Slots};
+use crate::thread_pool;
 
 type Faults = Vec<(usize, String)>;
 
-/// Turns texts or sets into the keys of their bands.
+/// Function from texts, sets or signatures to band keys.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct Bander {
     sketcher: Py<Sketcher>,
     banding: Banding,
 }
 
-/// The places that a batch's results go to, from column `start` on.
+/// Output arrays of a batch, written from column `start` on.
 #[derive(FromPyObject)]
 pub struct KeyArrays<'py> {
     keys: PyReadwriteArray2<'py, u64>,
@@ -34,14 +34,15 @@ pub struct KeyArrays<'py> {
 }
 
 impl KeyArrays<'_> {
+    /// Return the rows of `documents` documents from column `start` on.
     pub fn rows(&mut self, start: usize, documents: usize, banding: &Banding) -> PyResult<KeyRows<'_>> {
-        let wrong = || PyValueError::new_err("the arrays must have a place for every document");
+        let wrong_shape = || PyValueError::new_err("the arrays must have a row per document and a key per band");
         let (capacity, end) = (self.states.len(), start + documents);
         let bands = self.keys.shape()[0];
         let fits = end <= capacity && bands == banding.bands() && self.contents.shape() == [capacity, 2];
         let packed_fits = self.packed.as_ref().is_none_or(|packed| packed.shape() == [capacity, 2 * banding.slots()]);
         if !fits || !packed_fits || self.keys.shape()[1] != capacity {
-            return Err(wrong());
+            return Err(wrong_shape());
         }
         let keys = self.keys.as_slice_mut()?.chunks_exact_mut(capacity.max(1));
         let packed = match &mut self.packed {
@@ -66,13 +67,13 @@ impl Bander {
     fn new(py: Python<'_>, sketcher: Py<Sketcher>, bands: usize, rows: usize, seed: u64) -> PyResult<Self> {
         let slots = sketcher.borrow(py).slots();
         if bands == 0 || rows == 0 || bands.checked_mul(rows) != Some(slots) {
-            return Err(PyValueError::new_err("bands times rows must be the number of slots"));
+            return Err(PyValueError::new_err("bands times rows must equal the number of slots"));
         }
         Ok(Self { sketcher, banding: Banding::new(bands, rows, seed) })
     }
 
-    /// Writes keys, content hash and state of every text; returns the faulty ones with what is wrong.
-    #[allow(clippy::too_many_arguments, reason = "buffers in and buffers out")]
+    /// Write keys, content hash and state of every text; return the faulty texts with their faults.
+    #[allow(clippy::too_many_arguments, reason = "input and output buffers")]
     fn band_texts<'py>(
         &self,
         py: Python<'py>,
@@ -98,8 +99,8 @@ impl Bander {
         }
     }
 
-    /// Writes keys, content hash and state of every set.
-    #[allow(clippy::too_many_arguments, reason = "buffers in and buffers out")]
+    /// Write keys, content hash and state of every set.
+    #[allow(clippy::too_many_arguments, reason = "input and output buffers")]
     fn band_sets<'py>(
         &self,
         py: Python<'py>,
@@ -115,7 +116,7 @@ impl Bander {
         self.run(py, BandSets { sets, hasher: ContentHasher::new(seed) }, rows, threads)
     }
 
-    /// Writes the keys of signatures that were made before, a row per document; all ones for those of no elements.
+    /// Write the keys of existing signatures, a row per document; all ones for those without elements.
     fn band_signatures<'py>(
         &self,
         py: Python<'py>,
@@ -125,7 +126,7 @@ impl Bander {
         let narrow = matches!(self.sketcher.get().scheme, AnyScheme::MinHash(_));
         let fits =
             |shape: &[usize]| shape[1] == self.banding.slots() && keys.shape() == [shape[0], self.banding.bands()];
-        let wrong = || PyValueError::new_err("every document must have the slots of the scheme and a place per band");
+        let wrong_shape = || PyValueError::new_err("slots must be those of the scheme and keys have a column per band");
         match Slots::of(slots)? {
             Slots::Narrow(slots) if narrow && fits(slots.shape()) => {
                 let (slots, keys) = (slots.as_slice()?, keys.as_slice_mut()?);
@@ -135,29 +136,29 @@ impl Bander {
                 let (slots, keys) = (slots.as_slice()?, keys.as_slice_mut()?);
                 py.detach(|| batch::band_signatures(&self.banding, slots, keys));
             }
-            _ => return Err(wrong()),
+            _ => return Err(wrong_shape()),
         }
         Ok(())
     }
 }
 
 impl Bander {
-    fn run(&self, py: Python<'_>, feed: impl Feed, rows: KeyRows<'_>, threads: usize) -> PyResult<Faults> {
+    fn run(&self, py: Python<'_>, input: impl BandInput, rows: KeyRows<'_>, threads: usize) -> PyResult<Faults> {
         let scheme = &self.sketcher.get().scheme;
         let banding = &self.banding;
         let faults = py.detach(|| {
-            pool::install(threads, |threads| match scheme {
-                AnyScheme::MinHash(scheme) => feed.run(scheme, banding, rows, threads),
-                AnyScheme::OnePermutation(scheme) => feed.run(scheme, banding, rows, threads),
-                AnyScheme::Fast(scheme) => feed.run(scheme, banding, rows, threads),
+            thread_pool::install(threads, |threads| match scheme {
+                AnyScheme::MinHash(scheme) => input.run(scheme, banding, rows, threads),
+                AnyScheme::OnePermutation(scheme) => input.run(scheme, banding, rows, threads),
+                AnyScheme::Fast(scheme) => input.run(scheme, banding, rows, threads),
             })
         })?;
         Ok(faults.into_iter().map(|TextError { document, fault }| (document, fault.to_string())).collect())
     }
 }
 
-/// One way to feed the bands, whatever the scheme's slots are.
-trait Feed: Send {
+/// Input of banding, for a scheme of any slot type.
+trait BandInput: Send {
     fn run<C: Scheme>(self, scheme: &C, banding: &Banding, rows: KeyRows<'_>, threads: usize) -> Vec<TextError>;
 }
 
@@ -166,7 +167,7 @@ struct BandTexts<'l, O> {
     texts: batch::Texts<'l, O>,
 }
 
-impl<O: Copy + TryInto<usize> + Send + Sync> Feed for BandTexts<'_, O> {
+impl<O: Copy + TryInto<usize> + Send + Sync> BandInput for BandTexts<'_, O> {
     fn run<C: Scheme>(self, scheme: &C, banding: &Banding, rows: KeyRows<'_>, threads: usize) -> Vec<TextError> {
         batch::band_texts(scheme, &self.shingler.inner, banding, self.texts, rows, threads)
     }
@@ -177,7 +178,7 @@ struct BandSets<'l> {
     hasher: ContentHasher,
 }
 
-impl Feed for BandSets<'_> {
+impl BandInput for BandSets<'_> {
     fn run<C: Scheme>(self, scheme: &C, banding: &Banding, rows: KeyRows<'_>, threads: usize) -> Vec<TextError> {
         batch::band_sets(scheme, &self.hasher, banding, self.sets, rows, threads);
         Vec::new()

@@ -1,4 +1,4 @@
-//! The exact join for Python.
+//! Exact similarity join for Python.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use minwise_kernel::batch::Sets;
 use minwise_kernel::join::{self, Match};
 
 use crate::arrays::sets;
-use crate::pool;
+use crate::thread_pool;
 
 type Matches<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, usize);
 
-/// How often elements occur.
+/// Estimated frequency of elements.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct Rarity {
     inner: Arc<join::Rarity>,
@@ -27,14 +27,14 @@ impl Rarity {
         Self { inner: Arc::new(join::Rarity::new(elements, most_bytes)) }
     }
 
-    /// Counts the elements of sets.
+    /// Count the elements of sets.
     fn add<'py>(&self, py: Python<'py>, elements: PyReadonlyArray1<'py, u64>, threads: usize) -> PyResult<()> {
         let elements = elements.as_slice()?;
-        py.detach(|| pool::install(threads, |_| self.inner.add(elements)))
+        py.detach(|| thread_pool::install(threads, |_| self.inner.add(elements)))
     }
 }
 
-/// Sets that can be asked which of them are similar to others.
+/// Inverted index of sets, searched for sets similar to others.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct SetIndex {
     inner: join::SetIndex,
@@ -42,7 +42,7 @@ pub struct SetIndex {
 
 #[pymethods]
 impl SetIndex {
-    /// An index of sets with their numbers; `all_counted` says that `rarity` knows every set that will be compared.
+    /// Create an index of numbered sets; `all_counted` means that `rarity` has counted every set that will be compared.
     #[new]
     fn new<'py>(
         py: Python<'py>,
@@ -58,10 +58,10 @@ impl SetIndex {
             .iter()
             .map(|(offsets, elements)| sets(offsets.as_slice()?, elements.as_slice()?))
             .collect::<PyResult<_>>()?;
-        check(batches.iter().map(Sets::len).sum::<usize>() == numbers.len())?;
+        check_numbered(batches.iter().map(Sets::len).sum::<usize>() == numbers.len())?;
         let rarity = Arc::clone(&rarity.inner);
         let inner = py.detach(|| {
-            pool::install(threads, |_| join::SetIndex::new(threshold, rarity, all_counted, &batches, numbers))
+            thread_pool::install(threads, |_| join::SetIndex::new(threshold, rarity, all_counted, &batches, numbers))
         })?;
         Ok(Self { inner })
     }
@@ -70,7 +70,7 @@ impl SetIndex {
         self.inner.len()
     }
 
-    /// Queries, members and similarities of about `most` matches, and of how many queries they are.
+    /// Return queries, members and similarities of about `most` matches, and the number of queries processed.
     fn matches<'py>(
         &self,
         py: Python<'py>,
@@ -81,12 +81,12 @@ impl SetIndex {
         threads: usize,
     ) -> PyResult<Matches<'py>> {
         let (sets, numbers) = (sets(offsets.as_slice()?, elements.as_slice()?)?, numbers.as_slice()?);
-        check(sets.len() == numbers.len())?;
+        check_numbered(sets.len() == numbers.len())?;
         let work = |threads| self.inner.matches(sets, numbers, most, threads);
-        Ok(columns(py, py.detach(|| pool::install(threads, work))?))
+        Ok(columns(py, py.detach(|| thread_pool::install(threads, work))?))
     }
 
-    /// The same for members among each other, from the member at place `first` on.
+    /// Return the same for members among each other, starting at the member of rank `first`.
     fn matches_within<'py>(
         &self,
         py: Python<'py>,
@@ -95,7 +95,7 @@ impl SetIndex {
         threads: usize,
     ) -> PyResult<Matches<'py>> {
         let work = |threads| self.inner.matches_within(first, most, threads);
-        Ok(columns(py, py.detach(|| pool::install(threads, work))?))
+        Ok(columns(py, py.detach(|| thread_pool::install(threads, work))?))
     }
 }
 
@@ -106,6 +106,6 @@ fn columns(py: Python<'_>, (found, done): (Vec<Match>, usize)) -> Matches<'_> {
     (queries.into_pyarray(py), members.into_pyarray(py), similarities.into_pyarray(py), done)
 }
 
-fn check(numbered: bool) -> PyResult<()> {
+fn check_numbered(numbered: bool) -> PyResult<()> {
     if numbered { Ok(()) } else { Err(PyValueError::new_err("every set must have a number")) }
 }

@@ -1,20 +1,24 @@
-//! The Python face of the kernel: convert, release the GIL, map errors. Nothing is computed here.
+//! Python bindings of the kernel: they convert arguments, release the GIL and map errors. All computation is in
+//! `minwise-kernel`.
 //!
-//! Arrays cross without a copy: Arrow buffers come as `NumPy` views, results leave as `NumPy` arrays that own their memory.
-//! Settings are checked in Python, where the message can name the user's setting; what is checked again here only keeps
-//! a wrong call from becoming a panic.
+//! Arrays are passed without a copy: Arrow buffers arrive as `NumPy` views, and results are `NumPy` arrays that own
+//! their memory. Settings are validated in Python, where a message can name the user's setting; the checks here only
+//! prevent panics.
 
-#![allow(clippy::needless_pass_by_value, reason = "PyO3 hands extracted arguments over by value")]
+#![allow(clippy::needless_pass_by_value, reason = "PyO3 passes extracted arguments by value")]
 
 mod arrays;
 mod band;
-mod find;
+mod candidates;
+mod cluster;
 mod join;
-mod pool;
 mod postings;
 mod records;
+mod set_store;
 mod shingle;
 mod sketch;
+mod streaming_dedup;
+mod thread_pool;
 mod vectors;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -33,17 +37,17 @@ create_exception!(
     _kernel,
     DocumentError,
     PyValueError,
-    "A document cannot be read: (its number or None, what is wrong)."
+    "A document cannot be read: (its number or None, description)."
 );
 
-/// A byte of properties for every code point, as `minwise.reference` reads them.
+/// Return a byte of properties for every code point, for `minwise.reference`.
 #[pyfunction]
 fn character_properties(py: Python<'_>) -> Bound<'_, PyBytes> {
     let bytes: Vec<u8> = (0..0x11_0000).map(|code| char::from_u32(code).map_or(0, |c| Properties::of(c).0)).collect();
     PyBytes::new(py, &bytes)
 }
 
-/// The lower case of every code point that has another.
+/// Return the lower case of every code point that differs from it.
 #[pyfunction]
 fn lowercase_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let table = PyDict::new(py);
@@ -56,7 +60,7 @@ fn lowercase_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(table)
 }
 
-/// The elements of 64-bit integers given as members of sets.
+/// Return the elements of 64-bit integers as members of sets.
 #[pyfunction]
 fn hash_integers<'py>(
     py: Python<'py>,
@@ -68,7 +72,7 @@ fn hash_integers<'py>(
     Ok(hashes.into_pyarray(py))
 }
 
-/// The elements of strings given as members of sets, as Arrow lays them out.
+/// Return the elements of strings as members of sets, given in the layout of Arrow.
 #[pyfunction]
 fn hash_strings<'py>(
     py: Python<'py>,
@@ -89,7 +93,7 @@ fn hash_lists<O: Copy + TryInto<usize>>(strings: Texts<'_, O>, seed: u64) -> Vec
     (0..strings.len()).map(|i| mix(hasher.hash(strings.get(i)))).collect()
 }
 
-/// The element of one member of a set, given as the bytes that stand for it: `kind` is `i`, `s` or `b`.
+/// Return the element of one member of a set, given by its bytes; `kind` is `i`, `s` or `b`.
 #[pyfunction]
 fn hash_item(kind: char, data: &[u8], seed: u64) -> PyResult<u64> {
     let domain = match kind {
@@ -101,14 +105,14 @@ fn hash_item(kind: char, data: &[u8], seed: u64) -> PyResult<u64> {
     Ok(mix(BytesHasher::new(seed, domain).hash(data)))
 }
 
-/// CRC-32C of `data`, continued from `crc`.
+/// Return the CRC-32C of `data`, continued from `crc`.
 #[pyfunction]
 fn crc32c(py: Python<'_>, data: PyReadonlyArray1<'_, u8>, crc: u32) -> PyResult<u32> {
     let bytes = data.as_slice()?;
     Ok(py.detach(|| minwise_kernel::crc32c_append(crc, bytes)))
 }
 
-/// The compiled kernel of minwise. Not part of the public surface.
+/// The compiled kernel of minwise. Not part of the public API.
 #[pymodule]
 mod _kernel {
     #[pymodule_export]
@@ -116,10 +120,9 @@ mod _kernel {
     #[pymodule_export]
     use crate::band::Bander;
     #[pymodule_export]
-    use crate::find::{
-        Buckets, Copies, KeptDocuments, Proposals, SetStore, choose_witnesses, flatten_components, join_pairs,
-        remove_neighbours,
-    };
+    use crate::candidates::{Buckets, Copies, Proposals};
+    #[pymodule_export]
+    use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours};
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
     #[pymodule_export]
@@ -127,9 +130,13 @@ mod _kernel {
     #[pymodule_export]
     use crate::records::{find_broken_seal, seal_documents, seal_rows, set_similarities};
     #[pymodule_export]
+    use crate::set_store::SetStore;
+    #[pymodule_export]
     use crate::shingle::{ShingleStream, Shingler};
     #[pymodule_export]
     use crate::sketch::{Sketcher, count_matches, count_packed_matches, intersection_sizes, pack_bits};
+    #[pymodule_export]
+    use crate::streaming_dedup::KeptDocuments;
     #[pymodule_export]
     use crate::vectors::{VectorBander, VectorTables, vector_distances};
 
@@ -138,8 +145,8 @@ mod _kernel {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Looks up what NumPy offers to Rust. Left to the first call, it would run Python code in the middle of a run, where a
-        // Ctrl-C becomes a panic; and so would importing NumPy be, if it were left to the look-up.
+        // Load the C API of NumPy now. On the first call it would run Python code in the middle of a computation, where
+        // a Ctrl-C becomes a panic; importing NumPy first keeps the same from happening during this lookup.
         module.py().import("numpy.lib")?;
         drop(PyArray1::<u8>::zeros(module.py(), 0, false).try_readonly()?);
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;

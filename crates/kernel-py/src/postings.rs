@@ -1,4 +1,4 @@
-//! The postings of an index for Python.
+//! Postings of an index for Python.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,24 +14,29 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::pool;
+use crate::thread_pool;
 use minwise_kernel::postings::{self, Removed};
-use minwise_kernel::segment::{self, BlockCache, DOCUMENTS, Run, Segment, SegmentError};
+use minwise_kernel::segment::{self, BlockCache, MAX_DOCUMENTS, Run, Segment, SegmentError};
 
-create_exception!(_kernel, DamagedError, PyValueError, "A file does not hold what was written to it: (path, what).");
+create_exception!(
+    _kernel,
+    DamagedError,
+    PyValueError,
+    "A file does not hold what was written to it: (path, description)."
+);
 
-/// Rows that one thread is done with before others have woken up.
-const FEW: usize = 4;
+/// Rows below which one thread finishes before others are awake.
+const MIN_PARALLEL_ROWS: usize = 4;
 
 type Found<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>, Bound<'py, PyArray1<bool>>);
 type Held<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
 type Rows<'py> = PyReadonlyArray2<'py, u64>;
 
-/// The Python error of a segment: an `OSError` with number and file name, or a `DamagedError`.
+/// Return the Python error of a segment: an `OSError` with number and file name, or a `DamagedError`.
 fn segment_error(py: Python<'_>, error: SegmentError) -> PyErr {
     match error {
-        SegmentError::Damaged(path, what) => DamagedError::new_err((name(&path), what)),
+        SegmentError::Damaged(path, what) => DamagedError::new_err((os_string(&path), what)),
         SegmentError::Io(path, error) => os_error(py, &path, &error).unwrap_or_else(|failed| failed),
     }
 }
@@ -43,33 +48,33 @@ fn os_error(py: Python<'_>, path: &Path, error: &std::io::Error) -> PyResult<PyE
         Some(number) => py.import("os")?.call_method1("strerror", (number,))?.extract()?,
         None => error.to_string(),
     };
-    // Called, OSError makes the subclass that fits the number.
-    Ok(PyErr::from_value(py.get_type::<PyOSError>().call1((number.unwrap_or(EIO), what, name(path)))?))
+    // Calling OSError creates the subclass of the error number.
+    Ok(PyErr::from_value(py.get_type::<PyOSError>().call1((number.unwrap_or(EIO), what, os_string(path)))?))
 }
 
-fn name(path: &Path) -> OsString {
+fn os_string(path: &Path) -> OsString {
     path.as_os_str().to_owned()
 }
 
-/// Checks that a block of documents from `first` on has numbers that a document can have.
+/// Check that consecutive documents from `first` on have valid numbers.
 fn check_numbers(first: u32, documents: usize) -> PyResult<()> {
-    if u64::from(first) + documents as u64 <= DOCUMENTS {
+    if u64::from(first) + documents as u64 <= MAX_DOCUMENTS {
         return Ok(());
     }
     Err(PyValueError::new_err(format!(
-        "a document's number must be below {DOCUMENTS}, got {documents} from {first} on"
+        "document numbers must be below {MAX_DOCUMENTS}, got {documents} documents starting at {first}"
     )))
 }
 
-/// The keys of an array in the order of its rows: borrowed, or copied if it is a part of another.
-fn in_order<'a, D: Dimension>(keys: &'a PyReadonlyArray<'_, u64, D>) -> Cow<'a, [u64]> {
+/// Return the keys of an array in row order: borrowed, or copied if the array is not contiguous.
+fn contiguous<'a, D: Dimension>(keys: &'a PyReadonlyArray<'_, u64, D>) -> Cow<'a, [u64]> {
     match keys.as_slice() {
         Ok(keys) => Cow::Borrowed(keys),
         Err(_) => Cow::Owned(keys.as_array().iter().copied().collect()),
     }
 }
 
-/// Where the living documents with a key are.
+/// Postings of live documents by key.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct Postings {
     bands: usize,
@@ -78,7 +83,7 @@ pub struct Postings {
 }
 
 impl Postings {
-    /// Never called with the GIL held: who holds the lock may wait for it.
+    /// Lock for reading. The GIL must not be held: the holder of the lock may wait for it.
     fn read(&self) -> RwLockReadGuard<'_, postings::Postings> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,7 +104,8 @@ impl Postings {
         Ok(Self { bands, cache: Arc::new(BlockCache::new(cache_bytes)), inner: RwLock::default() })
     }
 
-    /// Replaces the segments by those at these paths, oldest documents first. Open ones stay open; on an error nothing changes.
+    /// Replace the segments by those at these paths, oldest documents first. Open segments stay open; an error changes
+    /// nothing.
     fn set_segments(&self, py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<()> {
         let opened = py.detach(|| {
             let mut inner = self.write();
@@ -118,41 +124,45 @@ impl Postings {
         opened.map_err(|error| segment_error(py, error))
     }
 
-    /// Replaces the removed documents: bit i of byte j is document 8 j + i. Those beyond the end live.
+    /// Replace the bitmap of removed documents: bit i of byte j is document 8·j + i. Documents beyond its end are live.
     fn set_removed(&self, py: Python<'_>, bits: PyReadonlyArray1<'_, u8>) -> PyResult<()> {
         let bits = bits.as_slice()?;
         py.detach(|| self.write().set_removed(Removed::from_bytes(bits)));
         Ok(())
     }
 
-    /// Removes documents.
+    /// Mark documents as removed.
     fn remove(&self, py: Python<'_>, documents: PyReadonlyArray1<'_, u32>) -> PyResult<()> {
         let documents = documents.as_slice()?;
         py.detach(|| self.write().remove(documents));
         Ok(())
     }
 
-    /// Takes id hash and band keys, a row per document, of the documents from `first` on.
+    /// Add the id hash and the band keys, a row per document, of consecutive documents from `first` on.
     fn push(&self, py: Python<'_>, first: u32, keys: Rows<'_>) -> PyResult<()> {
         check_numbers(first, keys.shape()[0])?;
         let width = self.bands + 1;
         if keys.shape()[1] != width {
-            return Err(PyValueError::new_err(format!("a row must have {width} keys, got {}", keys.shape()[1])));
+            return Err(PyValueError::new_err(format!("keys must have {width} columns, got {}", keys.shape()[1])));
         }
-        let rows = in_order(&keys);
+        let rows = contiguous(&keys);
         if py.detach(|| self.write().push(first, &rows, width)) {
             return Ok(());
         }
-        Err(PyValueError::new_err(format!("documents must come in ascending order, got {first} after a later one")))
+        Err(PyValueError::new_err(format!(
+            "documents must be pushed in ascending order, got {first} after a larger one"
+        )))
     }
 
-    /// Forgets what was pushed.
+    /// Drop all pushed documents.
     fn forget_recent(&self, py: Python<'_>) {
         py.detach(|| self.write().forget_recent());
     }
 
-    /// For every row of band keys the living documents that share a bucket: where each row's start, and one past the end of the
-    /// last; the documents, ascending; in how many buckets each is; for every row whether candidates were left out.
+    /// Return the live documents that share a bucket with each row of band keys.
+    ///
+    /// The result is the start of each row's documents and the end of the last; the documents, ascending; the number of
+    /// buckets that each shares; and for every row whether candidates were left out.
     fn candidates<'py>(
         &self,
         py: Python<'py>,
@@ -162,14 +172,14 @@ impl Postings {
         threads: usize,
     ) -> PyResult<Found<'py>> {
         if keys.shape()[1] != self.bands {
-            let message = format!("a row must have {} keys, got {}", self.bands, keys.shape()[1]);
+            let message = format!("keys must have {} columns, got {}", self.bands, keys.shape()[1]);
             return Err(PyValueError::new_err(message));
         }
-        let rows = in_order(&keys);
-        let threads = if keys.shape()[0] < FEW { 1 } else { threads };
+        let rows = contiguous(&keys);
+        let threads = if keys.shape()[0] < MIN_PARALLEL_ROWS { 1 } else { threads };
         let found = py.detach(|| {
             let inner = self.read();
-            pool::install(threads, |threads| inner.all_candidates(&rows, self.bands, max_bucket, most, threads))
+            thread_pool::install(threads, |threads| inner.all_candidates(&rows, self.bands, max_bucket, most, threads))
         })?;
         let (mut offsets, mut documents, mut shared, mut truncated) = (vec![0], Vec::new(), Vec::new(), Vec::new());
         for candidates in found.map_err(|error| segment_error(py, error))? {
@@ -181,28 +191,30 @@ impl Postings {
         Ok((offsets.into_pyarray(py), documents.into_pyarray(py), shared.into_pyarray(py), truncated.into_pyarray(py)))
     }
 
-    /// For every hash of an id the living documents that have it: where each hash's start, and the documents, ascending.
+    /// Return the live documents of each id hash: the start of each hash's documents and the end of the last, and the
+    /// documents, ascending.
     fn holders<'py>(&self, py: Python<'py>, hashes: PyReadonlyArray1<'py, u64>) -> PyResult<Held<'py>> {
-        let hashes = in_order(&hashes);
+        let hashes = contiguous(&hashes);
         let holders = py.detach(|| self.read().search().holders(&hashes)).map_err(|error| segment_error(py, error))?;
         Ok((holders.offsets.into_pyarray(py), holders.documents.into_pyarray(py)))
     }
 
-    /// Of every open segment, oldest documents first: lowest document, one past the highest, postings of both runs, bytes of the file.
+    /// Return for every open segment, oldest documents first: lowest document, one past the highest, number of postings
+    /// in both runs, size of the file.
     fn segments(&self, py: Python<'_>) -> Vec<(u64, u64, u64, u64)> {
         py.detach(|| {
-            let facts = |segment: &Arc<Segment>| {
+            let statistics = |segment: &Arc<Segment>| {
                 let postings = segment.len(Run::Bands) + segment.len(Run::Ids);
                 (segment.low(), segment.high(), postings, segment.bytes())
             };
-            self.read().segments().iter().map(facts).collect()
+            self.read().segments().iter().map(statistics).collect()
         })
     }
 
-    /// Reads the open segment at a place whole, whatever has become of its name; what is wrong with it.
+    /// Read an open segment completely, even if its file was deleted; return what is wrong with it, or None.
     fn check_segment(&self, py: Python<'_>, place: usize) -> PyResult<Option<String>> {
         let segment = py.detach(|| self.read().segments().get(place).cloned());
-        let segment = segment.ok_or_else(|| PyValueError::new_err(format!("there is no segment {place}")))?;
+        let segment = segment.ok_or_else(|| PyValueError::new_err(format!("no segment {place}")))?;
         match py.detach(|| segment.check()) {
             Ok(()) => Ok(None),
             Err(SegmentError::Damaged(_, what)) => Ok(Some(what)),
@@ -210,14 +222,14 @@ impl Postings {
         }
     }
 
-    /// Bytes of memory that the postings take.
+    /// Memory used by the postings, in bytes.
     #[getter]
     fn resident_bytes(&self, py: Python<'_>) -> usize {
         py.detach(|| self.read().resident_bytes() + self.cache.resident_bytes())
     }
 }
 
-/// Writes a new segment of blocks of documents that follow each other; returns how many postings it holds.
+/// Write a new segment of blocks of consecutive documents; return its number of postings.
 #[pyfunction]
 pub fn write_segment(
     py: Python<'_>,
@@ -228,26 +240,29 @@ pub fn write_segment(
 ) -> PyResult<u64> {
     let width = blocks.first().map_or(1, |(_, keys)| keys.shape()[1]);
     if width == 0 || blocks.iter().any(|(_, keys)| keys.shape()[1] != width) {
-        return Err(PyValueError::new_err("every block must have rows of an id hash and equally many keys"));
+        return Err(PyValueError::new_err("the rows of all blocks must have an id hash and equally many keys"));
     }
-    if low > high || high > DOCUMENTS {
-        let message = format!("documents must be from low to below high, at most {DOCUMENTS}, got {low} and {high}");
+    if low > high || high > MAX_DOCUMENTS {
+        let message = format!("low must be at most high, and high at most {MAX_DOCUMENTS}, got {low} and {high}");
         return Err(PyValueError::new_err(message));
     }
     let mut rows = Vec::with_capacity(blocks.len());
     for (first, keys) in &blocks {
         check_numbers(*first, keys.shape()[0])?;
         if u64::from(*first) < low || u64::from(*first) + keys.shape()[0] as u64 > high {
-            return Err(PyValueError::new_err(format!("documents must be from {low} to below {high}, got {first}")));
+            return Err(PyValueError::new_err(format!(
+                "documents must be at least {low} and below {high}, got a block starting at {first}"
+            )));
         }
-        rows.push((*first, in_order(keys)));
+        rows.push((*first, contiguous(keys)));
     }
     let rows: Vec<(u32, &[u64])> = rows.iter().map(|(first, keys)| (*first, keys.as_ref())).collect();
     let written = py.detach(|| postings::write_segment(&path, &rows, width, low, high));
     written.map_err(|error| segment_error(py, error))
 }
 
-/// Writes one segment of those at `inputs`, oldest documents first, without removed documents; returns how many postings it holds.
+/// Write one segment of those at `inputs`, oldest documents first, without removed documents; return its number of
+/// postings.
 #[pyfunction]
 pub fn merge_segments(
     py: Python<'_>,
@@ -256,7 +271,7 @@ pub fn merge_segments(
     removed: PyReadonlyArray1<'_, u8>,
 ) -> PyResult<u64> {
     if inputs.is_empty() {
-        return Err(PyValueError::new_err("there must be a segment to merge"));
+        return Err(PyValueError::new_err("inputs must have at least one segment"));
     }
     let removed = removed.as_slice()?;
     let merged = py.detach(|| {
@@ -267,7 +282,7 @@ pub fn merge_segments(
     merged.map_err(|error| segment_error(py, error))
 }
 
-/// Reads a whole segment and checks it; returns how many postings and ids it holds, and of which documents.
+/// Read and check a whole segment; return its numbers of postings and ids, and its range of documents.
 #[pyfunction]
 pub fn check_segment(py: Python<'_>, path: PathBuf) -> PyResult<HashMap<&'static str, u64>> {
     let checked = py.detach(|| Segment::open(&path).and_then(|segment| segment.check().map(|()| segment)));

@@ -1,4 +1,4 @@
-//! The rows of an index's database for Python, sealed many at a time.
+//! Checksummed records of an index's database for Python, created in batches.
 
 use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -11,13 +11,15 @@ use minwise_kernel::verify::similarity_at_least;
 
 type Sealed<'py> = (Bound<'py, PyList>, u64);
 
-/// The records of rows from number `first` on, each its checksum and its content; and the sum of number·2³² + checksum.
+/// Return the records of rows from number `first` on, each a checksum and the content; and the sum of number·2³² +
+/// checksum.
 #[pyfunction]
 pub fn seal_rows(py: Python<'_>, first: u32, contents: Vec<PyBackedBytes>) -> PyResult<Sealed<'_>> {
-    seal(py, first, contents.len(), |place| [&contents[place], &[], &[], &[]])
+    seal(py, first, contents.len(), |index| [&contents[index], &[], &[], &[]])
 }
 
-/// The records of documents: whether the id is a whole number, the lengths of id and metadata, then id, metadata and body.
+/// Return the records of documents: whether the id is an integer, the lengths of id and metadata, then id, metadata and
+/// body.
 #[pyfunction]
 pub fn seal_documents(
     py: Python<'_>,
@@ -29,24 +31,24 @@ pub fn seal_documents(
 ) -> PyResult<Sealed<'_>> {
     let documents = names.len();
     if [whole.len(), metadata.len(), bodies.len()] != [documents; 3] {
-        return Err(PyValueError::new_err("there must be as many of each"));
+        return Err(PyValueError::new_err("names, whole, metadata and bodies must be equally long"));
     }
-    let heads: Vec<[u8; 9]> = (0..documents)
-        .map(|place| {
-            let mut head = [u8::from(whole[place]); 9];
-            head[1..5].copy_from_slice(&(names[place].len() as u32).to_le_bytes());
-            head[5..].copy_from_slice(&(metadata[place].len() as u32).to_le_bytes());
-            head
+    let headers: Vec<[u8; 9]> = (0..documents)
+        .map(|index| {
+            let mut header = [u8::from(whole[index]); 9];
+            header[1..5].copy_from_slice(&(names[index].len() as u32).to_le_bytes());
+            header[5..].copy_from_slice(&(metadata[index].len() as u32).to_le_bytes());
+            header
         })
         .collect();
-    seal(py, first, documents, |place| [&heads[place], &names[place], &metadata[place], &bodies[place]])
+    seal(py, first, documents, |index| [&headers[index], &names[index], &metadata[index], &bodies[index]])
 }
 
-/// The place of the first record that is not what was sealed under its number.
+/// Return the index of the first record whose checksum does not match its content and number, or None.
 #[pyfunction]
 pub fn find_broken_seal(numbers: Vec<u32>, records: Vec<Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
     if numbers.len() != records.len() {
-        return Err(PyValueError::new_err("there must be a number for every record"));
+        return Err(PyValueError::new_err("numbers and records must be equally long"));
     }
     Ok(numbers.iter().zip(&records).position(|(&number, record)| {
         let record = record.cast::<PyBytes>().map(|record| record.as_bytes().split_first_chunk());
@@ -54,7 +56,7 @@ pub fn find_broken_seal(numbers: Vec<u32>, records: Vec<Bound<'_, PyAny>>) -> Py
     }))
 }
 
-/// The Jaccard similarity of a set with that of each document, given by its record, if it reaches `threshold`; NaN if it does not.
+/// Return the Jaccard similarity of a set with the set in each document's record; NaN if it is below `threshold`.
 #[pyfunction]
 pub fn set_similarities<'py>(
     py: Python<'py>,
@@ -69,7 +71,7 @@ pub fn set_similarities<'py>(
         let body = body(record).filter(|body| body.len() % 8 == 0);
         let body = body.ok_or_else(|| PyValueError::new_err("a record must end in 8 bytes per element"))?;
         let (small, large) = (elements.len().min(body.len() / 8), elements.len().max(body.len() / 8));
-        // No two sets of these sizes can be more alike.
+        // The ratio of the sizes is an upper bound of the similarity.
         let similarity = if (small as f64) / (large as f64) < threshold {
             None
         } else {
@@ -82,7 +84,7 @@ pub fn set_similarities<'py>(
     Ok(similarities.into_pyarray(py))
 }
 
-/// What stands behind the id and the metadata of a document's record.
+/// Return the content after the id and the metadata of a document's record.
 fn body(record: &[u8]) -> Option<&[u8]> {
     let length = |at: usize| Some(u32::from_le_bytes(*record.get(at..at + 4)?.first_chunk()?) as usize);
     record.get(13 + length(5)? + length(9)?..)
@@ -95,18 +97,20 @@ fn seal<'py, 'p>(
     parts: impl Fn(usize) -> [&'p [u8]; 4],
 ) -> PyResult<Sealed<'py>> {
     if u64::from(first) + rows as u64 > u64::from(u32::MAX) {
-        return Err(PyValueError::new_err(format!("a row's number must have 32 bits, got {rows} from {first} on")));
+        return Err(PyValueError::new_err(format!(
+            "row numbers must fit 32 bits, got {rows} rows starting at {first}"
+        )));
     }
     let (records, mut digest) = (PyList::empty(py), 0u64);
-    for (place, number) in (0..rows).zip(first..) {
-        let parts = parts(place);
+    for (index, number) in (0..rows).zip(first..) {
+        let parts = parts(index);
         let crc = parts.iter().fold(number, |crc, part| crc32c_append(crc, part));
         let length = 4 + parts.iter().map(|part| part.len()).sum::<usize>();
         records.append(PyBytes::new_with(py, length, |record| {
             let mut rest = record;
             for part in [&crc.to_le_bytes()[..]].iter().chain(&parts) {
-                let (head, tail) = rest.split_at_mut(part.len());
-                head.copy_from_slice(part);
+                let (header, tail) = rest.split_at_mut(part.len());
+                header.copy_from_slice(part);
                 rest = tail;
             }
             Ok(())

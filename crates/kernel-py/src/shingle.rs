@@ -12,12 +12,12 @@ use minwise_kernel::normalise::Normalisation;
 use minwise_kernel::shingle::{self, Kind, ShingleConfig};
 
 use crate::arrays::{Offsets, document_error, lists};
-use crate::pool;
+use crate::thread_pool;
 
 type Arrays<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u64>>);
 type SpanArrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u64>>);
 
-/// Turns texts into shingle hashes.
+/// Function from texts to shingle hashes.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct Shingler {
     pub(crate) inner: Arc<shingle::Shingler>,
@@ -26,7 +26,10 @@ pub struct Shingler {
 #[pymethods]
 impl Shingler {
     #[new]
-    #[pyo3(signature = (*, kind, size, bag, hash_bits, seed, nfkc, strip_accents, lowercase, strip_punctuation, mask_digits, collapse_whitespace, simd=true))]
+    #[pyo3(signature = (
+        *, kind, size, bag, hash_bits, seed, nfkc, strip_accents, lowercase, strip_punctuation, mask_digits,
+        collapse_whitespace, simd=true
+    ))]
     #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "one argument per setting")]
     fn new(
         kind: &str,
@@ -57,7 +60,7 @@ impl Shingler {
         Ok(Self { inner: Arc::new(shingle::Shingler::new(config, simd)) })
     }
 
-    /// Offsets and elements of the shingle set of every text.
+    /// Return offsets and elements of the shingle set of every text.
     fn shingle<'py>(
         &self,
         py: Python<'py>,
@@ -73,7 +76,7 @@ impl Shingler {
         Ok((sets.offsets.into_pyarray(py), sets.elements.into_pyarray(py)))
     }
 
-    /// Element, start and end of every shingle of one document, in text order.
+    /// Return element, start and end of every shingle of one document, in text order.
     fn spans<'py>(&self, py: Python<'py>, document: &[u8]) -> PyResult<SpanArrays<'py>> {
         let spans = py.detach(|| self.inner.spans(document)).map_err(|fault| document_error(None, fault))?;
         Ok((spans.elements.into_pyarray(py), spans.starts.into_pyarray(py), spans.ends.into_pyarray(py)))
@@ -86,12 +89,12 @@ impl Shingler {
         O: Copy + TryInto<usize> + Send + Sync,
     {
         let texts = lists(offsets, data)?;
-        py.detach(|| pool::install(threads, |threads| shingle_texts(&self.inner, texts, threads)))?
+        py.detach(|| thread_pool::install(threads, |threads| shingle_texts(&self.inner, texts, threads)))?
             .map_err(|TextError { document, fault }| document_error(Some(document), fault))
     }
 }
 
-/// The chunks of one document, turned into shingles as they come.
+/// Shingler of one document in chunks.
 #[pyclass(module = "minwise._kernel")]
 pub struct ShingleStream {
     inner: shingle::ShingleStream,
@@ -107,13 +110,13 @@ impl ShingleStream {
         Ok(Self { inner: shingle::ShingleStream::new(Arc::clone(&shingler.inner)) })
     }
 
-    /// Takes the next chunk and returns the shingles that are now certain.
+    /// Process the next chunk and return the shingles that are final.
     fn push<'py>(&mut self, py: Python<'py>, chunk: &[u8]) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let shingles = py.detach(|| self.inner.push(chunk)).map_err(|fault| document_error(None, fault))?;
         Ok(PyArray1::from_slice(py, shingles))
     }
 
-    /// Ends the document and returns its last shingles.
+    /// End the document and return its last shingles.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let shingles = py.detach(|| self.inner.finish()).map_err(|fault| document_error(None, fault))?;
         Ok(PyArray1::from_slice(py, shingles))

@@ -1,4 +1,4 @@
-//! Sketching and comparing for Python.
+//! Sketching and comparison of signatures for Python.
 
 use numpy::{
     Element, IntoPyArray as _, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1,
@@ -15,29 +15,29 @@ use minwise_kernel::sketch::{
 use minwise_kernel::verify::intersection_size;
 
 use crate::arrays::{Offsets, document_error, item_size, lists, matrix, sets};
-use crate::pool;
 use crate::shingle::Shingler;
+use crate::thread_pool;
 
 /// One of the three schemes.
 pub enum AnyScheme {
-    /// The classic.
+    /// The classic scheme.
     MinHash(MinHash),
-    /// One hash per element.
+    /// The scheme with one hash per element.
     OnePermutation(OnePermutation),
-    /// The default.
+    /// The default scheme.
     Fast(FastSketch),
 }
 
 /// Rows of 32-bit or 64-bit slots.
 pub enum Slots<'py> {
-    /// The minhash scheme.
+    /// Slots of the minhash scheme.
     Narrow(PyReadonlyArray2<'py, u32>),
-    /// The schemes with bins.
+    /// Slots of the schemes with bins.
     Wide(PyReadonlyArray2<'py, u64>),
 }
 
 impl<'py> Slots<'py> {
-    /// The slots in `array`.
+    /// Borrow the slots in `array`.
     pub fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
         Ok(if item_size(array)? == 4 { Self::Narrow(array.extract()?) } else { Self::Wide(array.extract()?) })
     }
@@ -47,14 +47,14 @@ type SizesOut<'py> = Option<PyReadwriteArray1<'py, u64>>;
 type Counts<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 type Pairs<'py> = PyReadonlyArray2<'py, i64>;
 
-/// Turns sets or texts into signatures.
+/// Function from sets or texts to signatures.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct Sketcher {
     pub(crate) scheme: AnyScheme,
 }
 
 impl Sketcher {
-    /// Slots per signature.
+    /// Return the number of slots per signature.
     pub fn slots(&self) -> usize {
         match &self.scheme {
             AnyScheme::MinHash(scheme) => scheme.slots(),
@@ -87,7 +87,7 @@ impl Sketcher {
         Ok(Self { scheme })
     }
 
-    /// Writes the slots of every set, and its size if a place for sizes is given.
+    /// Write the slots of every set, and its size if `sizes` is given.
     #[pyo3(signature = (offsets, elements, slots, sizes, threads))]
     fn sketch_sets<'py>(
         &self,
@@ -102,9 +102,9 @@ impl Sketcher {
         self.run(py, SketchSets(sets), sets.len(), slots, sizes, threads)
     }
 
-    /// Writes the slots of every text, and the size of its set if a place for sizes is given.
+    /// Write the slots of every text, and the size of its set if `sizes` is given.
     #[pyo3(signature = (shingler, offsets, data, slots, sizes, threads))]
-    #[allow(clippy::too_many_arguments, reason = "buffers in and buffers out")]
+    #[allow(clippy::too_many_arguments, reason = "input and output buffers")]
     fn sketch_texts<'py>(
         &self,
         py: Python<'py>,
@@ -129,14 +129,14 @@ impl Sketcher {
     }
 }
 
-/// One way to feed a scheme, whatever the scheme's slots are.
-trait Feed: Send {
+/// Input of sketching, for a scheme of any slot type.
+trait SketchInput: Send {
     fn run<C: Scheme>(self, scheme: &C, rows: Rows<'_, C::Slot>, threads: usize) -> Result<(), TextError>;
 }
 
 struct SketchSets<'l>(batch::Sets<'l>);
 
-impl Feed for SketchSets<'_> {
+impl SketchInput for SketchSets<'_> {
     fn run<C: Scheme>(self, scheme: &C, rows: Rows<'_, C::Slot>, threads: usize) -> Result<(), TextError> {
         batch::sketch_sets(scheme, self.0, rows, threads)
     }
@@ -147,7 +147,7 @@ struct SketchTexts<'l, O> {
     texts: batch::Texts<'l, O>,
 }
 
-impl<O: Copy + TryInto<usize> + Send + Sync> Feed for SketchTexts<'_, O> {
+impl<O: Copy + TryInto<usize> + Send + Sync> SketchInput for SketchTexts<'_, O> {
     fn run<C: Scheme>(self, scheme: &C, rows: Rows<'_, C::Slot>, threads: usize) -> Result<(), TextError> {
         batch::sketch_texts(scheme, self.shingler, self.texts, rows, threads)
     }
@@ -157,16 +157,16 @@ impl Sketcher {
     fn run(
         &self,
         py: Python<'_>,
-        feed: impl Feed,
+        input: impl SketchInput,
         documents: usize,
         slots: &Bound<'_, PyAny>,
         sizes: SizesOut<'_>,
         threads: usize,
     ) -> PyResult<()> {
         match &self.scheme {
-            AnyScheme::MinHash(scheme) => write(py, scheme, feed, documents, slots, sizes, threads),
-            AnyScheme::OnePermutation(scheme) => write(py, scheme, feed, documents, slots, sizes, threads),
-            AnyScheme::Fast(scheme) => write(py, scheme, feed, documents, slots, sizes, threads),
+            AnyScheme::MinHash(scheme) => write(py, scheme, input, documents, slots, sizes, threads),
+            AnyScheme::OnePermutation(scheme) => write(py, scheme, input, documents, slots, sizes, threads),
+            AnyScheme::Fast(scheme) => write(py, scheme, input, documents, slots, sizes, threads),
         }
     }
 }
@@ -174,7 +174,7 @@ impl Sketcher {
 fn write<C: Scheme>(
     py: Python<'_>,
     scheme: &C,
-    feed: impl Feed,
+    input: impl SketchInput,
     documents: usize,
     slots: &Bound<'_, PyAny>,
     mut sizes: SizesOut<'_>,
@@ -185,15 +185,15 @@ where
 {
     let mut slots: PyReadwriteArray2<'_, C::Slot> = slots.extract()?;
     if slots.shape() != [documents, scheme.slots()] || sizes.as_ref().is_some_and(|sizes| sizes.len() != documents) {
-        return Err(PyValueError::new_err("slots and sizes must have a row for every document"));
+        return Err(PyValueError::new_err("slots and sizes must have a row per document"));
     }
     let slots = slots.as_slice_mut()?;
     let sizes = sizes.as_mut().map(|sizes| sizes.as_slice_mut()).transpose()?;
-    py.detach(|| pool::install(threads, |threads| feed.run(scheme, Rows { slots, sizes }, threads)))?
+    py.detach(|| thread_pool::install(threads, |threads| input.run(scheme, Rows { slots, sizes }, threads)))?
         .map_err(|TextError { document, fault }| document_error(Some(document), fault))
 }
 
-/// Row numbers of a pair, if both rows exist.
+/// Return the row numbers of a pair; an error if a row does not exist.
 fn rows_of(pair: &[i64], left: usize, right: usize) -> PyResult<(usize, usize)> {
     let row = |number: i64, count: usize| {
         usize::try_from(number)
@@ -204,7 +204,7 @@ fn rows_of(pair: &[i64], left: usize, right: usize) -> PyResult<(usize, usize)> 
     Ok((row(pair[0], left)?, row(pair[1], right)?))
 }
 
-/// Calls `compare` with the two rows of every pair.
+/// Call `compare` with the two rows of every pair.
 fn for_pairs<T: Element + Sync, R: Send>(
     py: Python<'_>,
     left: &PyReadonlyArray2<'_, T>,
@@ -214,7 +214,7 @@ fn for_pairs<T: Element + Sync, R: Send>(
 ) -> PyResult<Vec<R>> {
     let width = left.shape()[1];
     if right.shape()[1] != width || pairs.shape()[1] != 2 {
-        return Err(PyValueError::new_err("rows must be equally long and pairs have two columns"));
+        return Err(PyValueError::new_err("left and right must have equally many columns, and pairs two"));
     }
     let (heights, left, right) = ((left.shape()[0], right.shape()[0]), left.as_slice()?, right.as_slice()?);
     let pairs = pairs.as_slice()?;
@@ -238,7 +238,7 @@ fn count_in<'py, S: Slot + Element>(
     Ok((equal.into_pyarray(py), empty.into_pyarray(py)))
 }
 
-/// Equal slots and slots empty in both, for every pair of a row of `left` and a row of `right`.
+/// Return the number of equal slots and of slots empty in both, for every pair of a row of `left` and a row of `right`.
 #[pyfunction]
 pub fn count_matches<'py>(
     py: Python<'py>,
@@ -249,11 +249,11 @@ pub fn count_matches<'py>(
     match (&Slots::of(left)?, &Slots::of(right)?) {
         (Slots::Narrow(left), Slots::Narrow(right)) => count_in(py, left, right, &pairs),
         (Slots::Wide(left), Slots::Wide(right)) => count_in(py, left, right, &pairs),
-        _ => Err(PyValueError::new_err("slots must be equally wide")),
+        _ => Err(PyValueError::new_err("left and right must have the same type")),
     }
 }
 
-/// Equal fields of every pair of packed rows.
+/// Return the number of equal fields of every pair of packed rows.
 #[pyfunction]
 pub fn count_packed_matches<'py>(
     py: Python<'py>,
@@ -265,13 +265,13 @@ pub fn count_packed_matches<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     check_bits(bits, 32)?;
     if left.shape()[1] != packed_row_bytes(slots, bits) {
-        return Err(PyValueError::new_err("rows must hold slots times bits"));
+        return Err(PyValueError::new_err("left must have the columns that slots and bits need"));
     }
     let equal = for_pairs(py, &left, &right, &pairs, |l, r| sketch::count_packed_matches(l, r, slots, bits))?;
     Ok(equal.into_pyarray(py))
 }
 
-/// The low `bits` of every slot, packed.
+/// Return the low `bits` of every slot, packed.
 #[pyfunction]
 pub fn pack_bits<'py>(py: Python<'py>, slots: &Bound<'py, PyAny>, bits: usize) -> PyResult<Bound<'py, PyArray2<u8>>> {
     match &Slots::of(slots)? {
@@ -301,7 +301,7 @@ fn check_bits(bits: usize, most: usize) -> PyResult<()> {
     Err(PyValueError::new_err(format!("bits must be a power of two up to {most}")))
 }
 
-/// The number of elements that the two sets of every pair share.
+/// Return the number of common elements of the two sets of every pair.
 #[pyfunction]
 pub fn intersection_sizes<'py>(
     py: Python<'py>,

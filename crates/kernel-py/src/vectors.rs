@@ -1,4 +1,4 @@
-//! Vectors for Python: their keys, their distances, their nearest ones.
+//! Keys, distances and nearest neighbours of vectors for Python.
 
 use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods as _};
 use pyo3::exceptions::PyValueError;
@@ -6,16 +6,16 @@ use pyo3::prelude::*;
 
 use minwise_kernel::band::Banding;
 use minwise_kernel::hash::ContentHasher;
-use minwise_kernel::vectors::{self, Lines, Measure};
+use minwise_kernel::vectors::{self, Metric, Projections};
 
 use crate::arrays::item_size;
 use crate::band::KeyArrays;
-use crate::pool;
+use crate::thread_pool;
 
 type Faults = Vec<(usize, String)>;
-type Found<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, u64);
+type NearestArrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, u64);
 
-/// A matrix of vectors, a row each.
+/// Matrix of vectors, a row each.
 enum Matrix<'py> {
     Floats(PyReadonlyArray2<'py, f32>),
     Bytes(PyReadonlyArray2<'py, u8>),
@@ -35,7 +35,7 @@ impl<'py> Matrix<'py> {
     }
 }
 
-/// Runs an expression with the values of a matrix, whatever they are.
+/// Evaluate an expression with the values of a matrix of either type.
 macro_rules! with_values {
     ($matrix:expr, $values:ident => $do:expr) => {
         match $matrix {
@@ -51,14 +51,14 @@ macro_rules! with_values {
     };
 }
 
-fn measure(cosine: bool) -> Measure {
-    if cosine { Measure::Cosine } else { Measure::Euclidean }
+fn metric(cosine: bool) -> Metric {
+    if cosine { Metric::Cosine } else { Metric::Euclidean }
 }
 
-/// Turns vectors into the keys of their tables.
+/// Function from vectors to the keys of their tables.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct VectorBander {
-    lines: Lines,
+    projections: Projections,
     banding: Banding,
     hasher: ContentHasher,
 }
@@ -72,13 +72,13 @@ impl VectorBander {
             return Err(PyValueError::new_err("dims, hashes, tables and width must be positive"));
         }
         Ok(Self {
-            lines: Lines::new(dims, hashes * tables, width, seed, simd),
+            projections: Projections::new(dims, hashes * tables, width, seed, simd),
             banding: Banding::new(tables, hashes, seed),
             hasher: ContentHasher::new(seed),
         })
     }
 
-    /// Writes keys, content hash and state of every vector; returns the faulty ones with what is wrong.
+    /// Write keys, content hash and state of every vector; return the faulty vectors with their faults.
     fn band_vectors<'py>(
         &self,
         py: Python<'py>,
@@ -89,20 +89,20 @@ impl VectorBander {
     ) -> PyResult<Faults> {
         let vectors = Matrix::of(vectors)?;
         let (count, dims) = vectors.shape();
-        if dims != self.lines.dims() {
-            return Err(PyValueError::new_err("vectors must have as many values as the lines"));
+        if dims != self.projections.dims() {
+            return Err(PyValueError::new_err("vectors must have as many columns as the projections"));
         }
         let rows = arrays.rows(start, count, &self.banding)?;
         let faults = with_values!(&vectors, values => py.detach(|| {
-            pool::install(threads, |threads| {
-                vectors::band_vectors(&self.lines, &self.hasher, &self.banding, values, rows, threads)
+            thread_pool::install(threads, |threads| {
+                vectors::band_vectors(&self.projections, &self.hasher, &self.banding, values, rows, threads)
             })
         })?);
         Ok(faults.into_iter().map(|(row, fault)| (row, fault.to_string())).collect())
     }
 }
 
-/// The distance of every pair of rows that is not above `most`, NaN for the others.
+/// Return the distance of every pair of rows that is at most `most`, NaN for the others.
 #[pyfunction]
 pub fn vector_distances<'py>(
     py: Python<'py>,
@@ -117,17 +117,17 @@ pub fn vector_distances<'py>(
     let (count, dims) = vectors.shape();
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     if left.len() != right.len() || left.iter().chain(right).any(|&row| row as usize >= count) {
-        return Err(PyValueError::new_err("pairs must be of vectors that are there"));
+        return Err(PyValueError::new_err("pairs must be of vectors that exist"));
     }
     let found = with_values!(&vectors, values => py.detach(|| {
-        pool::install(threads, |threads| {
-            vectors::distances(measure(cosine), values, dims, (left, right), most, threads)
+        thread_pool::install(threads, |threads| {
+            vectors::distances(metric(cosine), values, dims, (left, right), most, threads)
         })
     })?);
     Ok(found.into_pyarray(py))
 }
 
-/// The buckets of vectors, to be asked for those near others.
+/// Hash tables of vectors for nearest-neighbour queries.
 #[pyclass(frozen, module = "minwise._kernel")]
 pub struct VectorTables {
     inner: vectors::Tables,
@@ -136,17 +136,18 @@ pub struct VectorTables {
 
 #[pymethods]
 impl VectorTables {
-    /// The tables of vectors whose keys have a row per table.
+    /// Create the tables from keys with a row per table.
     #[new]
     fn new(py: Python<'_>, keys: PyReadonlyArray2<'_, u64>, threads: usize) -> PyResult<Self> {
         let rows = keys.shape()[1];
         let keys = keys.as_slice()?;
-        let inner = py.detach(|| pool::install(threads, |threads| vectors::Tables::new(keys, rows, threads)))?;
+        let inner = py.detach(|| thread_pool::install(threads, |threads| vectors::Tables::new(keys, rows, threads)))?;
         Ok(Self { inner, rows })
     }
 
-    /// For every query: how many were found, then their rows and distances, nearest first; and how many were compared.
-    #[allow(clippy::too_many_arguments, reason = "what is asked, whom, and how much of it")]
+    /// Return the number of results of every query, then their rows and distances, nearest first, and the number of
+    /// comparisons.
+    #[allow(clippy::too_many_arguments, reason = "input buffers and limits")]
     fn nearest<'py>(
         &self,
         py: Python<'py>,
@@ -157,17 +158,19 @@ impl VectorTables {
         most: f64,
         top: usize,
         threads: usize,
-    ) -> PyResult<Found<'py>> {
+    ) -> PyResult<NearestArrays<'py>> {
         let (vectors, queries) = (Matrix::of(vectors)?, Matrix::of(queries)?);
-        let ((count, dims), (asked, width)) = (vectors.shape(), queries.shape());
-        let keyed = keys.shape() == [self.inner.len(), asked] || asked == 0 || self.rows == 0;
+        let ((count, dims), (query_count, width)) = (vectors.shape(), queries.shape());
+        let keyed = keys.shape() == [self.inner.len(), query_count] || query_count == 0 || self.rows == 0;
         if count != self.rows || dims != width || !keyed || top == 0 {
-            return Err(PyValueError::new_err("vectors and queries must be as long as each other and have their keys"));
+            return Err(PyValueError::new_err(
+                "vectors and queries must have equally many columns, and keys a row per table and a column per query",
+            ));
         }
         let keys = keys.as_slice()?;
-        let found = with_values!(&vectors, values => with_values!(&queries, asking => py.detach(|| {
-            pool::install(threads, |threads| {
-                self.inner.nearest(measure(cosine), values, (asking, keys), dims, (most, top), threads)
+        let found = with_values!(&vectors, values => with_values!(&queries, query_values => py.detach(|| {
+            thread_pool::install(threads, |threads| {
+                self.inner.nearest(metric(cosine), values, (query_values, keys), dims, (most, top), threads)
             })
         })?));
         Ok((

@@ -1,19 +1,22 @@
-//! Batches: many documents in, the same work on each, over all cores, in an order that does not show in the result.
+//! Processing of batches of documents on several threads.
+//!
+//! A batch is cut into tasks of about equal size. Results are in the order of the documents and do not depend on the
+//! number of threads.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::band::{Banding, NO_KEY};
-use crate::error::{Fault, TextError};
+use crate::error::{TextError, TextFault};
 use crate::hash::ContentHasher;
 use crate::shingle::{Scratch, Shingler};
 use crate::sketch::{Scheme, Slot, pack_rows};
 
-/// Input per task: small enough to balance the cores, large enough that a task's own cost does not show.
+/// Input bytes per task: small enough to balance the cores, large enough to make the overhead of a task negligible.
 const TASK_BYTES: usize = 1 << 18;
 
-/// Lists of bytes or of elements, back to back, as Arrow lays them out: list `i` is `values[offsets[i]..offsets[i + 1]]`.
+/// Lists of bytes or elements in the layout of Arrow: list `i` is `values[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Copy)]
 pub struct Lists<'l, T, O> {
     offsets: &'l [O],
@@ -21,7 +24,7 @@ pub struct Lists<'l, T, O> {
 }
 
 impl<'l, T, O: Copy + TryInto<usize>> Lists<'l, T, O> {
-    /// The lists, if the offsets ascend and stay inside the values.
+    /// Create the lists; none if the offsets do not ascend or exceed the values.
     #[must_use]
     pub fn new(offsets: &'l [O], values: &'l [T]) -> Option<Self> {
         let lists = Self { offsets, values };
@@ -33,13 +36,13 @@ impl<'l, T, O: Copy + TryInto<usize>> Lists<'l, T, O> {
         (!offsets.is_empty()).then_some(lists)
     }
 
-    /// How many lists there are.
+    /// Return the number of lists.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there are none.
+    /// Return whether there are no lists.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -49,13 +52,13 @@ impl<'l, T, O: Copy + TryInto<usize>> Lists<'l, T, O> {
         self.offsets[i].try_into().unwrap_or(0)
     }
 
-    /// List `i`.
+    /// Return list `i`.
     #[must_use]
     pub fn get(&self, i: usize) -> &'l [T] {
         &self.values[self.offset(i)..self.offset(i + 1)]
     }
 
-    /// Cuts the lists into ranges of about equal size.
+    /// Cut the lists into ranges of about equal size.
     fn tasks(&self) -> Vec<Range<usize>> {
         let per_task = TASK_BYTES / size_of::<T>();
         let mut tasks = Vec::new();
@@ -71,37 +74,37 @@ impl<'l, T, O: Copy + TryInto<usize>> Lists<'l, T, O> {
     }
 }
 
-/// A batch of texts.
+/// Batch of texts.
 pub type Texts<'l, O> = Lists<'l, u8, O>;
-/// A batch of sets, each ascending and without repetition.
+/// Batch of sets, each ascending and without repetitions.
 pub type Sets<'l> = Lists<'l, u64, i64>;
 
-/// Sets back to back, ready for Arrow.
+/// Sets that own their memory, in the layout of Arrow.
 #[derive(Debug, Default)]
 pub struct OwnedSets {
-    /// Where each set starts, and one past the end of the last.
+    /// Start of each set, and the end of the last.
     pub offsets: Vec<i64>,
-    /// The elements of all sets.
+    /// Elements of all sets.
     pub elements: Vec<u64>,
 }
 
-/// Where signatures go: a row of slots per document, and its number of distinct elements if that is wanted.
+/// Output of sketching: a row of slots per document, and optionally its number of distinct elements.
 pub struct Rows<'r, S> {
-    /// Rows of slots, whatever they hold now.
+    /// Rows of slots; the previous content is ignored.
     pub slots: &'r mut [S],
-    /// A place per document, or none.
+    /// Number of distinct elements of each document, if requested.
     pub sizes: Option<&'r mut [u64]>,
 }
 
-/// The shingle set of every text.
+/// Return the shingle set of every text.
 ///
 /// # Errors
-/// The first text, in order, that is not text or too long.
+/// The first text, in order, that is not UTF-8 or too long.
 pub fn shingle_texts<O>(shingler: &Shingler, texts: Texts<'_, O>, threads: usize) -> Result<OwnedSets, TextError>
 where
     O: Copy + TryInto<usize> + Sync,
 {
-    let parts = run(threads, texts.tasks(), |scratch, documents| {
+    let parts = run_tasks(threads, texts.tasks(), |scratch, documents| {
         let mut part = OwnedSets::default();
         for document in documents {
             shingler.distinct(texts.get(document), scratch).map_err(|fault| TextError { document, fault })?;
@@ -110,24 +113,24 @@ where
         }
         Ok(part)
     })?;
-    Ok(join(&parts))
+    Ok(concatenate(&parts))
 }
 
-fn join(parts: &[OwnedSets]) -> OwnedSets {
-    let mut joined = OwnedSets { offsets: vec![0], elements: Vec::new() };
-    joined.elements.reserve_exact(parts.iter().map(|part| part.elements.len()).sum());
+fn concatenate(parts: &[OwnedSets]) -> OwnedSets {
+    let mut all = OwnedSets { offsets: vec![0], elements: Vec::new() };
+    all.elements.reserve_exact(parts.iter().map(|part| part.elements.len()).sum());
     for part in parts {
-        let base = joined.elements.len() as i64;
-        joined.offsets.extend(part.offsets.iter().map(|offset| base + offset));
-        joined.elements.extend_from_slice(&part.elements);
+        let base = all.elements.len() as i64;
+        all.offsets.extend(part.offsets.iter().map(|offset| base + offset));
+        all.elements.extend_from_slice(&part.elements);
     }
-    joined
+    all
 }
 
-/// Writes the signature of every text to its row, without keeping its shingles.
+/// Write the signature of every text to its row, without storing its shingles.
 ///
 /// # Errors
-/// The first text, in order, that is not text or too long.
+/// The first text, in order, that is not UTF-8 or too long.
 ///
 /// # Panics
 /// If there are fewer rows than texts.
@@ -152,10 +155,10 @@ where
     })
 }
 
-/// Writes the signature of every set to its row.
+/// Write the signature of every set to its row.
 ///
 /// # Errors
-/// None; the type is that of [`sketch_texts`].
+/// None; the return type is that of [`sketch_texts`].
 ///
 /// # Panics
 /// If there are fewer rows than sets.
@@ -177,17 +180,17 @@ fn sketch<C: Scheme>(
     tasks: Vec<Range<usize>>,
     rows: Rows<'_, C::Slot>,
     threads: usize,
-    elements: impl Fn(usize, &mut Scratch) -> Result<(), Fault> + Sync,
+    elements: impl Fn(usize, &mut Scratch) -> Result<(), TextFault> + Sync,
 ) -> Result<(), TextError> {
     let width = scheme.slots();
     let Rows { mut slots, mut sizes } = rows;
     let mut work = Vec::with_capacity(tasks.len());
     for documents in tasks {
-        let slots = slots.split_off_mut(..documents.len() * width).expect("there is a row for every document");
+        let slots = slots.split_off_mut(..documents.len() * width).expect("every document has a row");
         let sizes = sizes.as_mut().and_then(|sizes| sizes.split_off_mut(..documents.len()));
         work.push((documents, slots, sizes));
     }
-    run(threads, work, |scratch, (documents, slots, mut sizes)| {
+    run_tasks(threads, work, |scratch, (documents, slots, mut sizes)| {
         for (i, (document, row)) in documents.zip(slots.chunks_exact_mut(width)).enumerate() {
             elements(document, scratch).map_err(|fault| TextError { document, fault })?;
             if let Some(sizes) = &mut sizes {
@@ -200,31 +203,32 @@ fn sketch<C: Scheme>(
     Ok(())
 }
 
-/// Where band keys go. Each field has a place per document but `keys`, which has one row of places per band.
+/// Output of banding. `keys` has one row per band with an entry per document; the other fields have one row per
+/// document.
 pub struct KeyRows<'r> {
-    /// The keys, band by band.
+    /// Band keys, band by band.
     pub keys: Vec<&'r mut [u64]>,
-    /// Two words per document: the hash of its content.
+    /// Content hashes, two words per document.
     pub contents: &'r mut [u64],
-    /// What became of each document.
+    /// [`State`] of each document.
     pub states: &'r mut [u8],
-    /// The low 16 bits of every slot, little-endian, if they are wanted.
+    /// The low 16 bits of every slot, little-endian, if requested.
     pub packed: Option<&'r mut [u8]>,
 }
 
-/// The state of a document in [`KeyRows`].
+/// State of a document in [`KeyRows`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It has elements and keys.
     Filled = 0,
     /// It has no elements.
     Empty = 1,
-    /// It could not be read.
+    /// It cannot be read.
     Faulty = 2,
 }
 
 impl KeyRows<'_> {
-    /// The rows of the first documents, taken off these; none if there are not as many.
+    /// Split off the rows of the first documents; none if there are fewer.
     pub(crate) fn take(&mut self, documents: usize, row_bytes: usize) -> Option<Self> {
         Some(Self {
             keys: self.keys.iter_mut().map(|row| row.split_off_mut(..documents)).collect::<Option<_>>()?,
@@ -238,12 +242,12 @@ impl KeyRows<'_> {
     }
 }
 
-/// Writes the band keys and the content hash of every text, without keeping its shingles or its signature.
+/// Write the band keys and the content hash of every text, without storing its shingles or its signature.
 ///
-/// Texts that can not be read are returned, in order, and marked [`State::Faulty`].
+/// Texts that cannot be read are returned in order and marked [`State::Faulty`].
 ///
 /// # Panics
-/// If there are fewer places than texts, or fewer slots than the bands need.
+/// If there are fewer rows than texts, or fewer slots than the bands need.
 pub fn band_texts<C, O>(
     scheme: &C,
     shingler: &Shingler,
@@ -264,10 +268,10 @@ where
     })
 }
 
-/// Writes the band keys and the content hash of every set.
+/// Write the band keys and the content hash of every set.
 ///
 /// # Panics
-/// If there are fewer places than sets, or fewer slots than the bands need.
+/// If there are fewer rows than sets, or fewer slots than the bands need.
 pub fn band_sets<C: Scheme>(
     scheme: &C,
     hasher: &ContentHasher,
@@ -283,20 +287,20 @@ pub fn band_sets<C: Scheme>(
     });
 }
 
-/// Writes the band keys of signatures that were made before: a row of slots and a row of keys per document.
+/// Write the band keys of existing signatures: a row of slots and a row of keys per document.
 ///
-/// A signature of empty slots is one of no elements and has no keys.
+/// A signature with all slots empty belongs to a set without elements and has no keys.
 ///
 /// # Panics
 /// If there are fewer rows of keys than signatures.
 pub fn band_signatures<S: Slot>(banding: &Banding, signatures: &[S], keys: &mut [u64]) {
     let rows = signatures.chunks_exact(banding.slots());
-    assert!(rows.len() * banding.bands() <= keys.len(), "there is a row for every signature");
+    assert!(rows.len() * banding.bands() <= keys.len(), "every signature has a row of keys");
     for (signature, keys) in rows.zip(keys.chunks_exact_mut(banding.bands())) {
         if signature.iter().all(|&slot| slot == S::EMPTY) {
             keys.fill(NO_KEY);
         } else {
-            keys.iter_mut().zip(banding.keys(signature)).for_each(|(place, key)| *place = key);
+            keys.iter_mut().zip(banding.keys(signature)).for_each(|(entry, key)| *entry = key);
         }
     }
 }
@@ -307,13 +311,13 @@ fn band<C: Scheme>(
     tasks: Vec<Range<usize>>,
     mut rows: KeyRows<'_>,
     threads: usize,
-    read: impl Fn(usize, &mut Scratch) -> Result<[u64; 2], Fault> + Sync,
+    read: impl Fn(usize, &mut Scratch) -> Result<[u64; 2], TextFault> + Sync,
 ) -> Vec<TextError> {
     assert_eq!(scheme.slots(), banding.slots(), "the bands use every slot");
     let row_bytes = 2 * scheme.slots();
-    let mut take = |count| rows.take(count, row_bytes).expect("there is a place for every document");
+    let mut take = |count| rows.take(count, row_bytes).expect("every document has a row");
     let work = tasks.into_iter().map(|documents| (take(documents.len()), documents)).collect();
-    let results = run(threads, work, |scratch, (mut rows, documents): (KeyRows<'_>, Range<usize>)| {
+    let results = run_tasks(threads, work, |scratch, (mut rows, documents): (KeyRows<'_>, Range<usize>)| {
         let mut signature = vec![C::Slot::EMPTY; scheme.slots()];
         let mut faults = Vec::new();
         for (i, document) in documents.enumerate() {
@@ -342,8 +346,9 @@ fn band<C: Scheme>(
     results.into_iter().flatten().flatten().collect()
 }
 
-/// Does every task, over `threads` threads; results in the order of the tasks, or the first task's error.
-fn run<T: Send, R: Send>(
+/// Run every task on `threads` threads; return the results in the order of the tasks, or the error of the first failing
+/// task.
+fn run_tasks<T: Send, R: Send>(
     threads: usize,
     tasks: Vec<T>,
     work: impl Fn(&mut Scratch, T) -> Result<R, TextError> + Sync + Send,

@@ -1,9 +1,10 @@
-//! Proposals: who shares a bucket with whom, band by band, in files, in; candidate pairs in order, each once, out.
+//! Candidate pairs of all bands, merged from bucket files in ascending order, each pair once.
 //!
-//! The plain way is to write the pairs of every band, and to sort them all. A bucket of a thousand members has half a million
-//! pairs, though, and a similar pair shares many buckets: a million passages proposed 51 million pairs 122 million times, which
-//! took 979 MB and a quarter of the whole run. So files hold the buckets themselves ([`Shared`]). The smaller sides of pairs are
-//! met in order, all bands in step; what is gathered for one of them is sorted at once, in the processor's cache.
+//! Writing the pairs of every band and sorting them was the first design. It fails on large buckets: a bucket of 1,000
+//! members has 500,000 pairs, and a similar pair shares many buckets. One million passages gave 51 million distinct
+//! pairs, which the bands repeated 122 million times; that took 979 MB and a quarter of the whole run. Therefore each
+//! band writes its buckets ([`SharedBuckets`]) and this module expands them. It advances through all files in step, by
+//! the smaller document of a pair, and merges the partners of one document while they are in the processor's cache.
 
 use std::fs::File;
 use std::io;
@@ -13,27 +14,34 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
-use crate::band::{First, NOBODY, pack_pair};
+use crate::band::{NO_DOCUMENT, PairRange, pack_pair};
 
-/// Firsts that are read from a file at a time.
-const BLOCK_FIRSTS: usize = 1 << 12;
-/// Smaller sides per task: enough that a task's own cost does not show.
-const TASK_LOWS: usize = 64;
+#[cfg(doc)]
+use crate::band::SharedBuckets;
 
-/// Numbers in a file, back to back, and how many.
+/// Ranges read from a file at a time: 48 KiB.
+const BLOCK_RANGES: usize = 1 << 12;
+/// Documents per task; enough to make the overhead of a task negligible.
+const TASK_DOCUMENTS: usize = 64;
+/// Files that stay open at most: half of the smallest default limit per process (256 on macOS). A run has one file per
+/// band, or per band and key range when memory is scarce, which can be thousands.
+const MAX_OPEN_FILES: usize = 128;
+
+/// Consecutive little-endian `u32` numbers in a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
-    /// Where the first of them starts.
+    /// Byte offset of the first number.
     pub position: u64,
-    /// How many there are.
+    /// Number of numbers.
     pub length: usize,
 }
 
 impl Section {
-    /// The numbers between two places.
+    /// Append the numbers from index `start` up to, not including, `end`.
     fn read(&self, file: &File, start: usize, end: usize, numbers: &mut Vec<u32>) -> io::Result<()> {
         if start > end || end > self.length {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a proposal points outside of its file"));
+            let message = format!("a bucket file must hold numbers {start} to {end}, it has {}", self.length);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let mut bytes = vec![0; 4 * (end - start)];
         file.read_exact_at(&mut bytes, self.position + 4 * start as u64)?;
@@ -42,129 +50,153 @@ impl Section {
     }
 }
 
-/// The buckets of a band, or of a part of one, in a file. It is opened whenever it is read from, since there may be thousands.
+/// Bucket file of one band, or of one key range of a band.
 #[derive(Debug)]
-pub struct ProposalFile {
+pub struct BucketFile {
     path: PathBuf,
-    /// Three numbers for each first.
-    firsts: Section,
+    /// The open file; none if it is opened for each read.
+    handle: Option<File>,
+    /// Three numbers for each range.
+    ranges: Section,
     members: Section,
-    /// All members, if there was room for them in memory.
+    /// All members, if they fit in memory.
     loaded: Option<Vec<u32>>,
-    /// The firsts that are next, and the place in the file of the one behind them.
-    block: Vec<First>,
-    at: usize,
+    /// The ranges read last, the index of the current one, and the numbers of `ranges` read so far.
+    block: Vec<PairRange>,
+    next: usize,
     read: usize,
 }
 
-impl ProposalFile {
-    /// The buckets at two sections of a file; members that are not `loaded` are read when they are needed.
+impl BucketFile {
+    /// Create the reader of two sections of a file; members are read now if `loaded`, otherwise on demand.
     ///
     /// # Errors
-    /// If the file can not be read.
-    pub fn open(path: PathBuf, firsts: Section, members: Section, loaded: bool) -> io::Result<Self> {
-        let mut file = Self { path, firsts, members, loaded: None, block: Vec::new(), at: 0, read: 0 };
+    /// If the members cannot be read.
+    pub fn open(path: PathBuf, ranges: Section, members: Section, loaded: bool) -> io::Result<Self> {
+        let mut file = Self { path, handle: None, ranges, members, loaded: None, block: Vec::new(), next: 0, read: 0 };
         if loaded {
             let mut numbers = Vec::with_capacity(members.length);
-            members.read(&File::open(&file.path)?, 0, members.length, &mut numbers)?;
+            file.read(members, 0, members.length, &mut numbers)?;
             file.loaded = Some(numbers);
         }
         Ok(file)
     }
 
-    /// The next first, which stays so until it is passed.
-    fn next(&mut self) -> io::Result<Option<First>> {
-        if self.at == self.block.len() && self.read < self.firsts.length {
-            let (end, mut numbers) = ((self.read + 3 * BLOCK_FIRSTS).min(self.firsts.length), Vec::new());
-            self.firsts.read(&File::open(&self.path)?, self.read, end, &mut numbers)?;
-            self.block = numbers.as_chunks().0.iter().map(|&[low, start, end]| First { low, start, end }).collect();
-            (self.at, self.read) = (0, end);
+    fn read(&self, section: Section, start: usize, end: usize, numbers: &mut Vec<u32>) -> io::Result<()> {
+        match &self.handle {
+            Some(file) => section.read(file, start, end, numbers),
+            None => section.read(&File::open(&self.path)?, start, end, numbers),
         }
-        Ok(self.block.get(self.at).copied())
     }
 
-    /// Appends the partners of a first.
-    fn gather(&self, first: First, partners: &mut Vec<u32>) -> io::Result<()> {
-        let (start, end) = (first.start as usize, first.end as usize);
+    /// Return the current range without advancing; none at the end of the file.
+    fn peek(&mut self) -> io::Result<Option<PairRange>> {
+        if self.next == self.block.len() && self.read < self.ranges.length {
+            let (end, mut numbers) = ((self.read + 3 * BLOCK_RANGES).min(self.ranges.length), Vec::new());
+            self.read(self.ranges, self.read, end, &mut numbers)?;
+            self.block = numbers.as_chunks().0.iter().map(|&[low, start, end]| PairRange { low, start, end }).collect();
+            (self.next, self.read) = (0, end);
+        }
+        Ok(self.block.get(self.next).copied())
+    }
+
+    /// Append the partners of a range.
+    fn append_partners(&self, range: PairRange, partners: &mut Vec<u32>) -> io::Result<()> {
+        let (start, end) = (range.start as usize, range.end as usize);
         match self.loaded.as_ref().map(|members| members.get(start..end)) {
             Some(Some(members)) => partners.extend_from_slice(members),
-            _ => self.members.read(&File::open(&self.path)?, start, end, partners)?,
+            _ => self.read(self.members, start, end, partners)?,
         }
         Ok(())
     }
 }
 
-/// The buckets of all bands, gone through in the order of the pairs they make.
-#[derive(Debug, Default)]
-pub struct Proposals {
-    files: Vec<ProposalFile>,
-    /// The smaller side that each file is at; `NOBODY` behind its end.
+/// Iterator over the candidate pairs of all bands in ascending order.
+#[derive(Debug)]
+pub struct CandidatePairs {
+    files: Vec<BucketFile>,
+    /// The smaller document of each file's current range; [`NO_DOCUMENT`] at the end of the file.
     lows: Vec<u32>,
     passed: u64,
+    /// Files that may still be kept open.
+    open_budget: usize,
 }
 
-impl Proposals {
-    /// Adds a file; pairs with a smaller side up to `after` are passed over.
+impl Default for CandidatePairs {
+    fn default() -> Self {
+        Self::with_open_files(MAX_OPEN_FILES)
+    }
+}
+
+impl CandidatePairs {
+    /// Create an iterator without files that keeps at most `limit` files open.
+    fn with_open_files(limit: usize) -> Self {
+        Self { files: Vec::new(), lows: Vec::new(), passed: 0, open_budget: limit }
+    }
+
+    /// Add a file and skip its pairs whose smaller document is at most `after`.
+    ///
+    /// A file whose members are not in memory is read once per range, so it stays open: opening it for each read took
+    /// 5.6 s instead of 1.3 s for 2.7 million pairs of 32 bands. A file with its members in memory is read once per
+    /// 4,096 ranges and needs no handle. Files beyond the limit are opened for each read: all files are read in turn,
+    /// so a cache with eviction would close the file that is needed next.
     ///
     /// # Errors
-    /// If the file can not be read.
-    pub fn add(&mut self, file: ProposalFile, after: Option<u32>) -> io::Result<()> {
-        let place = self.files.len();
+    /// If the file cannot be read.
+    pub fn add(&mut self, mut file: BucketFile, after: Option<u32>) -> io::Result<()> {
+        if file.loaded.is_none() && self.open_budget > 0 {
+            file.handle = Some(File::open(&file.path)?);
+            self.open_budget -= 1;
+        }
+        let index = self.files.len();
         self.files.push(file);
-        self.lows.push(NOBODY);
-        while let Some(first) = self.meet(place)?
-            && after.is_some_and(|after| first.low <= after)
+        self.lows.push(NO_DOCUMENT);
+        while let Some(range) = self.peek(index)?
+            && after.is_some_and(|after| range.low <= after)
         {
-            self.pass(place, first);
+            self.advance(index, range);
         }
         Ok(())
     }
 
-    /// How many pairs were passed, those that several bands proposed counted as often.
+    /// Return the number of pairs passed so far; a pair that several bands propose counts once per band.
     #[must_use]
     pub const fn passed(&self) -> u64 {
         self.passed
     }
 
-    fn meet(&mut self, place: usize) -> io::Result<Option<First>> {
-        let first = self.files[place].next()?;
-        self.lows[place] = first.map_or(NOBODY, |first| first.low);
-        Ok(first)
+    fn peek(&mut self, index: usize) -> io::Result<Option<PairRange>> {
+        let range = self.files[index].peek()?;
+        self.lows[index] = range.map_or(NO_DOCUMENT, |range| range.low);
+        Ok(range)
     }
 
-    fn pass(&mut self, place: usize, first: First) {
-        self.files[place].at += 1;
-        self.passed += u64::from(first.end.saturating_sub(first.start));
+    fn advance(&mut self, index: usize, range: PairRange) {
+        self.files[index].next += 1;
+        self.passed += u64::from(range.end.saturating_sub(range.start));
     }
 
-    /// The next pairs `low << 32 | high`, ascending and distinct: those of as many smaller sides as are proposed in `most` pairs, and
-    /// of one at least. None when there are no more.
+    /// Return the next pairs `low << 32 | high`, ascending and distinct; none at the end.
+    ///
+    /// All pairs of a smaller document come together. Documents are added until the bands have proposed `most` pairs.
     ///
     /// # Errors
-    /// If a file can not be read, or points outside of itself.
+    /// If a file cannot be read, or a range points outside its file.
     pub fn next_pairs(&mut self, most: u64, threads: usize) -> io::Result<Option<Vec<u64>>> {
-        let (mut met, before) = (Vec::new(), self.passed);
+        let (mut ranges, before) = (Vec::new(), self.passed);
         while self.passed - before < most
-            && let Some(low) = self.lows.iter().copied().min().filter(|&low| low != NOBODY)
+            && let Some(low) = self.lows.iter().copied().min().filter(|&low| low != NO_DOCUMENT)
         {
-            for place in 0..self.files.len() {
-                if self.lows[place] == low
-                    && let Some(first) = self.meet(place)?
-                {
-                    met.push((place, first));
-                    self.pass(place, first);
-                    self.meet(place)?;
-                }
-            }
+            self.take_ranges(low, &mut ranges)?;
         }
-        if met.is_empty() {
+        if ranges.is_empty() {
             return Ok(None);
         }
-        let lows: Vec<&[(usize, First)]> = met.chunk_by(|one, next| one.1.low == next.1.low).collect();
+        let documents: Vec<&[(usize, PairRange)]> = ranges.chunk_by(|left, right| left.1.low == right.1.low).collect();
         let parts: Vec<io::Result<Vec<u64>>> = if threads <= 1 {
-            lows.chunks(TASK_LOWS).map(|lows| self.pairs(lows)).collect()
+            documents.chunks(TASK_DOCUMENTS).map(|documents| self.pairs(documents)).collect()
         } else {
-            lows.par_chunks(TASK_LOWS).map(|lows| self.pairs(lows)).collect()
+            documents.par_chunks(TASK_DOCUMENTS).map(|documents| self.pairs(documents)).collect()
         };
         let mut all = Vec::new();
         for part in parts {
@@ -173,14 +205,28 @@ impl Proposals {
         Ok(Some(all))
     }
 
-    fn pairs(&self, lows: &[&[(usize, First)]]) -> io::Result<Vec<u64>> {
-        let (mut pairs, mut partners) = (Vec::new(), Runs::default());
-        for &firsts in lows {
-            for &(place, first) in firsts {
-                self.files[place].gather(first, &mut partners.numbers)?;
+    /// Append the ranges of document `low` in all files, each with the index of its file.
+    fn take_ranges(&mut self, low: u32, ranges: &mut Vec<(usize, PairRange)>) -> io::Result<()> {
+        for index in 0..self.files.len() {
+            if self.lows[index] == low
+                && let Some(range) = self.peek(index)?
+            {
+                ranges.push((index, range));
+                self.advance(index, range);
+                self.peek(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pairs(&self, documents: &[&[(usize, PairRange)]]) -> io::Result<Vec<u64>> {
+        let (mut pairs, mut partners) = (Vec::new(), SortedRuns::default());
+        for &ranges in documents {
+            for &(index, range) in ranges {
+                self.files[index].append_partners(range, &mut partners.numbers)?;
                 partners.ends.push(partners.numbers.len());
             }
-            let low = firsts[0].1.low;
+            let low = ranges[0].1.low;
             pairs.extend(partners.union().iter().map(|&high| pack_pair(low, high)));
             partners.clear();
         }
@@ -188,33 +234,35 @@ impl Proposals {
     }
 }
 
-/// Ascending runs of distinct numbers, back to back.
+/// Ascending runs of distinct numbers, one after the other.
 #[derive(Debug, Default)]
-struct Runs {
+struct SortedRuns {
     numbers: Vec<u32>,
     ends: Vec<usize>,
     spare: Vec<u32>,
 }
 
-impl Runs {
+impl SortedRuns {
     fn clear(&mut self) {
         self.numbers.clear();
         self.ends.clear();
     }
 
-    /// All numbers, ascending, each once: two neighbouring runs become one until one is left. The runs of a group of near-duplicates
-    /// are much the same in every band, so that each round halves what is left. For a million passages
-    /// sorting took 1.5 s, and this takes 1.1.
+    /// Merge all runs and return their numbers, ascending and distinct.
+    ///
+    /// Neighbouring runs are merged in pairs until one is left. The runs of a group of near-duplicates are almost the
+    /// same in every band, so each round halves the numbers. For one million passages sorting took 1.5 s; this takes
+    /// 1.1 s.
     fn union(&mut self) -> &[u32] {
         while self.ends.len() > 1 {
             self.spare.clear();
             let mut start = 0;
-            for two in (0..self.ends.len()).step_by(2) {
-                let middle = self.ends[two];
-                let end = self.ends.get(two + 1).copied().unwrap_or(middle);
-                unite(&self.numbers[start..middle], &self.numbers[middle..end], &mut self.spare);
+            for run in (0..self.ends.len()).step_by(2) {
+                let middle = self.ends[run];
+                let end = self.ends.get(run + 1).copied().unwrap_or(middle);
+                append_union(&self.numbers[start..middle], &self.numbers[middle..end], &mut self.spare);
                 start = end;
-                self.ends[two / 2] = self.spare.len();
+                self.ends[run / 2] = self.spare.len();
             }
             self.ends.truncate(self.ends.len().div_ceil(2));
             swap(&mut self.numbers, &mut self.spare);
@@ -223,8 +271,8 @@ impl Runs {
     }
 }
 
-/// Appends the union of two ascending runs, without a branch on which of them is behind.
-fn unite(left: &[u32], right: &[u32], union: &mut Vec<u32>) {
+/// Append the union of two ascending runs, without a branch on which number is smaller.
+fn append_union(left: &[u32], right: &[u32], union: &mut Vec<u32>) {
     if left == right {
         union.extend_from_slice(left);
         return;
@@ -248,20 +296,37 @@ mod tests {
     use std::collections::BTreeSet;
     use std::io::Write as _;
 
-    /// A file as the engine writes it: firsts, then members.
-    fn write(number: u64, firsts: &[First], members: &[u32]) -> (PathBuf, Section, Section) {
-        let path = std::env::temp_dir().join(format!("minwise-proposals-{}-{number}", std::process::id()));
-        let words: Vec<u32> = firsts.iter().flat_map(|first| [first.low, first.start, first.end]).collect();
+    const WRITTEN: &str = "the file was just written";
+
+    /// Write a file in the layout of the engine: ranges, then members.
+    fn write(name: &str, ranges: &[PairRange], members: &[u32]) -> (PathBuf, Section, Section) {
+        let path = std::env::temp_dir().join(format!("minwise-candidates-{}-{name}", std::process::id()));
+        let words: Vec<u32> = ranges.iter().flat_map(|range| [range.low, range.start, range.end]).collect();
         let bytes: Vec<u8> = words.iter().chain(members).flat_map(|word| word.to_le_bytes()).collect();
-        File::create(&path).and_then(|mut file| file.write_all(&bytes)).expect("room in the temporary directory");
+        File::create(&path).and_then(|mut file| file.write_all(&bytes)).expect("the temporary directory is writable");
         let sections = [(0, words.len()), (4 * words.len() as u64, members.len())];
-        let [firsts, members] = sections.map(|(position, length)| Section { position, length });
-        (path, firsts, members)
+        let [ranges, members] = sections.map(|(position, length)| Section { position, length });
+        (path, ranges, members)
+    }
+
+    /// Write a file in which each of `documents` documents has its successor as its only partner.
+    fn write_successors(name: &str, documents: u32) -> (PathBuf, Section, Section) {
+        let ranges: Vec<PairRange> = (0..documents).map(|low| PairRange { low, start: low, end: low + 1 }).collect();
+        write(name, &ranges, &(1..=documents).collect::<Vec<u32>>())
+    }
+
+    fn all_pairs(candidates: &mut CandidatePairs, most: u64, threads: usize) -> Vec<u64> {
+        let mut pairs = Vec::new();
+        while let Some(part) = candidates.next_pairs(most, threads).expect("the files can be read") {
+            assert!(!part.is_empty());
+            pairs.extend(part);
+        }
+        pairs
     }
 
     #[test]
-    fn pairs_are_the_union_of_all_bands_however_they_are_asked_for() {
-        let documents = 3 * BLOCK_FIRSTS as u32; // more than are read at a time
+    fn pairs_are_the_union_of_all_bands_for_every_chunk_size() {
+        let documents = 3 * BLOCK_RANGES as u32; // more than one block
         let bands: Vec<Vec<u64>> =
             (0..5).map(|band| (0..u64::from(documents)).map(|i| mix(mix(i ^ band << 40) % 4000)).collect()).collect();
         let members: Vec<u32> = (0..documents).collect();
@@ -270,46 +335,72 @@ mod tests {
             let mut buckets = Buckets::default();
             buckets.push(keys, &members, 0, 1);
             let shared = buckets.shared(2000, 0, 1);
-            for first in &shared.firsts {
-                let partners = &shared.members[first.start as usize..first.end as usize];
-                expected.extend(partners.iter().map(|&high| pack_pair(first.low, high)));
+            for range in &shared.ranges {
+                let partners = &shared.members[range.start as usize..range.end as usize];
+                expected.extend(partners.iter().map(|&high| pack_pair(range.low, high)));
                 proposed += partners.len() as u64;
             }
-            files.push(write(number as u64, &shared.firsts, &shared.members));
+            files.push(write(&format!("union-{number}"), &shared.ranges, &shared.members));
         }
         for (most, threads, loaded, after) in
             [(1, 1, true, None), (500, 2, false, None), (u64::MAX, 2, true, Some(777)), (9, 1, false, Some(documents))]
         {
-            let mut proposals = Proposals::default();
-            for (path, firsts, members) in &files {
-                let file = ProposalFile::open(path.clone(), *firsts, *members, loaded).expect("it was just written");
-                proposals.add(file, after).expect("it was just written");
+            let mut candidates = CandidatePairs::default();
+            for (path, ranges, members) in &files {
+                let file = BucketFile::open(path.clone(), *ranges, *members, loaded).expect(WRITTEN);
+                candidates.add(file, after).expect(WRITTEN);
             }
-            let mut pairs = Vec::new();
-            while let Some(piece) = proposals.next_pairs(most, threads).expect("it was just written") {
-                assert!(!piece.is_empty());
-                pairs.extend(piece);
-            }
+            let pairs = all_pairs(&mut candidates, most, threads);
             let wanted =
                 expected.iter().copied().filter(|pair| after.is_none_or(|after| pair >> 32 > u64::from(after)));
             assert!(pairs.iter().copied().eq(wanted), "{most} {threads} {loaded} {after:?}");
-            assert_eq!(proposals.passed(), proposed);
+            assert_eq!(candidates.passed(), proposed);
         }
         for (path, ..) in files {
-            std::fs::remove_file(path).expect("it was just written");
+            std::fs::remove_file(path).expect(WRITTEN);
         }
     }
 
     #[test]
-    fn what_points_outside_of_its_file_is_an_error() {
-        let (path, firsts, members) = write(99, &[First { low: 1, start: 0, end: 3 }], &[1, 2]);
+    fn a_range_outside_its_file_is_an_error() {
+        let (path, ranges, members) = write("outside", &[PairRange { low: 1, start: 0, end: 3 }], &[1, 2]);
         for loaded in [true, false] {
-            let file = ProposalFile::open(path.clone(), firsts, members, loaded).expect("it was just written");
-            let mut proposals = Proposals::default();
-            proposals.add(file, None).expect("it was just written");
-            let error = proposals.next_pairs(1, 1).expect_err("there are but two members");
+            let file = BucketFile::open(path.clone(), ranges, members, loaded).expect(WRITTEN);
+            let mut candidates = CandidatePairs::default();
+            candidates.add(file, None).expect(WRITTEN);
+            let error = candidates.next_pairs(1, 1).expect_err("the file has two members");
             assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         }
-        std::fs::remove_file(path).expect("it was just written");
+        std::fs::remove_file(path).expect(WRITTEN);
+    }
+
+    /// The file is deleted after `add`, so a second open would fail.
+    #[test]
+    fn a_file_whose_members_are_not_in_memory_is_opened_once() {
+        let documents = 3 * BLOCK_RANGES as u32;
+        let (path, ranges, members) = write_successors("once", documents);
+        let mut candidates = CandidatePairs::default();
+        let file = BucketFile::open(path.clone(), ranges, members, false).expect(WRITTEN);
+        candidates.add(file, None).expect(WRITTEN);
+        std::fs::remove_file(path).expect(WRITTEN);
+        assert_eq!(all_pairs(&mut candidates, 100, 2).len(), documents as usize);
+    }
+
+    #[test]
+    fn files_above_the_limit_are_read_without_staying_open() {
+        let files: Vec<_> = (0..5).map(|number| write_successors(&format!("limit-{number}"), 300)).collect();
+        for limit in [0, 2, 9] {
+            let mut candidates = CandidatePairs::with_open_files(limit);
+            for (number, (path, ranges, members)) in files.iter().enumerate() {
+                let file = BucketFile::open(path.clone(), *ranges, *members, number == 0).expect(WRITTEN);
+                candidates.add(file, None).expect(WRITTEN);
+            }
+            assert_eq!(all_pairs(&mut candidates, 100, 2).len(), 300);
+            let open = candidates.files.iter().filter(|file| file.handle.is_some()).count();
+            assert_eq!(open, limit.min(4), "four files have their members on disk");
+        }
+        for (path, ..) in files {
+            std::fs::remove_file(path).expect(WRITTEN);
+        }
     }
 }

@@ -1,13 +1,15 @@
-//! Cluster: similar pairs in, groups out. Numbers are places in the keep order, so the smaller of two is kept first.
+//! Clusters and removals from similar pairs.
+//!
+//! Documents are numbered by rank in the keep order, so the smaller document of a pair is preferred.
 
-use crate::band::NOBODY;
+use crate::band::NO_DOCUMENT;
 
-/// Pairs with their similarity, column by column; the first number of each is the smaller.
+/// Pairs of documents in columns; `low` is the smaller document of each pair.
 #[derive(Clone, Copy)]
 pub struct Pairs<'p> {
-    /// The smaller numbers.
+    /// The smaller documents.
     pub low: &'p [u32],
-    /// The larger numbers.
+    /// The larger documents.
     pub high: &'p [u32],
 }
 
@@ -16,23 +18,26 @@ impl Pairs<'_> {
         self.low.iter().zip(self.high).map(|(&low, &high)| (low as usize, high as usize))
     }
 
-    /// Whether every number is below `documents` and every pair has the smaller first.
+    /// Return whether every number is below `documents` and `low` is smaller than `high` in every pair.
     #[must_use]
-    pub fn fit(&self, documents: usize) -> bool {
+    pub fn are_valid(&self, documents: usize) -> bool {
         self.low.len() == self.high.len() && self.iter().all(|(low, high)| low < high && high < documents)
     }
 }
 
-/// Marks as removed whoever is paired with a kept document before it. The pairs must come in ascending order, at once or in
-/// chunks: when a document is met as the smaller one, everything before it has been decided.
+/// Mark every document that is paired with an earlier kept document as removed.
+///
+/// The pairs must come in ascending order, in one call or in several: when a document occurs as `low`, all pairs that
+/// could remove it have been processed.
 pub fn remove_neighbours(pairs: Pairs<'_>, removed: &mut [bool]) {
     for (low, high) in pairs.iter() {
         removed[high] |= !removed[low];
     }
 }
 
-/// Notes for every removed document its most similar kept partner, the smaller number among equals. The pairs may come in
-/// any order and in chunks; `witness` starts as [`NOBODY`] everywhere.
+/// Store the most similar kept partner of every removed document; of equally similar partners the smaller number.
+///
+/// The pairs may come in any order, in one call or in several. `witness` must start as [`NO_DOCUMENT`].
 pub fn choose_witnesses(
     pairs: Pairs<'_>,
     similarities: &[f64],
@@ -41,36 +46,38 @@ pub fn choose_witnesses(
     best: &mut [f64],
 ) {
     for ((low, high), &similarity) in pairs.iter().zip(similarities) {
-        let (kept, gone) = match (removed[low], removed[high]) {
+        let (kept, removed_document) = match (removed[low], removed[high]) {
             (false, true) => (low, high),
             (true, false) => (high, low),
             _ => continue,
         };
-        let better = witness[gone] == NOBODY
-            || similarity > best[gone]
-            || (similarity.total_cmp(&best[gone]).is_eq() && (kept as u32) < witness[gone]);
+        let better = witness[removed_document] == NO_DOCUMENT
+            || similarity > best[removed_document]
+            || (similarity.total_cmp(&best[removed_document]).is_eq() && (kept as u32) < witness[removed_document]);
         if better {
-            (witness[gone], best[gone]) = (kept as u32, similarity);
+            (witness[removed_document], best[removed_document]) = (kept as u32, similarity);
         }
     }
 }
 
-/// Joins the two sides of every pair. `parents[i]` is a smaller member of i's component, or i itself; it starts as `0, 1, 2, …`.
+/// Join the two documents of every pair into one component.
+///
+/// `parents[i]` is a smaller member of i's component, or i itself; it must start as `0, 1, 2, …`.
 pub fn join_pairs(pairs: Pairs<'_>, parents: &mut [u32]) {
     for (low, high) in pairs.iter() {
-        let (one, other) = (root(low as u32, parents), root(high as u32, parents));
-        parents[one.max(other) as usize] = one.min(other);
+        let (left, right) = (root(low as u32, parents), root(high as u32, parents));
+        parents[left.max(right) as usize] = left.min(right);
     }
 }
 
-/// Makes every parent the first member of its component.
+/// Replace every parent by the first member of its component.
 pub fn flatten(parents: &mut [u32]) {
     for i in 0..parents.len() {
         parents[i] = parents[parents[i] as usize];
     }
 }
 
-/// The first member of a component; the path to it is halved on the way.
+/// Return the first member of a component; the path to it is halved.
 fn root(mut member: u32, parents: &mut [u32]) -> u32 {
     while parents[member as usize] != member {
         let next = parents[parents[member as usize] as usize];
@@ -90,14 +97,14 @@ mod tests {
     #[test]
     fn in_a_chain_every_other_document_is_kept() {
         let pairs = Pairs { low: &LOW, high: &HIGH };
-        assert!(pairs.fit(7));
+        assert!(pairs.are_valid(7));
         let mut removed = [false; 7];
         remove_neighbours(pairs, &mut removed);
         assert_eq!(removed, [false, true, false, true, false, false, true]);
 
-        let (mut witness, mut best) = ([NOBODY; 7], [0.0; 7]);
+        let (mut witness, mut best) = ([NO_DOCUMENT; 7], [0.0; 7]);
         choose_witnesses(pairs, &[0.8, 0.9, 0.9, 0.9, 1.0], &removed, &mut witness, &mut best);
-        assert_eq!(witness, [NOBODY, 2, NOBODY, 2, NOBODY, NOBODY, 5]);
+        assert_eq!(witness, [NO_DOCUMENT, 2, NO_DOCUMENT, 2, NO_DOCUMENT, NO_DOCUMENT, 5]);
     }
 
     #[test]

@@ -1,32 +1,32 @@
-//! What can be wrong with a document.
+//! Errors of input texts, and the checks that find them.
 
 use std::fmt;
 
-/// The first document that could not be read, and why.
+/// The first faulty text of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextError {
-    /// Number of the document in its batch.
+    /// Index of the text in its batch.
     pub document: usize,
-    /// What is wrong with it.
-    pub fault: Fault,
+    /// The fault.
+    pub fault: TextFault,
 }
 
-/// What is wrong with a document.
+/// Reason why a text cannot be processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Not UTF-8 from this byte on.
+pub enum TextFault {
+    /// The text is not valid UTF-8.
     InvalidUtf8 {
-        /// Offset of the first byte that does not fit.
+        /// Offset of the first invalid byte.
         byte: u64,
     },
-    /// More bytes than one document may have in memory.
+    /// The text is longer than [`MAX_DOCUMENT_BYTES`].
     TooLong {
-        /// Its length.
+        /// Length of the text.
         bytes: u64,
     },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TextFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InvalidUtf8 { byte } => write!(f, "is not valid UTF-8 at byte {byte}"),
@@ -45,26 +45,26 @@ impl fmt::Display for TextError {
 
 impl std::error::Error for TextError {}
 
-/// Positions inside a document are 32-bit numbers in the hot loops; normalisation may lengthen a text before they do.
+/// Maximum length of a text. The hot loops use 32-bit positions, and normalisation can lengthen a text.
 pub const MAX_DOCUMENT_BYTES: usize = 1 << 30;
 
-/// `bytes` as text, if it is text and not too long.
+/// Return `bytes` as a string.
 ///
 /// # Errors
-/// The fault, if it is neither.
-pub fn checked_text(bytes: &[u8]) -> Result<&str, Fault> {
+/// [`TextFault`] if the text is not UTF-8 or too long.
+pub fn checked_text(bytes: &[u8]) -> Result<&str, TextFault> {
     check_length(bytes)?;
-    // `basic` is fast and only says whether; where is worth a second look once.
+    // `basic` is the fastest check but gives no position; the second scan runs only on invalid text.
     simdutf8::basic::from_utf8(bytes).map_err(|_| {
         let byte = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to() as u64, |_| 0);
-        Fault::InvalidUtf8 { byte }
+        TextFault::InvalidUtf8 { byte }
     })
 }
 
-/// Refuses a document that is too long to be held as one.
+/// Check the length of a text.
 ///
 /// # Errors
-/// [`Fault::TooLong`].
-pub fn check_length(bytes: &[u8]) -> Result<(), Fault> {
-    if bytes.len() > MAX_DOCUMENT_BYTES { Err(Fault::TooLong { bytes: bytes.len() as u64 }) } else { Ok(()) }
+/// [`TextFault::TooLong`].
+pub fn check_length(bytes: &[u8]) -> Result<(), TextFault> {
+    if bytes.len() > MAX_DOCUMENT_BYTES { Err(TextFault::TooLong { bytes: bytes.len() as u64 }) } else { Ok(()) }
 }

@@ -1,82 +1,86 @@
-//! Words, fast: text under the default normalisation in, word hashes out.
+//! Fast tokeniser: word hashes under the default normalisation.
 //!
-//! [`crate::tokens`] says what a word is and serves every option; this module gives the same hashes at memory speed for
-//! the normalisation nearly everyone uses (NFKC and lower case). Text that is ASCII for 64 bytes at a stretch is
-//! classified 64 bytes at a time into a bit mask whose transitions are the word boundaries; all else goes character by
-//! character through one table look-up. Both paths write the folded text into a scratch buffer and the boundaries of
-//! its words into a list, and from there on the words are hashed alike.
+//! [`crate::tokens`] defines words and supports every option; this module computes the same hashes at memory speed for
+//! the normalisation that almost all users have (NFKC and lower case). ASCII text is classified 64 bytes at a time into
+//! a bit mask whose transitions are the word boundaries; all other text takes one table lookup per character. Both
+//! paths write the folded text to a scratch buffer and the word boundaries to a list, from which the words are hashed.
 //!
-//! The scratch buffer is emptied every few kilobytes so that it never leaves the first-level cache.
+//! The scratch buffer is flushed every 8 KiB, so it stays in the first-level cache.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::hash::{BLOCK, BytesHasher};
+use crate::hash::{BLOCK as HASH_BLOCK, BytesHasher};
 use crate::unicode::{Class, Folded, FoldedEntry, Properties, lowercase};
 
 /// Bytes classified at once: one bit each in a machine word.
-const LANE: usize = 64;
-/// Scratch text before its words are hashed. With its boundaries it fills about half of a 32 KB first-level cache.
-const FLUSH_AT: usize = 8192;
-/// The longest UTF-8 text one segment step may write unchecked: a lane, or one character's replacement (18 characters
-/// at most in Unicode 17), with ample room.
-const STEP_ROOM: usize = 512;
+const LANE_BYTES: usize = 64;
+/// Scratch text after which its words are hashed. With the boundaries it fills about half of a 32 KiB first-level
+/// cache.
+const FLUSH_BYTES: usize = 8192;
+/// Upper bound of the UTF-8 text that one step writes without a check: a lane, or the replacement of one character (at
+/// most 18 characters in Unicode 17).
+const STEP_BYTES: usize = 512;
 
+/// Bytes of other text between two checks whether the next lane is ASCII.
+const ASCII_CHECK_BYTES: usize = 16;
+
+/// Kind of the token at the end of the scratch text.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Open {
+enum OpenToken {
     #[default]
-    Nothing,
+    None,
     Word,
-    Alone,
+    Standalone,
 }
 
-/// The reusable buffers of one worker.
+/// Reusable buffers of one worker.
 #[derive(Default)]
 pub struct WordScratch {
-    /// Folded text; valid up to `state.end`, padded behind it so that whole blocks can be read.
+    /// Folded text; valid up to `state.end`, padded after it so that whole blocks can be read.
     text: Vec<u8>,
     /// Start, end, start, end … of the words in `text`.
     bounds: Vec<u32>,
     state: State,
 }
 
-/// How far the scratch is filled.
+/// Fill level of the scratch.
 #[derive(Clone, Copy, Default)]
 struct State {
     end: usize,
-    marks: usize,
-    open: Open,
+    bound_count: usize,
+    open: OpenToken,
 }
 
-/// The scratch on its way through the hot loop: what changes with every character is kept apart from the buffers, so
-/// that it can stay in registers.
+/// The scratch in the hot loop: the values that change with every character are separate from the buffers, so that they
+/// stay in registers.
 struct Cursor<'s> {
     text: &'s mut [u8],
     bounds: &'s mut [u32],
     end: usize,
-    marks: usize,
-    open: Open,
+    bound_count: usize,
+    open: OpenToken,
 }
 
 impl Cursor<'_> {
     #[inline(always)]
     fn state(&self) -> State {
-        State { end: self.end, marks: self.marks, open: self.open }
+        State { end: self.end, bound_count: self.bound_count, open: self.open }
     }
 
-    /// Notes a boundary here if `really`; without a branch, because a word's length can not be predicted.
+    /// Add a boundary here if `condition`; without a branch, because the length of a word cannot be predicted.
     #[inline(always)]
-    fn mark_if(&mut self, really: bool) {
-        self.bounds[self.marks] = self.end as u32;
-        self.marks += usize::from(really);
+    fn push_bound_if(&mut self, condition: bool) {
+        self.bounds[self.bound_count] = self.end as u32;
+        self.bound_count += usize::from(condition);
     }
 
     #[inline(always)]
     fn close(&mut self) {
-        self.mark_if(self.open != Open::Nothing);
-        self.open = Open::Nothing;
+        self.push_bound_if(self.open != OpenToken::None);
+        self.open = OpenToken::None;
     }
 
-    /// Appends the first `length` bytes of `raw`.
+    /// Append the first `length` bytes of `raw`.
     #[inline(always)]
     fn push(&mut self, raw: [u8; 4], length: usize) {
         self.text[self.end..self.end + 4].copy_from_slice(&raw);
@@ -84,54 +88,54 @@ impl Cursor<'_> {
     }
 
     #[inline(always)]
-    fn take_word(&mut self, raw: [u8; 4], length: usize) {
-        self.mark_if(self.open == Open::Alone);
-        self.mark_if(self.open != Open::Word);
-        self.open = Open::Word;
+    fn push_word(&mut self, raw: [u8; 4], length: usize) {
+        self.push_bound_if(self.open == OpenToken::Standalone);
+        self.push_bound_if(self.open != OpenToken::Word);
+        self.open = OpenToken::Word;
         self.push(raw, length);
     }
 
     #[inline(always)]
-    fn take_alone(&mut self, raw: [u8; 4], length: usize) {
-        self.mark_if(self.open != Open::Nothing);
-        self.mark_if(true);
-        self.open = Open::Alone;
+    fn push_standalone(&mut self, raw: [u8; 4], length: usize) {
+        self.push_bound_if(self.open != OpenToken::None);
+        self.push_bound_if(true);
+        self.open = OpenToken::Standalone;
         self.push(raw, length);
     }
 
-    /// Takes a character of any class.
+    /// Append a character of any class.
     #[inline]
-    fn take(&mut self, c: char, class: Class) {
+    fn push_char(&mut self, c: char, class: Class) {
         let mut raw = [0; 4];
         let length = c.encode_utf8(&mut raw).len();
         match class {
             Class::Separator => self.close(),
-            Class::Word => self.take_word(raw, length),
-            Class::Alone => self.take_alone(raw, length),
-            Class::Mark if self.open != Open::Nothing => self.push(raw, length),
+            Class::Word => self.push_word(raw, length),
+            Class::Standalone => self.push_standalone(raw, length),
+            Class::Mark if self.open != OpenToken::None => self.push(raw, length),
             Class::Mark => {}
         }
     }
 }
 
-/// Appends the hash of every word of `text` to `hashes`.
+/// Append the hash of every word of `text` to `hashes`.
 pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut WordScratch, hashes: &mut Vec<u64>) {
     scratch.state = State::default();
-    scratch.make_room(0);
+    scratch.reserve(0);
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while at < bytes.len() {
-        let start = at;
-        let limit = scratch.state.end + FLUSH_AT;
-        scratch.make_room(FLUSH_AT);
-        at = ascii_lanes(bytes, at, limit, simd, scratch);
+    let mut position = 0;
+    while position < bytes.len() {
+        let start = position;
+        let limit = scratch.state.end + FLUSH_BYTES;
+        scratch.reserve(FLUSH_BYTES);
+        position = ascii_lanes(bytes, position, limit, simd, scratch);
         let full = scratch.state.end >= limit;
-        if at > start && at < bytes.len() && !bytes[at].is_ascii() {
-            at -= 1; // the next character may compose with this one, also behind the flush
-            scratch.take_back_ascii();
+        if position > start && position < bytes.len() && !bytes[position].is_ascii() {
+            position -= 1; // the next character may compose with this one, even after the flush
+            scratch.undo_last_byte();
         }
-        if at < bytes.len() && !full {
-            at = characters(text, at, limit, scratch);
+        if position < bytes.len() && !full {
+            position = characters(text, position, limit, scratch);
         }
         scratch.flush(hasher, hashes);
     }
@@ -142,63 +146,64 @@ pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut Wo
 }
 
 impl WordScratch {
-    /// Makes room for `more` bytes of text and the step that crosses them behind the end, and for their boundaries: two
-    /// for each byte, since separators take no room in the text.
+    /// Reserve `more` bytes of text and one step after them, and their boundaries: two per byte, since separators take
+    /// no text.
     #[inline]
-    fn make_room(&mut self, more: usize) {
-        let text = self.state.end + more + STEP_ROOM + BLOCK;
+    fn reserve(&mut self, more: usize) {
+        let text = self.state.end + more + STEP_BYTES + HASH_BLOCK;
         if self.text.len() < text {
-            self.text.resize(text.max(FLUSH_AT + 2 * STEP_ROOM), 0);
+            self.text.resize(text.max(FLUSH_BYTES + 2 * STEP_BYTES), 0);
         }
-        let marks = self.state.marks + 2 * (more + STEP_ROOM);
-        if self.bounds.len() < marks {
-            self.bounds.resize(marks, 0);
+        let bound_count = self.state.bound_count + 2 * (more + STEP_BYTES);
+        if self.bounds.len() < bound_count {
+            self.bounds.resize(bound_count, 0);
         }
     }
 
     fn cursor(&mut self) -> Cursor<'_> {
-        let State { end, marks, open } = self.state;
-        Cursor { text: &mut self.text, bounds: &mut self.bounds, end, marks, open }
+        let State { end, bound_count, open } = self.state;
+        Cursor { text: &mut self.text, bounds: &mut self.bounds, end, bound_count, open }
     }
 
-    /// Forgets the last byte that [`ascii_lanes`] took.
-    fn take_back_ascii(&mut self) {
+    /// Undo the last byte that [`ascii_lanes`] appended.
+    fn undo_last_byte(&mut self) {
         let state = &mut self.state;
-        if state.open == Open::Word {
+        if state.open == OpenToken::Word {
             state.end -= 1;
-            if self.bounds[state.marks - 1] as usize == state.end {
-                state.marks -= 1;
-                state.open = Open::Nothing;
+            if self.bounds[state.bound_count - 1] as usize == state.end {
+                state.bound_count -= 1;
+                state.open = OpenToken::None;
             }
         }
     }
 
-    /// Hashes the finished words and moves an unfinished one to the front.
+    /// Hash the complete words and move an incomplete one to the front.
     fn flush(&mut self, hasher: &BytesHasher, hashes: &mut Vec<u64>) {
         let state = &mut self.state;
-        let finished = state.marks / 2;
+        let finished = state.bound_count / 2;
         hashes.extend(self.bounds[..2 * finished].chunks_exact(2).map(|bound| {
             let (start, end) = (bound[0] as usize, bound[1] as usize);
             hasher.hash_padded(&self.text, start, end - start)
         }));
-        if state.open == Open::Nothing {
+        if state.open == OpenToken::None {
             *state = State::default();
         } else {
-            let start = self.bounds[state.marks - 1] as usize;
+            let start = self.bounds[state.bound_count - 1] as usize;
             if start > 0 {
                 self.text.copy_within(start..state.end, 0);
             }
             self.bounds[0] = 0;
-            *state = State { end: state.end - start, marks: 1, open: state.open };
+            *state = State { end: state.end - start, bound_count: 1, open: state.open };
         }
     }
 }
 
-/// Takes the text from `at` on as long as it is ASCII for whole lanes (or to its end) and the scratch has room.
-fn ascii_lanes(bytes: &[u8], at: usize, limit: usize, simd: bool, scratch: &mut WordScratch) -> usize {
-    if scratch.state.open == Open::Alone {
-        if !bytes[at].is_ascii() {
-            return at; // a mark may follow that belongs to the open character
+/// Process the text from `position` on while whole lanes (or the rest) are ASCII and the scratch is below `limit`;
+/// return the new position.
+fn ascii_lanes(bytes: &[u8], position: usize, limit: usize, simd: bool, scratch: &mut WordScratch) -> usize {
+    if scratch.state.open == OpenToken::Standalone {
+        if !bytes[position].is_ascii() {
+            return position; // it may be a mark that belongs to the open character
         }
         let mut cursor = scratch.cursor();
         cursor.close();
@@ -206,58 +211,58 @@ fn ascii_lanes(bytes: &[u8], at: usize, limit: usize, simd: bool, scratch: &mut 
     }
     #[cfg(target_arch = "x86_64")]
     if simd && crate::simd::available() {
-        // SAFETY: the features that the function is compiled for were just seen on this processor.
-        return unsafe { ascii_lanes_avx2(bytes, at, limit, scratch) };
+        // SAFETY: the processor has the features that the function is compiled for.
+        return unsafe { ascii_lanes_avx2(bytes, position, limit, scratch) };
     }
     let _ = simd;
-    ascii_lanes_with(bytes, at, limit, scratch, classify_portable)
+    ascii_lanes_with(bytes, position, limit, scratch, classify_portable)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn ascii_lanes_avx2(bytes: &[u8], at: usize, limit: usize, scratch: &mut WordScratch) -> usize {
-    ascii_lanes_with(bytes, at, limit, scratch, |lane, out| classify_avx2(lane, out))
+fn ascii_lanes_avx2(bytes: &[u8], position: usize, limit: usize, scratch: &mut WordScratch) -> usize {
+    ascii_lanes_with(bytes, position, limit, scratch, |lane, out| classify_avx2(lane, out))
 }
 
 #[inline(always)]
 fn ascii_lanes_with(
     bytes: &[u8],
-    mut at: usize,
+    mut position: usize,
     limit: usize,
     scratch: &mut WordScratch,
-    classify: impl Fn(&[u8; LANE], &mut [u8; LANE]) -> Option<u64>,
+    classify: impl Fn(&[u8; LANE_BYTES], &mut [u8; LANE_BYTES]) -> Option<u64>,
 ) -> usize {
-    let mut inside = u64::from(scratch.state.open == Open::Word);
-    let State { mut end, mut marks, .. } = scratch.state;
-    while at < bytes.len() && end < limit {
-        let mut last = [b' '; LANE];
-        let (lane, taken): (&[u8; LANE], usize) = if let Some(lane) = bytes[at..].first_chunk() {
-            (lane, LANE)
+    let mut inside = u64::from(scratch.state.open == OpenToken::Word);
+    let State { mut end, mut bound_count, .. } = scratch.state;
+    while position < bytes.len() && end < limit {
+        let mut last = [b' '; LANE_BYTES];
+        let (lane, taken): (&[u8; LANE_BYTES], usize) = if let Some(lane) = bytes[position..].first_chunk() {
+            (lane, LANE_BYTES)
         } else {
-            let rest = &bytes[at..];
+            let rest = &bytes[position..];
             last[..rest.len()].copy_from_slice(rest);
             (&last, rest.len())
         };
-        let out = scratch.text[end..].first_chunk_mut().expect("make_room left room");
+        let out = scratch.text[end..].first_chunk_mut().expect("reserve was called");
         let Some(word) = classify(lane, out) else { break };
         let edges = word ^ (word << 1 | inside);
-        marks = write_positions(edges, end as u32, &mut scratch.bounds, marks);
-        // Behind a short last lane stand spaces: they have closed its word, if any was open.
+        bound_count = write_positions(edges, end as u32, &mut scratch.bounds, bound_count);
+        // A short last lane is padded with spaces, which close its last word.
         inside = word >> 63;
-        at += taken;
+        position += taken;
         end += taken;
     }
-    scratch.state = State { end, marks, open: if inside == 1 { Open::Word } else { Open::Nothing } };
-    at
+    scratch.state = State { end, bound_count, open: if inside == 1 { OpenToken::Word } else { OpenToken::None } };
+    position
 }
 
-/// Writes `base` plus the position of each set bit; always eight at a time, because a loop that stops at each count
-/// would be mispredicted on nearly every lane.
+/// Write `base` plus the position of each set bit, always eight at a time: a loop that stops at each count would be
+/// mispredicted on almost every lane.
 #[inline(always)]
 fn write_positions(mut bits: u64, base: u32, positions: &mut [u32], mut count: usize) -> usize {
     let after = count + bits.count_ones() as usize;
     while bits != 0 {
-        let eight: &mut [u32; 8] = positions[count..].first_chunk_mut().expect("make_room left room");
+        let eight: &mut [u32; 8] = positions[count..].first_chunk_mut().expect("reserve was called");
         for position in eight {
             *position = base.wrapping_add(bits.trailing_zeros());
             bits &= bits.wrapping_sub(1);
@@ -267,9 +272,9 @@ fn write_positions(mut bits: u64, base: u32, positions: &mut [u32], mut count: u
     after
 }
 
-/// Lower-cases a lane into `out` and returns the mask of its letters and digits; nothing if it is not all ASCII.
+/// Convert a lane to lower case in `out` and return the mask of its letters and digits; none if it is not ASCII.
 #[inline(always)]
-fn classify_portable(lane: &[u8; LANE], out: &mut [u8; LANE]) -> Option<u64> {
+fn classify_portable(lane: &[u8; LANE_BYTES], out: &mut [u8; LANE_BYTES]) -> Option<u64> {
     if !lane.is_ascii() {
         return None;
     }
@@ -277,7 +282,7 @@ fn classify_portable(lane: &[u8; LANE], out: &mut [u8; LANE]) -> Option<u64> {
     let mut mask = 0;
     for (eight, index) in lane.chunks_exact(8).zip(0..) {
         let flags = u64::from_le_bytes(std::array::from_fn(|i| u8::from(eight[i].is_ascii_alphanumeric())));
-        // The multiplication gathers the lowest bit of each byte in the top byte.
+        // The multiplication moves the lowest bit of each byte to the top byte.
         mask |= (flags.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * index);
     }
     Some(mask)
@@ -286,8 +291,8 @@ fn classify_portable(lane: &[u8; LANE], out: &mut [u8; LANE]) -> Option<u64> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-#[allow(clippy::cast_ptr_alignment, reason = "the loads and stores are the unaligned ones")]
-fn classify_avx2(lane: &[u8; LANE], out: &mut [u8; LANE]) -> Option<u64> {
+#[allow(clippy::cast_ptr_alignment, reason = "unaligned loads and stores are used")]
+fn classify_avx2(lane: &[u8; LANE_BYTES], out: &mut [u8; LANE_BYTES]) -> Option<u64> {
     use std::arch::x86_64::{
         __m256i, _mm256_add_epi8, _mm256_and_si256, _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
         _mm256_or_si256, _mm256_set1_epi8, _mm256_storeu_si256,
@@ -299,7 +304,7 @@ fn classify_avx2(lane: &[u8; LANE], out: &mut [u8; LANE]) -> Option<u64> {
     };
     let source = lane.as_ptr().cast::<__m256i>();
     let target = out.as_mut_ptr().cast::<__m256i>();
-    // SAFETY: a lane is exactly two 32-byte vectors, and the unaligned load needs no alignment.
+    // SAFETY: a lane is exactly two 32-byte vectors, and an unaligned load has no alignment requirement.
     let halves = unsafe { [_mm256_loadu_si256(source), _mm256_loadu_si256(source.add(1))] };
     if _mm256_movemask_epi8(_mm256_or_si256(halves[0], halves[1])) != 0 {
         return None;
@@ -318,24 +323,24 @@ fn classify_avx2(lane: &[u8; LANE], out: &mut [u8; LANE]) -> Option<u64> {
     Some(mask)
 }
 
-/// Takes the text from `at` on, character by character, until the next lane is ASCII again, the text ends or the
-/// scratch is full. `at` starts a normalisation segment, and so does the returned position.
+/// Process the text from `position` on, character by character, until the next lane is ASCII, the text ends or the
+/// scratch is full; return the new position. Both positions are segment starts.
 ///
-/// Each character is taken as soon as it is seen. Should a mark follow that composes with it or changes places with
-/// another, the segment is taken back and goes to the normaliser as a whole.
-fn characters(text: &str, mut at: usize, limit: usize, scratch: &mut WordScratch) -> usize {
+/// Each character is appended at once. If a mark follows that composes with it or is reordered, the segment is undone
+/// and passed to the normaliser as a whole.
+fn characters(text: &str, mut position: usize, limit: usize, scratch: &mut WordScratch) -> usize {
     let bytes = text.as_bytes();
     let mut cursor = scratch.cursor();
-    let mut check_at = at + BLOCK;
-    let mut segment = (at, cursor.state());
+    let mut next_check = position + ASCII_CHECK_BYTES;
+    let mut segment = (position, cursor.state());
     let mut rank = 0;
-    while let Some((c, raw, length)) = decode(bytes, at) {
-        if c.is_ascii() && at < check_at {
-            segment = (at, cursor.state());
+    while let Some((c, raw, length)) = decode(bytes, position) {
+        if c.is_ascii() && position < next_check {
+            segment = (position, cursor.state());
             rank = 0;
-            at += 1;
+            position += 1;
             if c.is_ascii_alphanumeric() {
-                cursor.take_word([raw[0] | 0x20, 0, 0, 0], 1);
+                cursor.push_word([raw[0] | 0x20, 0, 0, 0], 1);
             } else {
                 cursor.close();
             }
@@ -343,20 +348,20 @@ fn characters(text: &str, mut at: usize, limit: usize, scratch: &mut WordScratch
         }
         let entry = FoldedEntry::of(c);
         if entry.starts_segment() {
-            if at >= check_at {
-                if cursor.end >= limit || bytes[at..].get(..LANE).is_some_and(<[u8]>::is_ascii) {
+            if position >= next_check {
+                if cursor.end >= limit || bytes[position..].get(..LANE_BYTES).is_some_and(<[u8]>::is_ascii) {
                     break;
                 }
-                check_at = at + BLOCK;
+                next_check = position + ASCII_CHECK_BYTES;
             }
-            segment = (at, cursor.state());
+            segment = (position, cursor.state());
         }
-        at += length;
-        // Comparing whole entries, most frequent first, because a jump through a table of cases would be mispredicted
-        // at the start and at the end of every word.
+        position += length;
+        // Whole entries are compared, most frequent first, because a jump table would be mispredicted at the start and
+        // end of every word.
         if entry == FoldedEntry::WORD {
             rank = 0;
-            cursor.take_word(raw, length);
+            cursor.push_word(raw, length);
             continue;
         }
         if entry == FoldedEntry::SEPARATOR {
@@ -364,45 +369,45 @@ fn characters(text: &str, mut at: usize, limit: usize, scratch: &mut WordScratch
             cursor.close();
             continue;
         }
-        if entry == FoldedEntry::ALONE {
+        if entry == FoldedEntry::STANDALONE {
             rank = 0;
-            cursor.take_alone(raw, length);
+            cursor.push_standalone(raw, length);
             continue;
         }
         match entry.unpack(c) {
             Folded::Simple(c, class) => {
                 rank = 0;
-                cursor.take(c, class);
+                cursor.push_char(c, class);
             }
-            Folded::Pooled(folded) => {
+            Folded::Replacement(folded) => {
                 rank = u32::MAX;
                 for c in folded.chars() {
-                    cursor.take(c, Properties::of(c).class());
+                    cursor.push_char(c, Properties::of(c).class());
                 }
             }
             Folded::OrderedMark(c, class, next_rank) if rank <= next_rank && cursor.end < limit => {
                 rank = next_rank;
-                cursor.take(c, class);
+                cursor.push_char(c, class);
             }
-            Folded::OrderedMark(..) | Folded::Entangled => {
-                at = segment_end(text, at);
+            Folded::OrderedMark(..) | Folded::Contextual => {
+                position = segment_end(text, position);
                 scratch.state = segment.1;
-                take_normalised(&text[segment.0..at], scratch);
+                push_normalised(&text[segment.0..position], scratch);
                 cursor = scratch.cursor();
             }
         }
     }
     scratch.state = cursor.state();
-    at
+    position
 }
 
-/// The character at `at` of valid UTF-8, its encoding and its length; nothing at the end.
+/// Return the character at `position` of valid UTF-8, its encoding and its length; none at the end.
 #[inline(always)]
-fn decode(bytes: &[u8], at: usize) -> Option<(char, [u8; 4], usize)> {
-    let raw: [u8; 4] = if let Some(raw) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+fn decode(bytes: &[u8], position: usize) -> Option<(char, [u8; 4], usize)> {
+    let raw: [u8; 4] = if let Some(raw) = bytes.get(position..).and_then(<[u8]>::first_chunk) {
         *raw
     } else {
-        let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+        let rest = bytes.get(position..).filter(|rest| !rest.is_empty())?;
         std::array::from_fn(|i| rest.get(i).copied().unwrap_or_default())
     };
     let lead = |bits: u32| u32::from(raw[0]) & bits;
@@ -416,22 +421,119 @@ fn decode(bytes: &[u8], at: usize) -> Option<(char, [u8; 4], usize)> {
     Some((char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), raw, length))
 }
 
-/// Where the next segment starts, from `from` on.
+/// Return the start of the next segment at or after `from`.
 fn segment_end(text: &str, from: usize) -> usize {
     let start = text[from..].char_indices().find(|&(_, c)| Properties::of(c).starts_segment());
     start.map_or(text.len(), |(offset, _)| from + offset)
 }
 
 #[cold]
-fn take_normalised(segment: &str, scratch: &mut WordScratch) {
+fn push_normalised(segment: &str, scratch: &mut WordScratch) {
     for c in segment.nfkc().flat_map(lowercase) {
-        scratch.make_room(0); // a segment has no bound, a character has
+        scratch.reserve(0); // the length of a segment is unbounded, that of a character is not
         let mut cursor = scratch.cursor();
-        cursor.take(c, Properties::of(c).class());
+        cursor.push_char(c, Properties::of(c).class());
         scratch.state = cursor.state();
     }
-    scratch.make_room(FLUSH_AT);
+    scratch.reserve(FLUSH_BYTES);
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::hash::{Domain, mix};
+    use crate::normalise::{Normalisation, Normaliser};
+    use crate::tokens;
+
+    /// Fragments that are combined in every order: short and long ASCII, composing and ordered marks, ligatures,
+    /// standalone characters.
+    const FRAGMENTS: [&str; 32] = [
+        "มี",
+        "กิ",
+        "កិ",
+        "कि",
+        "1·",
+        "– ",
+        "½ ",
+        "e\u{301}\u{301}",
+        "a",
+        "B",
+        " ",
+        "_",
+        "9",
+        "e\u{301}",
+        "\u{301}",
+        "\u{323}\u{301}",
+        "\u{301}\u{323}",
+        "é",
+        "İ",
+        "ﬁ",
+        "½",
+        "ﷺ",
+        "漢",
+        "ひ",
+        "ﾊﾞ",
+        "각",
+        "\u{1100}\u{1161}\u{11A8}",
+        "ที่",
+        "🙂",
+        "\u{A0}",
+        "The quick brown fox jumps over the lazy dog, 42 times; THEN sleeps for a while under the old tree. ",
+        "pneumonoultramicroscopicsilicovolcanoconiosis",
+    ];
+
+    fn text(number: u64) -> String {
+        let fragments = 1 + mix(number) % 40;
+        (0..fragments).map(|i| FRAGMENTS[(mix(number * 1000 + i) % FRAGMENTS.len() as u64) as usize]).collect()
+    }
+
+    fn check(text: &str) {
+        let hasher = BytesHasher::new(1, Domain::Token);
+        let options = Normalisation::default();
+        let mut expected = Vec::new();
+        tokens::words(text, &mut Normaliser::new(options), &hasher, |token| expected.push(token.hash));
+        for simd in [true, false] {
+            let mut hashes = Vec::new();
+            hash_words(text, &hasher, simd, &mut WordScratch::default(), &mut hashes);
+            assert_eq!(hashes, expected, "simd {simd}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn short_texts_equal_the_general_path() {
+        check("");
+        (0..20_000).map(text).for_each(|text| check(&text));
+    }
+
+    #[test]
+    fn texts_longer_than_the_scratch_equal_the_general_path() {
+        // A few fragments repeated, so that the flush falls between every kind of neighbours.
+        for number in 0..400 {
+            let fragments = 1 + mix(number) % 5;
+            let unit: String =
+                (0..fragments).map(|i| FRAGMENTS[(mix(number * 1000 + i) % FRAGMENTS.len() as u64) as usize]).collect();
+            let lead = "x".repeat((mix(number + 7) % 70) as usize);
+            check(&(lead + &unit.repeat(3 * FLUSH_BYTES / unit.len() + 1)));
+        }
+    }
+
+    #[test]
+    fn letters_compose_across_the_flush() {
+        for offset in FLUSH_BYTES - 70..FLUSH_BYTES + 10 {
+            let lead: String = "ab ".chars().cycle().take(offset).collect();
+            check(&format!("{lead}e\u{301} tail"));
+            check(&format!("{lead}\u{301} tail"));
+            check(&format!("{lead}มี tail"));
+        }
+    }
+
+    #[test]
+    fn words_longer_than_the_scratch_equal_the_general_path() {
+        for unit in ["x", "é", "e\u{301}", "\u{301}", "漢", "漢\u{301}"] {
+            for length in [FLUSH_BYTES - 1, FLUSH_BYTES, 3 * FLUSH_BYTES + 5] {
+                check(&unit.repeat(length));
+                check(&format!("a{}b c", unit.repeat(length)));
+            }
+        }
+    }
+}

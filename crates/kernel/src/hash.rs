@@ -1,39 +1,43 @@
-//! Hashing: bytes and counters in, 64 well-mixed bits out.
+//! Hash functions and key derivation.
 //!
-//! The definitions are those of DESIGN §3 and are frozen by the golden tests: a changed bit here changes every stored
-//! signature. Nothing in this module is cryptographic; an adversary is kept out by a secret seed.
+//! The definitions are those of DESIGN §3 and frozen by the golden tests: one changed bit here changes every stored
+//! signature. No function here is cryptographic; a secret seed keeps an adversary from constructing collisions.
 
-/// 2⁶⁴ divided by the golden ratio: the step between consecutive counters before mixing.
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// 2⁶⁴ divided by the golden ratio, an odd number: the step between consecutive counters before mixing, and a
+/// multiplier that spreads numbers over all bits.
 pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What a derived key is for. Different domains never share keys, so their hashes are unrelated.
+/// Purpose of a derived key. Keys of different domains are unrelated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// Tokens of a text.
     Token = 1,
-    /// Integers given as members of a set.
+    /// Integers as elements of a set.
     Integer = 2,
-    /// Strings given as members of a set.
+    /// Strings as elements of a set.
     String = 3,
-    /// Byte strings given as members of a set.
+    /// Byte strings as elements of a set.
     Bytes = 4,
     /// Rounds of one-permutation and fast sketching.
     Bins = 5,
-    /// The independent functions of the minhash scheme.
+    /// Hash functions of the minhash scheme.
     MinHash = 6,
-    /// The choice of a donor bin in optimal densification.
+    /// Donor bins of optimal densification.
     Densify = 7,
-    /// The bands of a signature.
+    /// Bands of a signature.
     Band = 8,
-    /// The token sequence of a document.
+    /// Token sequence of a document.
     Content = 9,
-    /// The directions that vectors are projected onto.
-    Line = 10,
-    /// Where the pieces of such a line begin.
+    /// Directions of the random projections of vectors.
+    Projection = 10,
+    /// Offsets of the intervals on a random projection.
     Offset = 11,
 }
 
-/// Mixes 64 bits so that every output bit depends on every input bit; a bijection.
+/// Mix 64 bits so that every output bit depends on every input bit; a bijection.
 #[inline(always)]
 #[must_use]
 pub const fn mix(mut x: u64) -> u64 {
@@ -42,7 +46,7 @@ pub const fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// High half xor low half of the 128-bit product.
+/// Return the high half xor the low half of the 128-bit product.
 #[inline(always)]
 #[must_use]
 pub const fn fold(a: u64, b: u64) -> u64 {
@@ -50,14 +54,14 @@ pub const fn fold(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// The `i`-th key that `seed` gives to `domain`.
+/// Return the `i`-th key of `domain` under `seed`.
 #[must_use]
 pub const fn key(seed: u64, domain: Domain, i: u64) -> u64 {
     let base = mix(seed.wrapping_add((domain as u64).wrapping_mul(GOLDEN)));
     mix(base.wrapping_add((i.wrapping_add(1)).wrapping_mul(GOLDEN)))
 }
 
-/// Bytes per block of [`BytesHasher`], and the room a caller of [`BytesHasher::hash_padded`] leaves behind its text.
+/// Bytes per block of [`BytesHasher`], and the readable bytes that [`BytesHasher::hash_padded`] needs after the text.
 pub const BLOCK: usize = 16;
 
 /// `MASKS[n]` keeps the first `n` bytes of a little-endian block.
@@ -74,14 +78,14 @@ const fn masks() -> [[u64; 2]; BLOCK + 1] {
     masks
 }
 
-/// Hashes byte strings by folded multiplication over 16-byte blocks, zero-padded, plus a multiple of the length.
+/// Hash function of byte strings: folded multiplication over zero-padded 16-byte blocks, plus a multiple of the length.
 #[derive(Clone, Debug)]
 pub struct BytesHasher {
     keys: [u64; 3],
 }
 
 impl BytesHasher {
-    /// A hasher of `domain` under `seed`.
+    /// Create the hash function of `domain` under `seed`.
     #[must_use]
     pub const fn new(seed: u64, domain: Domain) -> Self {
         Self { keys: [key(seed, domain, 0), key(seed, domain, 1), key(seed, domain, 2)] }
@@ -97,12 +101,12 @@ impl BytesHasher {
         h.wrapping_add((length as u64).wrapping_mul(self.keys[2]))
     }
 
-    /// The hash of `buffer[start..start + length]`, where at least [`BLOCK`] bytes of any content follow the text.
+    /// Return the hash of `buffer[start..start + length]`, which at least [`BLOCK`] bytes of any content must follow.
     ///
-    /// Reading whole blocks and masking the last one spares a branch on the length, which words make unpredictable.
+    /// Reading whole blocks and masking the last one avoids a branch on the length, which is unpredictable for words.
     ///
     /// # Panics
-    /// If the buffer ends within [`BLOCK`] bytes of the text's end.
+    /// If fewer than [`BLOCK`] bytes follow the text.
     #[inline(always)]
     #[must_use]
     pub fn hash_padded(&self, buffer: &[u8], start: usize, length: usize) -> u64 {
@@ -118,7 +122,7 @@ impl BytesHasher {
         self.finish(self.absorb(h, lo & mask_lo, hi & mask_hi), length)
     }
 
-    /// The hash of `data`.
+    /// Return the hash of `data`.
     #[must_use]
     pub fn hash(&self, data: &[u8]) -> u64 {
         let whole = data.len().saturating_sub(1) / BLOCK * BLOCK;
@@ -134,34 +138,55 @@ impl BytesHasher {
     }
 }
 
-/// Hashes a sequence of 64-bit words to 128 bits, enough that documents with equal hashes are taken to be equal.
+/// Hash function from a sequence of 64-bit words to 128 bits, enough to treat documents with equal hashes as equal.
 #[derive(Clone, Debug)]
 pub struct ContentHasher {
     keys: [[u64; 3]; 2],
 }
 
 impl ContentHasher {
-    /// A hasher under `seed`.
+    /// Create the hash function under `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let lane = |first: u64| [0, 1, 2].map(|i| key(seed, Domain::Content, first + i));
         Self { keys: [lane(0), lane(3)] }
     }
 
-    /// The hash of `words`; (0, 0) if there are none.
+    /// Return the hash of `words`; (0, 0) if there are none.
     #[must_use]
     pub fn hash(&self, words: &[u64]) -> [u64; 2] {
         if words.is_empty() {
             return [0, 0];
         }
         let mut lanes = [0; 2];
-        for two in words.chunks(2) {
-            let hi = two.get(1).copied().unwrap_or(0);
+        for pair in words.chunks(2) {
+            let hi = pair.get(1).copied().unwrap_or(0);
             for (h, keys) in lanes.iter_mut().zip(&self.keys) {
-                *h = fold(two[0] ^ keys[0] ^ *h, hi ^ keys[1]);
+                *h = fold(pair[0] ^ keys[0] ^ *h, hi ^ keys[1]);
             }
         }
         [0, 1].map(|lane| mix(lanes[lane].wrapping_add((words.len() as u64).wrapping_mul(self.keys[lane][2]))))
+    }
+}
+
+/// Hash map whose keys are well mixed already, so that they are not hashed a second time.
+pub(crate) type PremixedMap<K, V> = HashMap<K, V, BuildHasherDefault<PremixedHasher>>;
+
+/// Hasher of keys that are well mixed already.
+#[derive(Default)]
+pub(crate) struct PremixedHasher(u64);
+
+impl Hasher for PremixedHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 ^= word;
     }
 }
 

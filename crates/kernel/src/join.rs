@@ -1,16 +1,17 @@
-//! Join: sets in, every pair that is similar enough out, none missed.
+//! Exact similarity join: all pairs of sets whose similarity is at least a threshold.
 //!
-//! The naive way compares all with all. Here all elements stand in one order, rare ones first, and only the first few of each
-//! set, its prefix, are looked up in lists of the sets that have them in theirs:
+//! The naive algorithm compares all pairs. This one, `AllPairs` with the filters of `PPJoin`, orders all elements by
+//! frequency, rare ones first, and looks up only the prefix of each set in an inverted index of the prefixes:
 //!
-//! - If |x ∩ y| / |x ∪ y| ≥ t, then |x ∩ y| ≥ t·|x|. So less than |x| − ⌈t·|x|⌉ + 1 elements of x can be missing from y, and
-//!   among the first so many of both sets there is a common one (Bayardo, Ma, Srikant 2007).
-//! - Sets whose sizes differ by more than the factor t need no look (length filter).
-//! - Where a common element stands in both sets bounds how many more there can be (Xiao, Wang, Lin, Yu 2008, `PPJoin`).
+//! - Prefix filter: if |x ∩ y| / |x ∪ y| ≥ t, then |x ∩ y| ≥ t·|x|. So fewer than |x| − ⌈t·|x|⌉ + 1 elements of x are
+//!   missing from y, and prefixes of that length of both sets have a common element (Bayardo, Ma, Srikant 2007).
+//! - Length filter: sets whose sizes differ by more than the factor t are skipped.
+//! - Positional filter: the positions of a common element in both sets bound the number of further common elements
+//!   (Xiao, Wang, Lin, Yu 2008).
 //!
-//! What passes is compared for real. Any order of elements gives the same pairs, so rarity is only estimated, in one byte per
-//! slot of a table; but an element that was counted once is in one set only and needs no list. In a corpus of texts that
-//! is nearly every element, and most sets end there.
+//! The pairs that pass are compared exactly. Any order of elements gives the same result, so the frequency is
+//! estimated, in one byte per slot of a hash table. An element that was counted once is in one set only and needs no
+//! posting. In a text corpus almost every element is unique, and most sets are finished at this point.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,21 +19,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rayon::prelude::*;
 
 use crate::batch::Sets;
+use crate::hash::GOLDEN;
 use crate::verify::similarity_at_least;
 
-/// Counts stop here; as many threads as are left up to 255 may pass it at once.
-const COUNTED: u8 = 100;
-/// Elements, and sets, that a thread takes at a time.
+/// Counters stop here; the rest up to 255 leaves room for threads that increment at the same time.
+const MAX_COUNT: u8 = 100;
+/// Elements per task of a thread that counts.
 const TASK_ELEMENTS: usize = 1 << 16;
+/// Sets per task of a thread that searches.
 const TASK_SETS: usize = 32;
-/// Sets after which it is looked at whether there are matches enough, at most.
+/// Maximum number of queries between two checks of the number of matches.
 const BLOCK_SETS: usize = 4096;
-/// More than the rounding of a product and a division, and less than one element of a set of a billion.
-const ROUNDING: f64 = 1e-12;
-/// Scrambles elements into slots: the golden ratio of 2⁶⁴, odd.
-const SCRAMBLE: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Relative tolerance: more than the rounding error of a product and a division, and less than one element of a set of
+/// a billion.
+const TOLERANCE: f64 = 1e-12;
 
-/// How often elements occur, at least: elements that share a slot are counted together.
+/// Estimated frequency of elements; elements that share a slot are counted together.
 #[derive(Debug)]
 pub struct Rarity {
     counts: Vec<AtomicU8>,
@@ -40,7 +42,7 @@ pub struct Rarity {
 }
 
 impl Rarity {
-    /// Room for about so many elements in at most `most_bytes`; in less room it tells fewer elements apart.
+    /// Create a table for about `elements` elements in at most `most_bytes`; a smaller table has more collisions.
     #[must_use]
     pub fn new(elements: usize, most_bytes: usize) -> Self {
         let most = (most_bytes.max(2) + 1).next_power_of_two() / 2;
@@ -49,12 +51,12 @@ impl Rarity {
         Self { counts, shift: 64 - slots.trailing_zeros() }
     }
 
-    /// Counts the elements of sets.
+    /// Count the elements of sets.
     pub fn add(&self, elements: &[u64]) {
         elements.par_chunks(TASK_ELEMENTS).for_each(|part| {
             for &element in part {
                 let count = self.slot(element);
-                if count.load(Ordering::Relaxed) < COUNTED {
+                if count.load(Ordering::Relaxed) < MAX_COUNT {
                     count.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -62,7 +64,7 @@ impl Rarity {
     }
 
     fn slot(&self, element: u64) -> &AtomicU8 {
-        &self.counts[(element.wrapping_mul(SCRAMBLE) >> self.shift) as usize]
+        &self.counts[(element.wrapping_mul(GOLDEN) >> self.shift) as usize]
     }
 
     fn of(&self, element: u64) -> u8 {
@@ -70,73 +72,73 @@ impl Rarity {
     }
 }
 
-/// An element in the prefix of a set.
+/// Posting of an element in the prefix of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     element: u64,
-    /// The set's place by size.
+    /// Rank of the set by size.
     set: u32,
-    /// How many elements of the set are rarer.
+    /// Number of rarer elements in the set.
     position: u32,
 }
 
-/// A query's number, a member's number, and their similarity.
+/// A similar pair of a query and a member of the index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Match {
-    /// Who was looked up.
+    /// Number of the query.
     pub query: u32,
-    /// Who was found.
+    /// Number of the member.
     pub member: u32,
     /// Their Jaccard similarity.
     pub similarity: f64,
 }
 
-/// Sets that can be asked which of them are similar to another.
+/// Inverted index of the prefixes of sets.
 #[derive(Debug)]
 pub struct SetIndex {
     threshold: f64,
-    /// The share of both sizes together that two sets must have in common, or a hair less.
-    enough: f64,
-    /// Elements counted no more often than this are in no other set.
-    lone: u8,
+    /// Minimum intersection of two sets as a fraction of the sum of their sizes, less the tolerance.
+    min_share: f64,
+    /// Elements counted at most this often are in no other set.
+    unique_count: u8,
     rarity: Arc<Rarity>,
     elements: Vec<u64>,
-    /// Where a set's elements are, by place; places ascend by size.
+    /// Range of each set's elements, by rank; ranks ascend by size.
     ranges: Vec<(usize, usize)>,
     sizes: Vec<u32>,
     numbers: Vec<u32>,
     entries: Vec<Entry>,
-    /// Where the entries whose elements begin with the same bits start.
+    /// Start of the entries whose elements have the same leading bits.
     starts: Vec<u32>,
     shift: u32,
 }
 
-/// One worker's notes about a query.
+/// Buffers of one worker for one query.
 #[derive(Default)]
 struct Scratch {
     prefix: Vec<(u8, u64)>,
-    /// Common elements of the query's and each set's prefix so far.
+    /// Common elements found so far in the prefixes of the query and each set.
     overlap: Vec<u32>,
-    touched: Vec<u32>,
+    visited: Vec<u32>,
 }
 
-/// The overlap of a set that can no longer be similar enough.
-const HOPELESS: u32 = u32::MAX;
+/// Overlap of a set that cannot reach the threshold.
+const PRUNED: u32 = u32::MAX;
 
 impl SetIndex {
-    /// An index of sets with their numbers.
+    /// Create an index of numbered sets.
     ///
-    /// `rarity` has counted either all sets that will be compared, the index's own included, or the index's own only; in
-    /// the first case, `all_counted`, an element that was counted once is passed over.
+    /// `rarity` must have counted the sets of the index. If it has counted all sets that will be compared
+    /// (`all_counted`), elements that were counted once are skipped.
     #[must_use]
     pub fn new(threshold: f64, rarity: Arc<Rarity>, all_counted: bool, batches: &[Sets<'_>], numbers: &[u32]) -> Self {
-        let (elements, ranges) = gather(batches);
+        let (elements, ranges) = concatenate(batches);
         let mut order: Vec<usize> = (0..numbers.len()).collect();
         order.sort_by_key(|&set| ranges[set].1 - ranges[set].0);
         let mut index = Self {
             threshold,
-            enough: threshold / (1.0 + threshold) * (1.0 - ROUNDING),
-            lone: u8::from(all_counted),
+            min_share: threshold / (1.0 + threshold) * (1.0 - TOLERANCE),
+            unique_count: u8::from(all_counted),
             rarity,
             elements,
             ranges: order.iter().map(|&set| ranges[set]).collect(),
@@ -146,38 +148,38 @@ impl SetIndex {
             starts: Vec::new(),
             shift: 0,
         };
-        index.entries = index.list_prefixes();
-        index.list_starts();
+        index.entries = index.prefix_entries();
+        index.build_starts();
         index
     }
 
-    /// How many sets there are.
+    /// Return the number of sets.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there are none.
+    /// Return whether there are no sets.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    fn set(&self, place: u32) -> &[u64] {
-        let (start, end) = self.ranges[place as usize];
+    fn set(&self, rank: u32) -> &[u64] {
+        let (start, end) = self.ranges[rank as usize];
         &self.elements[start..end]
     }
 
-    fn list_prefixes(&self) -> Vec<Entry> {
-        let places: Vec<u32> = (0..self.len() as u32).collect();
-        let lists: Vec<Vec<Entry>> = places
+    fn prefix_entries(&self) -> Vec<Entry> {
+        let ranks: Vec<u32> = (0..self.len() as u32).collect();
+        let lists: Vec<Vec<Entry>> = ranks
             .par_chunks(TASK_SETS)
             .map(|part| {
                 let (mut prefix, mut entries) = (Vec::new(), Vec::new());
                 for &set in part {
                     let first = self.prefix(self.set(set), &mut prefix);
-                    let placed = prefix.iter().zip(first as u32..);
-                    entries.extend(placed.map(|(&(_, element), position)| Entry { element, set, position }));
+                    let positions = prefix.iter().zip(first as u32..);
+                    entries.extend(positions.map(|(&(_, element), position)| Entry { element, set, position }));
                 }
                 entries
             })
@@ -187,47 +189,48 @@ impl SetIndex {
         entries
     }
 
-    fn list_starts(&mut self) {
+    fn build_starts(&mut self) {
         let bits = self.entries.len().next_power_of_two().trailing_zeros().max(1);
         self.shift = 64 - bits;
         let mut starts = Vec::with_capacity((1 << bits) + 1);
-        for (place, entry) in self.entries.iter().enumerate() {
+        for (index, entry) in self.entries.iter().enumerate() {
             while starts.len() <= (entry.element >> self.shift) as usize {
-                starts.push(place as u32);
+                starts.push(index as u32);
             }
         }
         starts.resize((1 << bits) + 1, self.entries.len() as u32);
         self.starts = starts;
     }
 
-    /// Leaves the elements of a set's prefix that another set may have, rarest first; returns the position of the first.
+    /// Fill `prefix` with the elements of a set's prefix that another set may have, rarest first; return the position
+    /// of the first.
     fn prefix(&self, set: &[u64], prefix: &mut Vec<(u8, u64)>) -> usize {
         let length = set.len() + 1 - least_overlap(set.len(), self.threshold).min(set.len() + 1);
-        let mut lone = 0;
+        let mut unique = 0;
         prefix.clear();
         for &element in set {
             let count = self.rarity.of(element);
-            if count > self.lone {
+            if count > self.unique_count {
                 prefix.push((count, element));
                 continue;
             }
-            lone += 1;
-            if lone >= length {
+            unique += 1;
+            if unique >= length {
                 prefix.clear();
-                return lone;
+                return unique;
             }
         }
-        let wanted = length.saturating_sub(lone);
+        let wanted = length.saturating_sub(unique);
         if wanted < prefix.len() {
             prefix.select_nth_unstable(wanted);
             prefix.truncate(wanted);
         }
         prefix.sort_unstable();
-        lone
+        unique
     }
 
-    /// The entries of an element, by size of their sets.
-    fn list(&self, element: u64) -> &[Entry] {
+    /// Return the entries of an element, ordered by the size of their sets.
+    fn entries_of(&self, element: u64) -> &[Entry] {
         let bucket = (element >> self.shift) as usize;
         let entries = &self.entries[self.starts[bucket] as usize..self.starts[bucket + 1] as usize];
         let start = entries.partition_point(|entry| entry.element < element);
@@ -235,68 +238,75 @@ impl SetIndex {
         &entries[start..end]
     }
 
-    /// Looks a set up among the first `places` sets; a member of the query's number is passed over.
-    fn find(&self, set: &[u64], query: u32, places: u32, scratch: &mut Scratch, found: &mut Vec<Match>) {
-        let Scratch { prefix, overlap, touched } = scratch;
+    /// Search the matches of a set among the first `limit` ranks, without a member that has the query's number.
+    fn find(&self, set: &[u64], query: u32, limit: u32, scratch: &mut Scratch, found: &mut Vec<Match>) {
+        let Scratch { prefix, overlap, visited } = scratch;
         overlap.resize(self.len(), 0);
         let first = self.prefix(set, prefix);
         let ratio = |small: u32, large: u32| f64::from(small) / f64::from(large);
         let size = set.len() as u32;
         for (&(_, element), position) in prefix.iter().zip(first as u32..) {
-            let list = self.list(element);
-            let start = list.partition_point(|entry| ratio(self.sizes[entry.set as usize], size) < self.threshold);
-            for entry in &list[start..] {
+            let entries = self.entries_of(element);
+            let start = entries.partition_point(|entry| ratio(self.sizes[entry.set as usize], size) < self.threshold);
+            for entry in &entries[start..] {
                 let other = self.sizes[entry.set as usize];
-                if entry.set >= places || ratio(size, other) < self.threshold {
+                if entry.set >= limit || ratio(size, other) < self.threshold {
                     break;
                 }
-                let seen = &mut overlap[entry.set as usize];
-                if *seen == HOPELESS {
+                let common = &mut overlap[entry.set as usize];
+                if *common == PRUNED {
                     continue;
                 }
-                if *seen == 0 {
-                    touched.push(entry.set);
+                if *common == 0 {
+                    visited.push(entry.set);
                 }
                 let rest = (size - position).min(other - entry.position);
-                *seen =
-                    if f64::from(*seen + rest) >= self.enough * f64::from(size + other) { *seen + 1 } else { HOPELESS };
+                *common = if f64::from(*common + rest) >= self.min_share * f64::from(size + other) {
+                    *common + 1
+                } else {
+                    PRUNED
+                };
             }
         }
-        for place in touched.drain(..) {
-            let member = self.numbers[place as usize];
-            if std::mem::take(&mut overlap[place as usize]) != HOPELESS
+        for rank in visited.drain(..) {
+            let member = self.numbers[rank as usize];
+            if std::mem::take(&mut overlap[rank as usize]) != PRUNED
                 && member != query
-                && let Some(similarity) = similarity_at_least(set, self.set(place), self.threshold)
+                && let Some(similarity) = similarity_at_least(set, self.set(rank), self.threshold)
             {
                 found.push(Match { query, member, similarity });
             }
         }
     }
 
-    /// Which members are similar to which queries: of as many queries as give about `most` matches, and how many those were.
+    /// Return the matches of queries, and the number of queries processed.
     ///
-    /// A query may be a member, but a member of the same number is not similar to it.
+    /// Queries are processed in order until there are about `most` matches. A query may be a member of the index; a
+    /// member with the query's number is not a match.
     #[must_use]
     pub fn matches(&self, sets: Sets<'_>, numbers: &[u32], most: usize, threads: usize) -> (Vec<Match>, usize) {
-        let everyone = self.len() as u32;
+        let all_sets = self.len() as u32;
         search(numbers.len(), most, threads, |query, scratch, found| {
-            self.find(sets.get(query), numbers[query], everyone, scratch, found);
+            self.find(sets.get(query), numbers[query], all_sets, scratch, found);
         })
     }
 
-    /// Which members are similar to each other, each pair once; from the member at place `first` on, as `matches` does it.
+    /// Return the matches of members among each other, each pair once, and the number of members processed.
+    ///
+    /// Processing starts at rank `first` and stops as in [`Self::matches`].
     #[must_use]
     pub fn matches_within(&self, first: usize, most: usize, threads: usize) -> (Vec<Match>, usize) {
         search(self.len() - first.min(self.len()), most, threads, |query, scratch, found| {
-            let place = (first + query) as u32;
-            self.find(self.set(place), self.numbers[place as usize], place, scratch, found);
+            let rank = (first + query) as u32;
+            self.find(self.set(rank), self.numbers[rank as usize], rank, scratch, found);
         })
     }
 }
 
-/// Runs queries block by block until there are matches enough; returns these and how many queries were run.
+/// Run queries block by block until there are `most` matches; return the matches and the number of queries run.
 ///
-/// A block is as large as the matches of the last one allow, so that a corpus in which all is alike needs no more memory.
+/// The size of a block follows the number of matches of the previous one, so that a corpus of similar documents needs
+/// no more memory than others.
 fn search<Q>(queries: usize, most: usize, threads: usize, run: Q) -> (Vec<Match>, usize)
 where
     Q: Fn(usize, &mut Scratch, &mut Vec<Match>) + Sync,
@@ -311,10 +321,10 @@ where
         }
         found
     };
-    let every: Vec<usize> = (0..queries).collect();
+    let numbers: Vec<usize> = (0..queries).collect();
     let (mut found, mut done, mut block) = (Vec::new(), 0, TASK_SETS);
     while done < queries && found.len() < most {
-        let part = &every[done..queries.min(done + block)];
+        let part = &numbers[done..queries.min(done + block)];
         let lists: Vec<Vec<Match>> = if threads <= 1 {
             part.chunks(TASK_SETS).map(task).collect()
         } else {
@@ -328,8 +338,8 @@ where
     (found, done)
 }
 
-/// The elements of all sets, back to back, and where those of each are.
-fn gather(batches: &[Sets<'_>]) -> (Vec<u64>, Vec<(usize, usize)>) {
+/// Return the elements of all sets, one set after the other, and the range of each set.
+fn concatenate(batches: &[Sets<'_>]) -> (Vec<u64>, Vec<(usize, usize)>) {
     let sets = || batches.iter().flat_map(|batch| (0..batch.len()).map(|i| batch.get(i)));
     let mut elements = Vec::with_capacity(sets().map(<[u64]>::len).sum());
     let mut ranges = Vec::new();
@@ -340,11 +350,11 @@ fn gather(batches: &[Sets<'_>]) -> (Vec<u64>, Vec<(usize, usize)>) {
     (elements, ranges)
 }
 
-/// The least intersection with which a set of `size` elements can reach `threshold` with any other.
+/// Return the smallest intersection for which a set of `size` elements can reach `threshold` with any other set.
 fn least_overlap(size: usize, threshold: f64) -> usize {
     let reached = |overlap: usize| overlap as f64 / size as f64 >= threshold;
     let mut least = ((threshold * size as f64) as usize).clamp(usize::from(size > 0), size.max(1));
-    // The division decides, as it does in the definition; the product may be one off by rounding.
+    // The definition divides, so the division decides; the product can be off by one because of rounding.
     while least > 1 && reached(least - 1) {
         least -= 1;
     }
@@ -359,14 +369,14 @@ mod tests {
     use super::*;
     use crate::verify::{intersection_size, jaccard};
 
-    /// Sets of few elements out of few, so that many are alike; with an empty one and equal ones.
+    /// Return small sets over few elements, so that many are similar, with an empty set and equal ones.
     fn some_sets() -> Vec<Vec<u64>> {
         let mut state = 7_u64;
         let mut next = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
-        let mut sets = vec![vec![], vec![5_u64.wrapping_mul(SCRAMBLE)], vec![5_u64.wrapping_mul(SCRAMBLE)]];
+        let mut sets = vec![vec![], vec![5_u64.wrapping_mul(GOLDEN)], vec![5_u64.wrapping_mul(GOLDEN)]];
         for _ in 0..150 {
             let mut set: Vec<u64> = (0..=next(20)).map(|_| next(30).wrapping_mul(0xD6E8_FEB8_6659_FD93)).collect();
             set.sort_unstable();
@@ -377,12 +387,12 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_those_of_comparing_all_with_all() {
+    fn matches_equal_those_of_comparing_all_pairs() {
         let sets = some_sets();
         let elements = sets.concat();
         let offsets: Vec<i64> = (0..=sets.len()).map(|end| sets[..end].concat().len() as i64).collect();
         let numbers: Vec<u32> = (0..sets.len() as u32).collect();
-        for (threshold, room) in [(0.1, 1 << 20), (0.3, 16), (0.5, 1 << 20), (0.8, 1 << 20), (1.0, 2)] {
+        for (threshold, most_bytes) in [(0.1, 1 << 20), (0.3, 16), (0.5, 1 << 20), (0.8, 1 << 20), (1.0, 2)] {
             let mut expected = Vec::new();
             for query in 0..sets.len() {
                 for member in 0..query {
@@ -394,7 +404,7 @@ mod tests {
                 }
             }
             for (all_counted, threads) in [(true, 1), (false, 1), (true, 2)] {
-                let rarity = Rarity::new(elements.len(), room);
+                let rarity = Rarity::new(elements.len(), most_bytes);
                 rarity.add(&elements);
                 let lists = Sets::new(&offsets, &elements).unwrap();
                 let (head, tail) = (Sets::new(&offsets[..40], &elements), Sets::new(&offsets[39..], &elements));
@@ -412,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_overlap_is_where_the_division_reaches_the_threshold() {
+    fn least_overlap_is_the_first_for_which_the_division_reaches_the_threshold() {
         for size in 0..300 {
             for threshold in [0.05, 0.1, 1.0 / 3.0, 0.5, 0.7, 0.8, 0.9, 0.99, 1.0] {
                 let expected = (1..=size).find(|&o| o as f64 / size as f64 >= threshold).unwrap_or(size + 1);

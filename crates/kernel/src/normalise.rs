@@ -1,27 +1,26 @@
-//! Normalise: text in, normalised characters out, each with the place in the original that it came from.
+//! General normaliser: every option, with the span of each character in the original text.
 //!
-//! This is the general path: every option, and positions for explaining a match. [`crate::words`] is the fast path of
-//! the defaults.
+//! [`crate::fast_words`] is the fast path for words under the default options.
 
 use unicode_normalization::UnicodeNormalization as _;
 
 use crate::unicode::{Folded, FoldedEntry, Properties, lowercase};
 
-/// What to change in a text before it is cut into tokens, in the order of the fields.
+/// Changes to a text before it is tokenised, applied in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "six independent switches are what a user chooses from")]
+#[allow(clippy::struct_excessive_bools, reason = "the user chooses six independent options")]
 pub struct Normalisation {
     /// Unicode normalisation form KC.
     pub nfkc: bool,
-    /// Drop U+0300–U+036F from the canonical decomposition and recompose.
+    /// Decompose canonically, drop U+0300–U+036F and recompose.
     pub strip_accents: bool,
-    /// Lower-case each character by itself.
+    /// Convert each character to lower case by itself.
     pub lowercase: bool,
     /// Drop punctuation and symbols.
     pub strip_punctuation: bool,
-    /// Write each decimal digit as `0`.
+    /// Replace each decimal digit by `0`.
     pub mask_digits: bool,
-    /// Write each run of white space as one space, and none at the ends.
+    /// Replace each run of white space by one space, and drop it at both ends.
     pub collapse_whitespace: bool,
 }
 
@@ -39,7 +38,7 @@ impl Default for Normalisation {
 }
 
 impl Normalisation {
-    /// Whether words come out as under the default; white space never reaches a word.
+    /// Return whether words are the same as under the default options; white space is never part of a word.
     #[must_use]
     pub fn is_default_for_words(self) -> bool {
         self == Self { collapse_whitespace: self.collapse_whitespace, ..Self::default() }
@@ -50,7 +49,7 @@ impl Normalisation {
     }
 }
 
-/// A half-open range of code points of the original text.
+/// Half-open range of code points of the original text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// First code point.
@@ -59,7 +58,7 @@ pub struct Span {
     pub end: usize,
 }
 
-/// Normalises a text that may arrive in pieces; a piece but the first must start where a segment starts.
+/// Normaliser of a text in pieces; every piece but the first must start at a segment start.
 #[derive(Clone, Debug)]
 pub struct Normaliser {
     options: Normalisation,
@@ -69,28 +68,28 @@ pub struct Normaliser {
 }
 
 impl Normaliser {
-    /// A normaliser at the start of a text.
+    /// Create a normaliser at the start of a text.
     #[must_use]
     pub const fn new(options: Normalisation) -> Self {
         Self { options, position: 0, started: false, pending_space: None }
     }
 
-    /// Calls `take` with each normalised character of `piece` and its span in the whole text.
-    pub fn push(&mut self, piece: &str, mut take: impl FnMut(char, Span)) {
+    /// Call `emit` with each normalised character of `piece` and its span in the whole text.
+    pub fn push(&mut self, piece: &str, mut emit: impl FnMut(char, Span)) {
         let mut rest = piece.chars();
         let mut text = piece;
         while let Some(first) = rest.next() {
             let followed_by_ascii = rest.as_str().as_bytes().first().is_none_or(u8::is_ascii);
-            let alone = followed_by_ascii || self.starts_segment(rest.as_str());
-            if alone && self.pass_by(first, &mut take) {
+            let is_single = followed_by_ascii || self.starts_segment(rest.as_str());
+            if is_single && self.push_single(first, &mut emit) {
                 text = rest.as_str();
                 continue;
             }
             let (length, code_points) = self.segment(text);
             let span = self.advance(code_points);
-            let (segment, behind) = text.split_at(length);
-            self.normalise_segment(segment, span, &mut take);
-            (text, rest) = (behind, behind.chars());
+            let (segment, remainder) = text.split_at(length);
+            self.normalise_segment(segment, span, &mut emit);
+            (text, rest) = (remainder, remainder.chars());
         }
     }
 
@@ -100,15 +99,16 @@ impl Normaliser {
         Span { start, end: self.position }
     }
 
-    /// Takes a character that stands alone in its segment, if one look at the table tells what becomes of it.
+    /// Process a character that is a segment by itself with one table lookup; return false if the lookup is not
+    /// sufficient.
     #[inline(always)]
-    fn pass_by(&mut self, c: char, take: &mut impl FnMut(char, Span)) -> bool {
+    fn push_single(&mut self, c: char, emit: &mut impl FnMut(char, Span)) -> bool {
         let Folded::Simple(lower, _) = FoldedEntry::of(c).unpack(c) else { return false };
         if self.options.strip_accents && !c.is_ascii() {
             return false;
         }
         let span = self.advance(1);
-        self.filter(if self.options.lowercase { lower } else { c }, span, take);
+        self.filter(if self.options.lowercase { lower } else { c }, span, emit);
         true
     }
 
@@ -117,7 +117,7 @@ impl Normaliser {
         !self.options.changes_segments() || text.chars().next().is_none_or(|c| Properties::of(c).starts_segment())
     }
 
-    /// Bytes and code points of the segment at the start of `text`.
+    /// Return the length of the segment at the start of `text` in bytes and in code points.
     fn segment(&self, text: &str) -> (usize, usize) {
         let mut rest = text.chars();
         let mut code_points = 0;
@@ -130,26 +130,26 @@ impl Normaliser {
         (text.len() - rest.as_str().len(), code_points)
     }
 
-    fn normalise_segment(&mut self, segment: &str, span: Span, take: &mut impl FnMut(char, Span)) {
+    fn normalise_segment(&mut self, segment: &str, span: Span, emit: &mut impl FnMut(char, Span)) {
         match (self.options.nfkc, self.options.strip_accents) {
-            (true, true) => strip_accents(segment.nfkc()).for_each(|c| self.lower(c, span, take)),
-            (true, false) => segment.nfkc().for_each(|c| self.lower(c, span, take)),
-            (false, true) => strip_accents(segment.chars()).for_each(|c| self.lower(c, span, take)),
-            (false, false) => segment.chars().for_each(|c| self.lower(c, span, take)),
+            (true, true) => strip_accents(segment.nfkc()).for_each(|c| self.lower(c, span, emit)),
+            (true, false) => segment.nfkc().for_each(|c| self.lower(c, span, emit)),
+            (false, true) => strip_accents(segment.chars()).for_each(|c| self.lower(c, span, emit)),
+            (false, false) => segment.chars().for_each(|c| self.lower(c, span, emit)),
         }
     }
 
     #[inline]
-    fn lower(&mut self, c: char, span: Span, take: &mut impl FnMut(char, Span)) {
+    fn lower(&mut self, c: char, span: Span, emit: &mut impl FnMut(char, Span)) {
         if self.options.lowercase {
-            lowercase(c).for_each(|c| self.filter(c, span, take));
+            lowercase(c).for_each(|c| self.filter(c, span, emit));
         } else {
-            self.filter(c, span, take);
+            self.filter(c, span, emit);
         }
     }
 
     #[inline(always)]
-    fn filter(&mut self, c: char, span: Span, take: &mut impl FnMut(char, Span)) {
+    fn filter(&mut self, c: char, span: Span, emit: &mut impl FnMut(char, Span)) {
         let properties = Properties::of(c);
         if self.options.strip_punctuation && properties.is_punctuation() {
             return;
@@ -162,11 +162,11 @@ impl Normaliser {
                 return;
             }
             if let Some(space) = self.pending_space.take().filter(|_| self.started) {
-                take(' ', space);
+                emit(' ', space);
             }
             self.started = true;
         }
-        take(c, span);
+        emit(c, span);
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_option_does_what_it_says() {
+    fn each_option_changes_only_its_characters() {
         let plain = Normalisation {
             nfkc: false,
             strip_accents: false,

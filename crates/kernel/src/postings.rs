@@ -1,8 +1,8 @@
-//! Postings: keys in, the documents that share a bucket out.
+//! Lookup of the documents that share a bucket in an index.
 //!
-//! The members of a bucket lie in segments, oldest documents first, and, for those that came last, in memory. Removed documents
-//! stay in both until a merge drops them and are passed over here. A bucket has bounded cost, as everywhere: above a cap only
-//! its first few members count, and never are more postings read than a few times the cap.
+//! The members of a bucket are in segment files, oldest documents first, and, for the most recent documents, in memory.
+//! Removed documents stay in both until a merge drops them; a lookup skips them. The cost of a bucket is bounded: above
+//! a cap only its first 16 members count, and at most 64 times the cap of its postings are read.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -11,34 +11,34 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::band::{FIRST_MEMBERS, NO_KEY, NOBODY};
+use crate::band::{FIRST_MEMBERS, NO_KEY};
+use crate::hash::PremixedMap;
 use crate::segment::{Block, Run, Segment, SegmentError, SegmentWriter, pack};
-use crate::stream::Map;
 
-/// How many postings of a bucket are read at most, in terms of the cap: removed documents must neither hide the living ones behind
-/// them nor make every query walk through all of them.
-const READ_FACTOR: usize = 64;
+/// Maximum number of postings read per bucket, as a multiple of the cap. Removed documents must not hide the live ones
+/// after them, nor make every query read all of them.
+const MAX_READ_FACTOR: usize = 64;
 
-/// Documents of which one bit says that they are removed; those beyond the end are not.
+/// Bitmap of removed documents; documents beyond its end are live.
 #[derive(Clone, Debug, Default)]
 pub struct Removed(Vec<u64>);
 
 impl Removed {
-    /// Of bytes whose lowest bit is the lowest document.
+    /// Create the bitmap from bytes; bit i of byte j is document 8·j + i.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
         Self(bytes.chunks(8).map(word).collect())
     }
 
-    /// Whether the document is removed.
+    /// Return whether a document is removed.
     #[inline(always)]
     #[must_use]
     pub fn contains(&self, document: u32) -> bool {
         self.0.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
-    /// Removes a document.
+    /// Mark a document as removed.
     pub fn insert(&mut self, document: u32) {
         let word = document as usize / 64;
         if word >= self.0.len() {
@@ -48,14 +48,17 @@ impl Removed {
     }
 }
 
-/// Postings of the documents that came last: from each key a chain of documents, ascending.
+/// Postings of the most recent documents: a linked list of documents per key, ascending.
 #[derive(Default)]
 struct Chains {
-    /// The first and the last link of every key.
-    ends: Map<u64, (u32, u32)>,
-    /// A document and the place of the next link.
+    /// Index of the first and last link of every key.
+    ends: PremixedMap<u64, (u32, u32)>,
+    /// A document, and the index of the next link or [`END_OF_CHAIN`].
     links: Vec<(u32, u32)>,
 }
+
+/// Index after the last link of a chain.
+const END_OF_CHAIN: u32 = u32::MAX;
 
 impl Chains {
     fn reserve(&mut self, postings: usize) {
@@ -63,7 +66,8 @@ impl Chains {
         self.links.reserve(postings);
     }
 
-    /// Adds a document that comes after all others of its key, or is the last of them again.
+    /// Append a document to the chain of a key. It must not come before the last one; if it equals the last one,
+    /// nothing is added.
     fn push(&mut self, key: u64, document: u32) {
         let link = self.links.len() as u32;
         let ends = self.ends.entry(key).or_insert((link, link));
@@ -75,14 +79,14 @@ impl Chains {
             last.1 = link;
             ends.1 = link;
         }
-        self.links.push((document, NOBODY));
+        self.links.push((document, END_OF_CHAIN));
     }
 
-    /// Shows `each` the documents with `key`, ascending, until it breaks off.
-    fn members(&self, key: u64, mut each: impl FnMut(u32) -> ControlFlow<()>) {
-        let mut next = self.ends.get(&key).map_or(NOBODY, |ends| ends.0);
+    /// Call `visit` with the documents of `key`, ascending, until it breaks.
+    fn members(&self, key: u64, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
+        let mut next = self.ends.get(&key).map_or(END_OF_CHAIN, |ends| ends.0);
         while let Some(&(document, after)) = self.links.get(next as usize) {
-            if each(document).is_break() {
+            if visit(document).is_break() {
                 return;
             }
             next = after;
@@ -94,21 +98,21 @@ impl Chains {
     }
 }
 
-/// The candidates of one document.
+/// Candidates of one query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// Documents, ascending, and in how many buckets each is.
+    /// Documents, ascending, with the number of buckets shared with the query.
     pub documents: Vec<(u32, u16)>,
-    /// Whether a bucket was above the cap or there were more candidates than wanted.
+    /// Whether a bucket was above the cap, or there were more candidates than requested.
     pub truncated: bool,
 }
 
-/// The living documents under each of several hashes: those of hash i are `documents[offsets[i]..offsets[i + 1]]`.
+/// Live documents of several id hashes: those of hash i are `documents[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holders {
-    /// Where the documents of each hash start, and one past the end of the last.
+    /// Start of the documents of each hash, and the end of the last.
     pub offsets: Vec<i64>,
-    /// The documents of all hashes, ascending for each.
+    /// Documents of all hashes, ascending for each hash.
     pub documents: Vec<u32>,
 }
 
@@ -123,31 +127,32 @@ pub struct Postings {
 }
 
 impl Postings {
-    /// The open segments, oldest documents first.
+    /// Return the open segments, oldest documents first.
     #[must_use]
     pub fn segments(&self) -> &[Arc<Segment>] {
         &self.segments
     }
 
-    /// Replaces the segments by these, oldest documents first.
+    /// Replace the segments; the new ones must be given with the oldest documents first.
     pub fn set_segments(&mut self, segments: Vec<Arc<Segment>>) {
         self.segments = segments;
     }
 
-    /// Replaces the removed documents by these.
+    /// Replace the bitmap of removed documents.
     pub fn set_removed(&mut self, removed: Removed) {
         self.removed = removed;
     }
 
-    /// Passes these documents over from now on.
+    /// Mark documents as removed.
     pub fn remove(&mut self, documents: &[u32]) {
         for &document in documents {
             self.removed.insert(document);
         }
     }
 
-    /// Takes rows of an id hash and band keys, for the documents `first`, `first + 1`, …; false, and nothing is taken, if they do
-    /// not come after those taken before.
+    /// Add rows of an id hash and band keys for the documents `first`, `first + 1`, …
+    ///
+    /// Return false and add nothing if `first` is not after all documents pushed before.
     pub fn push(&mut self, first: u32, rows: &[u64], width: usize) -> bool {
         let first = u64::from(first);
         if first < self.recent_end {
@@ -165,12 +170,12 @@ impl Postings {
         true
     }
 
-    /// Forgets what was pushed.
+    /// Drop all pushed documents.
     pub fn forget_recent(&mut self) {
         (self.recent, self.recent_end) = (Default::default(), 0);
     }
 
-    /// Bytes of memory that all this takes.
+    /// Return the memory used, in bytes.
     #[must_use]
     pub fn resident_bytes(&self) -> usize {
         let segments = self.segments.iter().map(|segment| segment.resident_bytes()).sum::<usize>();
@@ -178,17 +183,17 @@ impl Postings {
         segments + recent + self.removed.0.capacity() * 8
     }
 
-    /// A search over them, with room for what it reads.
+    /// Create a search with its own buffers.
     #[must_use]
     pub fn search(&self) -> Search<'_> {
         let blocks = vec![Block::default(); self.segments.len()];
         Search { postings: self, blocks, keys: Vec::new(), members: Vec::new() }
     }
 
-    /// What [`Search::candidates`] finds for each row of `bands` keys, over as many threads.
+    /// Return the candidates of each row of `bands` keys, as [`Search::candidates`] does, on `threads` threads.
     ///
     /// # Errors
-    /// If a segment can not be read or is damaged.
+    /// If a segment cannot be read or is damaged.
     pub fn all_candidates(
         &self,
         rows: &[u64],
@@ -203,20 +208,20 @@ impl Postings {
             found.collect::<Result<Vec<_>, _>>()
         };
         if threads == 1 {
-            return find(rows); // on this thread: a pool that is not ours would have to be woken up
+            return find(rows); // on this thread: rayon would use its global pool and have to wake it up
         }
-        let each = rows.len().div_ceil(bands).div_ceil(threads).max(1);
-        let parts = rows.par_chunks(each * bands).map(find).collect::<Result<Vec<_>, _>>()?;
+        let rows_per_thread = rows.len().div_ceil(bands).div_ceil(threads).max(1);
+        let parts = rows.par_chunks(rows_per_thread * bands).map(find).collect::<Result<Vec<_>, _>>()?;
         Ok(parts.into_iter().flatten().collect())
     }
 }
 
-/// The run of column `i` of a row of an id hash and band keys.
+/// Return the run of column `i` in a row of an id hash and band keys.
 const fn run_of(i: usize) -> Run {
     if i == 0 { Run::Ids } else { Run::Bands }
 }
 
-/// Looks keys up and keeps, for each segment, the last block it read.
+/// Lookup of keys that caches the last block read of each segment.
 pub struct Search<'p> {
     postings: &'p Postings,
     blocks: Vec<Block>,
@@ -225,13 +230,14 @@ pub struct Search<'p> {
 }
 
 impl Search<'_> {
-    /// The living documents that share a bucket with a document of these keys.
+    /// Return the live documents that share a bucket with a document of these keys.
     ///
-    /// A bucket with more than `max_bucket` of them counts with its first [`FIRST_MEMBERS`]. If there are more than `most`
-    /// candidates, those that share most buckets stay, and of equal ones those of lower number.
+    /// A bucket of more than `max_bucket` live documents counts with its first [`FIRST_MEMBERS`]. If there are more
+    /// than `most` candidates, those that share the most buckets are returned, and of equal ones those with lower
+    /// numbers.
     ///
     /// # Errors
-    /// If a segment can not be read or is damaged.
+    /// If a segment cannot be read or is damaged.
     pub fn candidates(&mut self, keys: &[u64], max_bucket: usize, most: usize) -> Result<Candidates, SegmentError> {
         let mut sorted = std::mem::take(&mut self.keys);
         sorted.clear();
@@ -256,17 +262,17 @@ impl Search<'_> {
         Ok(Candidates { documents, truncated })
     }
 
-    /// Adds the members of a bucket to `members`; whether the cap left some out.
+    /// Append the members of a bucket to `members`; return whether the bucket was capped.
     fn add_bucket(&mut self, key: u64, max_bucket: usize) -> Result<bool, SegmentError> {
         let enough = max_bucket.saturating_add(1).max(FIRST_MEMBERS);
-        let (start, mut left) = (self.members.len(), READ_FACTOR.saturating_mul(max_bucket.max(FIRST_MEMBERS)));
+        let (start, mut budget) = (self.members.len(), MAX_READ_FACTOR.saturating_mul(max_bucket.max(FIRST_MEMBERS)));
         let mut members = std::mem::take(&mut self.members);
-        let broke_off = self.each_member(Run::Bands, key, |document, lives| {
-            if left == 0 || members.len() - start == enough {
+        let broke_off = self.for_each_member(Run::Bands, key, |document, is_live| {
+            if budget == 0 || members.len() - start == enough {
                 return ControlFlow::Break(());
             }
-            left -= 1;
-            if lives {
+            budget -= 1;
+            if is_live {
                 members.push(document);
             }
             ControlFlow::Continue(())
@@ -280,68 +286,70 @@ impl Search<'_> {
         Ok(capped)
     }
 
-    /// Shows `each` the documents with `key`, ascending, and whether they live, until it breaks off. Says whether it did.
+    /// Call `visit` with each document of `key`, ascending, and whether it is live, until it breaks; return whether it
+    /// did.
     #[inline(always)]
-    fn each_member(
+    fn for_each_member(
         &mut self,
         run: Run,
         key: u64,
-        mut each: impl FnMut(u32, bool) -> ControlFlow<()>,
+        mut visit: impl FnMut(u32, bool) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, SegmentError> {
         let removed = &self.postings.removed;
         let mut state = ControlFlow::Continue(());
         for (segment, block) in self.postings.segments.iter().zip(&mut self.blocks) {
-            state = segment.members(run, key, block, |document| each(document, !removed.contains(document)))?;
+            state = segment.members(run, key, block, |document| visit(document, !removed.contains(document)))?;
             if state.is_break() {
                 return Ok(state);
             }
         }
-        // Removed ones in memory do not count as read: there are few, and a page that changes often has many.
+        // Removed documents in memory do not count as read: there are few, except for a document that is updated often.
         self.postings.recent[run as usize].members(key, |document| {
             if removed.contains(document) {
                 return ControlFlow::Continue(());
             }
-            state = each(document, true);
+            state = visit(document, true);
             state
         });
         Ok(state)
     }
 
-    /// The living documents under each hash of an id. The order of the hashes does not matter: no block is read twice.
+    /// Return the live documents of each id hash. The hashes may come in any order; each block is read once.
     ///
     /// # Errors
-    /// If a segment can not be read or is damaged.
+    /// If a segment cannot be read or is damaged.
     pub fn holders(&mut self, hashes: &[u64]) -> Result<Holders, SegmentError> {
         let mut order: Vec<usize> = (0..hashes.len()).filter(|&i| hashes[i] != NO_KEY).collect();
         order.sort_unstable_by_key(|&i| hashes[i]);
-        let (mut found, mut places) = (Vec::new(), vec![0..0; hashes.len()]);
+        let (mut found, mut ranges) = (Vec::new(), vec![0..0; hashes.len()]);
         for same in order.chunk_by(|&left, &right| hashes[left] == hashes[right]) {
             let start = found.len();
-            // Breaking off never happens here: all holders are wanted.
-            let _ = self.each_member(Run::Ids, hashes[same[0]], |document, lives| {
-                if lives {
+            // The closure never breaks: all documents are requested.
+            let _ = self.for_each_member(Run::Ids, hashes[same[0]], |document, is_live| {
+                if is_live {
                     found.push(document);
                 }
                 ControlFlow::Continue(())
             })?;
             for &i in same {
-                places[i] = start..found.len();
+                ranges[i] = start..found.len();
             }
         }
         let mut holders = Holders { offsets: vec![0], documents: Vec::with_capacity(found.len()) };
-        for place in places {
-            holders.documents.extend_from_slice(&found[place]);
+        for range in ranges {
+            holders.documents.extend_from_slice(&found[range]);
             holders.offsets.push(holders.documents.len() as i64);
         }
         Ok(holders)
     }
 }
 
-/// Writes a segment of rows of an id hash and `width - 1` band keys. A block of rows is of documents that follow each other
-/// from its first on. Gives back how many postings there are; equal keys of one document are one.
+/// Write a segment of rows of an id hash and `width - 1` band keys; return the number of postings.
+///
+/// A block is a first document and the rows of consecutive documents. Equal keys of one document are one posting.
 ///
 /// # Errors
-/// If a document is not in `low..high`, or the file can not be written.
+/// If a document is not in `low..high`, or the file cannot be written.
 pub fn write_segment(
     path: &Path,
     blocks: &[(u32, &[u64])],
@@ -372,17 +380,17 @@ pub fn write_segment(
 mod tests {
     use super::*;
 
-    /// A segment of the documents from 0 on, whose file has no name any more.
+    /// Create a segment of the documents from 0 on; its file is deleted while it is open.
     fn segment(name: &str, rows: &[u64], width: usize, documents: u64) -> Arc<Segment> {
         let path = std::env::temp_dir().join(format!("minwise-postings-{name}-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         write_segment(&path, &[(0, rows)], width, 0, documents).expect("the file is new");
-        let segment = Segment::open(&path).expect("it was just written");
-        std::fs::remove_file(&path).expect("an open file can be read on");
+        let segment = Segment::open(&path).expect("the file was just written");
+        std::fs::remove_file(&path).expect("an open file can be deleted");
         Arc::new(segment)
     }
 
-    /// One bucket of 40 documents, two per id: ten in a segment, the rest in memory.
+    /// Return one bucket of 40 documents, two per id: ten in a segment, the rest in memory.
     fn one_bucket(name: &str) -> Postings {
         let rows: Vec<u64> = (0..40).flat_map(|document| [document / 2, 7, NO_KEY]).collect();
         let (old, new) = rows.split_at(30);
@@ -393,41 +401,46 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_above_the_cap_gives_its_first_living_members() {
+    fn a_bucket_above_the_cap_returns_its_first_live_members() {
         let mut postings = one_bucket("cap");
         postings.remove(&[0, 9, 12]);
-        let ask = |max_bucket| postings.search().candidates(&[7, NO_KEY, 8], max_bucket, 100).expect("it is whole");
+        let query =
+            |max_bucket| postings.search().candidates(&[7, NO_KEY, 8], max_bucket, 100).expect("the segment is intact");
         let all: Vec<(u32, u16)> = (0..40).filter(|document| ![0, 9, 12].contains(document)).map(|d| (d, 1)).collect();
-        assert_eq!(ask(37), Candidates { documents: all.clone(), truncated: false });
+        assert_eq!(query(37), Candidates { documents: all.clone(), truncated: false });
         for max_bucket in [36, 16, 15, 1, 0] {
-            assert_eq!(ask(max_bucket), Candidates { documents: all[..16].to_vec(), truncated: true }, "{max_bucket}");
+            assert_eq!(
+                query(max_bucket),
+                Candidates { documents: all[..16].to_vec(), truncated: true },
+                "{max_bucket}"
+            );
         }
     }
 
     #[test]
-    fn removed_members_in_a_file_are_not_read_without_end() {
+    fn reading_removed_members_of_a_segment_is_bounded() {
         let mut postings = Postings::default();
         let rows = [NO_KEY, 7].repeat(1600);
         postings.set_segments(vec![segment("read", &rows, 2, 1600)]);
         postings.remove(&(0..1150).collect::<Vec<u32>>());
-        let ask = |max_bucket| postings.search().candidates(&[7], max_bucket, 1000).expect("it is whole");
-        // 64 · 18 = 1,152 postings are read, of which two live; 64 · 25 is all.
-        assert_eq!(ask(18), Candidates { documents: vec![(1150, 1), (1151, 1)], truncated: true });
-        assert_eq!(ask(25).documents.len(), FIRST_MEMBERS);
-        assert_eq!(ask(450), Candidates { documents: (1150..1600).map(|d| (d, 1)).collect(), truncated: false });
+        let query = |max_bucket| postings.search().candidates(&[7], max_bucket, 1000).expect("the segment is intact");
+        // 64 · 18 = 1,152 postings are read, of which two are live; 64 · 25 covers all.
+        assert_eq!(query(18), Candidates { documents: vec![(1150, 1), (1151, 1)], truncated: true });
+        assert_eq!(query(25).documents.len(), FIRST_MEMBERS);
+        assert_eq!(query(450), Candidates { documents: (1150..1600).map(|d| (d, 1)).collect(), truncated: false });
     }
 
     #[test]
-    fn holders_come_in_the_order_of_the_hashes() {
+    fn holders_are_in_the_order_of_the_hashes() {
         let mut postings = one_bucket("holders");
         postings.remove(&[3, 10]);
-        let holders = postings.search().holders(&[5, 1, 5, NO_KEY, 19, 20]).expect("it is whole");
+        let holders = postings.search().holders(&[5, 1, 5, NO_KEY, 19, 20]).expect("the segment is intact");
         let expected = Holders { offsets: vec![0, 1, 2, 3, 3, 5, 5], documents: vec![11, 2, 11, 38, 39] };
         assert_eq!(holders, expected);
     }
 
     #[test]
-    fn documents_are_pushed_in_order() {
+    fn documents_out_of_order_are_not_pushed() {
         let mut postings = one_bucket("order");
         assert!(!postings.push(39, &[1, 7, 8], 3));
         postings.forget_recent();

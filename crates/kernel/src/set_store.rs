@@ -1,4 +1,9 @@
-//! Spill: sets in files, and pairs of their numbers, in; the pairs that are similar enough out.
+//! Sets in files, and the comparison of pairs of them.
+//!
+//! This is the last step of verification: every candidate pair is compared exactly. Sets stay in memory if they fit,
+//! otherwise they are read on demand. Three measures keep the cost low: a bitmap per set rules out most pairs without
+//! reading the sets, a probe table replaces the merge of two sets when one set has several candidates, and sets are
+//! prefetched into the processor's cache before they are compared.
 
 use std::fs::File;
 use std::io;
@@ -6,38 +11,38 @@ use std::os::unix::fs::FileExt as _;
 
 use rayon::prelude::*;
 
-use crate::verify::{Outline, Probe, jaccard, similarity_at_least};
+use crate::verify::{ProbeTable, SetBitmap, jaccard, similarity_at_least};
 
-/// Pairs per task: enough that a task's own cost does not show.
+/// Pairs per task; enough to make the overhead of a task negligible.
 const TASK_PAIRS: usize = 1024;
-/// From how many comparisons on laying a set out for them pays: that takes as long as walking two sets once.
-const LEAST_PROBES: usize = 2;
-/// Pairs that are looked at together, so that the processor can fetch the sets of all while it compares the first.
-const AHEAD: usize = 16;
-/// Lines of eight elements that are fetched ahead; what follows it fetches by itself.
-const FETCHED_LINES: usize = 8;
-/// Elements up to which a layout stays in the processor's cache.
-const MOST_PROBED: usize = 1 << 12;
+/// Comparisons of one set for which a probe table pays: building it costs as much as merging two sets once.
+const MIN_PROBES: usize = 2;
+/// Pairs processed together: the sets of all are prefetched while the first is compared.
+const PREFETCH_PAIRS: usize = 16;
+/// Cache lines of eight elements that are prefetched; the processor fetches the following ones by itself.
+const PREFETCH_LINES: usize = 8;
+/// Largest set with a probe table; the table of a larger one does not fit the processor's cache.
+const MAX_PROBED_ELEMENTS: usize = 1 << 12;
 
-/// One file of sets, back to back.
+/// File of consecutive sets.
 #[derive(Debug)]
 pub struct SetFile {
     file: File,
     position: u64,
-    /// Where each set starts, counted in elements, and one past the end of the last.
+    /// Start of each set, counted in elements, and the end of the last.
     offsets: Vec<u64>,
-    /// All its elements, if there was room for them in memory.
+    /// All elements, if they fit in memory.
     elements: Option<Vec<u64>>,
 }
 
 impl SetFile {
-    /// The sets of an open file, the first element of which stands at `position`; `offsets` must ascend.
+    /// Create the reader of an open file whose first element is at byte `position`; `offsets` must ascend.
     #[must_use]
     pub const fn new(file: File, position: u64, offsets: Vec<u64>) -> Self {
         Self { file, position, offsets, elements: None }
     }
 
-    /// Reads all elements into memory.
+    /// Read all elements into memory.
     fn load(&mut self) -> io::Result<()> {
         let (mut bytes, mut elements) = (Vec::new(), Vec::new());
         self.read(0, self.offsets[self.offsets.len() - 1], &mut bytes, &mut elements)?;
@@ -54,42 +59,44 @@ impl SetFile {
     }
 }
 
-/// Sets in several files, numbered through.
+/// Sets of several files, numbered consecutively.
 #[derive(Debug, Default)]
 pub struct SetStore {
     files: Vec<SetFile>,
-    /// The number of each file's first set.
+    /// Number of each file's first set.
     firsts: Vec<usize>,
     sets: usize,
-    /// Of all sets, or of none if there is no room for them.
-    outlines: Vec<Outline>,
+    /// Bitmaps of all sets, or of none if they do not fit in memory.
+    bitmaps: Vec<SetBitmap>,
 }
 
-/// Pairs that are similar enough, column by column.
+/// Similar pairs in columns.
 #[derive(Debug, Default)]
-pub struct Similar {
+pub struct SimilarPairs {
     /// The first number of each pair.
     pub low: Vec<u32>,
-    /// The second.
+    /// The second number of each pair.
     pub high: Vec<u32>,
-    /// How similar they are.
+    /// Jaccard similarities.
     pub similarity: Vec<f64>,
 }
 
 impl SetStore {
-    /// Adds the sets of a file behind those already there. If all are `outlined`, pairs that are far apart are told from their
-    /// outlines; `loaded` sets are in memory, others are read when they are needed.
+    /// Append the sets of a file.
+    ///
+    /// Sets are held in memory if `loaded`, otherwise read on demand. If the sets of all files have bitmaps, most
+    /// dissimilar pairs are ruled out without reading their sets.
     ///
     /// # Errors
-    /// If the file can not be read.
-    pub fn add(&mut self, mut file: SetFile, outlined: bool, loaded: bool) -> io::Result<()> {
-        if outlined || loaded {
+    /// If the file cannot be read.
+    pub fn add(&mut self, mut file: SetFile, with_bitmaps: bool, loaded: bool) -> io::Result<()> {
+        if with_bitmaps || loaded {
             file.load()?;
         }
-        if outlined {
+        if with_bitmaps {
             let elements = file.elements.as_deref().unwrap_or_default();
-            let sets = file.offsets.windows(2).map(|two| &elements[two[0] as usize..two[1] as usize]);
-            self.outlines.extend(sets.map(Outline::of));
+            let sets = file.offsets.windows(2).map(|range| &elements[range[0] as usize..range[1] as usize]);
+            self.bitmaps.extend(sets.map(SetBitmap::of));
         }
         if !loaded {
             file.elements = None;
@@ -100,33 +107,34 @@ impl SetStore {
         Ok(())
     }
 
-    /// How many sets there are.
+    /// Return the number of sets.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.sets
     }
 
-    /// Whether there are none.
+    /// Return whether there are no sets.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.sets == 0
     }
 
-    fn place(&self, set: usize) -> (&SetFile, usize) {
+    /// Return the file of a set and its index in the file.
+    fn locate(&self, set: usize) -> (&SetFile, usize) {
         let file = self.firsts.partition_point(|&first| first <= set) - 1;
         (&self.files[file], set - self.firsts[file])
     }
 
-    /// How many elements a set has.
+    /// Return the number of elements of a set.
     fn size(&self, set: usize) -> usize {
-        let (file, at) = self.place(set);
-        (file.offsets[at + 1] - file.offsets[at]) as usize
+        let (file, index) = self.locate(set);
+        (file.offsets[index + 1] - file.offsets[index]) as usize
     }
 
-    /// The elements of a set: where they lie in memory, or read into `buffer`.
+    /// Return the elements of a set, from memory or read into `buffer`.
     fn get<'s>(&'s self, set: usize, bytes: &mut Vec<u8>, buffer: &'s mut Vec<u64>) -> io::Result<&'s [u64]> {
-        let (file, at) = self.place(set);
-        let (start, end) = (file.offsets[at], file.offsets[at + 1]);
+        let (file, index) = self.locate(set);
+        let (start, end) = (file.offsets[index], file.offsets[index + 1]);
         if let Some(elements) = &file.elements {
             return Ok(&elements[start as usize..end as usize]);
         }
@@ -134,38 +142,40 @@ impl SetStore {
         Ok(buffer)
     }
 
-    /// Asks the processor for the elements of a set in memory, so that they are there when it gets to them.
+    /// Prefetch the elements of a set in memory into the processor's cache.
     #[inline(always)]
-    fn fetch(&self, set: usize) {
-        let (file, at) = self.place(set);
+    fn prefetch(&self, set: usize) {
+        let (file, index) = self.locate(set);
         let Some(elements) = &file.elements else { return };
-        let set = &elements[file.offsets[at] as usize..file.offsets[at + 1] as usize];
+        let set = &elements[file.offsets[index] as usize..file.offsets[index + 1] as usize];
         #[cfg(target_arch = "x86_64")]
-        for line in set.chunks(8).take(FETCHED_LINES) {
+        for line in set.chunks(8).take(PREFETCH_LINES) {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch does nothing a program could see, and the address is that of an element.
+            // SAFETY: a prefetch has no observable effect, and the address is that of an element.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
         }
         #[cfg(not(target_arch = "x86_64"))]
         let _ = set;
     }
 
-    /// The pairs `low << 32 | high` whose similarity reaches `floor`, in their order. Number n stands for the set `places[n]`, and
-    /// pairs with an equal first number should follow each other.
+    /// Return the pairs `low << 32 | high` whose similarity is at least `floor`, in the order given.
+    ///
+    /// Number n stands for set `set_numbers[n]`. Pairs with an equal first number should be adjacent, so that they
+    /// share one probe table.
     ///
     /// # Errors
-    /// If a file can not be read.
+    /// If a file cannot be read.
     ///
     /// # Panics
-    /// If a pair has a number without a set.
-    pub fn similar(&self, pairs: &[u64], places: &[u32], floor: f64, threads: usize) -> io::Result<Similar> {
-        let task = |pairs: &[u64]| self.compare(pairs, places, floor);
-        let parts: Vec<io::Result<Similar>> = if threads <= 1 {
+    /// If a number has no set.
+    pub fn similar(&self, pairs: &[u64], set_numbers: &[u32], floor: f64, threads: usize) -> io::Result<SimilarPairs> {
+        let task = |pairs: &[u64]| self.compare(pairs, set_numbers, floor);
+        let parts: Vec<io::Result<SimilarPairs>> = if threads <= 1 {
             pairs.chunks(TASK_PAIRS).map(task).collect()
         } else {
             pairs.par_chunks(TASK_PAIRS).map(task).collect()
         };
-        let mut all = Similar::default();
+        let mut all = SimilarPairs::default();
         for part in parts {
             let part = part?;
             all.low.extend(part.low);
@@ -175,52 +185,52 @@ impl SetStore {
         Ok(all)
     }
 
-    fn compare(&self, pairs: &[u64], places: &[u32], floor: f64) -> io::Result<Similar> {
+    fn compare(&self, pairs: &[u64], set_numbers: &[u32], floor: f64) -> io::Result<SimilarPairs> {
         #[cfg(target_arch = "x86_64")]
         if crate::simd::available() {
-            // SAFETY: the features that the function is compiled for were just seen on this processor.
-            return unsafe { self.compare_avx2(pairs, places, floor) };
+            // SAFETY: the processor has the features that the function is compiled for.
+            return unsafe { self.compare_avx2(pairs, set_numbers, floor) };
         }
-        self.compare_portable(pairs, places, floor)
+        self.compare_portable(pairs, set_numbers, floor)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn compare_avx2(&self, pairs: &[u64], places: &[u32], floor: f64) -> io::Result<Similar> {
-        self.compare_portable(pairs, places, floor)
+    fn compare_avx2(&self, pairs: &[u64], set_numbers: &[u32], floor: f64) -> io::Result<SimilarPairs> {
+        self.compare_portable(pairs, set_numbers, floor)
     }
 
     #[inline(always)]
-    fn compare_portable(&self, pairs: &[u64], places: &[u32], floor: f64) -> io::Result<Similar> {
-        let (mut bytes, mut left, mut right) = (Vec::new(), Vec::new(), Vec::new());
-        let mut probe = Probe::default();
-        let mut chosen = Vec::with_capacity(AHEAD);
-        let mut found = Similar::default();
-        for group in pairs.chunk_by(|one, next| one >> 32 == next >> 32) {
+    fn compare_portable(&self, pairs: &[u64], set_numbers: &[u32], floor: f64) -> io::Result<SimilarPairs> {
+        let (mut bytes, mut left_buffer, mut right_buffer) = (Vec::new(), Vec::new(), Vec::new());
+        let mut probe = ProbeTable::default();
+        let mut remaining = Vec::with_capacity(PREFETCH_PAIRS);
+        let mut found = SimilarPairs::default();
+        for group in pairs.chunk_by(|pair, next| pair >> 32 == next >> 32) {
             let low = (group[0] >> 32) as usize;
-            let first = places[low] as usize;
-            let outline = self.outlines.get(first);
-            let one = self.get(first, &mut bytes, &mut left)?;
-            let probed = group.len() >= LEAST_PROBES && one.len() <= MOST_PROBED;
+            let first = set_numbers[low] as usize;
+            let bitmap = self.bitmaps.get(first);
+            let left_set = self.get(first, &mut bytes, &mut left_buffer)?;
+            let probed = group.len() >= MIN_PROBES && left_set.len() <= MAX_PROBED_ELEMENTS;
             if probed {
-                probe.load(one);
+                probe.load(left_set);
             }
-            for some in group.chunks(AHEAD) {
-                chosen.clear();
-                chosen.extend(some.iter().map(|&pair| (pair, places[pair as u32 as usize] as usize)));
-                chosen.retain(|&(_, set)| match outline.zip(self.outlines.get(set)) {
-                    Some((outline, other)) => outline.may_reach(other, floor),
-                    None => jaccard(one.len().min(self.size(set)), one.len() + self.size(set)) >= floor,
+            for batch in group.chunks(PREFETCH_PAIRS) {
+                remaining.clear();
+                remaining.extend(batch.iter().map(|&pair| (pair, set_numbers[pair as u32 as usize] as usize)));
+                remaining.retain(|&(_, set)| match bitmap.zip(self.bitmaps.get(set)) {
+                    Some((bitmap, right_bitmap)) => bitmap.may_reach(right_bitmap, floor),
+                    None => jaccard(left_set.len().min(self.size(set)), left_set.len() + self.size(set)) >= floor,
                 });
-                for &(_, set) in &chosen {
-                    self.fetch(set);
+                for &(_, set) in &remaining {
+                    self.prefetch(set);
                 }
-                for &(pair, set) in &chosen {
-                    let other = self.get(set, &mut bytes, &mut right)?;
+                for &(pair, set) in &remaining {
+                    let right_set = self.get(set, &mut bytes, &mut right_buffer)?;
                     let similarity = if probed {
-                        probe.similarity_at_least(other, floor)
+                        probe.similarity_at_least(right_set, floor)
                     } else {
-                        similarity_at_least(one, other, floor)
+                        similarity_at_least(left_set, right_set, floor)
                     };
                     if let Some(similarity) = similarity {
                         found.low.push(low as u32);

@@ -1,6 +1,6 @@
-//! Which instructions this processor has.
+//! Detection of processor features.
 
-/// Whether the AVX2 paths can run here. Asked once; the answer is cached by the standard library.
+/// Return whether the AVX2 code paths can run on this processor. The standard library caches the answer.
 #[inline]
 #[must_use]
 pub fn available() -> bool {

@@ -1,63 +1,45 @@
-//! Stream: documents in one by one, decided at once. Only the keys of kept documents stay in memory; their sets go to a file.
+//! Deduplication of a stream: each document is kept or removed as soon as it arrives.
+//!
+//! The band keys and content hashes of kept documents stay in memory; their sets are written to a file and read back
+//! for comparison.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use crate::band::{FIRST_MEMBERS, NO_KEY, NOBODY};
+use crate::band::{FIRST_MEMBERS, NO_DOCUMENT, NO_KEY};
+use crate::hash::PremixedMap;
 use crate::verify::similarity_at_least;
 
-/// Keys and content hashes are well mixed already.
-#[derive(Default)]
-pub(crate) struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 ^= word;
-    }
-}
-
-pub(crate) type Map<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
-
-/// The members of a bucket: how many, and the last that came; each member knows the one before it.
+/// Linked list of the members of a bucket; `previous` holds the links.
 #[derive(Clone, Copy)]
 struct Bucket {
     last: u32,
     size: u32,
 }
 
-/// What becomes of a document: kept under a number, or removed for one.
+/// Decision about a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
-    /// It is like none before it.
+    /// It is similar to no kept document.
     Kept,
-    /// It is as similar as this to the kept document of this number.
+    /// It is similar to a kept document.
     Removed {
-        /// The kept document.
+        /// Number of the most similar kept document; the first of several.
         witness: u32,
-        /// Their similarity.
+        /// Their Jaccard similarity.
         similarity: f64,
     },
 }
 
-/// The documents kept so far.
+/// The documents kept so far, numbered in order of arrival.
 pub struct KeptDocuments {
-    buckets: Vec<Map<u64, Bucket>>,
-    /// For band b, `before[b][i]` is the member that came before kept document i in its bucket.
-    before: Vec<Vec<u32>>,
-    contents: Map<[u64; 2], u32>,
+    buckets: Vec<PremixedMap<u64, Bucket>>,
+    /// For band b, `previous[b][i]` is the member added to its bucket before kept document i.
+    previous: Vec<Vec<u32>>,
+    contents: PremixedMap<[u64; 2], u32>,
     file: File,
-    /// Where each kept set starts in the file, in elements, and the end.
+    /// Start of each kept set in the file, counted in elements, and the end of the last.
     offsets: Vec<u64>,
     threshold: f64,
     max_bucket: u32,
@@ -68,13 +50,13 @@ pub struct KeptDocuments {
 }
 
 impl KeptDocuments {
-    /// None yet. Their sets will be written to `file`.
+    /// Create an empty store whose sets will be written to `file`.
     #[must_use]
     pub fn new(bands: usize, threshold: f64, max_bucket: u32, file: File) -> Self {
         Self {
-            buckets: (0..bands).map(|_| Map::default()).collect(),
-            before: vec![Vec::new(); bands],
-            contents: Map::default(),
+            buckets: (0..bands).map(|_| PremixedMap::default()).collect(),
+            previous: vec![Vec::new(); bands],
+            contents: PremixedMap::default(),
             file,
             offsets: vec![0],
             threshold,
@@ -86,38 +68,38 @@ impl KeptDocuments {
         }
     }
 
-    /// How many are kept.
+    /// Return the number of kept documents.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether none is.
+    /// Return whether no document is kept.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How often a document met a bucket above the cap.
+    /// Return how many times a document was looked up in a bucket above the cap.
     #[must_use]
     pub const fn capped(&self) -> u64 {
         self.capped
     }
 
-    /// Decides on a document with elements, by its keys (one per band), content hash and set; keeps it if it is new.
+    /// Decide about a document by its band keys, content hash and non-empty set; store it if it is kept.
     ///
     /// # Errors
-    /// If the file of sets can not be read or written.
+    /// If the file of sets cannot be read or written.
     pub fn decide(&mut self, keys: &[u64], content: [u64; 2], set: &[u64]) -> io::Result<Decision> {
         if let Some(&witness) = self.contents.get(&content) {
             return Ok(Decision::Removed { witness, similarity: 1.0 });
         }
-        self.gather_candidates(keys);
+        self.collect_candidates(keys);
         let mut best = Decision::Kept;
         for candidate in std::mem::take(&mut self.candidates) {
             let similarity = self.compare(candidate, set)?;
             if let Some(similarity) = similarity
-                && !matches!(best, Decision::Removed { similarity: so_far, .. } if so_far >= similarity)
+                && !matches!(best, Decision::Removed { similarity: highest, .. } if highest >= similarity)
             {
                 best = Decision::Removed { witness: candidate, similarity };
             }
@@ -128,15 +110,15 @@ impl KeptDocuments {
         Ok(best)
     }
 
-    /// Fills `candidates` with the kept documents that share a bucket, ascending.
-    fn gather_candidates(&mut self, keys: &[u64]) {
+    /// Fill `candidates` with the kept documents that share a bucket, ascending.
+    fn collect_candidates(&mut self, keys: &[u64]) {
         for (band, key) in keys.iter().enumerate().filter(|&(_, &key)| key != NO_KEY) {
             let Some(bucket) = self.buckets[band].get(key) else { continue };
             let skip = if bucket.size > self.max_bucket { bucket.size as usize - FIRST_MEMBERS } else { 0 };
             self.capped += u64::from(skip > 0);
-            let before = &self.before[band];
+            let previous = &self.previous[band];
             let members = std::iter::successors(Some(bucket.last), |&member| {
-                Some(before[member as usize]).filter(|&earlier| earlier != NOBODY)
+                Some(previous[member as usize]).filter(|&earlier| earlier != NO_DOCUMENT)
             });
             self.candidates.extend(members.skip(skip));
         }
@@ -165,8 +147,8 @@ impl KeptDocuments {
         self.offsets.push(start + set.len() as u64);
         self.contents.insert(content, number);
         for (band, &key) in keys.iter().enumerate() {
-            let bucket = self.buckets[band].entry(key).or_insert(Bucket { last: NOBODY, size: 0 });
-            self.before[band].push(bucket.last);
+            let bucket = self.buckets[band].entry(key).or_insert(Bucket { last: NO_DOCUMENT, size: 0 });
+            self.previous[band].push(bucket.last);
             *bucket = Bucket { last: number, size: bucket.size + 1 };
         }
         Ok(())

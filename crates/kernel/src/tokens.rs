@@ -1,49 +1,52 @@
-//! Tokens: text in, the tokens of a shingle kind out, with their places. The general path, for every option.
+//! General tokeniser: words and characters under every normalisation option, with their spans.
+//!
+//! [`crate::fast_words`] is the fast path for words under the default normalisation.
 
 use crate::hash::BytesHasher;
 use crate::normalise::{Normaliser, Span};
 use crate::unicode::{Class, Properties};
 
-/// A token's hash and its place in the original text.
+/// Hash of a token and its span in the original text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Hash of the token's normalised UTF-8 bytes.
     pub hash: u64,
-    /// Where it stands.
+    /// Span in the original text.
     pub span: Span,
 }
 
-/// Calls `take` with every word of `piece`. A piece ends its last word.
-pub fn words(piece: &str, normaliser: &mut Normaliser, hasher: &BytesHasher, mut take: impl FnMut(Token)) {
+/// Call `emit` with every word of `piece`. The end of a piece ends a word.
+pub fn words(piece: &str, normaliser: &mut Normaliser, hasher: &BytesHasher, mut emit: impl FnMut(Token)) {
     let mut word = OpenWord::default();
     normaliser.push(piece, |c, span| {
         let class = Properties::of(c).class();
         let continues = match class {
             Class::Mark => word.is_open(),
-            Class::Word => word.is_open() && !word.alone,
-            Class::Separator | Class::Alone => false,
+            Class::Word => word.is_open() && !word.standalone,
+            Class::Separator | Class::Standalone => false,
         };
         if !continues {
-            word.close(hasher, &mut take);
+            word.close(hasher, &mut emit);
         }
         match class {
-            Class::Word | Class::Alone => word.extend(c, span, continues, class == Class::Alone),
+            Class::Word | Class::Standalone => word.extend(c, span, continues, class == Class::Standalone),
             Class::Mark if continues => {
-                let alone = word.alone;
-                word.extend(c, span, true, alone);
+                let standalone = word.standalone;
+                word.extend(c, span, true, standalone);
             }
             Class::Mark | Class::Separator => {}
         }
     });
-    word.close(hasher, &mut take);
+    word.close(hasher, &mut emit);
 }
 
+/// The word that is being read; empty between words.
 #[derive(Default)]
 struct OpenWord {
     text: String,
     start: usize,
     end: usize,
-    alone: bool,
+    standalone: bool,
 }
 
 impl OpenWord {
@@ -51,25 +54,25 @@ impl OpenWord {
         !self.text.is_empty()
     }
 
-    fn extend(&mut self, c: char, span: Span, continues: bool, alone: bool) {
+    fn extend(&mut self, c: char, span: Span, continues: bool, standalone: bool) {
         if !continues {
             self.start = span.start;
         }
         self.end = span.end;
-        self.alone = alone;
+        self.standalone = standalone;
         self.text.push(c);
     }
 
-    fn close(&mut self, hasher: &BytesHasher, take: &mut impl FnMut(Token)) {
+    fn close(&mut self, hasher: &BytesHasher, emit: &mut impl FnMut(Token)) {
         if self.is_open() {
             let span = Span { start: self.start, end: self.end };
-            take(Token { hash: hasher.hash(self.text.as_bytes()), span });
+            emit(Token { hash: hasher.hash(self.text.as_bytes()), span });
             self.text.clear();
         }
     }
 }
 
-/// Hashes of single characters; those of ASCII, and of all bytes, are looked up.
+/// Hash function of single characters; the hashes of all bytes, and so of ASCII, come from a table.
 #[derive(Clone, Debug)]
 pub struct CharacterHasher {
     hasher: BytesHasher,
@@ -77,21 +80,21 @@ pub struct CharacterHasher {
 }
 
 impl CharacterHasher {
-    /// Hashes characters as `hasher` hashes their UTF-8 bytes.
+    /// Create a function that hashes characters as `hasher` hashes their UTF-8 bytes.
     #[must_use]
     pub fn new(hasher: BytesHasher) -> Self {
         let bytes = Box::new(std::array::from_fn(|byte| hasher.hash(&[byte as u8])));
         Self { hasher, bytes }
     }
 
-    /// The hash of one byte.
+    /// Return the hash of one byte.
     #[inline(always)]
     #[must_use]
     pub fn byte(&self, byte: u8) -> u64 {
         self.bytes[usize::from(byte)]
     }
 
-    /// The hash of one character.
+    /// Return the hash of one character.
     #[inline]
     #[must_use]
     pub fn character(&self, c: char) -> u64 {
@@ -99,7 +102,7 @@ impl CharacterHasher {
     }
 }
 
-/// Calls `take` with every character of `piece`.
-pub fn characters(piece: &str, normaliser: &mut Normaliser, hasher: &CharacterHasher, mut take: impl FnMut(Token)) {
-    normaliser.push(piece, |c, span| take(Token { hash: hasher.character(c), span }));
+/// Call `emit` with every character of `piece`.
+pub fn characters(piece: &str, normaliser: &mut Normaliser, hasher: &CharacterHasher, mut emit: impl FnMut(Token)) {
+    normaliser.push(piece, |c, span| emit(Token { hash: hasher.character(c), span }));
 }

@@ -1,6 +1,7 @@
-//! Unicode: what a code point is, and what the default normalisation makes of it.
+//! Properties of code points, and their result under the default normalisation.
 //!
-//! The tables come from `build.rs`; one Unicode version is compiled in, whatever the machine's own tables say.
+//! `build.rs` generates the tables, so one Unicode version is compiled in and the result does not depend on the
+//! machine.
 
 #[allow(clippy::unreadable_literal, reason = "generated")]
 mod tables {
@@ -8,72 +9,73 @@ mod tables {
 }
 
 pub use tables::UNICODE_VERSION;
-use tables::{FOLDED, FOLDED_INDEX, POOL, PROPERTIES, PROPERTIES_INDEX};
+use tables::{FOLDED, FOLDED_INDEX, PROPERTIES, PROPERTIES_INDEX, REPLACEMENTS};
 
-/// How a character takes part in words.
+/// Role of a character in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
     /// Ends a word: white space, punctuation, symbols, controls.
     Separator = 0,
-    /// A letter or number of a script that separates its words.
+    /// Letter or number of a script that separates words.
     Word = 1,
-    /// A combining mark; belongs to the letter before it.
+    /// Combining mark; belongs to the letter before it.
     Mark = 2,
-    /// A letter or number of a script written without spaces; a word of its own.
-    Alone = 3,
+    /// Letter or number of a script written without spaces; a word by itself.
+    Standalone = 3,
 }
 
-const CLASSES: [Class; 4] = [Class::Separator, Class::Word, Class::Mark, Class::Alone];
+const CLASSES: [Class; 4] = [Class::Separator, Class::Word, Class::Mark, Class::Standalone];
 
-/// The properties of one code point, as the byte that `build.rs` packed.
+/// Properties of a code point, as the byte that `build.rs` packed.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties(pub u8);
 
 impl Properties {
-    /// The properties of `c`.
+    /// Return the properties of `c`.
     #[inline(always)]
     #[must_use]
     pub fn of(c: char) -> Self {
-        Self(PROPERTIES[locate(&PROPERTIES_INDEX, c)])
+        Self(PROPERTIES[table_index(&PROPERTIES_INDEX, c)])
     }
 
-    /// How the character takes part in words.
+    /// Return the role of the character in words.
     #[inline(always)]
     #[must_use]
     pub const fn class(self) -> Class {
         CLASSES[(self.0 & 3) as usize]
     }
 
-    /// `White_Space`.
+    /// Return whether the character is `White_Space`.
     #[inline(always)]
     #[must_use]
     pub const fn is_whitespace(self) -> bool {
         self.0 & 0x04 != 0
     }
 
-    /// Punctuation or symbol (general categories P* and S*).
+    /// Return whether the character is punctuation or a symbol (general categories P* and S*).
     #[inline(always)]
     #[must_use]
     pub const fn is_punctuation(self) -> bool {
         self.0 & 0x08 != 0
     }
 
-    /// Decimal digit (general category Nd).
+    /// Return whether the character is a decimal digit (general category Nd).
     #[inline(always)]
     #[must_use]
     pub const fn is_digit(self) -> bool {
         self.0 & 0x10 != 0
     }
 
-    /// Never combines with what stands before it, so text may be cut here and normalised piece by piece.
+    /// Return whether the character never combines with the text before it, so that text can be cut here and normalised
+    /// in pieces.
     #[inline(always)]
     #[must_use]
     pub const fn starts_segment(self) -> bool {
         self.0 & 0x20 != 0
     }
 
-    /// Assigned in the compiled Unicode version.
+    /// Return whether the code point is assigned in the compiled Unicode version.
     #[inline(always)]
     #[must_use]
     pub const fn is_assigned(self) -> bool {
@@ -81,46 +83,46 @@ impl Properties {
     }
 }
 
-/// What the default normalisation (NFKC, then lower case) makes of a character.
+/// Result of the default normalisation (NFKC, then lower case) of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folded {
-    /// One character, whatever stands around it (unless a mark follows that composes with it).
+    /// One character, whatever its neighbours are, unless a mark follows that composes with it.
     Simple(char, Class),
-    /// Several characters, or another one: this text.
-    Pooled(&'static str),
-    /// A mark that stays as it is while the ranks of the marks behind one letter do not fall.
+    /// Several characters, or a different one.
+    Replacement(&'static str),
+    /// A mark that is unchanged while the ranks of the marks after a letter do not decrease.
     OrderedMark(char, Class, u32),
-    /// Depends on its neighbours: ask the normaliser.
-    Entangled,
+    /// It depends on the neighbours: the normaliser must be called.
+    Contextual,
 }
 
-/// The packed entry of one code point; cheap to copy and to test.
+/// Packed table entry of a code point; cheap to copy and to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoldedEntry(u32);
 
 impl FoldedEntry {
-    /// A letter or number that stays as it is.
+    /// Letter or number that is unchanged.
     pub const WORD: Self = Self((Class::Word as u32) << 21);
-    /// A separator that stays as it is.
+    /// Separator that is unchanged.
     pub const SEPARATOR: Self = Self((Class::Separator as u32) << 21);
-    /// A character of a script without spaces that stays as it is.
-    pub const ALONE: Self = Self((Class::Alone as u32) << 21);
+    /// Character of a script without spaces that is unchanged.
+    pub const STANDALONE: Self = Self((Class::Standalone as u32) << 21);
 
-    /// The entry of `c`.
+    /// Return the entry of `c`.
     #[inline(always)]
     #[must_use]
     pub fn of(c: char) -> Self {
-        Self(FOLDED[locate(&FOLDED_INDEX, c)])
+        Self(FOLDED[table_index(&FOLDED_INDEX, c)])
     }
 
-    /// Whether a normalisation segment starts here.
+    /// Return whether a normalisation segment starts here.
     #[inline(always)]
     #[must_use]
     pub const fn starts_segment(self) -> bool {
         self.0 >> 23 & 3 < 2
     }
 
-    /// The entry of `c`, unpacked.
+    /// Unpack the entry of `c`.
     #[inline(always)]
     #[must_use]
     pub fn unpack(self, c: char) -> Folded {
@@ -128,9 +130,9 @@ impl FoldedEntry {
         let class = CLASSES[(self.0 >> 21 & 3) as usize];
         match self.0 >> 23 & 3 {
             0 => Folded::Simple(shifted(c, payload), class),
-            1 => Folded::Pooled(pooled(payload as usize)),
+            1 => Folded::Replacement(replacement_at(payload as usize)),
             2 => Folded::OrderedMark(shifted(c, payload), class, self.0 >> 25),
-            _ => Folded::Entangled,
+            _ => Folded::Contextual,
         }
     }
 }
@@ -140,18 +142,18 @@ fn shifted(c: char, shift: u32) -> char {
     char::from_u32((c as u32).wrapping_add(shift) & 0x1F_FFFF).unwrap_or(c)
 }
 
-fn pooled(offset: usize) -> &'static str {
-    let text = &POOL[offset..];
+fn replacement_at(offset: usize) -> &'static str {
+    let text = &REPLACEMENTS[offset..];
     &text[..text.find('\u{FFFF}').unwrap_or(text.len())]
 }
 
 #[inline(always)]
-fn locate(index: &[u16], c: char) -> usize {
+fn table_index(index: &[u16], c: char) -> usize {
     let code = c as usize;
     usize::from(index[code >> 7]) << 7 | code & 127
 }
 
-/// The lower case of one character by itself; characters newer than the tables stay as they are.
+/// Return the lower case of one character by itself; code points newer than the tables are unchanged.
 #[inline]
 pub fn lowercase(c: char) -> impl Iterator<Item = char> {
     let lower = Properties::of(c).is_assigned().then(|| c.to_lowercase());
@@ -173,15 +175,15 @@ mod tests {
                     assert_eq!(folded.to_string(), expected, "{c:?}");
                     assert_eq!(class, Properties::of(folded).class(), "{c:?}");
                 }
-                Folded::Pooled(text) => assert_eq!(text, expected, "{c:?}"),
-                Folded::Entangled => assert!(!Properties::of(c).starts_segment(), "{c:?}"),
+                Folded::Replacement(text) => assert_eq!(text, expected, "{c:?}"),
+                Folded::Contextual => assert!(!Properties::of(c).starts_segment(), "{c:?}"),
             }
         }
     }
 
     #[test]
     fn text_cut_at_segment_starts_normalises_piece_by_piece() {
-        // Every ordered pair of characters that interact at all, or stand for those that do not.
+        // All pairs of a character that interacts with others, or an example of those that do not, and a segment start.
         let interesting: Vec<char> = (0..0x11_0000)
             .filter_map(char::from_u32)
             .filter(|&c| !Properties::of(c).starts_segment())
@@ -197,10 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_some_characters() {
+    fn characters_have_the_expected_classes() {
         for (text, class) in [
             ("aZéßж٣9Ⅷ", Class::Word),
-            ("漢ひカー々ไลខမ", Class::Alone),
+            ("漢ひカー々ไลខမ", Class::Standalone),
             ("\u{301}\u{93F}\u{E34}", Class::Mark),
             (" _-.…🙂\u{200D}\u{0}", Class::Separator),
         ] {

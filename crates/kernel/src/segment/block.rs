@@ -1,59 +1,59 @@
-//! Block: up to 252 ascending postings in 1,024 bytes, with a checksum over all of them.
+//! Blocks of a segment: up to 252 ascending postings in 1,024 bytes, with a checksum.
 //!
 //! ```text
 //!  0  checksum   u32   CRC-32C of the block's number in the file (u64) and of the rest of the block
-//!  4  count      u16   postings, at least 1
+//!  4  count      u16   number of postings, at least 1
 //!  6  width      u8    bytes per key difference, 0 to 8
 //!  7  zero       u8
 //!  8  base       u64   the first key
 //! 16  postings         count times: key - base in `width` bytes, document u32
 //!     zeros
 //! ```
-//! Keys are spread over all 64 bits, so neighbours differ in their lower bytes only: seven bytes in a segment of 16,000 documents,
-//! six in one of a hundred million. Equal strides keep a search inside the block free of decoding.
+//! Keys are uniform over 64 bits, so neighbours differ only in their lower bytes: seven bytes in a segment of 16,000
+//! documents, six in one of a hundred million. Postings of equal width allow a binary search without decoding.
 
 use crc32c::{crc32c, crc32c_append};
 
-/// Bytes of a block: four to a page, and one read costs about as much as the system call.
-pub const BLOCK: usize = 1024;
-const HEAD: usize = 16;
-const DOCUMENT: usize = 4;
-/// Postings of a block whose keys are all equal.
-pub const MOST: usize = (BLOCK - HEAD) / DOCUMENT;
-/// The number of a block that no file has.
-const NONE: u64 = u64::MAX;
+/// Size of a block: four per page; reading one costs about as much as the system call.
+pub const BLOCK_BYTES: usize = 1024;
+const HEADER_BYTES: usize = 16;
+const DOCUMENT_BYTES: usize = 4;
+/// Postings in a block whose keys are all equal.
+pub const MAX_POSTINGS: usize = (BLOCK_BYTES - HEADER_BYTES) / DOCUMENT_BYTES;
+/// Block number that no file has.
+const NO_BLOCK: u64 = u64::MAX;
 
-/// A key and a document as one number that sorts by key, then document.
+/// Pack a key and a document into one number that sorts by key, then document.
 #[inline(always)]
 #[must_use]
 pub const fn pack(key: u64, document: u32) -> u128 {
     (key as u128) << 32 | document as u128
 }
 
-/// The key of a packed posting.
+/// Return the key of a packed posting.
 #[inline(always)]
 #[must_use]
 pub const fn key_of(posting: u128) -> u64 {
     (posting >> 32) as u64
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("the slice is one word long"))
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("the slice has 8 bytes"))
 }
 
-fn half_word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("the slice is half a word long"))
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("the slice has 4 bytes"))
 }
 
 fn checksum(block: &[u8], number: u64) -> u32 {
     crc32c_append(crc32c(&number.to_le_bytes()), &block[4..])
 }
 
-/// One block in memory.
+/// A decoded block.
 #[derive(Clone, Debug)]
 pub struct Block {
     number: u64,
-    bytes: [u8; BLOCK],
+    bytes: [u8; BLOCK_BYTES],
     base: u64,
     count: usize,
     width: usize,
@@ -61,70 +61,72 @@ pub struct Block {
 
 impl Default for Block {
     fn default() -> Self {
-        Self { number: NONE, bytes: [0; BLOCK], base: 0, count: 0, width: 0 }
+        Self { number: NO_BLOCK, bytes: [0; BLOCK_BYTES], base: 0, count: 0, width: 0 }
     }
 }
 
 impl Block {
-    /// The number of the block that was read last, if it was whole.
+    /// Return the number of the block, or none if no valid block was read.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
-        Some(self.number).filter(|&number| number != NONE)
+        Some(self.number).filter(|&number| number != NO_BLOCK)
     }
 
-    /// The block as it stands in the file.
+    /// Return the bytes of the block in the file.
     #[must_use]
-    pub const fn bytes(&self) -> &[u8; BLOCK] {
+    pub const fn bytes(&self) -> &[u8; BLOCK_BYTES] {
         &self.bytes
     }
 
-    /// Postings inside.
+    /// Return the number of postings.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether nothing was read yet.
+    /// Return whether no block was read.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Takes what `read` writes into the block; an error leaves no block.
+    /// Replace the block by the bytes that `read` writes; an error leaves no block.
     ///
     /// # Errors
-    /// Those of `read`. `Ok(false)` says that the bytes are not those of block `number` with this first key.
+    /// Those of `read`. `Ok(false)` means that the bytes are not block `number` with this first key.
     pub fn fill<E>(
         &mut self,
         number: u64,
         first_key: u64,
-        read: impl FnOnce(&mut [u8; BLOCK]) -> Result<(), E>,
+        read: impl FnOnce(&mut [u8; BLOCK_BYTES]) -> Result<(), E>,
     ) -> Result<bool, E> {
-        self.number = NONE;
+        self.number = NO_BLOCK;
         self.count = 0;
         read(&mut self.bytes)?;
         let bytes = &self.bytes;
         let (count, width) = (usize::from(u16::from_le_bytes([bytes[4], bytes[5]])), usize::from(bytes[6]));
-        let fits = (1..=MOST).contains(&count) && width <= 8 && count * (width + DOCUMENT) <= BLOCK - HEAD;
-        if !fits || half_word(bytes, 0) != checksum(bytes, number) || word(bytes, 8) != first_key {
+        let fits = (1..=MAX_POSTINGS).contains(&count)
+            && width <= 8
+            && count * (width + DOCUMENT_BYTES) <= BLOCK_BYTES - HEADER_BYTES;
+        if !fits || read_u32(bytes, 0) != checksum(bytes, number) || read_u64(bytes, 8) != first_key {
             return Ok(false);
         }
         (self.number, self.base, self.count, self.width) = (number, first_key, count, width);
         Ok(true)
     }
 
-    /// Key and document of posting `i`.
+    /// Return the key and the document of posting `i`.
     #[inline(always)]
     #[must_use]
     pub fn get(&self, i: usize) -> (u64, u32) {
-        let end = HEAD + i * (self.width + DOCUMENT) + self.width;
-        // The eight bytes that end with the difference: those before it are shifted out.
+        let end = HEADER_BYTES + i * (self.width + DOCUMENT_BYTES) + self.width;
+        // The last of these eight bytes is the last of the difference; the bytes before the difference are shifted out.
         let (shift, mask) = ((64 - 8 * self.width) & 63, if self.width == 0 { 0 } else { u64::MAX });
-        let difference = (word(&self.bytes, end - 8) >> shift) & mask;
-        (self.base.wrapping_add(difference), half_word(&self.bytes, end))
+        let difference = (read_u64(&self.bytes, end - 8) >> shift) & mask;
+        (self.base.wrapping_add(difference), read_u32(&self.bytes, end))
     }
 
-    /// The first posting with at least this key.
+    /// Return the index of the first posting with a key of at least `key`.
     #[must_use]
     pub fn lower_bound(&self, key: u64) -> usize {
         let (mut start, mut size) = (0, self.count);
@@ -137,7 +139,7 @@ impl Block {
         start
     }
 
-    /// Appends all postings, packed.
+    /// Append all postings, packed.
     pub fn unpack(&self, out: &mut Vec<u128>) {
         out.extend((0..self.count).map(|i| {
             let (key, document) = self.get(i);
@@ -146,31 +148,31 @@ impl Block {
     }
 }
 
-/// Gathers postings until a block is full.
+/// Postings of the next block to write.
 #[derive(Debug)]
 pub struct BlockBuilder {
     postings: Vec<u128>,
     width: usize,
-    /// The largest difference that `width` bytes hold.
+    /// The largest difference that fits in `width` bytes.
     limit: u64,
-    /// Postings that fit a block at `width`.
-    room: usize,
+    /// Postings that fit in a block at `width`.
+    capacity: usize,
 }
 
 impl Default for BlockBuilder {
     fn default() -> Self {
-        Self { postings: Vec::with_capacity(MOST), width: 0, limit: 0, room: MOST }
+        Self { postings: Vec::with_capacity(MAX_POSTINGS), width: 0, limit: 0, capacity: MAX_POSTINGS }
     }
 }
 
 impl BlockBuilder {
-    /// The postings inside.
+    /// Return the postings added so far.
     #[must_use]
     pub fn postings(&self) -> &[u128] {
         &self.postings
     }
 
-    /// Takes a posting that comes after those inside; false if it does not fit any more.
+    /// Add a posting that comes after all others; return false if the block is full.
     #[inline(always)]
     pub fn push(&mut self, posting: u128) -> bool {
         let first = self.postings.first().copied().unwrap_or(posting);
@@ -178,42 +180,42 @@ impl BlockBuilder {
         if difference > self.limit && !self.widen(difference) {
             return false;
         }
-        let fits = self.postings.len() < self.room;
+        let fits = self.postings.len() < self.capacity;
         if fits {
             self.postings.push(posting);
         }
         fits
     }
 
-    /// Makes room for a larger difference; false if that leaves none for one more posting.
+    /// Widen the differences; return false if the block then has no room for one more posting.
     fn widen(&mut self, difference: u64) -> bool {
         let width = 8 - difference.leading_zeros() as usize / 8;
-        let room = (BLOCK - HEAD) / (width + DOCUMENT);
-        let fits = self.postings.len() < room;
+        let capacity = (BLOCK_BYTES - HEADER_BYTES) / (width + DOCUMENT_BYTES);
+        let fits = self.postings.len() < capacity;
         if fits {
-            (self.width, self.room, self.limit) = (width, room, u64::MAX >> (64 - 8 * width));
+            (self.width, self.capacity, self.limit) = (width, capacity, u64::MAX >> (64 - 8 * width));
         }
         fits
     }
 
-    /// Appends the block to `out` under its number and starts the next one.
+    /// Append the block to `out` under its number and start the next one.
     pub fn write(&mut self, number: u64, out: &mut Vec<u8>) {
-        let mut block = [0; BLOCK + 8]; // an eight-byte store of the last difference may stick out
+        let mut block = [0; BLOCK_BYTES + 8]; // the eight-byte store of the last difference may exceed the block
         let base = self.postings.first().map_or(0, |&first| key_of(first));
         block[4..6].copy_from_slice(&(self.postings.len() as u16).to_le_bytes());
         block[6] = self.width as u8;
-        block[8..HEAD].copy_from_slice(&base.to_le_bytes());
+        block[8..HEADER_BYTES].copy_from_slice(&base.to_le_bytes());
         for (i, &posting) in self.postings.iter().enumerate() {
-            let at = HEAD + i * (self.width + DOCUMENT);
+            let at = HEADER_BYTES + i * (self.width + DOCUMENT_BYTES);
             block[at..at + 8].copy_from_slice(&(key_of(posting) - base).to_le_bytes());
             let at = at + self.width;
-            block[at..at + DOCUMENT].copy_from_slice(&(posting as u32).to_le_bytes());
+            block[at..at + DOCUMENT_BYTES].copy_from_slice(&(posting as u32).to_le_bytes());
         }
-        let checksum = checksum(&block[..BLOCK], number);
+        let checksum = checksum(&block[..BLOCK_BYTES], number);
         block[..4].copy_from_slice(&checksum.to_le_bytes());
-        out.extend_from_slice(&block[..BLOCK]);
+        out.extend_from_slice(&block[..BLOCK_BYTES]);
         self.postings.clear();
-        (self.width, self.limit, self.room) = (0, 0, MOST);
+        (self.width, self.limit, self.capacity) = (0, 0, MAX_POSTINGS);
     }
 }
 
@@ -222,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_gives_back_what_it_took_at_every_width() {
+    fn postings_round_trip_at_every_width() {
         for width in 0..=8 {
             let step = if width == 0 { 0 } else { 1u64 << (8 * width - 8) };
             let mut builder = BlockBuilder::default();
@@ -243,7 +245,7 @@ mod tests {
                     Ok::<(), ()>(())
                 })
             };
-            assert_eq!(fill(8, &bytes), Ok(false), "the number is part of the check");
+            assert_eq!(fill(8, &bytes), Ok(false), "the checksum covers the number");
             assert_eq!(fill(7, &bytes), Ok(true));
             let mut unpacked = Vec::new();
             block.unpack(&mut unpacked);
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_posting_that_does_not_fit_leaves_the_block_as_it_was() {
+    fn a_posting_that_does_not_fit_leaves_the_block_unchanged() {
         let mut builder = BlockBuilder::default();
         let fit_at_width_2 = (0..168).all(|document| builder.push(pack(5, document)));
         assert!(fit_at_width_2 && !builder.push(pack(5 + 256, 168)));

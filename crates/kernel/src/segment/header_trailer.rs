@@ -1,43 +1,45 @@
-//! The ends of a segment: block 0, which says what the file is, and the trailer, which says how much it holds.
+//! Header (block 0) and trailer of a segment file.
 
-use super::DOCUMENTS;
-use super::block::{BLOCK, MOST};
+use super::MAX_DOCUMENTS;
+use super::block::{BLOCK_BYTES, MAX_POSTINGS};
 
+/// First and last bytes of a segment. A transfer in text mode changes the line end and is detected.
 const MAGIC: [u8; 8] = *b"MWPOST\r\n";
+/// Format version.
 const VERSION: u32 = 1;
-/// Bytes of the trailer.
-pub const TRAILER: usize = 72;
+/// Size of the trailer.
+pub const TRAILER_BYTES: usize = 72;
 
-/// The end of the file: how much there is, and of which documents.
+/// Trailer of a segment: its counts and its range of documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
     /// Postings of both runs.
     pub entries: [u64; 2],
     /// Blocks of both runs.
     pub blocks: [u64; 2],
-    /// The lowest document.
+    /// Lowest document of the range.
     pub low: u64,
-    /// One past the highest document.
+    /// One past the highest document of the range.
     pub high: u64,
     /// CRC-32C of the fences.
     pub fences_checksum: u32,
 }
 
 impl Trailer {
-    /// Bytes of the whole file; none if there can not be as many.
+    /// Return the size of the file; none if it overflows.
     fn file_bytes(&self) -> Option<u64> {
         let blocks = self.blocks[0].checked_add(self.blocks[1])?;
-        blocks.checked_mul(BLOCK as u64 + 8)?.checked_add((BLOCK + TRAILER) as u64)
+        blocks.checked_mul(BLOCK_BYTES as u64 + 8)?.checked_add((BLOCK_BYTES + TRAILER_BYTES) as u64)
     }
 
-    /// As it is written.
-    pub fn to_bytes(&self) -> [u8; TRAILER] {
+    /// Return the bytes of the trailer.
+    pub fn to_bytes(&self) -> [u8; TRAILER_BYTES] {
         let [entries, blocks] = [self.entries, self.blocks];
         let bytes = self.file_bytes().unwrap_or(0);
         let words = [entries[0], entries[1], blocks[0], blocks[1], self.low, self.high, bytes];
-        let mut trailer = [0; TRAILER];
-        for (place, word) in trailer.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
+        let mut trailer = [0; TRAILER_BYTES];
+        for (target, word) in trailer.chunks_exact_mut(8).zip(words) {
+            target.copy_from_slice(&word.to_le_bytes());
         }
         trailer[56..60].copy_from_slice(&self.fences_checksum.to_le_bytes());
         let checksum = crc32c::crc32c(&trailer[..60]);
@@ -46,8 +48,8 @@ impl Trailer {
         trailer
     }
 
-    /// The trailer of a file of `file_bytes` bytes, if it is whole and makes sense.
-    pub fn from_bytes(bytes: &[u8; TRAILER], file_bytes: u64) -> Option<Self> {
+    /// Parse the trailer of a file of `file_bytes` bytes; none if it is damaged or inconsistent.
+    pub fn from_bytes(bytes: &[u8; TRAILER_BYTES], file_bytes: u64) -> Option<Self> {
         let words: Vec<u64> = bytes[..56].as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
         let trailer = Self {
             entries: [words[0], words[1]],
@@ -57,18 +59,18 @@ impl Trailer {
             fences_checksum: u32::from_le_bytes([bytes[56], bytes[57], bytes[58], bytes[59]]),
         };
         let filled = |run: usize| {
-            let most = trailer.blocks[run].saturating_mul(MOST as u64);
+            let most = trailer.blocks[run].saturating_mul(MAX_POSTINGS as u64);
             (trailer.blocks[run]..=most).contains(&trailer.entries[run])
         };
-        let fits = trailer.low <= trailer.high && trailer.high <= DOCUMENTS && filled(0) && filled(1);
-        // Writing it again compares the checksum, the length and the magic at once.
+        let fits = trailer.low <= trailer.high && trailer.high <= MAX_DOCUMENTS && filled(0) && filled(1);
+        // Serialising it again compares the checksum, the length and the magic at once.
         (fits && trailer.file_bytes() == Some(file_bytes) && trailer.to_bytes() == *bytes).then_some(trailer)
     }
 }
 
-/// Block 0.
-pub fn header() -> [u8; BLOCK] {
-    let mut header = [0; BLOCK];
+/// Return block 0.
+pub fn header() -> [u8; BLOCK_BYTES] {
+    let mut header = [0; BLOCK_BYTES];
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let checksum = crc32c::crc32c(&header[..12]);
@@ -76,12 +78,12 @@ pub fn header() -> [u8; BLOCK] {
     header
 }
 
-/// What is wrong with a header that is not ours.
-pub fn foreign(start: &[u8; BLOCK]) -> String {
-    let version = u32::from_le_bytes([start[8], start[9], start[10], start[11]]);
-    let whole = start[..8] == MAGIC && start[12..16] == crc32c::crc32c(&start[..12]).to_le_bytes();
-    if whole && version != VERSION {
-        return format!("its format has version {version}, this program reads version {VERSION}");
+/// Return what is wrong with a header that differs from [`header`].
+pub fn describe_header(found: &[u8; BLOCK_BYTES]) -> String {
+    let version = u32::from_le_bytes([found[8], found[9], found[10], found[11]]);
+    let intact = found[..8] == MAGIC && found[12..16] == crc32c::crc32c(&found[..12]).to_le_bytes();
+    if intact && version != VERSION {
+        return format!("its format is version {version}; this program reads version {VERSION}");
     }
     "the header is damaged".to_owned()
 }

@@ -1,17 +1,17 @@
-//! Writing a segment: ascending postings in, one run after the other, a file out.
+//! Sequential writer of a segment file.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::SegmentError;
-use super::block::{BLOCK, BlockBuilder, key_of};
-use super::ends::{Trailer, header};
+use super::block::{BLOCK_BYTES, BlockBuilder, key_of};
+use super::header_trailer::{Trailer, header};
 
-/// Bytes gathered before they are written.
-const BUFFER: usize = 1 << 20;
+/// Bytes buffered before they are written.
+const BUFFER_BYTES: usize = 1 << 20;
 
-/// A segment that is being written. What it wrote is not durable before the caller has synced the file.
+/// Segment that is being written. The data is durable only after the caller has synced the file.
 pub struct SegmentWriter {
     path: PathBuf,
     file: File,
@@ -24,14 +24,14 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// A new file for postings of the documents from `low` up to, not including, `high`.
+    /// Create a file for postings of the documents from `low` up to, not including, `high`.
     ///
     /// # Errors
-    /// If there is a file already, or it can not be made.
+    /// If the file exists or cannot be created.
     pub fn create(path: &Path, low: u64, high: u64) -> Result<Self, SegmentError> {
         let file = File::options().write(true).create_new(true).open(path);
         let file = file.map_err(|error| SegmentError::Io(path.to_owned(), error))?;
-        let mut buffer = Vec::with_capacity(BUFFER + BLOCK);
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES + BLOCK_BYTES);
         buffer.extend_from_slice(&header());
         Ok(Self {
             path: path.to_owned(),
@@ -45,11 +45,11 @@ impl SegmentWriter {
         })
     }
 
-    /// Adds a packed posting to the run that is being written.
+    /// Append a packed posting to the current run.
     ///
     /// # Errors
-    /// If the file can not be written. A posting that does not come after the one before it, or is of no document of the
-    /// segment, is an error when its block ends.
+    /// If the file cannot be written. A posting that does not come after the previous one, or whose document is outside
+    /// the range of the segment, is reported when its block ends.
     #[inline(always)]
     pub fn push(&mut self, posting: u128) -> Result<(), SegmentError> {
         if !self.builder.push(posting) {
@@ -65,43 +65,44 @@ impl SegmentWriter {
         let documents = self.trailer.low..self.trailer.high;
         let ascends = self.last < Some(first) && postings.is_sorted_by(|left, right| left < right);
         if !ascends || !postings.iter().all(|&posting| documents.contains(&u64::from(posting as u32))) {
-            return Err(SegmentError::Damaged(self.path.clone(), "postings come out of order".to_owned()));
+            let what = "postings must ascend and be of documents in the segment's range".to_owned();
+            return Err(SegmentError::Damaged(self.path.clone(), what));
         }
         self.last = Some(last);
         self.fences.push(key_of(first));
         self.trailer.entries[self.run] += postings.len() as u64;
         self.trailer.blocks[self.run] += 1;
         self.builder.write(self.fences.len() as u64, &mut self.buffer);
-        if self.buffer.len() >= BUFFER { self.empty_buffer() } else { Ok(()) }
+        if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Ends the run of band keys; what follows is the run of id hashes.
+    /// End the run of band keys; the run of id hashes follows.
     ///
     /// # Errors
-    /// If the file can not be written.
+    /// If the file cannot be written.
     pub fn end_run(&mut self) -> Result<(), SegmentError> {
         self.end_block()?;
         (self.run, self.last) = (1, None);
         Ok(())
     }
 
-    fn empty_buffer(&mut self) -> Result<(), SegmentError> {
+    fn flush(&mut self) -> Result<(), SegmentError> {
         self.file.write_all(&self.buffer).map_err(|error| SegmentError::Io(self.path.clone(), error))?;
         self.buffer.clear();
         Ok(())
     }
 
-    /// Writes the rest and gives back how many postings the file holds, in both runs.
+    /// Write the rest of the file and return the number of postings in both runs.
     ///
     /// # Errors
-    /// If the file can not be written.
+    /// If the file cannot be written.
     pub fn finish(mut self) -> Result<u64, SegmentError> {
         self.end_block()?;
         let fences: Vec<u8> = self.fences.iter().flat_map(|fence| fence.to_le_bytes()).collect();
         self.trailer.fences_checksum = crc32c::crc32c(&fences);
         self.buffer.extend_from_slice(&fences);
         self.buffer.extend_from_slice(&self.trailer.to_bytes());
-        self.empty_buffer()?;
+        self.flush()?;
         Ok(self.trailer.entries.iter().sum())
     }
 }

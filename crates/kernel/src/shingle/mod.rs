@@ -1,46 +1,46 @@
-//! Shingle: text in, 64-bit shingle hashes out, as a set or as a bag.
+//! Shingling: from a text to 64-bit shingle hashes, as a set or as a bag.
 
 use std::collections::HashMap;
 
-use crate::error::{Fault, check_length, checked_text};
+use crate::error::{TextFault, check_length, checked_text};
+use crate::fast_words::{WordScratch, hash_words};
 use crate::hash::{BytesHasher, ContentHasher, Domain, GOLDEN, mix};
 use crate::normalise::{Normalisation, Normaliser, Span};
 use crate::tokens::{self, CharacterHasher, Token};
-use crate::words::{WordScratch, hash_words};
 
-/// Base of the polynomial over token hashes. It is 3 modulo 8, so that M−1 is divisible by two only once: texts that
-/// differ by two neighbouring tokens changing places keep 63 of 64 bits apart.
+/// Base of the polynomial over token hashes. Swapping two adjacent tokens changes the sum by a multiple of BASE − 1.
+/// BASE is 3 modulo 8, so BASE − 1 is divisible by two only once, and 63 of the 64 bits of the difference are kept.
 const BASE: u64 = 0xE703_7ED1_A0B4_28DB;
 
-/// What a token is.
+/// Kind of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A run of letters, numbers and marks; one character in scripts written without spaces.
     Word,
     /// A code point of the normalised text.
     Char,
-    /// A byte of the text as it is.
+    /// A byte of the original text.
     Byte,
 }
 
-/// How texts become shingles.
+/// Settings of a shingler.
 #[derive(Clone, Debug)]
 pub struct ShingleConfig {
-    /// What a token is.
+    /// Kind of token.
     pub kind: Kind,
     /// Tokens per shingle, at least 1.
     pub size: usize,
     /// Whether repeated shingles count.
     pub bag: bool,
-    /// Keep only the low 32 bits of a hash.
+    /// Whether only the low 32 bits of a hash are kept.
     pub narrow: bool,
     /// Seed of the token hash.
     pub seed: u64,
-    /// What to change before cutting into tokens.
+    /// Changes to the text before it is tokenised.
     pub normalisation: Normalisation,
 }
 
-/// The reusable buffers of one worker; `shingles` is the result.
+/// Reusable buffers of one worker; `shingles` holds the result.
 #[derive(Default)]
 pub struct Scratch {
     words: WordScratch,
@@ -49,49 +49,49 @@ pub struct Scratch {
     pub shingles: Vec<u64>,
 }
 
-/// Where each shingle of a text stands, in text order.
+/// Spans of the shingles of a text, in text order.
 #[derive(Debug, Default)]
 pub struct Spans {
-    /// The element of each shingle.
+    /// Element of each shingle.
     pub elements: Vec<u64>,
     /// First code point (byte, for byte shingles).
     pub starts: Vec<u64>,
-    /// One past the last.
+    /// One past the last code point.
     pub ends: Vec<u64>,
 }
 
-/// Turns texts into shingle hashes.
+/// Function from texts to shingle hashes.
 pub struct Shingler {
     config: ShingleConfig,
     hasher: BytesHasher,
     characters: CharacterHasher,
     /// `BASE` to the power of the shingle size: the weight of the token that leaves the window.
-    leaving: u64,
+    leaving_weight: u64,
     simd: bool,
 }
 
 impl Shingler {
-    /// A shingler; `simd` false keeps to portable code, for tests.
+    /// Create a shingler; `simd` false selects the portable code, for tests.
     #[must_use]
     pub fn new(config: ShingleConfig, simd: bool) -> Self {
         let hasher = BytesHasher::new(config.seed, Domain::Token);
         let characters = CharacterHasher::new(hasher.clone());
-        let leaving = power(BASE, config.size as u64);
-        Self { config, hasher, characters, leaving, simd }
+        let leaving_weight = power(BASE, config.size as u64);
+        Self { config, hasher, characters, leaving_weight, simd }
     }
 
-    /// Whether repeated shingles count.
+    /// Return whether repeated shingles count.
     #[must_use]
     pub const fn is_bag(&self) -> bool {
         self.config.bag
     }
 
-    /// Fills `scratch.shingles` with the elements of `document`: in text order and with repetitions for a set, in no
+    /// Fill `scratch.shingles` with the elements of `document`: in text order and with repetitions for a set, in no
     /// particular order for a bag.
     ///
     /// # Errors
-    /// If the document is not text, or too long.
-    pub fn elements(&self, document: &[u8], scratch: &mut Scratch) -> Result<(), Fault> {
+    /// If the document is not UTF-8 or too long.
+    pub fn elements(&self, document: &[u8], scratch: &mut Scratch) -> Result<(), TextFault> {
         scratch.tokens.clear();
         scratch.shingles.clear();
         if self.config.kind == Kind::Byte {
@@ -108,18 +108,18 @@ impl Shingler {
         Ok(())
     }
 
-    /// As [`Self::elements`], distinct and ascending.
+    /// Do the same as [`Self::elements`], with distinct and ascending elements.
     ///
     /// # Errors
-    /// If the document is not text, or too long.
-    pub fn distinct(&self, document: &[u8], scratch: &mut Scratch) -> Result<(), Fault> {
+    /// If the document is not UTF-8 or too long.
+    pub fn distinct(&self, document: &[u8], scratch: &mut Scratch) -> Result<(), TextFault> {
         self.elements(document, scratch)?;
         scratch.shingles.sort_unstable();
         scratch.shingles.dedup();
         Ok(())
     }
 
-    /// The hash of the token sequence of the document that [`Self::elements`] was last called with.
+    /// Return the hash of the token sequence of the document that was last passed to [`Self::elements`].
     #[must_use]
     pub fn content(&self, document: &[u8], hasher: &ContentHasher, scratch: &mut Scratch) -> [u64; 2] {
         if self.config.kind == Kind::Byte {
@@ -128,7 +128,7 @@ impl Shingler {
         hasher.hash(&scratch.tokens)
     }
 
-    /// A hasher of token sequences under this shingler's seed.
+    /// Return the hash function of token sequences under this shingler's seed.
     #[must_use]
     pub fn content_hasher(&self) -> ContentHasher {
         ContentHasher::new(self.config.seed)
@@ -145,7 +145,7 @@ impl Shingler {
         }
     }
 
-    /// Appends the shingle of every window over `tokens`; one shingle of all of them when they fill no window.
+    /// Append the shingle of every window over `tokens`, or one shingle of all tokens if they fill no window.
     #[inline(always)]
     fn roll<T>(&self, tokens: &[T], hash: impl Fn(&T) -> u64, shingles: &mut Vec<u64>) {
         let size = self.config.size.min(tokens.len());
@@ -156,7 +156,7 @@ impl Shingler {
         shingles.reserve(tokens.len() - size + 1);
         shingles.push(self.finish(sum));
         shingles.extend(tokens[size..].iter().zip(tokens).map(|(enters, leaves)| {
-            let change = hash(enters).wrapping_sub(hash(leaves).wrapping_mul(self.leaving));
+            let change = hash(enters).wrapping_sub(hash(leaves).wrapping_mul(self.leaving_weight));
             sum = sum.wrapping_mul(BASE).wrapping_add(change);
             self.finish(sum)
         }));
@@ -186,11 +186,11 @@ impl Shingler {
         }
     }
 
-    /// Where each shingle of `document` stands.
+    /// Return the spans of the shingles of `document`.
     ///
     /// # Errors
-    /// If the document is not text, or too long.
-    pub fn spans(&self, document: &[u8]) -> Result<Spans, Fault> {
+    /// If the document is not UTF-8 or too long.
+    pub fn spans(&self, document: &[u8]) -> Result<Spans, TextFault> {
         let tokens = self.tokens_with_spans(document)?;
         let mut spans = Spans::default();
         self.roll(&tokens, |token| token.hash, &mut spans.elements);
@@ -209,7 +209,7 @@ impl Shingler {
         Ok(spans)
     }
 
-    fn tokens_with_spans(&self, document: &[u8]) -> Result<Vec<Token>, Fault> {
+    fn tokens_with_spans(&self, document: &[u8]) -> Result<Vec<Token>, TextFault> {
         if self.config.kind == Kind::Byte {
             check_length(document)?;
             let token =

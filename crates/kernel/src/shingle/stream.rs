@@ -1,105 +1,106 @@
-//! A document that arrives in chunks: the same shingles as if it had come whole, in memory that does not grow with it.
+//! Shingling of a document in chunks: the same shingles as for the whole document, in bounded memory.
 //!
-//! A chunk is cut where the text on both sides can be normalised and cut into tokens apart; what is behind the cut waits
-//! for the next chunk. A text without any such place (one endless word) has to wait as a whole.
+//! A chunk is cut at the last position where the text on both sides can be normalised and tokenised separately; the
+//! rest is kept for the next chunk. A text without such a position (one endless word) is buffered as a whole.
 
 use std::sync::Arc;
 
 use super::{Kind, Scratch, Shingler};
-use crate::error::{Fault, MAX_DOCUMENT_BYTES};
+use crate::error::{MAX_DOCUMENT_BYTES, TextFault};
 use crate::normalise::Normaliser;
 use crate::unicode::{Class, Folded, FoldedEntry, Properties};
 
-/// Turns the chunks of one document into shingles.
+/// Shingler of one document in chunks.
 pub struct ShingleStream {
     shingler: Arc<Shingler>,
     normaliser: Normaliser,
-    /// Bytes that wait for what follows them.
-    waiting: Vec<u8>,
-    /// How much has to wait before a cut is looked for again, so that an endless word is not searched again and again.
-    search_at: usize,
-    /// Bytes that are done with, for naming the place of a fault.
+    /// Bytes after the last cut.
+    pending: Vec<u8>,
+    /// Minimum length of `pending` before the next search for a cut, so that an endless word is not searched
+    /// repeatedly.
+    search_length: usize,
+    /// Bytes processed, for the position of a fault.
     consumed: u64,
-    /// Whether a full window has been seen, after which a short last window means nothing.
+    /// Whether a full window was seen, after which a short last window is ignored.
     rolling: bool,
     scratch: Scratch,
 }
 
 impl ShingleStream {
-    /// A stream at the start of a document. Bags cannot be streamed: the number of an occurrence needs the whole text.
+    /// Create a stream at the start of a document. Bags cannot be streamed: numbering occurrences needs the whole text.
     #[must_use]
     pub fn new(shingler: Arc<Shingler>) -> Self {
         Self {
             normaliser: Normaliser::new(shingler.config.normalisation),
             shingler,
-            waiting: Vec::new(),
-            search_at: 0,
+            pending: Vec::new(),
+            search_length: 0,
             consumed: 0,
             rolling: false,
             scratch: Scratch::default(),
         }
     }
 
-    /// Takes the next chunk and returns the shingles that are now certain.
+    /// Process the next chunk and return the shingles that are final.
     ///
     /// # Errors
-    /// If the document is not UTF-8, or has no place to cut it for too long.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<&[u64], Fault> {
-        self.waiting.extend_from_slice(chunk);
+    /// If the document is not UTF-8, or the bytes without a possible cut exceed the maximum length of a document.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<&[u64], TextFault> {
+        self.pending.extend_from_slice(chunk);
         self.scratch.shingles.clear();
-        if self.waiting.len() >= self.search_at {
+        if self.pending.len() >= self.search_length {
             let cut = self.cut()?;
-            self.search_at = 2 * (self.waiting.len() - cut);
-            self.take(cut)?;
+            self.search_length = 2 * (self.pending.len() - cut);
+            self.process(cut)?;
         }
-        if self.waiting.len() > MAX_DOCUMENT_BYTES {
-            return Err(Fault::TooLong { bytes: self.waiting.len() as u64 });
+        if self.pending.len() > MAX_DOCUMENT_BYTES {
+            return Err(TextFault::TooLong { bytes: self.pending.len() as u64 });
         }
         Ok(&self.scratch.shingles)
     }
 
-    /// Ends the document and returns its last shingles.
+    /// End the document and return its last shingles.
     ///
     /// # Errors
     /// If the document is not UTF-8.
-    pub fn finish(&mut self) -> Result<&[u64], Fault> {
+    pub fn finish(&mut self) -> Result<&[u64], TextFault> {
         self.scratch.shingles.clear();
-        self.take(self.waiting.len())?;
+        self.process(self.pending.len())?;
         if !self.rolling {
             self.shingler.roll(&self.scratch.tokens, |&hash| hash, &mut self.scratch.shingles);
         }
         Ok(&self.scratch.shingles)
     }
 
-    /// The last place in the waiting bytes where the document may be cut; 0 if there is none.
-    fn cut(&self) -> Result<usize, Fault> {
+    /// Return the last possible cut in the pending bytes; 0 if there is none.
+    fn cut(&self) -> Result<usize, TextFault> {
         if self.shingler.config.kind == Kind::Byte {
-            return Ok(self.waiting.len());
+            return Ok(self.pending.len());
         }
-        let text = match std::str::from_utf8(&self.waiting) {
+        let text = match std::str::from_utf8(&self.pending) {
             Ok(text) => text,
             Err(error) if error.error_len().is_none() => {
-                std::str::from_utf8(&self.waiting[..error.valid_up_to()]).expect("it was valid up to here")
+                std::str::from_utf8(&self.pending[..error.valid_up_to()]).expect("the text is valid up to this byte")
             }
-            Err(error) => return Err(Fault::InvalidUtf8 { byte: self.consumed + error.valid_up_to() as u64 }),
+            Err(error) => return Err(TextFault::InvalidUtf8 { byte: self.consumed + error.valid_up_to() as u64 }),
         };
         let words = self.shingler.config.kind == Kind::Word;
-        let place = text.char_indices().rev().find(|&(_, c)| if words { parts_words(c) } else { parts_segments(c) });
-        Ok(place.map_or(0, |(place, _)| place))
+        let cut = text.char_indices().rev().find(|&(_, c)| if words { splits_words(c) } else { splits_segments(c) });
+        Ok(cut.map_or(0, |(offset, _)| offset))
     }
 
-    fn take(&mut self, cut: usize) -> Result<(), Fault> {
-        let Self { shingler, normaliser, waiting, scratch, .. } = self;
-        let piece = &waiting[..cut];
+    fn process(&mut self, cut: usize) -> Result<(), TextFault> {
+        let Self { shingler, normaliser, pending, scratch, .. } = self;
+        let piece = &pending[..cut];
         if shingler.config.kind == Kind::Byte {
             scratch.tokens.extend(piece.iter().map(|&byte| shingler.characters.byte(byte)));
         } else {
             let text = std::str::from_utf8(piece)
-                .map_err(|error| Fault::InvalidUtf8 { byte: self.consumed + error.valid_up_to() as u64 })?;
+                .map_err(|error| TextFault::InvalidUtf8 { byte: self.consumed + error.valid_up_to() as u64 })?;
             shingler.hash_tokens(text, normaliser, &mut scratch.words, &mut scratch.tokens);
         }
         self.consumed += cut as u64;
-        self.waiting.drain(..cut);
+        self.pending.drain(..cut);
         let size = self.shingler.config.size;
         if self.scratch.tokens.len() >= size {
             self.rolling = true;
@@ -110,14 +111,15 @@ impl ShingleStream {
     }
 }
 
-fn parts_segments(c: char) -> bool {
+fn splits_segments(c: char) -> bool {
     Properties::of(c).starts_segment()
 }
 
-/// Whether every option ends a word before `c`: white space is never dropped, and a character of a script without
-/// spaces starts its own word, unless it is a digit, which may be masked by an ordinary one.
-fn parts_words(c: char) -> bool {
+/// Return whether a word ends before `c` under every option: white space is never dropped, and a character of a script
+/// without spaces starts a word, unless it is a digit, which may be masked by an ordinary one.
+fn splits_words(c: char) -> bool {
     let properties = Properties::of(c);
-    let alone = matches!(FoldedEntry::of(c).unpack(c), Folded::Simple(_, Class::Alone)) && !properties.is_digit();
-    properties.starts_segment() && (properties.is_whitespace() || alone)
+    let standalone =
+        matches!(FoldedEntry::of(c).unpack(c), Folded::Simple(_, Class::Standalone)) && !properties.is_digit();
+    properties.starts_segment() && (properties.is_whitespace() || standalone)
 }

@@ -2,13 +2,13 @@
 
 use super::Slot;
 
-/// Bytes of a packed row.
+/// Return the size of a packed row in bytes.
 #[must_use]
 pub const fn packed_row_bytes(slots: usize, bits: usize) -> usize {
     (slots * bits).div_ceil(8)
 }
 
-/// Packs each row of `slots` into `out`; `bits` is 1, 2, 4, 8, 16 or 32, and at most the width of a slot.
+/// Pack each row of `slots` into `out`; `bits` is 1, 2, 4, 8, 16 or 32, and at most the width of a slot.
 pub fn pack_rows<S: Slot>(slots: &[S], row: usize, bits: usize, out: &mut [u8]) {
     let width = packed_row_bytes(row, bits);
     for (slots, packed) in slots.chunks_exact(row).zip(out.chunks_exact_mut(width)) {
@@ -25,7 +25,7 @@ pub fn pack_rows<S: Slot>(slots: &[S], row: usize, bits: usize, out: &mut [u8]) 
     }
 }
 
-/// How many of the `slots` fields of two packed rows agree.
+/// Return how many of the `slots` fields of two packed rows are equal.
 #[must_use]
 pub fn count_packed_matches(left: &[u8], right: &[u8], slots: usize, bits: usize) -> u32 {
     let differ = |l: &[u8], r: &[u8]| -> u64 {
@@ -39,16 +39,16 @@ pub fn count_packed_matches(left: &[u8], right: &[u8], slots: usize, bits: usize
     slots as u32 - unequal
 }
 
-/// Counts the `bits`-wide fields of `word` that are not zero.
+/// Return how many `bits`-wide fields of `word` are not zero.
 fn count_nonzero_fields(word: u64, bits: usize) -> u32 {
-    let (mut gathered, mut width) = (word, 1);
+    let (mut folded, mut width) = (word, 1);
     while width < bits {
-        gathered |= gathered >> width;
+        folded |= folded >> width;
         width *= 2;
     }
-    // One bit at the bottom of each field: all ones divided by the field's own all ones.
-    let bottoms = if bits == 64 { 1 } else { u64::MAX / ((1 << bits) - 1) };
-    (gathered & bottoms).count_ones()
+    // The lowest bit of each field: a word of ones divided by a field of ones.
+    let lowest_bits = if bits == 64 { 1 } else { u64::MAX / ((1 << bits) - 1) };
+    (folded & lowest_bits).count_ones()
 }
 
 #[cfg(test)]

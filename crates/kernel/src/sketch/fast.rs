@@ -1,21 +1,22 @@
-//! Fast similarity sketching (Dahlgaard, Knudsen, Thorup 2017): one permutation hashing that goes on, round by round, until
-//! no bin is empty. The chance that a slot of two sets agrees is exactly their Jaccard similarity.
+//! Fast similarity sketching (Dahlgaard, Knudsen, Thorup 2017): one permutation hashing that is repeated, round by
+//! round, until no bin is empty. The probability that a slot of two sets is equal is exactly their Jaccard similarity.
 
-use super::bins::{AnyBins, Bins, PLACE_BITS, PowerOfTwoBins, Round};
+use super::bins::{AnyBins, Bins, OFFSET_BITS, PowerOfTwoBins, Round};
 use super::{Scheme, Slot as _};
 
-/// Elements per slot above which repeated elements are removed before a third round. So many distinct elements hardly
-/// ever need one; so many repeated ones (a page of zeros) would need all the rounds there are, each over all of them.
+/// Elements per slot above which repeated elements are removed before the third round. That many distinct elements
+/// hardly ever need one; that many repeated ones (a page of zeros) would need every round, each over all of them.
 const DEDUPLICATE_ABOVE: usize = 4;
-/// The round before which they are removed from any set: few elements need many rounds, and then a sort costs little.
+/// Round before which repeated elements are removed from any set: only small sets need many rounds, and sorting them is
+/// cheap.
 const DEDUPLICATE_LATE: usize = 16;
-/// Elements per slot up to which a slot is written whether it changes or not. So early a branch on the change would often
-/// be mispredicted; later it hardly ever is, and a loop that seldom writes need not wait for its own writes.
-const DENSE: usize = 4;
-/// The same for later rounds: more than one slot in so many still empty.
-const FEW: usize = 4;
+/// Elements per slot up to which a slot is written without a branch. In this phase a branch on the change would often
+/// be mispredicted; later it hardly ever is, and a loop that seldom writes does not wait for its own writes.
+const DENSE_ELEMENTS: usize = 4;
+/// The same for later rounds: slots are written without a branch while more than one in four is empty.
+const DENSE_EMPTY: usize = 4;
 
-/// Rounds of bins; a slot is the least (round, place) it saw.
+/// Rounds of bins; a slot is the smallest (round, offset) of its bin.
 #[derive(Clone, Debug)]
 pub struct FastSketch {
     rounds: Box<[Round]>,
@@ -23,7 +24,7 @@ pub struct FastSketch {
 }
 
 impl FastSketch {
-    /// A scheme of `slots` slots under `seed`; `simd` false keeps to portable code, for tests.
+    /// Create a scheme of `slots` slots under `seed`; `simd` false selects the portable code, for tests.
     #[must_use]
     pub fn new(slots: usize, seed: u64, simd: bool) -> Self {
         Self { rounds: (0..2 * slots as u64).map(|number| Round::new(seed, number)).collect(), simd }
@@ -57,59 +58,59 @@ impl FastSketch {
                 elements.sort_unstable();
                 elements.dedup();
             }
-            empty = self.spread(number, bins, elements, out, empty);
+            empty = self.run_round(number, bins, elements, out, empty);
         }
         for (bin, slot) in out.iter_mut().enumerate().filter(|(_, slot)| **slot == u64::EMPTY) {
-            *slot = self.fill(slots + bin, elements);
+            *slot = self.fill_bin(slots + bin, elements);
         }
     }
 
-    /// Round 0: one permutation hashing. Returns how many bins stay empty.
+    /// Run round 0, which is one permutation hashing; return the number of empty bins.
     #[inline(always)]
     fn first_round(&self, bins: impl Bins, elements: &[u64], out: &mut [u64]) -> usize {
         let round = self.rounds[0];
-        let (dense, sparse) = elements.split_at(elements.len().min(DENSE * out.len()));
-        for &element in dense {
-            let (bin, place) = bins.locate(round.hash(element));
-            out[bin] = out[bin].min(place);
+        let (early, late) = elements.split_at(elements.len().min(DENSE_ELEMENTS * out.len()));
+        for &element in early {
+            let (bin, offset) = bins.locate(round.hash(element));
+            out[bin] = out[bin].min(offset);
         }
-        for &element in sparse {
-            let (bin, place) = bins.locate(round.hash(element));
-            if place < out[bin] {
-                out[bin] = place;
+        for &element in late {
+            let (bin, offset) = bins.locate(round.hash(element));
+            if offset < out[bin] {
+                out[bin] = offset;
             }
         }
         out.iter().filter(|&&slot| slot == u64::EMPTY).count()
     }
 
-    /// Sends every element to its bin of round `number`; earlier rounds win. Returns how many bins stay empty.
+    /// Run round `number`, in which earlier rounds win; return the number of empty bins.
     #[inline(always)]
-    fn spread(&self, number: usize, bins: impl Bins, elements: &[u64], out: &mut [u64], mut empty: usize) -> usize {
+    fn run_round(&self, number: usize, bins: impl Bins, elements: &[u64], out: &mut [u64], mut empty: usize) -> usize {
         let round = self.rounds[number];
-        let tag = (number as u64) << PLACE_BITS;
-        if empty * FEW > out.len() {
+        let tag = (number as u64) << OFFSET_BITS;
+        if empty * DENSE_EMPTY > out.len() {
             for &element in elements {
-                let (bin, place) = bins.locate(round.hash(element));
+                let (bin, offset) = bins.locate(round.hash(element));
                 empty -= usize::from(out[bin] == u64::EMPTY);
-                out[bin] = out[bin].min(tag | place);
+                out[bin] = out[bin].min(tag | offset);
             }
         } else {
             for &element in elements {
-                let (bin, place) = bins.locate(round.hash(element));
-                if tag | place < out[bin] {
+                let (bin, offset) = bins.locate(round.hash(element));
+                if tag | offset < out[bin] {
                     empty -= usize::from(out[bin] == u64::EMPTY);
-                    out[bin] = tag | place;
+                    out[bin] = tag | offset;
                 }
             }
         }
         empty
     }
 
-    /// The value that round `number`, which sends every element to one and the same bin, gives to that bin.
-    fn fill(&self, number: usize, elements: &[u64]) -> u64 {
+    /// Return the value of a bin in round `number`, which sends all elements to this bin.
+    fn fill_bin(&self, number: usize, elements: &[u64]) -> u64 {
         let round = self.rounds[number];
         let least = elements.iter().map(|&element| round.hash(element)).min().unwrap_or(u64::EMPTY);
-        (number as u64) << PLACE_BITS | least >> (64 - PLACE_BITS)
+        (number as u64) << OFFSET_BITS | least >> (64 - OFFSET_BITS)
     }
 }
 
@@ -127,7 +128,7 @@ impl Scheme for FastSketch {
         }
         #[cfg(target_arch = "x86_64")]
         if self.simd && crate::simd::available() {
-            // SAFETY: the features that the function is compiled for were just seen on this processor.
+            // SAFETY: the processor has the features that the function is compiled for.
             unsafe { self.sketch_bmi2(elements, out) };
             return;
         }

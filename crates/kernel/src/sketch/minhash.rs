@@ -1,14 +1,14 @@
-//! The classic (Broder 1997): `k` independent functions, each slot the least value of its function.
+//! `MinHash` (Broder 1997): `k` independent hash functions; each slot is the minimum of its function.
 
 use super::{Scheme, Slot as _};
 use crate::hash::{Domain, key};
 
-/// Elements hashed together: their functions' keys are loaded once, and eight minima fit the registers.
-const TOGETHER: usize = 8;
-/// An odd multiplier with good avalanche in 32 bits.
+/// Elements hashed together: the keys of a function are loaded once per batch, and eight minima fit the registers.
+const BATCH: usize = 8;
+/// Odd multiplier with good avalanche in 32 bits.
 const FACTOR: u32 = 0x7FEB_352D;
 
-/// `k` independent 32-bit functions.
+/// `k` independent 32-bit hash functions.
 #[derive(Clone, Debug)]
 pub struct MinHash {
     masks: Box<[u32]>,
@@ -17,7 +17,7 @@ pub struct MinHash {
 }
 
 impl MinHash {
-    /// A scheme of `slots` functions under `seed`; `simd` false keeps to portable code, for tests.
+    /// Create a scheme of `slots` functions under `seed`; `simd` false selects the portable code, for tests.
     #[must_use]
     pub fn new(slots: usize, seed: u64, simd: bool) -> Self {
         let keys = || (0..slots as u64).map(|i| key(seed, Domain::MinHash, i));
@@ -29,18 +29,18 @@ impl MinHash {
     }
 
     #[inline(always)]
-    fn lower_with(&self, elements: &[u64], out: &mut [u32]) {
-        let (groups, rest) = elements.as_chunks::<TOGETHER>();
+    fn update_all(&self, elements: &[u64], out: &mut [u32]) {
+        let (groups, rest) = elements.as_chunks::<BATCH>();
         for group in groups {
-            self.lower(group, out);
+            self.update_slots(group, out);
         }
         for &element in rest {
-            self.lower(&[element], out);
+            self.update_slots(&[element], out);
         }
     }
 
     #[inline(always)]
-    fn lower<const N: usize>(&self, elements: &[u64; N], out: &mut [u32]) {
+    fn update_slots<const N: usize>(&self, elements: &[u64; N], out: &mut [u32]) {
         let halves = elements.map(|element| (element as u32, (element >> 32) as u32));
         for ((slot, &mask), &factor) in out.iter_mut().zip(&self.masks).zip(&self.factors) {
             let mut least = *slot;
@@ -56,8 +56,8 @@ impl MinHash {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn lower_avx2(&self, elements: &[u64], out: &mut [u32]) {
-        self.lower_with(elements, out);
+    fn update_all_avx2(&self, elements: &[u64], out: &mut [u32]) {
+        self.update_all(elements, out);
     }
 }
 
@@ -76,10 +76,10 @@ impl Scheme for MinHash {
         out.fill(u32::EMPTY - 1);
         #[cfg(target_arch = "x86_64")]
         if self.simd && crate::simd::available() {
-            // SAFETY: the feature that the function is compiled for was just seen on this processor.
-            unsafe { self.lower_avx2(elements, out) };
+            // SAFETY: the processor has the feature that the function is compiled for.
+            unsafe { self.update_all_avx2(elements, out) };
             return;
         }
-        self.lower_with(elements, out);
+        self.update_all(elements, out);
     }
 }

@@ -1,30 +1,26 @@
-//! Sketch: the elements of a set in, a signature of a fixed number of slots out.
+//! Sketching schemes: from the elements of a set to a signature of a fixed number of slots.
 //!
-//! Three schemes share one interface. [`FastSketch`] is the default: as accurate as the classic or better, at the cost of
-//! one hash per element on long documents. [`MinHash`] is the classic, `k` hashes per element. [`OnePermutation`] is
+//! Three schemes share one interface. [`FastSketch`] is the default: at least as accurate as [`MinHash`], at one hash
+//! per element for long documents. [`MinHash`] is the classic scheme of `k` hashes per element. [`OnePermutation`] is
 //! the cheapest but leaves bins empty when the set is small.
 
 mod bbit;
 mod bins;
-mod densify;
 mod fast;
-mod matches;
 mod minhash;
 mod one_permutation;
 
 pub use bbit::{count_packed_matches, pack_rows, packed_row_bytes};
-pub use densify::Densify;
 pub use fast::FastSketch;
-pub use matches::{Matches, count_matches};
 pub use minhash::MinHash;
-pub use one_permutation::OnePermutation;
+pub use one_permutation::{Densify, OnePermutation};
 
-/// Most slots a signature may have: the rounds of [`FastSketch`], two per slot, are counted in 16 bits.
+/// Maximum number of slots: the rounds of [`FastSketch`], two per slot, are counted in 16 bits.
 pub const MAX_SLOTS: usize = 16_384;
 
-/// A number that a slot can hold.
+/// Integer type of a slot.
 pub trait Slot: Copy + Ord + Send + Sync + Into<u64> {
-    /// Marks a slot that no element reached.
+    /// Value of a slot that no element reached.
     const EMPTY: Self;
 }
 
@@ -36,15 +32,37 @@ impl Slot for u64 {
     const EMPTY: Self = Self::MAX;
 }
 
-/// Turns the elements of a set into a signature.
+/// Function from the elements of a set to a signature.
 pub trait Scheme: Send + Sync {
-    /// What a slot holds.
+    /// Type of a slot.
     type Slot: Slot;
 
-    /// Slots per signature.
+    /// Return the number of slots per signature.
     fn slots(&self) -> usize;
 
-    /// Writes the signature of `elements` to `out`, whose old content does not matter. Elements may be repeated and in
-    /// any order; the scheme may sort and shorten the vector. A set without elements has every slot empty.
+    /// Write the signature of `elements` to `out`, whose previous content is ignored.
+    ///
+    /// Elements may be repeated and in any order; the scheme may sort and shorten the vector. All slots of a set
+    /// without elements are empty.
     fn sketch(&self, elements: &mut Vec<u64>, out: &mut [Self::Slot]);
+}
+
+/// Counts of a slot-by-slot comparison of two signatures, from which all estimators start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Matches {
+    /// Slots with the same value.
+    pub equal: u32,
+    /// Slots that are empty in both.
+    pub both_empty: u32,
+}
+
+/// Compare two signatures slot by slot.
+pub fn count_matches<S: Slot>(left: &[S], right: &[S]) -> Matches {
+    let mut same = 0;
+    let mut both_empty = 0;
+    for (&l, &r) in left.iter().zip(right) {
+        same += u32::from(l == r);
+        both_empty += u32::from(l == S::EMPTY && r == S::EMPTY);
+    }
+    Matches { equal: same - both_empty, both_empty }
 }

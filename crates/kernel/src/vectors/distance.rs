@@ -1,35 +1,36 @@
-//! Distance: two rows of numbers in, how far apart they are out.
+//! Euclidean and cosine distances of two vectors.
 //!
-//! Sums have eight lanes: value i is added to lane i mod 8, and the lanes are added as
-//! ((0+4)+(2+6))+((1+5)+(3+7)), in 53 bits.
+//! Sums have eight lanes: value i is added to lane i mod 8, and the lanes are added as ((0+4)+(2+6))+((1+5)+(3+7)), in
+//! 53 bits.
 
 use rayon::prelude::*;
 
 use super::Value;
 
+/// Lanes of a sum: eight float32 values fill an AVX2 register.
 const LANES: usize = 8;
-/// Values between two looks at whether a pair is too far apart already.
-const STRIDE: usize = 32;
-/// Values up to which a sum in 24 bits is near enough to tell what is far.
-const MOST_QUICK: usize = 1 << 17;
-/// Pairs that are one task of a thread.
+/// Values between two checks whether the distance exceeds the bound.
+const CHECK_INTERVAL: usize = 32;
+/// Maximum length of a vector for which a sum in 24 bits is accurate enough to exclude a pair.
+const MAX_QUICK_VALUES: usize = 1 << 17;
+/// Pairs per task of a thread.
 const TASK_PAIRS: usize = 4096;
 
-/// How distance is measured.
+/// Distance metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// The length of the difference.
+pub enum Metric {
+    /// Length of the difference.
     Euclidean,
     /// 1 minus the cosine of the angle, from 0 to 2.
     Cosine,
 }
 
-impl Measure {
-    /// The distance of two vectors of equal length, if it is not above `most`.
+impl Metric {
+    /// Return the distance of two vectors of equal length if it is at most `most`.
     pub fn distance<V: Value, W: Value>(self, left: &[V], right: &[W], most: f64) -> Option<f64> {
         #[cfg(target_arch = "x86_64")]
         if crate::simd::available() {
-            // SAFETY: the feature that the function is compiled for was just seen on this processor.
+            // SAFETY: the processor has the feature that the function is compiled for.
             return unsafe { self.distance_avx2(left, right, most) };
         }
         self.distance_with(left, right, most)
@@ -45,7 +46,7 @@ impl Measure {
     fn distance_with<V: Value, W: Value>(self, left: &[V], right: &[W], most: f64) -> Option<f64> {
         let distance = match self {
             Self::Euclidean if surely_above(left, right, most) => return None,
-            Self::Euclidean => squared(left, right, most)?.sqrt(),
+            Self::Euclidean => squared_distance(left, right, most)?.sqrt(),
             Self::Cosine => cosine(left, right),
         };
         (distance <= most).then_some(distance)
@@ -53,33 +54,33 @@ impl Measure {
 }
 
 #[inline(always)]
-fn tree(s: [f64; LANES]) -> f64 {
+fn sum_lanes(s: [f64; LANES]) -> f64 {
     ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
 }
 
 #[inline(always)]
-fn wide<V: Value>(value: V) -> f64 {
+fn widen<V: Value>(value: V) -> f64 {
     f64::from(value.narrow())
 }
 
-/// Whether a sum in 24 bits, of which eight fit a register, proves that the distance is above `most`.
+/// Return whether a sum in 24 bits, of which eight fit a register, proves that the distance is above `most`.
 ///
-/// Most candidates are far, and this halves what they take: 94 ns instead of 198 for rows that are not in the cache. A
-/// difference, its square and each addition are off by at most 2⁻²⁴ of themselves and no term is negative, so the sum is off
-/// by less than a thousandth of itself up to 131,072 values in eight lanes. What is too small or too large for 24 bits proves
-/// nothing.
+/// Most candidates are far away, and this halves their cost: 94 ns instead of 198 ns for rows that are not in the
+/// cache. The difference, its square and each addition have a relative error of at most 2⁻²⁴ and no term is negative,
+/// so the relative error of the sum is below a thousandth for up to 131,072 values in eight lanes. Values too small or
+/// too large for 24 bits prove nothing.
 #[inline(always)]
 fn surely_above<V: Value, W: Value>(left: &[V], right: &[W], most: f64) -> bool {
     let bound = (most * most * 1.001) as f32;
-    if left.len() > MOST_QUICK || !bound.is_normal() {
+    if left.len() > MAX_QUICK_VALUES || !bound.is_normal() {
         return false;
     }
     let mut sums = [0.0f32; LANES];
-    for (left, right) in left.chunks_exact(STRIDE).zip(right.chunks_exact(STRIDE)) {
-        for (one, other) in left.as_chunks::<LANES>().0.iter().zip(right.as_chunks::<LANES>().0) {
+    for (left, right) in left.chunks_exact(CHECK_INTERVAL).zip(right.chunks_exact(CHECK_INTERVAL)) {
+        for (left, right) in left.as_chunks::<LANES>().0.iter().zip(right.as_chunks::<LANES>().0) {
             for lane in 0..LANES {
-                let apart = one[lane].narrow() - other[lane].narrow();
-                sums[lane] += apart * apart;
+                let difference = left[lane].narrow() - right[lane].narrow();
+                sums[lane] += difference * difference;
             }
         }
         let sum = sums.iter().sum::<f32>();
@@ -90,60 +91,62 @@ fn surely_above<V: Value, W: Value>(left: &[V], right: &[W], most: f64) -> bool 
     false
 }
 
-/// The sum of squared differences; None as soon as it is sure to be above the square of `most`.
+/// Return the sum of squared differences; none as soon as it is certainly above the square of `most`.
 #[inline(always)]
-fn squared<V: Value, W: Value>(left: &[V], right: &[W], most: f64) -> Option<f64> {
-    // Sums only grow and rounding keeps their order, so a partial sum above the bound proves that the whole is. The square is
-    // taken a little too large, because the root of the sum decides.
+fn squared_distance<V: Value, W: Value>(left: &[V], right: &[W], most: f64) -> Option<f64> {
+    // Sums only grow and rounding keeps their order, so a partial sum above the bound proves that the whole sum is. The
+    // bound is slightly larger than the square, because the root of the sum decides.
     let bound = most * most * (1.0 + 1e-9);
     let mut sums = [0.0; LANES];
-    for (left, right) in left.chunks(STRIDE).zip(right.chunks(STRIDE)) {
-        let ((ones, one), (others, other)) = (left.as_chunks::<LANES>(), right.as_chunks::<LANES>());
-        for (one, other) in ones.iter().zip(others) {
+    for (left, right) in left.chunks(CHECK_INTERVAL).zip(right.chunks(CHECK_INTERVAL)) {
+        let ((left_chunks, left_rest), (right_chunks, right_rest)) =
+            (left.as_chunks::<LANES>(), right.as_chunks::<LANES>());
+        for (left, right) in left_chunks.iter().zip(right_chunks) {
             for lane in 0..LANES {
-                let apart = wide(one[lane]) - wide(other[lane]);
-                sums[lane] += apart * apart;
+                let difference = widen(left[lane]) - widen(right[lane]);
+                sums[lane] += difference * difference;
             }
         }
-        for (sum, (&one, &other)) in sums.iter_mut().zip(one.iter().zip(other)) {
-            let apart = wide(one) - wide(other);
-            *sum += apart * apart;
+        for (sum, (&left_value, &right_value)) in sums.iter_mut().zip(left_rest.iter().zip(right_rest)) {
+            let difference = widen(left_value) - widen(right_value);
+            *sum += difference * difference;
         }
-        if tree(sums) > bound {
+        if sum_lanes(sums) > bound {
             return None;
         }
     }
-    Some(tree(sums))
+    Some(sum_lanes(sums))
 }
 
-/// 1 minus the cosine; 0 for equal vectors, since the root of a square is exact.
+/// Return 1 minus the cosine; 0 for equal vectors, since the root of a square is exact.
 #[inline(always)]
 fn cosine<V: Value, W: Value>(left: &[V], right: &[W]) -> f64 {
     let (mut dots, mut lefts, mut rights) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-    let mut add = |lane: usize, one: f64, other: f64| {
-        dots[lane] += one * other;
-        lefts[lane] += one * one;
-        rights[lane] += other * other;
+    let mut add = |lane: usize, left_value: f64, right_value: f64| {
+        dots[lane] += left_value * right_value;
+        lefts[lane] += left_value * left_value;
+        rights[lane] += right_value * right_value;
     };
-    let ((ones, one), (others, other)) = (left.as_chunks::<LANES>(), right.as_chunks::<LANES>());
-    for (one, other) in ones.iter().zip(others) {
+    let ((left_chunks, left_rest), (right_chunks, right_rest)) =
+        (left.as_chunks::<LANES>(), right.as_chunks::<LANES>());
+    for (left, right) in left_chunks.iter().zip(right_chunks) {
         for lane in 0..LANES {
-            add(lane, wide(one[lane]), wide(other[lane]));
+            add(lane, widen(left[lane]), widen(right[lane]));
         }
     }
-    for (lane, (&one, &other)) in one.iter().zip(other).enumerate() {
-        add(lane, wide(one), wide(other));
+    for (lane, (&left_value, &right_value)) in left_rest.iter().zip(right_rest).enumerate() {
+        add(lane, widen(left_value), widen(right_value));
     }
-    (1.0 - tree(dots) / (tree(lefts) * tree(rights)).sqrt()).clamp(0.0, 2.0)
+    (1.0 - sum_lanes(dots) / (sum_lanes(lefts) * sum_lanes(rights)).sqrt()).clamp(0.0, 2.0)
 }
 
-/// The distance of every pair of rows that is not above `most`, NaN for the others.
+/// Return the distance of every pair of rows that is at most `most`, NaN for the others.
 ///
 /// # Panics
-/// If a row is not there.
+/// If a row does not exist.
 #[must_use]
 pub fn distances<V: Value>(
-    measure: Measure,
+    metric: Metric,
     values: &[V],
     dims: usize,
     pairs: (&[u32], &[u32]),
@@ -153,7 +156,7 @@ pub fn distances<V: Value>(
     let row = |number: u32| &values[number as usize * dims..(number as usize + 1) * dims];
     let compare = |(left, right): (&[u32], &[u32])| -> Vec<f64> {
         let pairs = left.iter().zip(right);
-        pairs.map(|(&l, &r)| measure.distance(row(l), row(r), most).unwrap_or(f64::NAN)).collect()
+        pairs.map(|(&l, &r)| metric.distance(row(l), row(r), most).unwrap_or(f64::NAN)).collect()
     };
     let (left, right) = pairs;
     if threads <= 1 {
@@ -169,25 +172,25 @@ mod tests {
     use crate::hash::mix;
 
     #[test]
-    fn a_pair_is_given_up_only_if_it_is_too_far_apart() {
+    fn only_distances_above_the_bound_are_dropped() {
         let left: Vec<f32> = (0..300u16).map(|i| f32::from(i % 17) * 0.37).collect();
         let right: Vec<f32> = (0..300u16).map(|i| f32::from(i % 13) * 0.41).collect();
-        for measure in [Measure::Euclidean, Measure::Cosine] {
-            let exact = measure.distance(&left, &right, f64::INFINITY).expect("nothing is above infinity");
-            assert_eq!(measure.distance(&left, &right, exact), Some(exact));
-            assert_eq!(measure.distance(&left, &right, exact.next_down()), None);
-            assert_eq!(measure.distance_with(&left, &right, exact), Some(exact));
-            assert_eq!(measure.distance(&left, &left, 0.0), Some(0.0));
+        for metric in [Metric::Euclidean, Metric::Cosine] {
+            let exact = metric.distance(&left, &right, f64::INFINITY).expect("no distance is above infinity");
+            assert_eq!(metric.distance(&left, &right, exact), Some(exact));
+            assert_eq!(metric.distance(&left, &right, exact.next_down()), None);
+            assert_eq!(metric.distance_with(&left, &right, exact), Some(exact));
+            assert_eq!(metric.distance(&left, &left, 0.0), Some(0.0));
         }
     }
 
     #[test]
-    fn a_quick_proof_is_never_wrong() {
+    fn the_quick_check_never_excludes_a_close_pair() {
         for trial in 0..2000u64 {
             let value = |i: u64| (mix(trial * 1000 + i) >> 40) as f32 * 10f32.powi((trial % 60) as i32 - 30);
             let left: Vec<f32> = (0..100).map(value).collect();
             let right: Vec<f32> = (0..100).map(|i| value(i) + value(500 + i) * 0.1).collect();
-            let exact = squared(&left, &right, f64::INFINITY).expect("nothing is above infinity").sqrt();
+            let exact = squared_distance(&left, &right, f64::INFINITY).expect("no distance is above infinity").sqrt();
             for most in [exact, exact * 0.99999, exact * 0.5, exact * 1.1] {
                 assert!(!surely_above(&left, &right, most) || exact > most, "{trial} {most}");
             }
@@ -198,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_as_far_apart_as_the_numbers_they_are() {
+    fn bytes_have_the_distance_of_equal_floats() {
         let left: Vec<u8> = (0..77u8).collect();
         let right: Vec<u8> = (0..77u8).map(|i| i.wrapping_mul(31)).collect();
         let floats = |bytes: &[u8]| bytes.iter().map(|&byte| f32::from(byte)).collect::<Vec<f32>>();
-        for measure in [Measure::Euclidean, Measure::Cosine] {
-            let one = measure.distance(&left, &right, f64::INFINITY);
-            assert_eq!(one, measure.distance(&floats(&left), &floats(&right), f64::INFINITY));
+        for metric in [Metric::Euclidean, Metric::Cosine] {
+            let left_value = metric.distance(&left, &right, f64::INFINITY);
+            assert_eq!(left_value, metric.distance(&floats(&left), &floats(&right), f64::INFINITY));
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Vectors: rows of numbers in, slots of their projections out; and how far apart two rows are, exactly.
+//! Random projections of vectors to band keys, and exact distances.
 //!
-//! A vector is projected onto random lines. On each line the place it falls on, in pieces of a width (Datar et al. 2004), or
-//! the side it falls on (Charikar 2002), is a slot like those of a signature; from there on the bands, buckets and pairs
-//! are those of texts.
+//! A vector is projected onto random directions. On each one the interval of a given width (Datar et al. 2004) or the
+//! side of the origin (Charikar 2002) is a slot like that of a signature; bands, buckets and pairs are then the same as
+//! for texts.
 //!
-//! The arithmetic has one order, so that every processor, thread and batch gives the same bits (DESIGN §3). Values and
-//! weights have 24 bits each, so their product is exact in 53 and a fused multiplication rounds as a plain one does.
+//! The order of the arithmetic is fixed, so that every processor, thread and batch gives the same bits (DESIGN §3).
+//! Values and weights have 24 bits each, so their product is exact in 53 bits and a fused multiplication rounds like a
+//! plain one.
 
 use std::fmt;
 
@@ -15,22 +16,22 @@ use crate::band::{Banding, NO_KEY};
 use crate::batch::{KeyRows, State};
 use crate::hash::{ContentHasher, Domain, GOLDEN, key, mix};
 
-pub use self::distance::{Measure, distances};
+pub use self::distance::{Metric, distances};
 pub use self::tables::{Nearest, Tables};
 
 mod distance;
 mod tables;
 
-/// Lines that are worked on together: the sums of two vectors fill eight of sixteen AVX2 registers.
-const TILE: usize = 16;
-/// Vectors that are one task of a thread.
+/// Projections computed together: the sums of two vectors fill eight of the sixteen AVX2 registers.
+const TILE_PROJECTIONS: usize = 16;
+/// Vectors per task of a thread.
 const TASK_ROWS: usize = 256;
-/// Flips the sign bit, so that places left of zero come before those right of it and none of the usual ones is all ones.
-const SIGN: u64 = 1 << 63;
+/// The sign bit is flipped, so that negative intervals sort before positive ones and no usual slot is all ones.
+const SIGN_BIT: u64 = 1 << 63;
 
-/// A number that a vector can be made of: what a float32 holds exactly.
+/// Number type of a vector; every value is exact as a float32.
 pub trait Value: Copy + Send + Sync {
-    /// The same number with 24 bits.
+    /// Return the value as a float32.
     fn narrow(self) -> f32;
 }
 
@@ -46,17 +47,17 @@ impl Value for u8 {
     }
 }
 
-/// What is wrong with a vector.
+/// Reason why a vector cannot be processed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum VectorFault {
-    /// A value that is infinite or not a number.
+    /// A value is infinite or not a number.
     NotFinite {
-        /// Where.
+        /// Index of the value.
         column: usize,
-        /// Which.
+        /// The value.
         value: f32,
     },
-    /// Nothing but zeros where a direction is asked for.
+    /// All values are zero, but the metric needs a direction.
     Zero,
 }
 
@@ -71,45 +72,46 @@ impl fmt::Display for VectorFault {
     }
 }
 
-/// Random lines through the origin, and how places on them are numbered.
+/// Random directions, and the intervals on them.
 #[derive(Clone, Debug)]
-pub struct Lines {
+pub struct Projections {
     dims: usize,
     count: usize,
-    /// Tile after tile, value by value, line by line; lines that fill up the last tile are zero.
+    /// Weights by tile, then dimension, then projection; the last tile is padded with zeros.
     weights: Vec<f64>,
-    /// Where the pieces of each line begin.
+    /// Offset of the intervals of each projection.
     offsets: Vec<f64>,
     width: Option<f64>,
     simd: bool,
 }
 
-impl Lines {
-    /// `lines` lines in `dims` dimensions under `seed`: cut into pieces of `width`, or in two at the origin without one.
+impl Projections {
+    /// Create `projections` random directions in `dims` dimensions under `seed`: cut into intervals of `width`, or at
+    /// the origin if there is none.
     #[must_use]
-    pub fn new(dims: usize, lines: usize, width: Option<f64>, seed: u64, simd: bool) -> Self {
-        let mut weights = vec![0.0; lines.div_ceil(TILE) * TILE * dims];
-        for line in 0..lines {
-            let (tile, place) = (line / TILE, line % TILE);
-            for (dim, weight) in line_weights(dims, seed, line as u64).into_iter().enumerate() {
-                weights[(tile * dims + dim) * TILE + place] = f64::from(weight);
+    pub fn new(dims: usize, projections: usize, width: Option<f64>, seed: u64, simd: bool) -> Self {
+        let mut weights = vec![0.0; projections.div_ceil(TILE_PROJECTIONS) * TILE_PROJECTIONS * dims];
+        for projection in 0..projections {
+            let (tile, index) = (projection / TILE_PROJECTIONS, projection % TILE_PROJECTIONS);
+            for (dim, weight) in projection_weights(dims, seed, projection as u64).into_iter().enumerate() {
+                weights[(tile * dims + dim) * TILE_PROJECTIONS + index] = f64::from(weight);
             }
         }
-        let offset = |line: usize| unit(key(seed, Domain::Offset, line as u64)) * width.unwrap_or(0.0);
-        Self { dims, count: lines, weights, offsets: (0..lines).map(offset).collect(), width, simd }
+        let offset = |projection: usize| unit(key(seed, Domain::Offset, projection as u64)) * width.unwrap_or(0.0);
+        Self { dims, count: projections, weights, offsets: (0..projections).map(offset).collect(), width, simd }
     }
 
-    /// Numbers in a vector.
+    /// Return the number of dimensions.
     #[must_use]
     pub const fn dims(&self) -> usize {
         self.dims
     }
 
-    /// The slots of two vectors, which lie one behind the other in `wide`.
+    /// Compute the slots of two vectors, which are consecutive in `wide`.
     fn slots(&self, wide: &[f64], slots: &mut [Vec<u64>; 2]) {
         #[cfg(target_arch = "x86_64")]
         if self.simd && crate::simd::available() && is_x86_feature_detected!("fma") {
-            // SAFETY: the features that the function is compiled for were just seen on this processor.
+            // SAFETY: the processor has the features that the function is compiled for.
             unsafe { self.slots_fma(wide, slots) };
             return;
         }
@@ -124,56 +126,56 @@ impl Lines {
 
     #[inline(always)]
     fn slots_with<const FUSED: bool>(&self, wide: &[f64], slots: &mut [Vec<u64>; 2]) {
-        let (one, other) = wide.split_at(self.dims);
-        for (tile, weights) in self.weights.chunks_exact(self.dims.max(1) * TILE).enumerate() {
-            let sums = project::<FUSED>(weights, one, other);
-            let lines = tile * TILE..self.count.min((tile + 1) * TILE);
+        let (left, right) = wide.split_at(self.dims);
+        for (tile, weights) in self.weights.chunks_exact(self.dims.max(1) * TILE_PROJECTIONS).enumerate() {
+            let sums = project_tile::<FUSED>(weights, left, right);
+            let projections = tile * TILE_PROJECTIONS..self.count.min((tile + 1) * TILE_PROJECTIONS);
             for (sums, slots) in sums.iter().zip(slots.iter_mut()) {
-                for (line, &sum) in lines.clone().zip(sums) {
-                    slots[line] = self.slot(line, sum);
+                for (projection, &sum) in projections.clone().zip(sums) {
+                    slots[projection] = self.slot(projection, sum);
                 }
             }
         }
     }
 
     #[inline(always)]
-    fn slot(&self, line: usize, sum: f64) -> u64 {
+    fn slot(&self, projection: usize, sum: f64) -> u64 {
         match self.width {
-            Some(width) => floor((sum + self.offsets[line]) / width) as u64 ^ SIGN,
+            Some(width) => floor((sum + self.offsets[projection]) / width) as u64 ^ SIGN_BIT,
             None => u64::from(sum >= 0.0),
         }
     }
 }
 
-/// The largest whole number that is not above `x`, at most what 64 bits hold.
+/// Return the largest integer that is at most `x`; saturates at 64 bits.
 #[inline(always)]
 fn floor(x: f64) -> i64 {
     let toward_zero = x as i64; // saturates
     toward_zero.saturating_sub(i64::from((toward_zero as f64) > x))
 }
 
-/// The sums of two vectors on the lines of a tile, each added up value by value.
+/// Return the projections of two vectors on the directions of a tile, each summed in the order of the dimensions.
 #[inline(always)]
-fn project<const FUSED: bool>(weights: &[f64], one: &[f64], other: &[f64]) -> [[f64; TILE]; 2] {
-    let mut sums = [[0.0; TILE]; 2];
-    for (weights, (&x, &y)) in weights.as_chunks::<TILE>().0.iter().zip(one.iter().zip(other)) {
-        for (place, &weight) in weights.iter().enumerate() {
+fn project_tile<const FUSED: bool>(weights: &[f64], left: &[f64], right: &[f64]) -> [[f64; TILE_PROJECTIONS]; 2] {
+    let mut sums = [[0.0; TILE_PROJECTIONS]; 2];
+    for (weights, (&x, &y)) in weights.as_chunks::<TILE_PROJECTIONS>().0.iter().zip(left.iter().zip(right)) {
+        for (index, &weight) in weights.iter().enumerate() {
             if FUSED {
-                sums[0][place] = x.mul_add(weight, sums[0][place]);
-                sums[1][place] = y.mul_add(weight, sums[1][place]);
+                sums[0][index] = x.mul_add(weight, sums[0][index]);
+                sums[1][index] = y.mul_add(weight, sums[1][index]);
             } else {
-                sums[0][place] += x * weight;
-                sums[1][place] += y * weight;
+                sums[0][index] += x * weight;
+                sums[1][index] += y * weight;
             }
         }
     }
     sums
 }
 
-/// The direction of a line: normally distributed numbers by the polar method (Marsaglia & Bray 1964).
+/// Return the direction of a projection: normally distributed numbers by the polar method (Marsaglia & Bray 1964).
 #[must_use]
-pub fn line_weights(dims: usize, seed: u64, line: u64) -> Vec<f32> {
-    let mut state = key(seed, Domain::Line, line);
+pub fn projection_weights(dims: usize, seed: u64, projection: u64) -> Vec<f32> {
+    let mut state = key(seed, Domain::Projection, projection);
     let mut next = || {
         state = state.wrapping_add(GOLDEN);
         2.0 * unit(mix(state)) - 1.0
@@ -191,12 +193,13 @@ pub fn line_weights(dims: usize, seed: u64, line: u64) -> Vec<f32> {
     weights
 }
 
-/// The upper 53 bits of a word as a number from 0 to 1, without 1.
+/// Return the upper 53 bits of a word as a number in [0, 1).
 fn unit(word: u64) -> f64 {
     (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The natural logarithm of a number between 0 and 1 in operations that every machine rounds alike; libraries do not agree.
+/// Return the natural logarithm of a number between 0 and 1 in operations that every machine rounds alike; the results
+/// of libraries differ.
 ///
 /// x = m·2ᵉ with m from 0.5 to 1, and ln m = 2·(z + z³/3 + z⁵/5 + …) with z = (m−1)/(m+1), so |z| ≤ 1/3: 17 terms are
 /// within 2⁻⁵³ of it.
@@ -211,50 +214,50 @@ fn ln(x: f64) -> f64 {
     exponent as f64 * LN_2 + 2.0 * z * sum
 }
 
-/// Writes the band keys and the content hash of every vector; returns the faulty ones.
+/// Write the band keys and the content hash of every vector; return the faulty ones with their row.
 ///
-/// Equal vectors have equal content; -0 is 0.
+/// Equal vectors have equal content hashes; -0 equals 0.
 ///
 /// # Panics
-/// If there are fewer places than vectors, or not as many lines as the bands need.
+/// If there are fewer rows than vectors, or the bands need a different number of projections.
 pub fn band_vectors<V: Value>(
-    lines: &Lines,
+    projections: &Projections,
     hasher: &ContentHasher,
     banding: &Banding,
     values: &[V],
     mut rows: KeyRows<'_>,
     threads: usize,
 ) -> Vec<(usize, VectorFault)> {
-    assert_eq!(lines.count, banding.slots(), "the bands use every line");
-    let mut take = |count| rows.take(count, 0).expect("there is a place for every vector");
+    assert_eq!(projections.count, banding.slots(), "the bands use every projection");
+    let mut take = |count| rows.take(count, 0).expect("every vector has a row");
     let tasks: Vec<_> = values
-        .chunks(TASK_ROWS * lines.dims)
+        .chunks(TASK_ROWS * projections.dims)
         .enumerate()
-        .map(|(task, values)| (take(values.len() / lines.dims), values, task * TASK_ROWS))
+        .map(|(task, values)| (take(values.len() / projections.dims), values, task * TASK_ROWS))
         .collect();
-    let work = |(rows, values, first)| band_task(lines, hasher, banding, values, rows, first);
+    let work = |(rows, values, first)| band_task(projections, hasher, banding, values, rows, first);
     let faults: Vec<Vec<_>> =
         if threads <= 1 { tasks.into_iter().map(work).collect() } else { tasks.into_par_iter().map(work).collect() };
     faults.concat()
 }
 
 fn band_task<V: Value>(
-    lines: &Lines,
+    projections: &Projections,
     hasher: &ContentHasher,
     banding: &Banding,
     values: &[V],
     mut rows: KeyRows<'_>,
     first: usize,
 ) -> Vec<(usize, VectorFault)> {
-    let dims = lines.dims;
+    let dims = projections.dims;
     let (mut wide, mut words) = (vec![0.0; 2 * dims], Vec::with_capacity(dims.div_ceil(2)));
-    let mut slots = [vec![0; lines.count], vec![0; lines.count]];
+    let mut slots = [vec![0; projections.count], vec![0; projections.count]];
     let mut faults = Vec::new();
-    for (two, values) in values.chunks(2 * dims).enumerate() {
-        wide.iter_mut().zip(values).for_each(|(place, value)| *place = f64::from(value.narrow()));
-        lines.slots(&wide, &mut slots);
-        for (i, (vector, slots)) in (2 * two..).zip(values.chunks(dims).zip(&slots)) {
-            if let Some(fault) = fault_of(vector, lines.width.is_none()) {
+    for (pair, values) in values.chunks(2 * dims).enumerate() {
+        wide.iter_mut().zip(values).for_each(|(target, value)| *target = f64::from(value.narrow()));
+        projections.slots(&wide, &mut slots);
+        for (i, (vector, slots)) in (2 * pair..).zip(values.chunks(dims).zip(&slots)) {
+            if let Some(fault) = fault_of(vector, projections.width.is_none()) {
                 faults.push((first + i, fault));
                 rows.states[i] = State::Faulty as u8;
                 rows.contents[2 * i..2 * i + 2].fill(0);
@@ -262,7 +265,8 @@ fn band_task<V: Value>(
                 continue;
             }
             words.clear();
-            words.extend(vector.chunks(2).map(|two| bits(two[0]) | two.get(1).map_or(0, |&value| bits(value) << 32)));
+            words
+                .extend(vector.chunks(2).map(|pair| bits(pair[0]) | pair.get(1).map_or(0, |&value| bits(value) << 32)));
             rows.states[i] = State::Filled as u8;
             rows.contents[2 * i..2 * i + 2].copy_from_slice(&hasher.hash(&words));
             rows.keys.iter_mut().zip(banding.keys(slots)).for_each(|(row, key)| row[i] = key);
@@ -288,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logarithm_is_that_of_the_library_but_for_its_last_bits() {
+    fn logarithm_equals_the_library_up_to_its_last_bits() {
         for i in 1..10_000u64 {
             let x = unit(mix(i));
             assert!((ln(x) - x.ln()).abs() <= 4.0 * f64::EPSILON * x.ln().abs().max(1.0), "{x}");
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn floor_is_that_of_the_library_and_saturates() {
+    fn floor_equals_the_library_and_saturates() {
         for x in [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.999, -3.001, 1e17, -1e17] {
             assert_eq!(floor(x), x.floor() as i64, "{x}");
         }
@@ -306,7 +310,8 @@ mod tests {
     #[test]
     fn weights_have_mean_0_and_variance_1() {
         // 40,000 numbers: six standard errors are 6/200 for the mean and 6·sqrt(2)/200 for the variance.
-        let weights: Vec<f64> = (0..40).flat_map(|line| line_weights(1000, 1, line)).map(f64::from).collect();
+        let weights: Vec<f64> =
+            (0..40).flat_map(|projection| projection_weights(1000, 1, projection)).map(f64::from).collect();
         let mean = weights.iter().sum::<f64>() / 40_000.0;
         let variance = weights.iter().map(|w| w * w).sum::<f64>() / 40_000.0;
         assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.0425, "{mean} {variance}");
@@ -315,13 +320,13 @@ mod tests {
     #[test]
     fn fused_and_plain_sums_have_the_same_bits() {
         let values: Vec<f64> = (0..200).map(|i| f64::from(unit(mix(i)) as f32 * 1e6)).collect();
-        for lines in [1, 16, 33] {
-            let lines = Lines::new(100, lines, Some(0.7), 3, true);
-            let mut one = [vec![0; lines.count], vec![0; lines.count]];
-            let mut other = one.clone();
-            lines.slots(&values, &mut one);
-            lines.slots_with::<false>(&values, &mut other);
-            assert_eq!(one, other);
+        for projections in [1, 16, 33] {
+            let projections = Projections::new(100, projections, Some(0.7), 3, true);
+            let mut left = [vec![0; projections.count], vec![0; projections.count]];
+            let mut right = left.clone();
+            projections.slots(&values, &mut left);
+            projections.slots_with::<false>(&values, &mut right);
+            assert_eq!(left, right);
         }
     }
 }

@@ -1,33 +1,33 @@
-//! Tables: the keys of vectors in; for the keys of others, which of them are nearest out.
+//! Hash tables of vector keys, for nearest-neighbour queries.
 
 use std::collections::BinaryHeap;
 
 use rayon::prelude::*;
 
-use super::{Measure, Value};
+use super::{Metric, Value};
 use crate::band::NO_KEY;
 
-/// The buckets of every table, as sorted keys with the rows that have them.
+/// Buckets of every table: keys with their rows, sorted by key.
 #[derive(Clone, Debug)]
 pub struct Tables {
     rows: usize,
     tables: Vec<Vec<(u64, u32)>>,
 }
 
-/// What was found for each of several queries: their rows one after the other, nearest first.
+/// Results of several queries, one query after the other, nearest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nearest {
-    /// How many rows each query has.
+    /// Number of results of each query.
     pub counts: Vec<u64>,
-    /// Rows; of equally near ones the first.
+    /// Rows; equal distances are ordered by row.
     pub rows: Vec<u32>,
-    /// How far each is.
+    /// Distances.
     pub distances: Vec<f64>,
-    /// How many were compared.
+    /// Number of distances computed.
     pub compared: u64,
 }
 
-/// A distance and a row; distances are finite, so they have an order.
+/// A distance and a row. Distances are finite, so they have a total order.
 #[derive(Clone, Copy, PartialEq)]
 struct Hit(f64, u32);
 
@@ -45,14 +45,14 @@ impl Ord for Hit {
     }
 }
 
-/// What a thread remembers from one query to the next: for each row the last query that met it.
-struct Seen {
+/// For each row the last query of this thread that visited it.
+struct VisitedRows {
     last: Vec<u32>,
     query: u32,
 }
 
 impl Tables {
-    /// The tables of vectors whose `keys` are given table after table.
+    /// Create the tables of vectors from their keys, table by table.
     #[must_use]
     pub fn new(keys: &[u64], rows: usize, threads: usize) -> Self {
         let table = |keys: &[u64]| {
@@ -70,26 +70,26 @@ impl Tables {
         Self { rows, tables }
     }
 
-    /// How many tables there are.
+    /// Return the number of tables.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tables.len()
     }
 
-    /// Whether there are none.
+    /// Return whether there are no tables.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// The `top` nearest of those that share a bucket with a query and are not farther than `most`, for every query.
+    /// Return, for every query, the `top` nearest vectors that share a bucket with it and are at most `most` away.
     ///
     /// # Panics
-    /// If a query has no key in some table, or a row no values.
+    /// If a query has no key in some table, or a row has no values.
     #[must_use]
     pub fn nearest<V: Value, W: Value>(
         &self,
-        measure: Measure,
+        metric: Metric,
         values: &[V],
         queries: (&[W], &[u64]),
         dims: usize,
@@ -97,20 +97,20 @@ impl Tables {
         threads: usize,
     ) -> Nearest {
         let (vectors, keys) = queries;
-        let asked = vectors.len() / dims.max(1);
-        let ask = |seen: &mut Seen, query: usize| {
+        let query_count = vectors.len() / dims.max(1);
+        let nearest_to = |visited: &mut VisitedRows, query: usize| {
             let vector = &vectors[query * dims..(query + 1) * dims];
-            let keys = (0..self.tables.len()).map(|table| keys[table * asked + query]);
-            self.ask(measure, values, vector, keys, (most, top), seen)
+            let keys = (0..self.tables.len()).map(|table| keys[table * query_count + query]);
+            self.nearest_to(metric, values, vector, keys, (most, top), visited)
         };
-        let fresh = || Seen { last: vec![0; self.rows], query: 0 };
+        let new_visited = || VisitedRows { last: vec![0; self.rows], query: 0 };
         let found: Vec<(Vec<Hit>, u64)> = if threads <= 1 {
-            let mut seen = fresh();
-            (0..asked).map(|query| ask(&mut seen, query)).collect()
+            let mut visited = new_visited();
+            (0..query_count).map(|query| nearest_to(&mut visited, query)).collect()
         } else {
-            // Long runs, because each begins with a table of all rows.
-            let run = asked.div_ceil(4 * threads).max(1);
-            (0..asked).into_par_iter().with_min_len(run).map_init(fresh, ask).collect()
+            // Few long tasks, because each allocates an entry per row.
+            let task = query_count.div_ceil(4 * threads).max(1);
+            (0..query_count).into_par_iter().with_min_len(task).map_init(new_visited, nearest_to).collect()
         };
         let mut nearest = Nearest::default();
         for (hits, compared) in found {
@@ -122,27 +122,27 @@ impl Tables {
         nearest
     }
 
-    fn ask<V: Value, W: Value>(
+    fn nearest_to<V: Value, W: Value>(
         &self,
-        measure: Measure,
+        metric: Metric,
         values: &[V],
         vector: &[W],
         keys: impl Iterator<Item = u64>,
         (most, top): (f64, usize),
-        seen: &mut Seen,
+        visited: &mut VisitedRows,
     ) -> (Vec<Hit>, u64) {
-        seen.query += 1;
+        visited.query += 1;
         let dims = vector.len();
         let (mut hits, mut compared, mut bound) = (BinaryHeap::new(), 0, most);
         for (table, key) in self.tables.iter().zip(keys).filter(|&(_, key)| key != NO_KEY) {
             let start = table.partition_point(|entry| entry.0 < key);
             for &(_, row) in table[start..].iter().take_while(|entry| entry.0 == key) {
-                if std::mem::replace(&mut seen.last[row as usize], seen.query) == seen.query {
+                if std::mem::replace(&mut visited.last[row as usize], visited.query) == visited.query {
                     continue;
                 }
                 compared += 1;
                 let other = &values[row as usize * dims..(row as usize + 1) * dims];
-                let Some(distance) = measure.distance(vector, other, bound) else { continue };
+                let Some(distance) = metric.distance(vector, other, bound) else { continue };
                 hits.push(Hit(distance, row));
                 if hits.len() > top {
                     hits.pop();
@@ -161,15 +161,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_of_a_bucket_come_in_order_and_ties_by_row() {
+    fn results_are_ordered_by_distance_then_row() {
         let values: Vec<f32> = vec![3.0, 1.0, 1.0, 2.0, 9.0];
-        // All but the last share the only bucket.
+        // All but the last row share the only bucket.
         let tables = Tables::new(&[7, 7, 7, 7, 8], 5, 1);
         for threads in [1, 2] {
             let queries: (&[f32], &[u64]) = (&[0.0, 0.0], &[7, NO_KEY]);
-            let found = tables.nearest(Measure::Euclidean, &values, queries, 1, (2.0, 2), threads);
+            let found = tables.nearest(Metric::Euclidean, &values, queries, 1, (2.0, 2), threads);
             assert_eq!((found.counts, found.rows, found.distances), (vec![2, 0], vec![1, 2], vec![1.0, 1.0]));
-            let all = tables.nearest(Measure::Euclidean, &values, queries, 1, (2.0, usize::MAX), threads);
+            let all = tables.nearest(Metric::Euclidean, &values, queries, 1, (2.0, usize::MAX), threads);
             assert_eq!((all.rows, all.compared), (vec![1, 2, 3], 4));
         }
     }
