@@ -1,4 +1,7 @@
-"""Checks: the rules that more than one setting or argument shares. Each returns the value in its plain type."""
+"""Validation of settings and arguments shared by several modules.
+
+Every function returns the value converted to its plain Python type, or raises an error that names the setting.
+"""
 
 from collections.abc import Iterable, Sequence
 from operator import index
@@ -13,20 +16,20 @@ from minwise.errors import ConfigError, InputError
 
 __all__ = [
     "check_choice",
-    "check_document",
-    "check_names",
+    "check_document_number",
+    "check_integer",
     "check_on_error",
     "check_pairs",
     "check_path",
-    "check_raised",
+    "check_raised_threshold",
     "check_seed",
+    "check_setting_names",
     "check_threads",
     "check_type",
-    "check_whole",
     "show",
 ]
 
-# Characters of a value that an error message repeats.
+# Characters of a value that an error message quotes.
 MAX_SHOWN = 60
 
 Choice = TypeVar("Choice")
@@ -34,37 +37,37 @@ Kind = TypeVar("Kind")
 
 
 def show(value: object) -> str:
-    """A value as a message can carry it: on one line, and not longer than a glance."""
+    """Return the ``repr`` of a value for an error message, on one line and cut after 60 characters."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # an integer of more digits than Python is willing to print
+    except ValueError:  # an integer with more digits than Python converts to text
         text = f"a {type(value).__name__} too long to print"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
-def check_whole(name: str, value: object, least: int, most: int) -> int:
-    """A whole number between ``least`` and ``most``; NumPy's integers become plain ones."""
+def check_integer(name: str, value: object, minimum: int, maximum: int) -> int:
+    """Return an integer from ``minimum`` to ``maximum``; NumPy integers become plain ones, ``bool`` is refused."""
     try:
-        whole = None if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
+        number = None if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
     except TypeError:
-        whole = None
-    if whole is None or not least <= whole <= most:
-        raise ConfigError(f"{name} must be a whole number from {least} to {most}, got {show(value)}")
-    return whole
+        number = None
+    if number is None or not minimum <= number <= maximum:
+        raise ConfigError(f"{name} must be a whole number from {minimum} to {maximum}, got {show(value)}")
+    return number
 
 
 def check_seed(name: str, seed: object) -> int:
-    """An unsigned 64-bit number."""
-    return check_whole(name, seed, 0, 2**64 - 1)
+    """Return a seed: an unsigned 64-bit integer."""
+    return check_integer(name, seed, 0, 2**64 - 1)
 
 
 def check_threads(threads: int | None) -> int:
-    """The number of threads as the kernel takes it: 0 stands for all cores."""
-    return 0 if threads is None else check_whole("threads", threads, 1, 1024)
+    """Return the thread count in the form the kernel takes: 0 for all cores."""
+    return 0 if threads is None else check_integer("threads", threads, 1, 1024)
 
 
 def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choice:
-    """One of ``choices``, of the same type; NumPy's numbers become plain ones."""
+    """Return the choice that equals ``value`` and has its type; NumPy scalars become plain ones."""
     plain = value.item() if isinstance(value, np.generic) else value
     for choice in choices:
         if type(plain) is type(choice) and plain == choice:
@@ -73,40 +76,47 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
 
 
 def check_on_error(value: object) -> str:
-    """What becomes of rows that can not be used."""
+    """Return the policy for invalid rows."""
     return check_choice("on_error", value, ("fail", "quarantine", "skip"))
 
 
-def check_names(given: Iterable[str], names: Sequence[str]) -> None:
-    """Raises for the first setting that is none of these."""
+def check_setting_names(given: Iterable[str], names: Sequence[str]) -> None:
+    """Raise a ConfigError for the first name of ``given`` that is not in ``names``."""
     for name in given:
         if name not in names:
             raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
 
 
 def check_path(name: str, value: object) -> Path:
-    """A path that is not empty."""
+    """Return a non-empty path."""
     if not isinstance(value, (str, PathLike)) or not str(value):
         raise ConfigError(f"{name} must be a path, got {show(value)}")
     return Path(value)
 
 
-def check_raised(threshold: object, least: float, whose: str, remedy: str = "") -> float:
-    """A threshold from ``least`` on, whose it is: what was found for that one holds what a higher one finds."""
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not least <= threshold <= 1:
-        raise ConfigError(f"threshold must be from {least}, {whose}, to 1, got {show(threshold)}{remedy}")
+def check_raised_threshold(threshold: object, minimum: float, origin: str, remedy: str = "") -> float:
+    """Return a threshold of at least ``minimum``; the pairs found at that one include those of any higher one.
+
+    Args:
+        threshold: The threshold to check.
+        minimum: The threshold of the earlier search.
+        origin: A clause for the message that says where ``minimum`` comes from.
+        remedy: The end of the message.
+    """
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not minimum <= threshold <= 1:
+        raise ConfigError(f"threshold must be from {minimum}, {origin}, to 1, got {show(threshold)}{remedy}")
     return float(threshold)
 
 
 def check_type(name: str, value: object, kind: type[Kind], remedy: str = "") -> Kind:
-    """An instance of ``kind``."""
+    """Return ``value`` if it is an instance of ``kind``."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be {kind.__name__}, got {type(value).__name__}{remedy}")
     return value
 
 
 def check_pairs(pairs: ArrayLike) -> NDArray[np.int64]:
-    """Pairs of document numbers as two columns."""
+    """Return pairs of document numbers as an int64 array of two columns."""
     try:
         numbers = np.asarray(pairs)
     except ValueError:
@@ -118,12 +128,12 @@ def check_pairs(pairs: ArrayLike) -> NDArray[np.int64]:
     return np.ascontiguousarray(numbers, dtype=np.int64)
 
 
-def check_document(number: object) -> int:
-    """A document's number, if it is one that an array can hold."""
+def check_document_number(number: object) -> int:
+    """Return a document number that fits into an int64."""
     try:
-        whole = index(number)  # type: ignore[arg-type]
+        document = index(number)  # type: ignore[arg-type]
     except TypeError:
-        whole = 2**63
-    if not -(2**63) <= whole < 2**63:
+        document = 2**63
+    if not -(2**63) <= document < 2**63:
         raise InputError(f"pairs: no document {show(number)}; documents are numbers counted from 0")
-    return whole
+    return document

@@ -1,4 +1,8 @@
-"""Progress: what long work tells those who watch it, and how long it took."""
+"""Progress reporting and timing of long operations.
+
+An operation that takes a ``progress`` argument calls :meth:`Progress.stage` once per stage and then reports on the
+:class:`Stage` that it returns. :class:`NullProgress` ignores every event; subclass it to handle only some of them.
+"""
 
 import time
 from collections.abc import Iterator
@@ -6,79 +10,87 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timezone
 from typing import Protocol
 
-__all__ = ["Progress", "Silence", "Stage", "Stopwatch"]
+__all__ = ["NullProgress", "Progress", "Stage", "Stopwatch"]
 
 
 class Stage(Protocol):
-    """A stage that is under way."""
+    """A running stage. All amounts are in the unit that was passed to :meth:`Progress.stage`."""
 
     def advance(self, amount: int) -> None:
-        """So much more is done."""
+        """Record that ``amount`` more units are done."""
 
-    def reach(self, amount: int) -> None:
-        """So much is done by now."""
+    def advance_to(self, amount: int) -> None:
+        """Record that ``amount`` units are done in total."""
 
 
 class Progress(Protocol):
-    """Whoever watches."""
+    """Receiver of progress events."""
 
     def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> AbstractContextManager[Stage]:
-        """A stage begins: ``total`` of ``unit`` are to be done, of which an earlier run did ``done``."""
+        """Start a stage, which ends when the returned context manager exits.
+
+        Args:
+            name: Name of the stage, such as ``"verify"``.
+            total: Units of work of the stage; None if unknown.
+            unit: Plural noun of what is counted, such as ``"documents"``.
+            done: Units that an earlier, interrupted run completed.
+        """
 
 
-class Silence:
-    """Nobody watches."""
+class NullProgress:
+    """Progress receiver that ignores every event."""
 
     def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> AbstractContextManager[Stage]:
-        """A stage of which nobody hears."""
+        """Return a stage that ignores every event."""
         return nullcontext(self)
 
     def advance(self, amount: int) -> None:
-        """Nobody hears of it."""
+        """Do nothing."""
 
-    def reach(self, amount: int) -> None:
-        """Nobody hears of it."""
+    def advance_to(self, amount: int) -> None:
+        """Do nothing."""
 
 
 class Stopwatch:
-    """Passes stages on to whoever watches, and notes how long each took.
+    """Timer of a run and of its stages; forwards progress events to another receiver.
 
     Attributes:
-        started: When the run began.
-        stages: Name and seconds of every stage that is over, in order.
+        started: Start time of the run, in UTC.
+        stages: Name and duration in seconds of every completed stage, in order.
     """
 
-    def __init__(self, watcher: Progress) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.started = datetime.now(timezone.utc)
         self.stages: list[tuple[str, float]] = []
-        self._watcher = watcher
-        self._before, self._since = 0.0, time.monotonic()
-        self._stopped: float | None = None
+        self._progress = progress
+        self._elapsed_before, self._resumed_at = 0.0, time.monotonic()
+        self._stopped_at: float | None = None
 
     @property
     def seconds(self) -> float:
-        """How long the run has taken by now; while it is stopped, no time passes."""
-        return self._before + (time.monotonic() if self._stopped is None else self._stopped) - self._since
+        """Seconds since the start, not counting the time while the stopwatch was stopped."""
+        now = time.monotonic() if self._stopped_at is None else self._stopped_at
+        return self._elapsed_before + now - self._resumed_at
 
     def stop(self) -> None:
-        """Nothing is done any more."""
-        self._stopped = time.monotonic()
+        """Stop the clock."""
+        self._stopped_at = time.monotonic()
 
-    def go_on(self) -> "Stopwatch":
-        """A stopwatch that goes on from here; this one does not hear of it."""
-        other = Stopwatch(self._watcher)
-        other.started, other.stages, other._before = self.started, [*self.stages], self.seconds
+    def resume(self) -> "Stopwatch":
+        """Return a running stopwatch that continues from here; this one does not change."""
+        other = Stopwatch(self._progress)
+        other.started, other.stages, other._elapsed_before = self.started, [*self.stages], self.seconds
         return other
 
     @contextmanager
     def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[Stage]:
-        """A stage that the watcher sees."""
-        with self.unseen(name), self._watcher.stage(name, total, unit, done=done) as stage:
+        """Time a stage and report it; see :meth:`Progress.stage`."""
+        with self.timed(name), self._progress.stage(name, total, unit, done=done) as stage:
             yield stage
 
     @contextmanager
-    def unseen(self, name: str) -> Iterator[None]:
-        """A stage that is too short to be shown."""
+    def timed(self, name: str) -> Iterator[None]:
+        """Time a stage without reporting it, for stages too short to be displayed."""
         began = time.monotonic()
         yield
         self.stages.append((name, time.monotonic() - began))

@@ -1,1 +1,1 @@
-"""Helpers that every part of minwise shares; not part of the public API."""
+"""Helpers shared by all packages of minwise; not part of the public API."""

@@ -1,15 +1,16 @@
-"""Array files: a header that says everything, then plain arrays, each part with its CRC-32C.
+"""Reader and writer of files that hold a JSON header and named arrays, each with a CRC-32C.
 
 ::
 
-    magic        8 bytes   which kind of file this is
-    version      u32       of that kind
-    length       u32       of the header
+    magic        8 bytes   file kind
+    version      u32       version of the file kind
+    length       u32       length of the header
     crc          u32       CRC-32C of version, length and header
-    header       JSON      what the writer adds, Unicode version, and name, dtype, shape, position and crc of each array
-    arrays       each at a multiple of 64 bytes, little-endian, back to back but for zero padding
+    header       JSON      fields of the writer, Unicode version, and name, dtype, shape, position and crc of each array
+    arrays       each at a multiple of 64 bytes, little-endian, separated only by zero padding
 
-No pickle, nothing that runs code. The length of the file is part of the header, so a cut or a tail is noticed.
+There is no pickle and nothing else that runs code. The header contains the length of the file, so truncation and
+appended bytes are detected.
 """
 
 import io
@@ -41,13 +42,13 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class FileKind(NamedTuple):
-    """One use of the layout.
+    """File kind.
 
     Attributes:
-        magic: The first eight bytes.
-        version: Changes with the layout or with the meaning of the arrays.
-        noun: What a message calls such a file.
-        remedy: What a message advises when one is damaged.
+        magic: First eight bytes of the file.
+        version: Version number; changes with the layout or with the meaning of the arrays.
+        noun: Name of the file kind in error messages.
+        remedy: Advice in error messages about a damaged file.
     """
 
     magic: bytes
@@ -59,48 +60,56 @@ class FileKind(NamedTuple):
 def write_array_file(
     path: str | PathLike[str], kind: FileKind, header: dict[str, Any], arrays: Arrays, *, sync: bool = True
 ) -> None:
-    """Writes header and arrays to ``path``; the file appears whole or not at all, and on disk if ``sync``."""
+    """Write header and arrays to ``path`` atomically; with ``sync``, flush them to disk before returning."""
     parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     encoded = _encode_header(kind, header, parts)
     with atomic_writer(Path(path), sync=sync) as file:
         file.write(encoded)
         for array in parts.values():
             file.write(bytes(-file.tell() % ALIGNMENT))
-            file.write(_bytes_of(array).data)
+            file.write(_byte_view(array).data)
 
 
 def read_array_file(path: str | PathLike[str], kind: FileKind) -> tuple[dict[str, Any], Arrays]:
-    """Reads header and arrays, and checks every byte of both.
+    """Read header and arrays and verify every checksum.
 
     Raises:
-        FormatError: If anything is not as it was written.
+        FormatError: If the file is damaged, truncated, extended or of another kind or version.
+        MismatchError: If the file was written with another version of Unicode.
     """
     with Path(path).open("rb") as file:
         header = _decode_header(file, path, kind)
-        with _naming_nonsense(path):
+        with _header_errors(path):
             return header, _read_arrays(file, path, header, kind)
 
 
 class ArrayFile:
-    """An array file of which only some arrays are read; the header is checked at once, an array when it is read."""
+    """Array file that is read one array at a time.
+
+    The header is verified on opening, an array when it is read.
+
+    Attributes:
+        path: The file.
+        header: The decoded header.
+    """
 
     def __init__(self, path: str | PathLike[str], kind: FileKind) -> None:
         self.path = path
         self._kind = kind
-        with Path(path).open("rb") as file, _naming_nonsense(path):
+        with Path(path).open("rb") as file, _header_errors(path):
             self.header = _decode_header(file, path, kind)
             self._entries = {entry["name"]: entry for entry in self.header["arrays"]}
             _check_length(file, path, self.header)
 
     def read(self, name: str) -> NDArray[Any]:
-        """One array, checked."""
+        """Read an array and verify its checksum."""
         entry = self._entries[name]
-        with Path(self.path).open("rb") as file, _naming_nonsense(self.path):
+        with Path(self.path).open("rb") as file, _header_errors(self.path):
             file.seek(entry["position"])
             return _read_array(file, self.path, entry, self.header["file_bytes"], self._kind)
 
     def map(self, name: str) -> NDArray[Any]:
-        """One array as a view of the file, not checked; for reading parts of what :meth:`read` has checked before."""
+        """Return an array as a memory map, without verifying it; for parts of an array that :meth:`read` verified."""
         entry = self._entries[name]
         dtype = np.dtype(DTYPES[entry["dtype"]])
         shape = tuple(entry["shape"])
@@ -109,16 +118,17 @@ class ArrayFile:
         return np.memmap(self.path, dtype=dtype, mode="r", offset=entry["position"], shape=shape)
 
     def length(self, name: str) -> int:
-        """How many rows an array has."""
+        """Return the number of rows of an array."""
         return int(self._entries[name]["shape"][0])
 
     def position(self, name: str) -> int:
-        """Where an array starts in the file."""
+        """Return the offset of an array in the file, in bytes."""
         return int(self._entries[name]["position"])
 
 
 @contextmanager
-def _naming_nonsense(path: str | PathLike[str]) -> Iterator[None]:
+def _header_errors(path: str | PathLike[str]) -> Iterator[None]:
+    """Turn errors about the contents of a header into a FormatError."""
     try:
         yield
     except (AttributeError, KeyError, MemoryError, OverflowError, TypeError, ValueError) as error:
@@ -128,7 +138,10 @@ def _naming_nonsense(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def _encode_header(kind: FileKind, header: dict[str, Any], arrays: Arrays) -> bytes:
-    """The prefix and the header, whose own length decides where the arrays start."""
+    """Return the prefix and the header.
+
+    The positions of the arrays depend on the length of the header, which contains them: reserve space until it fits.
+    """
     described = {**header, "unicode_version": _kernel.UNICODE_VERSION, "written_by": f"minwise {_kernel.VERSION}"}
     checksums = {name: _checksum(array) for name, array in arrays.items()}
     reserved = 0
@@ -186,13 +199,15 @@ def _read_arrays(file: io.BufferedReader, path: str | PathLike[str], header: dic
 
 
 def _read_array(
-    file: io.BufferedReader, path: str | PathLike[str], entry: dict[str, Any], most: int, kind: FileKind
+    file: io.BufferedReader, path: str | PathLike[str], entry: dict[str, Any], file_bytes: int, kind: FileKind
 ) -> NDArray[Any]:
     dtype = np.dtype(DTYPES[entry["dtype"]])
-    if math.prod(entry["shape"]) * dtype.itemsize > most:
-        raise FormatError(f"{path}: {entry['name']} must fit the file of {most} bytes, got shape {entry['shape']}")
+    if math.prod(entry["shape"]) * dtype.itemsize > file_bytes:
+        raise FormatError(
+            f"{path}: {entry['name']} must fit the file of {file_bytes} bytes, got shape {entry['shape']}"
+        )
     array = np.empty(entry["shape"], dtype=dtype)
-    read = file.readinto(_bytes_of(array).data)
+    read = file.readinto(_byte_view(array).data)
     if read != array.nbytes or _checksum(array) != entry["crc32c"]:
         name, position = entry["name"], entry["position"]
         raise FormatError(f"{path}: {name} at byte {position} is damaged; restore the file or {kind.remedy}")
@@ -200,10 +215,10 @@ def _read_array(
 
 
 def _checksum(array: NDArray[Any]) -> int:
-    return _kernel.crc32c(_bytes_of(array), 0)
+    return _kernel.crc32c(_byte_view(array), 0)
 
 
-def _bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
+def _byte_view(array: NDArray[Any]) -> NDArray[np.uint8]:
     return array.reshape(-1).view(np.uint8)
 
 

@@ -1,4 +1,4 @@
-"""Durable: what makes new files appear whole or not at all, and makes their names last."""
+"""Atomic and durable file writes."""
 
 import os
 import secrets
@@ -12,8 +12,15 @@ __all__ = ["atomic_writer", "sync_directory"]
 
 @contextmanager
 def atomic_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """A file beside ``path`` that takes its place once it is complete, and on disk if ``sync``."""
-    path = path.resolve()  # a link keeps pointing where it points
+    """Open a temporary file that replaces ``path`` when the block ends without an exception.
+
+    On an exception the temporary file is deleted and ``path`` stays as it was.
+
+    Args:
+        path: Target file. A symbolic link is followed, so the link itself stays.
+        sync: Flush the file and its directory entry to disk before returning.
+    """
+    path = path.resolve()
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -22,7 +29,7 @@ def atomic_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
             if sync:
                 os.fsync(file.fileno())
         temporary.replace(path)
-        if sync and os.name == "posix":  # elsewhere a directory can not be opened, nor needs it
+        if sync and os.name == "posix":  # other systems cannot open a directory and do not need this
             sync_directory(path.parent)
     except BaseException as error:
         with suppress(FileNotFoundError):
@@ -33,7 +40,7 @@ def atomic_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
 
 
 def sync_directory(folder: Path) -> None:
-    """Makes the names in a directory last."""
+    """Flush the directory entries of ``folder`` to disk."""
     directory = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(directory)

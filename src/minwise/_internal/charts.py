@@ -1,8 +1,9 @@
-"""Charts: numbers in, inline SVG out that follows the width of the page and its colours.
+"""Charts as inline SVG.
 
-The picture is the plot itself, as wide as there is room. Marks stand at percentages of it, so they move with the
-width while words keep their size; the numbers of the axes hang over its edges, where the style leaves a margin.
-Every chart has a title and a description for those who do not see it. All words that come in are escaped here.
+A chart is as wide as its container. Marks are positioned in per cent of the plot, so they move with the width while
+text keeps its size; the labels of the axes lie outside the plot, where the style sheet leaves a margin. Colours come
+from the style sheet of the page. Every chart has a title and a description for screen readers. All texts are escaped
+here.
 """
 
 import math
@@ -11,29 +12,40 @@ from typing import NamedTuple
 
 from minwise._internal.html import escape
 
-__all__ = ["Bar", "Tick", "bars", "chart", "even_ticks", "line_at", "log_height", "log_ticks", "share_bar", "with_bar"]
+__all__ = [
+    "Bar",
+    "Tick",
+    "bar_cell",
+    "chart",
+    "draw_bars",
+    "linear_ticks",
+    "log_height",
+    "log_ticks",
+    "stacked_bar",
+    "vertical_line",
+]
 
-# The least height of a bar, of the whole: one pair among millions is still to be seen.
-LEAST_HEIGHT = 0.012
-# How far below one the logarithmic axis begins, in powers of ten: a bar of one has a height, too.
-BELOW_ONE = 0.35
+# Minimum height of a bar, as a share of the plot: one pair among millions stays visible.
+MIN_BAR_HEIGHT = 0.012
+# Powers of ten between the start of a logarithmic axis and 1, so that a bar of 1 has a height.
+LOG_AXIS_MARGIN = 0.35
 
 
 class Tick(NamedTuple):
-    """A number on an axis: where from 0 to 1, and what is written there."""
+    """Tick of an axis: its position from 0 to 1, and its label."""
 
-    place: float
-    words: str
+    position: float
+    label: str
 
 
 class Bar(NamedTuple):
-    """A bar: where it begins and ends and how high it is, from 0 to 1; its look, and its words when pointed at."""
+    """Bar of a chart: its horizontal range and height, from 0 to 1, its CSS class and its tooltip."""
 
     start: float
     end: float
     height: float
     style: str
-    words: str
+    tooltip: str
 
 
 def chart(
@@ -42,107 +54,123 @@ def chart(
     description: str,
     marks: Iterable[str],
     *,
-    across: Sequence[Tick],
-    up: Sequence[Tick],
-    across_label: str,
-    up_label: str,
+    x_ticks: Sequence[Tick],
+    y_ticks: Sequence[Tick],
+    x_label: str,
+    y_label: str,
 ) -> str:
-    """A chart with its axes. ``name`` is ours and the only one on the page; ``marks`` are markup from here."""
-    lines = [f'<line class="grid" x1="0" x2="100%" y1="{_down(tick.place)}" y2="{_down(tick.place)}"/>' for tick in up]
+    """Return a chart with its axes.
+
+    Args:
+        name: Identifier, unique on the page.
+        title: Accessible title.
+        description: Accessible description.
+        marks: SVG elements made by the functions of this module.
+        x_ticks: Ticks of the horizontal axis.
+        y_ticks: Ticks of the vertical axis, each with a grid line.
+        x_label: Label of the horizontal axis.
+        y_label: Label of the vertical axis.
+    """
+    lines = [
+        f'<line class="grid" x1="0" x2="100%" y1="{_from_top(tick.position)}" y2="{_from_top(tick.position)}"/>'
+        for tick in y_ticks
+    ]
     numbers = [
-        f'<text x="0" dx="-8" y="{_down(tick.place)}" dy="4" class="up">{escape(tick.words)}</text>' for tick in up
+        f'<text x="0" dx="-8" y="{_from_top(tick.position)}" dy="4" class="up">{escape(tick.label)}</text>'
+        for tick in y_ticks
     ]
     numbers += [
-        f'<text x="{_percent(tick.place)}" y="100%" dy="20" class="across">{escape(tick.words)}</text>'
-        for tick in across
+        f'<text x="{_percent(tick.position)}" y="100%" dy="20" class="across">{escape(tick.label)}</text>'
+        for tick in x_ticks
     ]
     return (
-        f'<div class="chart" id="{name}"><p class="axis-name" aria-hidden="true">{escape(up_label)}</p>'
+        f'<div class="chart" id="{name}"><p class="axis-name" aria-hidden="true">{escape(y_label)}</p>'
         f'<svg class="plot" role="img" aria-labelledby="{name}-title {name}-desc">'
         f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(description)}</desc>'
         f"{''.join(lines)}{''.join(marks)}"
         f'<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>{"".join(numbers)}</svg>'
-        f'<p class="axis-name across" aria-hidden="true">{escape(across_label)}</p></div>'
+        f'<p class="axis-name across" aria-hidden="true">{escape(x_label)}</p></div>'
     )
 
 
-def bars(given: Iterable[Bar]) -> list[str]:
-    """The bars that are higher than nothing."""
-    return [_bar(bar) for bar in given if bar.height > 0]
+def draw_bars(bars: Iterable[Bar]) -> list[str]:
+    """Draw the bars with a height above 0."""
+    return [_draw_bar(bar) for bar in bars if bar.height > 0]
 
 
-def line_at(place: float, words: str, style: str = "threshold") -> list[str]:
-    """A line from top to bottom, with words above it that stay inside the plot."""
-    x, side = _percent(place), "end" if place > 0.6 else "start" if place < 0.4 else "middle"
+def vertical_line(position: float, label: str, style: str = "threshold") -> list[str]:
+    """Draw a line over the full height, with a label above it that stays inside the plot."""
+    x, side = _percent(position), "end" if position > 0.6 else "start" if position < 0.4 else "middle"
     return [
         f'<line class="{style}" x1="{x}" x2="{x}" y1="-6" y2="100%"/>',
-        f'<text class="{style}-words {side}" x="{x}" y="-12">{escape(words)}</text>',
+        f'<text class="{style}-words {side}" x="{x}" y="-12">{escape(label)}</text>',
     ]
 
 
-def even_ticks(most: float) -> list[Tick]:
-    """Three to six round whole numbers from 0 up to ``most``, at their share of it.
+def linear_ticks(maximum: float) -> list[Tick]:
+    """Return three to six round integers from 0 to ``maximum``.
 
-    >>> [tick.words for tick in even_ticks(7)], [tick.words for tick in even_ticks(1234)]
+    >>> [tick.label for tick in linear_ticks(7)], [tick.label for tick in linear_ticks(1234)]
     (['0', '2', '4', '6'], ['0', '500', '1,000'])
     """
-    power = 10.0 ** math.floor(math.log10(max(most, 1)))
-    step = next(one for part in (0.2, 0.5, 1, 2, 5) if (one := max(1.0, part * power)) * 5 >= most)
-    return [
-        Tick(number * step / max(most, 1), f"{number * step:,.0f}") for number in range(int(most / step + 1e-9) + 1)
-    ]
+    power = 10.0 ** math.floor(math.log10(max(maximum, 1)))
+    steps = (max(1.0, factor * power) for factor in (0.2, 0.5, 1, 2, 5))
+    step = next(step for step in steps if step * 5 >= maximum)
+    count = int(maximum / step + 1e-9) + 1
+    return [Tick(number * step / max(maximum, 1), f"{number * step:,.0f}") for number in range(count)]
 
 
-def log_height(count: float, most: float) -> float:
-    """How high a count stands on a logarithmic axis up to ``most``, from 0 to 1; nothing stands at 0.
+def log_height(count: float, maximum: float) -> float:
+    """Return the height of a count on a logarithmic axis that ends at ``maximum``, from 0 to 1; 0 for a count of 0.
 
     >>> log_height(0, 100), log_height(100, 100), 0 < log_height(1, 100) < 0.2
     (0.0, 1.0, True)
     """
     if count <= 0:
         return 0.0
-    return max(0.0, (math.log10(count) + BELOW_ONE) / (math.log10(max(most, 1)) + BELOW_ONE))
+    return max(0.0, (math.log10(count) + LOG_AXIS_MARGIN) / (math.log10(max(maximum, 1)) + LOG_AXIS_MARGIN))
 
 
-def log_ticks(most: float) -> list[Tick]:
-    """1, 10, 100 … up to ``most``, at most six of them; 2 and 5 as well where there are few.
+def log_ticks(maximum: float) -> list[Tick]:
+    """Return at most six powers of ten up to ``maximum``; with fewer than three, also their multiples by 2 and 5.
 
-    >>> [tick.words for tick in log_ticks(7)], [tick.words for tick in log_ticks(12_345)]
+    >>> [tick.label for tick in log_ticks(7)], [tick.label for tick in log_ticks(12_345)]
     (['1', '2', '5'], ['1', '10', '100', '1,000', '10,000'])
     """
-    powers = range(math.floor(math.log10(max(most, 1)) + 1e-9) + 1)
-    every = math.ceil(len(powers) / 6)
-    places = [part * 10**power for power in powers[::every] for part in ((1, 2, 5) if len(powers) < 3 else (1,))]
-    return [Tick(log_height(place, most), f"{place:,}") for place in places if place <= max(most, 1)]
+    powers = range(math.floor(math.log10(max(maximum, 1)) + 1e-9) + 1)
+    step = math.ceil(len(powers) / 6)
+    factors = (1, 2, 5) if len(powers) < 3 else (1,)
+    values = [factor * 10**power for power in powers[::step] for factor in factors]
+    return [Tick(log_height(value, maximum), f"{value:,}") for value in values if value <= max(maximum, 1)]
 
 
-def share_bar(*parts: tuple[float, str], style: str = "share-bar") -> str:
-    """A lying bar of one or more parts, each a share of the whole and a look. The numbers are told beside it."""
+def stacked_bar(*parts: tuple[float, str], style: str = "share-bar") -> str:
+    """Draw a horizontal bar of parts, each a share of the whole and a CSS class; hidden from screen readers."""
     drawn, start = [], 0.0
-    for part, look in parts:
-        if part > 0:
-            drawn.append(f'<rect class="{look}" x="{_percent(start)}" width="{_percent(part)}" height="100%"/>')
-        start += part
+    for share, part_style in parts:
+        if share > 0:
+            drawn.append(f'<rect class="{part_style}" x="{_percent(start)}" width="{_percent(share)}" height="100%"/>')
+        start += share
     return f'<svg class="{style}" aria-hidden="true">{"".join(drawn)}</svg>'
 
 
-def with_bar(part: float, look: str, words: str) -> str:
-    """A small bar with its number beside it, for a cell of a table."""
-    return f'<span class="with-bar">{share_bar((part, look))}<span>{escape(words)}</span></span>'
+def bar_cell(share: float, style: str, label: str) -> str:
+    """Return the contents of a table cell: a small bar and its label."""
+    return f'<span class="with-bar">{stacked_bar((share, style))}<span>{escape(label)}</span></span>'
 
 
-def _bar(bar: Bar) -> str:
-    height = max(bar.height, LEAST_HEIGHT)
+def _draw_bar(bar: Bar) -> str:
+    height = max(bar.height, MIN_BAR_HEIGHT)
     return (
         f'<rect class="{bar.style}" x="{_percent(bar.start)}" width="{_percent(bar.end - bar.start)}" '
-        f'y="{_down(height)}" height="{_percent(height)}"><title>{escape(bar.words)}</title></rect>'
+        f'y="{_from_top(height)}" height="{_percent(height)}"><title>{escape(bar.tooltip)}</title></rect>'
     )
 
 
-def _percent(place: float) -> str:
-    return f"{100 * place:.3f}%"
+def _percent(position: float) -> str:
+    return f"{100 * position:.3f}%"
 
 
-def _down(height: float) -> str:
-    """Where a height is, counted from the top as SVG does."""
+def _from_top(height: float) -> str:
+    """Return the vertical position of a height; SVG counts from the top."""
     return _percent(1 - height)

@@ -1,4 +1,7 @@
-"""Wording: numbers in, how they are written on a page out. Nearly all is never called all, nor nearly none nothing."""
+"""Formatting of numbers, times and names for HTML pages.
+
+Rounding never turns a value into a limit it does not reach: 99.99 % is shown as ``> 99.9%``, not as ``100%``.
+"""
 
 import math
 from datetime import datetime, timezone
@@ -6,51 +9,51 @@ from datetime import datetime, timezone
 from minwise._internal.html import escape
 
 __all__ = [
-    "amount",
-    "clipped",
-    "cut",
-    "duration",
-    "moment",
-    "number",
+    "count_element",
+    "format_bytes",
+    "format_count",
+    "format_duration",
+    "format_percent",
+    "format_probability",
+    "format_similarity",
+    "format_time",
     "plural",
-    "probability",
-    "share",
-    "size",
-    "with_code",
+    "render_code_spans",
+    "shorten_middle",
 ]
 
 MONTHS = "January February March April May June July August September October November December"
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def amount(value: float) -> str:
-    """A count with its thousands set apart: ``12,345``; a fraction keeps a digit below ten.
+def format_count(value: float) -> str:
+    """Format a count with thousands separators; a fraction below ten keeps one decimal.
 
-    >>> amount(12345), amount(3.25), amount(321.7)
+    >>> format_count(12345), format_count(3.25), format_count(321.7)
     ('12,345', '3.2', '322')
     """
     return f"{value:.1f}" if value < 10 and value != round(value) else f"{value:,.0f}"
 
 
-def number(value: int) -> str:
-    """A count as an element that also carries its plain value."""
-    return f'<data value="{value}">{amount(value)}</data>'
+def count_element(value: int) -> str:
+    """Return a ``data`` element that shows a formatted count and carries its plain value."""
+    return f'<data value="{value}">{format_count(value)}</data>'
 
 
-def plural(value: int, noun: str, many: str = "") -> str:
-    """A count and what is counted.
+def plural(value: int, noun: str, plural_noun: str = "") -> str:
+    """Format a count with its noun.
 
     >>> plural(1, "document"), plural(2000, "document"), plural(2, "copy", "copies")
     ('1 document', '2,000 documents', '2 copies')
     """
-    return f"{value:,} {noun if value == 1 else many or noun + 's'}"
+    return f"{value:,} {noun if value == 1 else plural_noun or noun + 's'}"
 
 
-def share(part: float, whole: float) -> str:
-    """A part of a whole in per cent.
+def format_percent(part: float, whole: float) -> str:
+    """Format ``part / whole`` in per cent.
 
-    >>> share(1, 3), share(1, 9999), share(9999, 10000), share(2, 2), share(0, 0)
-    ('33.3%', '< 0.1%', '> 99.9%', '100%', '–')
+    >>> [format_percent(*share) for share in ((1, 3), (1, 9999), (9999, 10000), (2, 2), (0, 0))]
+    ['33.3%', '< 0.1%', '> 99.9%', '100%', '–']
     """
     if not whole:
         return "–"
@@ -60,32 +63,32 @@ def share(part: float, whole: float) -> str:
     return "< 0.1%" if percent < 0.1 else "> 99.9%" if percent > 99.9 else f"{percent:.1f}%"
 
 
-def cut(value: float, digits: int = 4) -> str:
-    """A similarity or probability, rounded down: what does not reach a threshold does not look as if it did.
+def format_similarity(value: float, digits: int = 4) -> str:
+    """Format a similarity, rounded down, so that a value below a threshold never looks as if it reached it.
 
-    >>> cut(0.79999), cut(0.8), cut(1.0), cut(0.29)
-    ('0.7999', '0.8000', '1.0000', '0.2900')
+    >>> [format_similarity(value) for value in (0.79999, 0.8, 1.0, 0.29)]
+    ['0.7999', '0.8000', '1.0000', '0.2900']
     """
     scale = 10**digits
-    # Nine digits take the 2899.9999999999995 out of 0.29 · 10,000.
+    # Rounding to nine digits first turns 0.29 · 10,000 = 2899.9999999999995 into 2900.
     return f"{math.floor(round(value * scale, 9)) / scale:.{digits}f}"
 
 
-def probability(value: float) -> str:
-    """A probability or a recall, rounded; never a 1 that is none.
+def format_probability(value: float) -> str:
+    """Format a probability or recall, rounded; a value below 1 is never shown as 1.
 
-    >>> probability(0.99156), probability(0.999999), probability(1), probability(0.00012345)
-    ('0.9916', '> 0.9999', '1.0000', '0.000123')
+    >>> [format_probability(value) for value in (0.99156, 0.999999, 1, 0.00012345)]
+    ['0.9916', '> 0.9999', '1.0000', '0.000123']
     """
     if 0 < value < 0.001:
         return f"{value:.3g}"
     return "> 0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
 
 
-def size(count: float) -> str:
-    """Bytes with three digits and a unit.
+def format_bytes(count: float) -> str:
+    """Format a number of bytes with three digits and a decimal unit.
 
-    >>> size(0), size(999), size(999_600), size(1_234_567)
+    >>> format_bytes(0), format_bytes(999), format_bytes(999_600), format_bytes(1_234_567)
     ('0 B', '999 B', '1 MB', '1.23 MB')
     """
     for unit in UNITS[:-1]:
@@ -95,11 +98,11 @@ def size(count: float) -> str:
     return f"{count:,.3g} {UNITS[-1]}" if count < 999.5 else f"{count:,.0f} {UNITS[-1]}"
 
 
-def duration(seconds: float) -> str:
-    """A stretch of time, to about three digits.
+def format_duration(seconds: float) -> str:
+    """Format a duration with about three digits.
 
-    >>> duration(0.0004), duration(0.0123), duration(3.456), duration(75), duration(7500)
-    ('< 1 ms', '12 ms', '3.46 s', '1 min 15 s', '2 h 05 min')
+    >>> [format_duration(seconds) for seconds in (0.0004, 0.0123, 3.456, 75, 7500)]
+    ['< 1 ms', '12 ms', '3.46 s', '1 min 15 s', '2 h 05 min']
     """
     if seconds < 0.9995:
         return f"{1000 * seconds:.0f} ms" if seconds >= 0.001 else "< 1 ms"
@@ -111,34 +114,34 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02} min"
 
 
-def moment(written: str) -> str:
-    """A time of ISO 8601 as people write it, in UTC; as it is if it is none.
+def format_time(timestamp: str) -> str:
+    """Format an ISO 8601 timestamp in UTC; return any other text unchanged.
 
-    >>> moment("2026-11-16T04:40:00+02:00")
+    >>> format_time("2026-11-16T04:40:00+02:00")
     '16 November 2026, 02:40 UTC'
     """
     try:
-        told = datetime.fromisoformat(written).astimezone(timezone.utc)
+        time = datetime.fromisoformat(timestamp).astimezone(timezone.utc)
     except ValueError:
-        return written
-    month = MONTHS.split()[told.month - 1]
-    return f"{told.day} {month} {told.year}, {told:%H:%M} UTC"
+        return timestamp
+    month = MONTHS.split()[time.month - 1]
+    return f"{time.day} {month} {time.year}, {time:%H:%M} UTC"
 
 
-def with_code(text: str) -> str:
-    """A sentence, escaped, with what stands between backticks as code.
+def render_code_spans(text: str) -> str:
+    """Escape a text and render its parts between backticks as ``code`` elements.
 
-    >>> with_code("`a<b` adds them")
+    >>> render_code_spans("`a<b` adds them")
     '<code>a&lt;b</code> adds them'
     """
     parts = escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+    return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))
 
 
-def clipped(value: object, most: int = 160) -> str:
-    """A name, escaped; of a very long one the beginning and the end, and all of it on pointing there."""
+def shorten_middle(value: object, max_length: int = 160) -> str:
+    """Escape a name; replace the middle of a longer one by an ellipsis and show the whole of it as a tooltip."""
     text = str(value)
-    if len(text) <= most:
+    if len(text) <= max_length:
         return escape(text)
-    half = most // 2
+    half = max_length // 2
     return f'<span title="{escape(text)}">{escape(text[:half])}…{escape(text[-half:])}</span>'

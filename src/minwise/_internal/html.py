@@ -1,7 +1,7 @@
-"""HTML: parts of a page in, one self-contained file out that opens by double click and asks nobody for anything.
+"""Building blocks of self-contained HTML pages.
 
-Every page shares one look. Its colours follow the reader's light or dark setting; charts and texts use the names below
-(`--ink`, `--shared` …), so that nothing else has to know of it.
+A page is one file that loads nothing else. All pages share one style sheet. Its colours follow the light or dark
+setting of the browser; charts and texts refer to them by the variables below (`--ink`, `--shared` …).
 """
 
 import base64
@@ -9,9 +9,9 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["escape", "facts", "folded", "page", "section", "table"]
+__all__ = ["definition_list", "details", "escape", "page", "section", "table"]
 
-# Nothing may be loaded, sent or run but the page's own script, even if a document's text slipped through as markup.
+# The browser loads, sends and runs nothing but the page's own script, even if text of a document were not escaped.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src {script}; base-uri 'none'; form-action 'none'"
 
 STYLE = """
@@ -47,7 +47,7 @@ th { color: var(--quiet); font-weight: 500; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 """
 
-# What a browser would drop, change or obey instead of showing: control characters, and those that turn the direction.
+# Visible substitutes of characters that a browser drops, changes or obeys: control and bidirectional characters.
 INVISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"} | {
     0x7F: "\u2421",
     **{
@@ -55,25 +55,32 @@ INVISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not i
         for code in (*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
     },
 }
-# Nearly no text has one, and looking first takes a tenth of the time of translating every character.
-SEARCHED = re.compile(f"[{''.join(map(chr, INVISIBLE))}]")
-# Signs of markup and their names, the one that begins a name first. The standard library's module for it takes 2 ms to
-# import, for its table of all names there are.
-MARKUP = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;"))
+# Few texts contain one, and searching takes a tenth of the time of translating every character.
+INVISIBLE_PATTERN = re.compile(f"[{''.join(map(chr, INVISIBLE))}]")
+# Characters of markup and their entities; the ampersand comes first because entities contain it. The `html` module of
+# the standard library takes 2 ms to import, for its table of all entities.
+ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;"))
 
 
 def escape(text: object) -> str:
-    """A text as it is to be seen: never as markup, in an element or in a quoted attribute."""
-    plain = SEARCHED.sub(lambda found: INVISIBLE[ord(found[0])], str(text))
-    for sign, name in MARKUP:
-        plain = plain.replace(sign, name)
-    return plain
+    """Escape a text for an element or a quoted attribute, and make invisible characters visible."""
+    escaped = INVISIBLE_PATTERN.sub(lambda match: INVISIBLE[ord(match[0])], str(text))
+    for character, entity in ENTITIES:
+        escaped = escaped.replace(character, entity)
+    return escaped
 
 
 def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
-    """A whole page. ``body``, ``style`` and ``script`` are ours; whatever they hold of others is escaped already."""
+    """Return a whole page.
+
+    Args:
+        title: Title of the page, as plain text.
+        body: Markup of the body; texts in it must be escaped already.
+        style: CSS rules in addition to the shared ones.
+        script: JavaScript of the page; the content security policy allows this script only.
+    """
     scripts = f"<script>{script}</script>\n" if script else ""
-    policy = POLICY.format(script=_fingerprint(script) if script else "'none'")
+    policy = POLICY.format(script=_script_hash(script) if script else "'none'")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -84,51 +91,55 @@ def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
 
 
 def section(name: str, title: str, body: str, style: str = "") -> str:
-    """A part of a page with a heading that names it; ``name`` is ours and the only one on the page, ``body`` is markup.
+    """Return a section with a heading that scripts can focus.
 
-    The heading takes the focus of a script that has to put it somewhere.
+    Args:
+        name: Identifier, unique on the page.
+        title: Heading, as plain text.
+        body: Markup below the heading.
+        style: CSS class.
     """
-    look = f' class="{style}"' if style else ""
+    css_class = f' class="{style}"' if style else ""
     heading = f'<h2 id="{name}-name" tabindex="-1">{escape(title)}</h2>'
-    return f'<section id="{name}"{look} aria-labelledby="{name}-name">{heading}{body}</section>'
+    return f'<section id="{name}"{css_class} aria-labelledby="{name}-name">{heading}{body}</section>'
 
 
-def _fingerprint(script: str) -> str:
-    """The name of a script in a policy that allows no other."""
+def _script_hash(script: str) -> str:
+    """Return the source expression that allows this script in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
 
 
-def table(name: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """A table that scrolls by itself where it is too wide. The first ``words`` columns hold words, the others numbers.
+def table(name: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table that scrolls horizontally where it is too wide.
 
     Args:
-        name: What the table is, for those who do not see the page.
-        heads: The heading of each column.
-        rows: Cells as markup; the first of a row names it.
-        words: How many columns, from the left, are not numbers.
+        name: Accessible name of the table.
+        headings: Heading of each column, as plain text.
+        rows: Cells as markup; the first cell of a row is its heading, the others hold numbers.
     """
-    looks = ["" if place < words else ' class="number"' for place in range(len(heads))]
-    head = "".join(f'<th scope="col"{look}>{escape(one)}</th>' for one, look in zip(heads, looks, strict=True))
-    body = "".join(f"<tr>{_row(cells, looks)}</tr>" for cells in rows)
+    classes = ["", *[' class="number"'] * (len(headings) - 1)]
+    columns = zip(headings, classes, strict=True)
+    head = "".join(f'<th scope="col"{css_class}>{escape(heading)}</th>' for heading, css_class in columns)
+    body = "".join(f"<tr>{_row(cells, classes)}</tr>" for cells in rows)
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names, escaped here, and their values, which are markup."""
+def definition_list(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return a description list of names, which are escaped here, and values, which are markup."""
     rows = (f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in pairs)
     return f'<dl class="facts">{"".join(rows)}</dl>'
 
 
-def folded(words: str, body: str) -> str:
-    """What is a click away; both are markup."""
-    return f'<details class="folded"><summary>{words}</summary>{body}</details>'
+def details(summary: str, body: str) -> str:
+    """Return a collapsed ``details`` element; ``summary`` and ``body`` are markup."""
+    return f'<details class="folded"><summary>{summary}</summary>{body}</details>'
 
 
-def _row(cells: Sequence[str], looks: Sequence[str]) -> str:
-    first, *others = cells
-    return f'<th scope="row">{first}</th>' + "".join(
-        f"<td{look}>{cell}</td>" for cell, look in zip(others, looks[1:], strict=True)
+def _row(cells: Sequence[str], classes: Sequence[str]) -> str:
+    heading, *values = cells
+    return f'<th scope="row">{heading}</th>' + "".join(
+        f"<td{css_class}>{value}</td>" for value, css_class in zip(values, classes[1:], strict=True)
     )

@@ -1,4 +1,4 @@
-"""Prefetch: an iterator in, the same items out, made ahead by another thread while the caller works."""
+"""Iterator that reads ahead in a background thread."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -9,12 +9,16 @@ from typing import TypeVar
 __all__ = ["prefetch"]
 
 Item = TypeVar("Item")
-# How often a thread that waits looks whether the other is still there.
+# Interval at which a waiting thread checks whether the other one has stopped.
 POLL_SECONDS = 0.1
 
 
 def prefetch(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
-    """Yields the items in order; at most ``depth`` of them wait. An error appears where it would have without."""
+    """Yield the items in order while a thread produces up to ``depth`` of them in advance.
+
+    An exception of ``items`` is raised at the position where direct iteration would raise it. Closing the iterator
+    stops the thread and waits for it.
+    """
     queue: Queue[tuple[Item | None, BaseException | None]] = Queue(maxsize=depth)
     stopped = Event()
     thread = Thread(target=_fill, args=(iter(items), queue, stopped), name="minwise-read", daemon=True)
@@ -26,7 +30,7 @@ def prefetch(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
                 return
             if error is not None:
                 raise error
-            yield item  # type: ignore[misc] # without an error there is an item
+            yield item  # type: ignore[misc] # an entry without an error holds an item
     finally:
         stopped.set()
         while thread.is_alive():
@@ -40,7 +44,7 @@ def _fill(items: Iterator[Item], queue: "Queue[tuple[Item | None, BaseException 
         entry: tuple[Item | None, BaseException | None]
         try:
             entry = next(items), None
-        except BaseException as error:  # whatever it is, the caller has to hear of it
+        except BaseException as error:  # every exception must reach the caller's thread
             entry = None, error
         while not stopped.is_set() and not _put(queue, entry):
             pass
@@ -51,7 +55,7 @@ def _fill(items: Iterator[Item], queue: "Queue[tuple[Item | None, BaseException 
 def _put(
     queue: "Queue[tuple[Item | None, BaseException | None]]", entry: tuple[Item | None, BaseException | None]
 ) -> bool:
-    """Whether there was room for the entry within a while."""
+    """Return whether the entry was queued before the poll interval passed."""
     try:
         queue.put(entry, timeout=POLL_SECONDS)
     except Full:
