@@ -1,33 +1,55 @@
-"""Read: whatever a user calls texts in, chunks of offsets and bytes out, without copying what is Arrow already."""
+"""Reader of texts in any supported form, as chunks of offsets and bytes. Arrow columns are not copied."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.arrays import present
+from minwise._internal.arrays import FLAT_TYPES, flatten_texts, join_bytes, valid_mask
 from minwise.errors import InputError, MinwiseError
 
-__all__ = ["TextChunk", "Texts", "naming_documents", "read_texts", "text_chunk", "to_bytes"]
+__all__ = ["TextChunk", "Texts", "read_texts", "text_chunk", "to_bytes", "translate_kernel_errors"]
 
-# A list of str or bytes; a pyarrow (Chunked)Array; a pandas or polars Series; anything with the Arrow C interface.
-Texts = Any
 
-# What is gathered into one chunk when documents come as Python objects one by one.
+class ArrowStream(Protocol):
+    """Column that implements the Arrow C stream interface, such as a polars Series."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the column."""
+
+
+class ArrowArray(Protocol):
+    """Column that implements the Arrow C data interface, such as a pyarrow array."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Export the column."""
+
+
+# A list of str or bytes; a pyarrow Array or ChunkedArray; a pandas or polars Series; any column with the Arrow C
+# interface.
+Texts = Iterable[str | bytes] | ArrowStream | ArrowArray
+
+# Limits of a chunk that is made of single Python objects.
 BATCH_DOCUMENTS = 4096
 BATCH_BYTES = 1 << 25
-# Chunks of an Arrow column with fewer texts than this on average are joined.
+# Chunks of an Arrow column are joined if they hold fewer texts than this on average.
 SMALL_CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True)
 class TextChunk:
-    """Texts back to back: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``; ``first`` is the number of the first."""
+    """Consecutive texts in one buffer: text ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
+
+    Attributes:
+        first: Document number of the first text.
+        offsets: Offset of each text in ``data``, and the end of the last.
+        data: UTF-8 bytes of all texts.
+    """
 
     first: int
     offsets: NDArray[np.int32] | NDArray[np.int64]
@@ -38,17 +60,17 @@ class TextChunk:
 
 
 def read_texts(texts: Texts) -> Iterator[TextChunk]:
-    """Yields the texts in chunks, in order.
+    """Yield the texts in chunks, in order.
 
     Raises:
-        InputError: If a text is null or neither ``str`` nor ``bytes``; the message names its number.
+        InputError: If a text is null or neither ``str`` nor ``bytes``; the message contains its document number.
     """
     column = _as_arrow(texts)
-    return _from_objects(texts) if column is None else _from_arrow(column)
+    return _chunks_of_objects(texts) if column is None else _chunks_of_column(column)
 
 
-def _as_arrow(texts: Texts) -> pa.Array | pa.ChunkedArray | None:
-    """The texts as an Arrow column, if that is what they are."""
+def _as_arrow(texts: Any) -> pa.Array | pa.ChunkedArray | None:  # noqa: ANN401 - the caller may pass any object
+    """Return the texts as an Arrow column if they are in a form that converts without a copy, else None."""
     if isinstance(texts, (str, bytes, bytearray)):
         raise InputError(f"texts must be a list of documents, got one {type(texts).__name__}; write [text]")
     if isinstance(texts, (pa.Array, pa.ChunkedArray)):
@@ -66,19 +88,19 @@ def _as_arrow(texts: Texts) -> pa.Array | pa.ChunkedArray | None:
     return None
 
 
-def _from_arrow(column: pa.Array | pa.ChunkedArray) -> Iterator[TextChunk]:
+def _chunks_of_column(column: pa.Array | pa.ChunkedArray) -> Iterator[TextChunk]:
     first = 0
     for piece in _pieces(column):
-        array = _with_one_buffer(piece)
+        array = _flatten(piece)
         if array.null_count:
-            row = int(np.argmin(present(array)))
+            row = int(np.argmin(valid_mask(array)))
             to_bytes(None, f"document {first + row}")
         yield text_chunk(array, first)
         first += len(array)
 
 
 def _pieces(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    """The chunks of a column; joined first if they are so small that each would cost more than its texts."""
+    """Return the chunks of a column, joined if they are so small that a chunk costs more than its texts."""
     if isinstance(column, pa.Array):
         return [column]
     small = column.num_chunks > 1 and len(column) < SMALL_CHUNK * column.num_chunks
@@ -87,23 +109,16 @@ def _pieces(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     return list(column.chunks)
 
 
-def _with_one_buffer(array: pa.Array) -> pa.Array:
-    """The array with its texts in one buffer, which dictionaries and views do not have."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    kind = array.type
-    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
-        return array
-    if kind in (pa.string_view(), pa.null()):
-        return array.cast(pa.large_string())
-    if kind == pa.binary_view():
-        return array.cast(pa.large_binary())
-    raise InputError(f"texts must be strings or bytes, got an Arrow column of {kind}; cast it to string")
+def _flatten(array: pa.Array) -> pa.Array:
+    kind = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if kind not in (*FLAT_TYPES, pa.string_view(), pa.binary_view(), pa.null()):
+        raise InputError(f"texts must be strings or bytes, got an Arrow column of {kind}; cast it to string")
+    return flatten_texts(array)
 
 
 def text_chunk(array: pa.Array, first: int = 0) -> TextChunk:
-    """One Arrow column of texts as the kernel takes it; nulls are not looked at."""
-    array = _with_one_buffer(array)
+    """Return an Arrow column of texts as a chunk, without a copy; values at null positions are undefined."""
+    array = _flatten(array)
     _, offsets, data = array.buffers()
     width: Any = np.int64 if array.type in (pa.large_string(), pa.large_binary()) else np.int32
     if len(array) == 0 or offsets is None:
@@ -112,8 +127,8 @@ def text_chunk(array: pa.Array, first: int = 0) -> TextChunk:
     return TextChunk(first, starts, np.frombuffer(data if data is not None else b"", dtype=np.uint8))
 
 
-def _from_objects(texts: Iterable[object]) -> Iterator[TextChunk]:
-    """Chunks of Python objects. Arrow could convert them too, but would import pandas to do so."""
+def _chunks_of_objects(texts: Any) -> Iterator[TextChunk]:  # noqa: ANN401 - as above
+    """Yield chunks of Python objects. Arrow could convert them too, but would import pandas to do so."""
     try:
         documents = enumerate(iter(texts))
     except TypeError:
@@ -124,20 +139,27 @@ def _from_objects(texts: Iterable[object]) -> Iterator[TextChunk]:
         batch.append(to_bytes(text, f"document {number}"))
         size += len(batch[-1])
         if len(batch) == BATCH_DOCUMENTS or size >= BATCH_BYTES:
-            yield _joined(batch, first)
+            yield _join(batch, first)
             batch, first, size = [], number + 1, 0
     if batch:
-        yield _joined(batch, first)
+        yield _join(batch, first)
 
 
-def _joined(batch: list[bytes], first: int) -> TextChunk:
-    offsets = np.zeros(len(batch) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in batch], out=offsets[1:])
-    return TextChunk(first, offsets, np.frombuffer(b"".join(batch), dtype=np.uint8))
+def _join(batch: list[bytes], first: int) -> TextChunk:
+    offsets, data = join_bytes(batch)
+    return TextChunk(first, offsets, np.frombuffer(data, dtype=np.uint8))
 
 
 def to_bytes(text: object, name: str = "the text") -> bytes:
-    """One document as the kernel takes it; ``name`` is what an error calls it."""
+    """Return a text as UTF-8 bytes; ``bytes`` are returned as they are.
+
+    Args:
+        text: The text.
+        name: Name of the text in error messages.
+
+    Raises:
+        InputError: If the text is None, neither ``str`` nor ``bytes``, or contains a lone surrogate.
+    """
     if isinstance(text, str):
         try:
             return text.encode()
@@ -151,8 +173,13 @@ def to_bytes(text: object, name: str = "the text") -> bytes:
 
 
 @contextmanager
-def naming_documents(first: int = 0, name: str = "the text") -> Iterator[None]:
-    """Turns the kernel's complaint about a document into one that names it: by its number among all, or ``name``."""
+def translate_kernel_errors(first: int = 0, name: str = "the text") -> Iterator[None]:
+    """Turn kernel errors into an InputError that names the document.
+
+    Args:
+        first: Document number of the first text of the chunk.
+        name: Name of the text in the message where the kernel reports no number.
+    """
     try:
         yield
     except _kernel.DocumentError as error:
@@ -161,4 +188,4 @@ def naming_documents(first: int = 0, name: str = "the text") -> Iterator[None]:
     except MinwiseError:
         raise
     except ValueError as error:
-        raise InputError(f"texts can not be read: {error}") from None
+        raise InputError(f"texts cannot be read: {error}") from None

@@ -1,7 +1,6 @@
-"""HTML text: pages in, what a reader sees of them out; markup, scripts and styles are gone.
+"""Extraction of the visible text of HTML pages, without markup, scripts and styles.
 
-The parser is selectolax, which is the one of browsers (HTML5): what is not closed, nested wrongly or not finished is
-read as they read it.
+The parser, selectolax, implements HTML5, so it reads unclosed, wrongly nested and truncated markup as browsers do.
 """
 
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ import pyarrow as pa
 from minwise._internal.arrays import from_bytes
 from minwise.errors import ConfigError
 
-__all__ = ["readable_texts"]
+__all__ = ["html_to_text"]
 
-# What a browser does not show, or shows as something else than text.
-UNSEEN = {
+# Elements whose contents a browser does not show, or does not show as text.
+HIDDEN_ELEMENTS = {
     "script",
     "style",
     "noscript",
@@ -31,64 +30,75 @@ UNSEEN = {
     "select",
     "textarea",
 }
-# What stands on lines of its own; anything else stands within one, even in the middle of a word.
-LINES = set(
+# Elements that start and end a line; any other element may occur even in the middle of a word.
+BLOCK_ELEMENTS = set(
     "address article aside blockquote br caption dd details dialog div dl dt fieldset figcaption figure footer form "  # noqa: SIM905
     "h1 h2 h3 h4 h5 h6 header hr legend li main nav ol option p pre section summary table td th tr ul".split()
 )
 
 
-def readable_texts(texts: pa.Array) -> pa.Array:
-    r"""What a reader sees of pages; a null stays null, and what is not UTF-8 stays as it is, for the kernel to say so.
+def html_to_text(texts: pa.Array) -> pa.Array:
+    r"""Return the visible text of HTML pages, one line per block element.
+
+    A null stays null. A page that is not UTF-8 is returned unchanged, so that the kernel reports it.
+
+    Args:
+        texts: Arrow column of pages.
+
+    Returns:
+        A large_binary column of UTF-8 texts.
+
+    Raises:
+        ConfigError: If the package selectolax is not installed.
 
     >>> page = "<title>News</title><p>One <b>w</b>ord.<script>alert(1)</script><p>Two&amp;three"
-    >>> readable_texts(pa.array([page])).to_pylist()
+    >>> html_to_text(pa.array([page])).to_pylist()
     [b'One word.\nTwo&three']
     """
     parser = _parser()
     if not len(texts):
         return texts
     pages = texts.cast(pa.large_binary()).to_pylist()
-    return from_bytes([None if page is None else _readable(parser, page) for page in pages], pa.large_binary())
+    return from_bytes([None if page is None else _visible_text(parser, page) for page in pages], pa.large_binary())
 
 
-def _readable(parser: Any, page: bytes) -> bytes:  # noqa: ANN401 - a class of an optional package
+def _visible_text(parser: Any, page: bytes) -> bytes:  # noqa: ANN401 - a class of an optional package
     try:
         tree = parser(page.decode())
     except UnicodeDecodeError:
         return page
-    text = "".join(_pieces(tree.body))
+    text = "".join(_text_nodes(tree.body))
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return "\n".join(line for line in lines if line).encode("utf-8", "replace")
 
 
-def _pieces(body: Any) -> Iterator[str]:  # noqa: ANN401 - as above
-    """What is seen, in order, with a line break on either side of what has lines of its own.
+def _text_nodes(body: Any) -> Iterator[str]:  # noqa: ANN401 - as above
+    """Yield the visible text nodes in order, with a line break before and after each block element.
 
-    A walk without recursion, since pages may be nested as deep as their bytes allow, and without changing the tree,
-    since removing a node within a removed one would be the end of the process.
+    The walk is not recursive, because the nesting of a page is limited only by its length. It does not modify the
+    tree, because removing a node inside a removed one crashes the process.
     """
-    above: list[Any] = []
+    ancestors: list[Any] = []
     node = None if body is None else body.child
-    while node is not None or above:
+    while node is not None or ancestors:
         if node is None:
-            node = above.pop()
-            yield "\n" if node.tag in LINES else ""
+            node = ancestors.pop()
+            yield "\n" if node.tag in BLOCK_ELEMENTS else ""
             node = node.next
             continue
         if node.tag == "-text":
             yield node.text_content
-        elif node.tag in LINES:
+        elif node.tag in BLOCK_ELEMENTS:
             yield "\n"
-        below = None if node.tag in UNSEEN else node.child
-        if below is not None:
-            above.append(node)
-        node = node.next if below is None else below
+        child = None if node.tag in HIDDEN_ELEMENTS else node.child
+        if child is not None:
+            ancestors.append(node)
+        node = node.next if child is None else child
 
 
 def _parser() -> Any:  # noqa: ANN401 - as above
     try:
-        from selectolax.lexbor import LexborHTMLParser  # here, because few read pages
+        from selectolax.lexbor import LexborHTMLParser  # imported here because few runs read HTML
     except ImportError:
         raise ConfigError("html takes another package, selectolax; install minwise with the extra html") from None
     return LexborHTMLParser

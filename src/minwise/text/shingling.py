@@ -1,10 +1,10 @@
-"""Shingle: texts in, sets of 64-bit shingle hashes out."""
+"""Shingles of texts, hashed to 64 bits, and sets of them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,78 +14,96 @@ from minwise import _kernel
 from minwise._internal.arrays import from_numpy
 from minwise.checks import check_choice, check_seed, check_threads, show
 from minwise.errors import ConfigError, InputError
-from minwise.text.chunks import Texts, naming_documents, read_texts, to_bytes
+from minwise.text.chunks import Texts, read_texts, to_bytes, translate_kernel_errors
 
 __all__ = ["ShingleSets", "ShingleSpans", "Shingler", "hash_member", "kernel_shingler"]
 
-KINDS = ("word", "char", "byte")
+TokenKind = Literal["word", "char", "byte"]
+KINDS: tuple[TokenKind, ...] = ("word", "char", "byte")
 NORMALISATION = ("nfkc", "strip_accents", "lowercase", "strip_punctuation", "mask_digits", "collapse_whitespace")
-# Longer shingles than this compare nothing but whole documents.
+# Longer shingles would compare only whole documents.
 MAX_SIZE = 10_000
 
 
 class ShingleSpans(NamedTuple):
-    """Where each shingle of a text stands, in text order.
+    """Positions of the shingles of a text, in text order.
 
     Attributes:
-        hashes: The element that each shingle is, as in :class:`ShingleSets`.
-        starts: Its first code point in the original text (its first byte, for ``byte`` shingles).
-        ends: One past its last.
+        hashes: Hash of each shingle, as in :class:`ShingleSets`.
+        starts: Offset of its first code point in the original text (of its first byte, for ``byte`` shingles).
+        ends: Offset one past its last.
     """
 
     hashes: NDArray[np.uint64]
     starts: NDArray[np.uint64]
     ends: NDArray[np.uint64]
 
-    def covered(self, chosen: NDArray[np.bool_]) -> list[tuple[int, int]]:
-        """The maximal stretches that chosen shingles cover, overlapping or touching, as (start, end)."""
-        starts, ends = self.starts[chosen], self.ends[chosen]
+    def covered_ranges(self, mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        """Return the ranges covered by some of the shingles, with overlapping and adjacent ones merged.
+
+        Args:
+            mask: Which shingles to use, a flag for each.
+
+        Returns:
+            Start and end offset of each range, ascending.
+        """
+        starts, ends = self.starts[mask], self.ends[mask]
         if not len(starts):
             return []
         gaps = np.flatnonzero(starts[1:] > ends[:-1])
         firsts, lasts = np.concatenate([[0], gaps + 1]), np.concatenate([gaps, [len(ends) - 1]])
         return list(zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True))
 
-    def shared_with(self, other: "ShingleSpans") -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """What two texts cut by one shingler have in common: the stretches of this one, and those of the other.
+    def shared_ranges(self, other: "ShingleSpans") -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """Return the ranges covered by shingles that two texts share.
+
+        Args:
+            other: Shingles of the other text, made by an equal :class:`Shingler`.
+
+        Returns:
+            The ranges of this text, and those of the other.
 
         >>> spans = [Shingler("word:2").spans(text) for text in ("the cat sat on the mat", "a cat sat here")]
-        >>> spans[0].shared_with(spans[1])
+        >>> spans[0].shared_ranges(spans[1])
         ([(4, 11)], [(2, 9)])
         """
-        here, there = _are_among(self.hashes, other.hashes), _are_among(other.hashes, self.hashes)
-        return self.covered(here), other.covered(there)
+        left, right = _is_in(self.hashes, other.hashes), _is_in(other.hashes, self.hashes)
+        return self.covered_ranges(left), other.covered_ranges(right)
 
 
-def _are_among(some: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which elements are among others; ``numpy.isin`` takes eight times as long for a page of text."""
-    if not len(others):
-        return np.zeros(len(some), dtype=bool)
-    ordered = np.sort(others)
-    found: NDArray[np.bool_] = np.take(ordered, np.searchsorted(ordered, some), mode="clip") == some
+def _is_in(values: NDArray[np.uint64], members: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which values are members; ``numpy.isin`` takes eight times as long for a page of text."""
+    if not len(members):
+        return np.zeros(len(values), dtype=bool)
+    ordered = np.sort(members)
+    found: NDArray[np.bool_] = np.take(ordered, np.searchsorted(ordered, values), mode="clip") == values
     return found
 
 
 @dataclass(frozen=True)
 class Shingler:
-    """Cuts texts into shingles: overlapping runs of tokens, each hashed to 64 bits.
+    """Converter of texts to shingles: overlapping runs of tokens, each hashed to 64 bits.
 
-    Normalisation happens before cutting, in the order of the attributes. ``byte`` shingles are cut from the bytes as
-    they are, so no normalisation option may be given with them.
+    A text is normalised first, in the order of the attributes below. ``byte`` shingles are made of the bytes as they
+    are, so no normalisation option may be set with them.
 
     Attributes:
-        spec: ``"word:5"``, ``"char:9"`` or ``"byte:8"``: what a token is, and how many make a shingle. Five words
-            suit web pages, nine characters short or noisy texts; shorter shingles find more and mistake more.
-        bag: Whether repeated shingles count, so that similarity is that of multisets.
-        hash_bits: 64, or 32 for the four-byte tokens of the literature. At 32 bits two different shingles of a
-            collection collide as soon as it has some 100,000.
-        seed: Seed of the hash. Texts are only comparable under the same seed.
-        nfkc: Unicode normalisation form KC: full-width letters, ligatures, composed accents become ordinary ones.
-        strip_accents: Drop the combining diacritical marks U+0300–U+036F.
-        lowercase: Lower-case each character.
-        strip_punctuation: Drop punctuation and symbols.
-        mask_digits: Write each decimal digit as ``0``.
-        collapse_whitespace: Write each run of white space as one space, and none at the ends.
+        spec: Token kind and tokens per shingle: ``"word:5"``, ``"char:9"`` or ``"byte:8"``. Five words suit web pages,
+            nine characters short or noisy texts; shorter shingles find more pairs, of which more are false.
+        bag: Count repeated shingles, so that similarity is that of multisets.
+        hash_bits: Bits per hash, 64 or 32. With 32 bits, two different shingles of a collection of about 100,000
+            collide.
+        seed: Seed of the hash. Texts are comparable only under the same seed.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones.
+        strip_accents: Remove the combining diacritical marks U+0300–U+036F.
+        lowercase: Convert each character to lower case.
+        strip_punctuation: Remove punctuation and symbols.
+        mask_digits: Replace each decimal digit by ``0``.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends.
+
+    Raises:
+        ConfigError: If a setting has an invalid value.
 
     >>> import minwise as mw
     >>> sets = mw.Shingler("word:2").shingle(["to be or not to be", "to be"])
@@ -96,7 +114,7 @@ class Shingler:
     spec: str = "word:5"
     _: KW_ONLY
     bag: bool = False
-    hash_bits: int = 64
+    hash_bits: Literal[64, 32] = 64
     seed: int = field(default=1, repr=False)
     nfkc: bool = True
     strip_accents: bool = False
@@ -118,49 +136,63 @@ class Shingler:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
-    def _parse(self) -> tuple[str, int]:
-        kind, _, size = str(self.spec).partition(":")
+    def _parse(self) -> tuple[TokenKind, int]:
+        name, _, size = str(self.spec).partition(":")
+        kind = next((kind for kind in KINDS if kind == name), None)
         number = int(size) if len(size) <= len(str(MAX_SIZE)) and size.isascii() and size.isdigit() else 0
-        if kind not in KINDS or not 1 <= number <= MAX_SIZE or size != str(number):
+        if kind is None or not 1 <= number <= MAX_SIZE or size != str(number):
             rule = f"shingle must be word:N, char:N or byte:N with N from 1 to {MAX_SIZE}"
             raise ConfigError(f"{rule}, got {show(self.spec)}")
-        return kind, int(size)
+        return kind, number
 
     @property
-    def kind(self) -> str:
-        """What a token is: ``word``, ``char`` or ``byte``."""
+    def kind(self) -> TokenKind:
+        """Token kind: ``word``, ``char`` or ``byte``."""
         return self._parse()[0]
 
     @property
     def size(self) -> int:
-        """How many tokens make a shingle."""
+        """Tokens per shingle."""
         return self._parse()[1]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Every setting under its public name, as signature files carry them."""
+        """Every setting by its public name, as stored in signature files."""
         names = ("bag", "hash_bits", "seed", *NORMALISATION)
         return {"shingle": self.spec, **{name: getattr(self, name) for name in names}}
 
     def shingle(self, texts: Texts, *, threads: int | None = None) -> "ShingleSets":
-        """The shingle set of every text.
+        """Return the shingle set of every text.
 
         Args:
             texts: A list of ``str`` or ``bytes``, a pyarrow string array or chunked array, a pandas or polars column.
-            threads: How many threads work on it; all cores if not given. The result does not depend on it.
+            threads: Number of threads; default: all cores. The result does not depend on it.
+
+        Returns:
+            The sets, in the order of the texts.
 
         Raises:
-            InputError: If a text is null, not a string or not UTF-8; the message names its number.
+            InputError: If a text is null, not a string or not UTF-8; the message contains its document number.
+
+        >>> import minwise as mw
+        >>> mw.Shingler("char:2").shingle(["abcab", ""]).sizes.tolist()
+        [3, 0]
         """
         kernel, workers = kernel_shingler(self), check_threads(threads)
         pieces = []
         for chunk in read_texts(texts):
-            with naming_documents(chunk.first):
+            with translate_kernel_errors(chunk.first):
                 pieces.append(kernel.shingle(chunk.offsets, chunk.data, workers))
-        return ShingleSets._trusted(*_joined(pieces), self.settings)
+        return ShingleSets._unchecked(*_concatenate(pieces), self.settings)
 
     def spans(self, text: str | bytes) -> ShingleSpans:
-        """Where each shingle of ``text`` stands in it: of every occurrence, in the order of the text.
+        """Return the position of every shingle of a text, with repetitions.
+
+        Args:
+            text: The text; bytes are decoded as UTF-8, except for ``byte`` shingles.
+
+        Raises:
+            InputError: If the text is not a string or not UTF-8.
 
         >>> import minwise as mw
         >>> text = "To be, or not to be"
@@ -168,12 +200,14 @@ class Shingler:
         >>> [text[start:end] for start, end in zip(spans.starts, spans.ends)]
         ['To be', 'be, or', 'or not', 'not to', 'to be']
         """
-        with naming_documents():
+        with translate_kernel_errors():
             return ShingleSpans(*kernel_shingler(self).spans(to_bytes(text)))
 
 
-def _joined(pieces: list[tuple[NDArray[np.int64], NDArray[np.uint64]]]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Offsets and elements of several groups of sets as those of one."""
+def _concatenate(
+    pieces: list[tuple[NDArray[np.int64], NDArray[np.uint64]]],
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Concatenate groups of sets, each given as offsets and elements."""
     if len(pieces) == 1:
         return pieces[0]
     totals = np.cumsum([0, *(len(elements) for _, elements in pieces)])
@@ -184,22 +218,25 @@ def _joined(pieces: list[tuple[NDArray[np.int64], NDArray[np.uint64]]]) -> tuple
 
 @lru_cache(maxsize=64)
 def kernel_shingler(shingler: Shingler) -> "_kernel.Shingler":
-    """The kernel's side of a shingler, made once for equal settings."""
+    """Return the kernel object of a shingler; equal shinglers share one."""
     settings = shingler.settings
     del settings["shingle"]
     return _kernel.Shingler(kind=shingler.kind, size=shingler.size, **settings)
 
 
 class ShingleSets:
-    """The shingle sets of many documents, back to back in two arrays.
+    """Shingle sets of many documents, stored in two arrays.
 
-    ``sets[i]`` is the ascending array of the distinct elements of document ``i``, a view of ``hashes``. Elements given
-    in another order, or more than once, are put right.
+    ``sets[i]`` is the ascending array of the distinct elements of document ``i``, a view of ``hashes``. The constructor
+    sorts the elements of each set and removes repetitions if necessary.
 
     Attributes:
-        offsets: Where each set starts in ``hashes``, and one past the end of the last: int64.
-        hashes: The elements of all sets: uint64.
-        settings: What the sets were made with; sets with unequal settings cannot be compared.
+        offsets: Offset of each set in ``hashes``, and the end of the last: int64.
+        hashes: Elements of all sets: uint64.
+        settings: Settings the sets were made with, None if unknown; sets with different settings cannot be compared.
+
+    Raises:
+        InputError: If the arrays are not one-dimensional integers or the offsets do not ascend within ``hashes``.
     """
 
     def __init__(
@@ -217,7 +254,14 @@ class ShingleSets:
 
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[object]], *, seed: int = 1) -> "ShingleSets":
-        """Sets given directly, as collections of integers, strings or bytes. ``3`` and ``"3"`` differ.
+        """Return the sets of given collections of integers, strings or bytes. ``3`` and ``"3"`` are different elements.
+
+        Args:
+            sets: A collection of elements for each document.
+            seed: Seed of the hash. Sets are comparable only under the same seed.
+
+        Raises:
+            InputError: If a set is not a collection, or holds an element of another type.
 
         >>> import minwise as mw
         >>> sets = mw.ShingleSets.from_sets([[3, 5, "x"], [5, "x", "3"]])
@@ -230,10 +274,10 @@ class ShingleSets:
         hashed = [_hash_members(members, number, seed) for number, members in enumerate(sets)]
         offsets = np.cumsum([0, *(len(elements) for elements in hashed)], dtype=np.int64)
         hashes = np.concatenate([np.empty(0, dtype=np.uint64), *hashed])
-        return cls._trusted(offsets, hashes, {"shingle": "set", "seed": seed})
+        return cls._unchecked(offsets, hashes, {"shingle": "set", "seed": seed})
 
     def _sort_each(self) -> None:
-        """Puts the elements of each set in order and drops repetitions, if they are not so already."""
+        """Sort the elements of each set and remove repetitions, unless they are strictly ascending already."""
         owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         members = self.hashes[self.offsets[0] : self.offsets[-1]]
         same = owners[1:] == owners[:-1]
@@ -247,10 +291,10 @@ class ShingleSets:
         self.offsets, self.hashes = np.concatenate([[0], np.cumsum(counts)]), members[first]
 
     @classmethod
-    def _trusted(
+    def _unchecked(
         cls, offsets: NDArray[np.int64], hashes: NDArray[np.uint64], settings: dict[str, Any]
     ) -> "ShingleSets":
-        """Sets whose arrays are known to be right, without checking them again."""
+        """Return the sets of arrays that are known to be valid."""
         sets = cls.__new__(cls)
         sets.offsets, sets.hashes, sets.settings = offsets, hashes, settings
         return sets
@@ -274,11 +318,11 @@ class ShingleSets:
 
     @property
     def sizes(self) -> NDArray[np.uint64]:
-        """How many elements each set has."""
+        """Number of elements of each set."""
         return np.diff(self.offsets).astype(np.uint64)
 
     def to_arrow(self) -> pa.LargeListArray:
-        """The sets as an Arrow list column, without a copy."""
+        """Return the sets as an Arrow list column, without a copy."""
         return pa.LargeListArray.from_arrays(from_numpy(self.offsets), from_numpy(self.hashes))
 
 
@@ -293,7 +337,13 @@ def _hash_members(members: Iterable[object], number: int, seed: int) -> NDArray[
 
 
 def hash_member(member: object, number: int, seed: int) -> int:
-    """The element that a member of set ``number`` is."""
+    """Return the hash of an element.
+
+    Args:
+        member: The element: an integer, a string or bytes.
+        number: Number of its set, for the error message.
+        seed: Seed of the hash.
+    """
     if isinstance(member, str):
         try:
             return _kernel.hash_item("s", member.encode(), seed)
