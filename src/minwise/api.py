@@ -1,26 +1,30 @@
-"""Pipeline: whatever a user has in; pairs, clusters or a clean corpus out.
+"""Public calls: ``dedup``, ``pairs``, ``clusters`` and ``audit``, and those that write files or read a stream.
 
-Each call is the same four steps: gather the sources, settle the settings, let the engine find the pairs, make something
-of them.
+Each call does the same four steps: open the sources, resolve the settings, run the engine, build the result.
 """
 
-import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import fields, replace
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 
-from minwise.checks import check_on_error, check_path, check_whole, show
+from minwise.checks import check_integer, check_path, show
 from minwise.errors import ConfigError
 from minwise.inputs.files import is_url
 from minwise.inputs.open_sources import Files, gather
 from minwise.inputs.source import Source
-from minwise.inputs.table_writer import table_file, write_tables
+from minwise.inputs.table_writer import local_table_path, write_tables
+from minwise.options import (
+    AuditOptions,
+    ClustersOptions,
+    DedupOptions,
+    DocumentSource,
+    PairsOptions,
+    PathOrUrl,
+)
 from minwise.progress import Stopwatch
 from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
@@ -33,161 +37,411 @@ from minwise.search.line_stream import LineStream
 from minwise.search.local_engine import LocalEngine
 from minwise.search.run_estimate import RunEstimate, estimate_corpus
 from minwise.search.workdir import Work, choose_work, temporary_work
-from minwise.settings import FindSettings, Limits, Options
+from minwise.settings import (
+    RunLimits,
+    SearchSettings,
+    columns_to_read,
+    groups_rows,
+    progress_of,
+    resolve_options,
+    run_limits,
+    runs_on_spark,
+    search_settings,
+)
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from minwise.results.audit import Audit
 
-__all__ = ["audit", "clusters", "dedup", "dedup_stream", "estimate_run", "pairs"]
+__all__ = [
+    "audit",
+    "clusters",
+    "dedup",
+    "dedup_stream",
+    "estimate_run",
+    "pairs",
+    "write_clusters",
+    "write_pairs",
+]
 
-AnySource = Any
-AnySetting = Any
-AnyPath = str | PathLike[str]
-# Settings that choose among near-duplicates, which only deduplication does.
-OF_DEDUP = ("group", "keep", "against")
-# Settings that choose who does the work.
-OF_ENGINES = ("engine", "master", "spark_conf")
-# Settings that decide how candidates are checked or that leave nothing to measure.
-NOT_OF_AUDIT = (*OF_DEDUP, *OF_ENGINES, "exact", "verify")
-# What can be done with lines that are decided one by one.
-STREAMED = (("keep", "first"), ("group", "star"), ("exact", False), ("verify", "exact"), ("html", False))
-Call = TypeVar("Call", bound=Callable[..., Any])
-
-
-def _with_options(*without: str) -> Callable[[Call], Call]:
-    """Shows every setting, but those that mean nothing to a call, in the signature that help and editors read."""
-
-    def show_all(call: Call) -> Call:
-        shown = inspect.signature(call)
-        own = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        shared = _parameters({one.name for one in own} | set(without))
-        call.__signature__ = shown.replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
-        return call
-
-    return show_all
+# Values that a stream, whose lines are decided one by one, needs.
+STREAM_VALUES = {
+    "keep": "first",
+    "group": "star",
+    "exact": False,
+    "verify": "exact",
+    "html": False,
+    "work": None,
+    "against": None,
+}
 
 
-def _parameters(taken: set[str]) -> list[inspect.Parameter]:
-    return [
-        inspect.Parameter(
-            one.name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Options, one.name, None), annotation=one.type
-        )
-        for one in fields(Options)
-        if one.name not in taken
-    ]
+def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[PairsOptions]") -> pa.Table:
+    """Return every pair of near-duplicates: the ids ``left`` and ``right``, and their ``similarity``.
 
-
-@overload
-def pairs(source: AnySource, output: None = None, *, sources: bool = False, **options: AnySetting) -> pa.Table: ...
-@overload
-def pairs(
-    source: AnySource, output: AnyPath, *, sources: bool = False, truth: str | None = None, **options: AnySetting
-) -> dict[str, Any]: ...
-@_with_options(*OF_DEDUP)
-def pairs(
-    source: AnySource,
-    output: AnyPath | None = None,
-    *,
-    sources: bool = False,
-    truth: str | None = None,
-    **options: AnySetting,
-) -> pa.Table | dict[str, Any]:
-    """Every pair of near-duplicates: left, right (their ids) and similarity, in document order.
-
-    Identical documents are pairs too. A bucket, or a group of identical documents, of more than ``max_bucket`` members
-    pairs each member with its first 16 only.
+    Pairs are in document order. Identical documents are pairs too. :func:`write_pairs` writes a file instead, of any
+    size.
 
     Args:
         source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
-        output: A .parquet, .csv, .tsv or .jsonl file to write instead; then the report is what is returned.
-        sources: Whether to add source and row of both documents.
-        truth: With ``output``: a column in which rows of one entity have one value; the report then says how many of
-            the true pairs were found and how many pairs nobody has to look at.
-        options: The settings; see :class:`Options`.
+        sources: Add the columns source and row of both documents.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
+            on identical documents remains. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
+        master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
+            of Spark's own configuration.
+        spark_conf: Spark configuration properties by name.
+
+    Returns:
+        A table with the columns left, right and similarity.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+        InputError: If a source cannot be read.
 
     >>> import minwise as mw
     >>> mw.pairs(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pylist()
     [{'left': 0, 'right': 1, 'similarity': 1.0}]
     """
-    chosen = Options.of(source, options, without=OF_DEDUP)
-    _check_truth(truth, chosen, output)
+    chosen = resolve_options(PairsOptions, source, options)
+    with ExitStack() as stack:
+        found = _search(source, chosen, stack, None)
+        return _one_table(pair_tables(found, sources=sources), pair_schema(found, sources=sources))
+
+
+def write_pairs(
+    source: DocumentSource,
+    output: PathOrUrl,
+    *,
+    sources: bool = False,
+    truth: str | None = None,
+    **options: "Unpack[PairsOptions]",
+) -> dict[str, Any]:
+    """Write every pair of near-duplicates to a file and return the report of the run.
+
+    Args:
+        source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
+        output: A .parquet, .csv, .tsv or .jsonl file, or its URL.
+        sources: Add the columns source and row of both documents.
+        truth: Ground-truth entity column; adds recall and precision of the pairs to the report.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
+            on identical documents remains. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
+        master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
+            of Spark's own configuration.
+        spark_conf: Spark configuration properties by name.
+
+    Returns:
+        The counts, settings and warnings of the run.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+        InputError: If a source cannot be read.
+    """
+    chosen = resolve_options(PairsOptions, source, options)
+    _check_truth(truth, chosen)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
-        tables = pair_tables(found, sources=sources)
-        if output is None:
-            return _one_table(tables, pair_schema(found, sources=sources))
         quality = {} if truth is None else {"blocking": blocking_quality(found, truth)}
-        written = write_tables(output, tables, pair_schema(found, sources=sources))
+        schema = pair_schema(found, sources=sources)
+        written = write_tables(output, pair_tables(found, sources=sources), schema)
         return {**pair_report(found), "pairs": written, **quality}
 
 
-def _check_truth(truth: str | None, options: Options, output: AnyPath | None) -> None:
-    """Raises if a column of truth is given where nothing can be said of it."""
+def _check_truth(truth: str | None, options: DedupOptions) -> None:
+    """Raise if a ground-truth column is given where no quality can be computed from it."""
     if truth is None:
         return
     if not isinstance(truth, str) or not truth:
         raise ConfigError(f"truth must be a name, got {show(truth)}")
-    if output is None:
-        raise ConfigError("truth must be left out without an output: it goes into the report, which is returned then")
-    if options.groups or options.on_spark:
-        other = "engine spark" if options.on_spark else "group_by and transpose"
+    spark = runs_on_spark(options)
+    if spark or groups_rows(options):
+        other = "engine spark" if spark else "group_by and transpose"
         raise ConfigError(f"truth must be left out with {other}, got {show(truth)}")
 
 
-@overload
-def clusters(source: AnySource, output: None = None, *, group: str = ..., **options: AnySetting) -> pa.Table: ...
-@overload
-def clusters(source: AnySource, output: AnyPath, *, group: str = ..., **options: AnySetting) -> dict[str, Any]: ...
-@_with_options(*OF_DEDUP)
-def clusters(
-    source: AnySource, output: AnyPath | None = None, *, group: str = "components", **options: AnySetting
-) -> pa.Table | dict[str, Any]:
-    """Every document with the cluster it is in: id, cluster (the id of its first document), size.
+def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa.Table:
+    """Return the cluster of every document: its ``id``, ``cluster`` (the id of its first document) and ``size``.
+
+    :func:`write_clusters` writes a file instead, of any size.
 
     Args:
-        source: As in :func:`pairs`.
-        output: As in :func:`pairs`.
-        group: ``components`` joins whatever is connected by pairs; ``star`` only what is similar to the first document.
-        options: The settings; see :class:`Options`.
+        source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
+            on identical documents remains. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
+        master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
+            of Spark's own configuration.
+        spark_conf: Spark configuration properties by name.
+        group: How pairs form clusters: components joins connected documents, star only those similar to the first.
+            Default: components.
+
+    Returns:
+        A table with the columns id, cluster and size, in document order.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+        InputError: If a source cannot be read.
 
     >>> import minwise as mw
     >>> mw.clusters(["one two three four five six", "One, two, three, four, five, six.", "seven"]).to_pydict()
     {'id': [0, 1, 2], 'cluster': [0, 0, 2], 'size': [2, 2, 1]}
     """
-    chosen = replace(Options.of(source, options, without=OF_DEDUP), group=group)
+    chosen = resolve_options(ClustersOptions, source, options)
+    with ExitStack() as stack:
+        clustering = Clustering(_search(source, chosen, stack, None))
+        return _one_table(clustering.tables(), clustering.schema)
+
+
+def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack[ClustersOptions]") -> dict[str, Any]:
+    """Write the cluster of every document to a file and return the report of the run.
+
+    Args:
+        source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
+        output: A .parquet, .csv, .tsv or .jsonl file, or its URL.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
+            on identical documents remains. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
+        master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
+            of Spark's own configuration.
+        spark_conf: Spark configuration properties by name.
+        group: How pairs form clusters: components joins connected documents, star only those similar to the first.
+            Default: components.
+
+    Returns:
+        The counts, settings and warnings of the run.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+        InputError: If a source cannot be read.
+    """
+    chosen = resolve_options(ClustersOptions, source, options)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
         clustering = Clustering(found)
-        if output is None:
-            return _one_table(clustering.tables(), clustering.schema)
         write_tables(output, clustering.tables(), clustering.schema)
         return {**pair_report(found), "clusters": clustering.of_two_or_more}
 
 
-@_with_options()
 def dedup(
-    source: AnySource, output: AnyPath | None = None, *, overwrite: bool = False, **options: AnySetting
+    source: DocumentSource,
+    output: PathOrUrl | None = None,
+    *,
+    overwrite: bool = False,
+    **options: "Unpack[DedupOptions]",
 ) -> DedupResult:
-    """Removes near-duplicates: every removed document names a kept one that is at least as similar as the threshold.
+    """Remove near-duplicates: every removed document has a kept one whose similarity reaches the threshold.
 
     Args:
-        source: As in :func:`pairs`.
-        output: A new or empty directory to write to, or its URL, as :meth:`DedupResult.write` does.
-        overwrite: Whether a directory that is not empty may be replaced.
-        options: The settings; see :class:`Options`.
+        source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
+        output: A new or empty directory to write the result to, or its URL; nothing is written if not given.
+        overwrite: Replace an output directory that is not empty.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
+            on identical documents remains. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
+        master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
+            of Spark's own configuration.
+        spark_conf: Spark configuration properties by name.
+        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
+            connected. Default: star.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        against: Reference corpus: compared with, never removed and never written.
+
+    Returns:
+        The kept and removed documents, clusters and report; with ``output``, also in files.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+        InputError: If a source cannot be read.
 
     >>> import minwise as mw
     >>> result = mw.dedup(["one two three four five six", "One, two, three, four, five, six.", "seven"])
     >>> result.kept.column("text").to_pylist()
     ['one two three four five six', 'seven']
     """
-    chosen = Options.of(source, options)
-    watch = Stopwatch(chosen.watcher)
+    chosen = resolve_options(DedupOptions, source, options)
+    watch = Stopwatch(progress_of(chosen))
     folder = None if output is None else output_of(output)
     _refuse_groups(chosen)
     with ExitStack() as session, ExitStack() as stack:
-        settings, limits = chosen.settings(), chosen.limits()
-        _refuse_nesting(folder, chosen.work)
+        settings, limits = search_settings(chosen), run_limits(chosen)
+        _refuse_nesting(folder, chosen["work"])
         corpus = _corpus(chosen, source, settings)
         manifest = _manifest(chosen, corpus, settings, "dedup")
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
@@ -208,45 +462,137 @@ def dedup(
     return result
 
 
-@_with_options()
-def dedup_stream(source: BinaryIO, output: BinaryIO, **options: AnySetting) -> dict[str, int]:
-    """Copies the JSON lines that are no near-duplicate of an earlier one, as soon as they are decided.
+def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOptions]") -> dict[str, int]:
+    """Copy the JSON lines that are not near-duplicates of an earlier line, as soon as each is decided.
 
     The lines are those that :func:`dedup` with ``keep="first"`` keeps, as long as no bucket exceeds ``max_bucket``.
     Only the band keys of kept lines stay in memory; their shingles go to a temporary file.
 
     Args:
         source: An open binary file of JSON lines, such as ``sys.stdin.buffer``.
-        output: Where kept lines go; flushed whenever the source has nothing more to give at once.
-        options: The settings; see :class:`Options`. Settings of files are refused.
+        output: Receives kept lines; flushed whenever reading the source would block.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
+            on identical documents remains. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
+        master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
+            of Spark's own configuration.
+        spark_conf: Spark configuration properties by name.
+        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
+            connected. Default: star.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        against: Reference corpus: compared with, never removed and never written.
 
     Returns:
-        How many lines were read, kept, removed and left out because they can not be read.
+        The number of lines read, kept, removed and not readable.
+
+    Raises:
+        ConfigError: If a setting is unknown, has a wrong value, or has no meaning for a stream.
     """
-    chosen = Options.of(source, options)
+    chosen = resolve_options(DedupOptions, source, options)
     _refuse_groups(chosen)
-    for name, value in (*STREAMED, ("work", None), ("against", None)):
-        if getattr(chosen, name) != value:
-            raise ConfigError(f"{name} must be {value} for a stream, got {show(getattr(chosen, name))}; give files")
-    settings = chosen.settings()
+    for name, needed in STREAM_VALUES.items():
+        value = chosen[name]  # type: ignore[literal-required]
+        if value != needed:
+            raise ConfigError(f"{name} must be {needed} for a stream, got {show(value)}; give files")
+    settings = search_settings(chosen)
     with temporary_work(None) as work:
-        stream = LineStream(settings, chosen.columns(settings), work, chosen.on_error, chosen.limits())
+        columns = columns_to_read(chosen, settings)
+        stream = LineStream(settings, columns, work, chosen["on_error"], run_limits(chosen))
         return stream.run(source, output)
 
 
-@_with_options(*NOT_OF_AUDIT)
-def audit(source: AnySource, output: AnyPath | None = None, *, sample: int = 20_000, **options: AnySetting) -> "Audit":
-    """What the settings really find in ``source``, measured against an exact join.
+def audit(
+    source: DocumentSource,
+    output: PathOrUrl | None = None,
+    *,
+    sample: int = 20_000,
+    **options: "Unpack[AuditOptions]",
+) -> "Audit":
+    """Measure what the settings find in ``source`` against an exact join of a sample.
 
-    A sample of the documents is compared with all of them: which pairs there are, and which of them the bands propose.
-    Always the same documents are sampled from the same corpus.
+    A sample of the documents is compared with all of them: which similar pairs exist, and which of them the bands
+    propose. The same corpus always gives the same sample.
 
     Args:
-        source: As in :func:`pairs`.
+        source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
         output: A .json file to write the figures to as well.
-        sample: How many documents to sample; all of them if there are no more. Fewer are taken if they have more than
-            four million pairs.
-        options: The settings; see :class:`Options`.
+        sample: Number of documents to sample; all of them if there are no more. The sample is halved while it has more
+            than four million pairs.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+
+    Returns:
+        Recall, precision and the distribution of similarities, with confidence intervals.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+        InputError: If a source cannot be read.
 
     >>> import minwise as mw
     >>> texts = ["one two three four five six", "seven eight nine", "One two three four five six seven"]
@@ -255,127 +601,182 @@ def audit(source: AnySource, output: AnyPath | None = None, *, sample: int = 20_
     (1, 1, True)
     """
     from minwise.results.audit import floor_below, summarise
-    from minwise.search.audit_sample import look  # here, because few who find also audit
+    from minwise.search.audit_sample import look  # here, because most runs are not audited
 
-    chosen = Options.of(source, options, without=NOT_OF_AUDIT)
-    size = check_whole("sample", sample, 1, 2**31)
+    chosen = resolve_options(AuditOptions, source, options)
+    size = check_integer("sample", sample, 1, 2**31)
     file = None if output is None else check_path("output", output)
     if file is not None and file.suffix != ".json":
         raise ConfigError(f"output must be a file that ends in .json, got {show(str(output))}")
     with ExitStack() as stack:
-        settings, limits = chosen.settings(), chosen.limits()
+        settings, limits = search_settings(chosen), run_limits(chosen)
         corpus = _corpus(chosen, source, settings)
         if file is not None:
             refuse_inputs(file, corpus.sources)
         work = _work(chosen, _manifest(chosen, corpus, settings, "audit"), None, stack)
-        job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=chosen.watcher)
+        job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(chosen))
         floor = floor_below(settings.plan.threshold)
         seen = look(_grouped(chosen, job), sample=size, floor=floor)
-        result = summarise(seen, settings, floor, recall=chosen.recall, slots=chosen.slots)
+        result = summarise(seen, settings, floor, recall=chosen["recall"], slots=chosen["slots"])
     if file is not None:
         result.write(file)
     return result
 
 
-@_with_options()
-def estimate_run(source: AnySource, **options: AnySetting) -> RunEstimate:
-    """What deduplicating ``source`` would do and take; reads only metadata and a sample.
+def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> RunEstimate:
+    """Estimate what deduplicating ``source`` would do and cost; reads only metadata and a sample.
 
     Args:
-        source: As in :func:`pairs`.
-        options: The settings; see :class:`Options`.
+        source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        group_by: Column that names the set to which a row belongs.
+        item: Column of the item that a row adds to its set; given with group_by.
+        weight: Column of the item's count, a whole number; sets become multisets.
+        transpose: Swap the roles of sets and items, to find similar items. Default: False.
+        separator: Separator of items in a string; white space on lines of items if not given.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+            Default: text.
+        id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
+        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: Receives progress events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
+            on identical documents remains. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
+        master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
+            of Spark's own configuration.
+        spark_conf: Spark configuration properties by name.
+        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
+            connected. Default: star.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        against: Reference corpus: compared with, never removed and never written.
+
+    Returns:
+        Estimated documents, candidate pairs, memory, disk and time.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+        InputError: If a source cannot be read.
     """
-    chosen = Options.of(source, options)
+    chosen = resolve_options(DedupOptions, source, options)
     _refuse_groups(chosen)
-    settings = chosen.settings()
-    return estimate_corpus(_corpus(chosen, source, settings), settings, chosen.limits())
+    settings = search_settings(chosen)
+    return estimate_corpus(_corpus(chosen, source, settings), settings, run_limits(chosen))
 
 
 def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def _search(source: AnySource, options: Options, stack: ExitStack, output: AnyPath | None) -> Found:
-    file = table_file(output)
-    settings, limits = options.settings(), options.limits()
+def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, output: PathOrUrl | None) -> Found:
+    file = local_table_path(output)
+    settings, limits = search_settings(options), run_limits(options)
     corpus = _corpus(options, source, settings)
     if file is not None:
         refuse_inputs(file, corpus.sources)
     manifest = _manifest(options, corpus, settings, "pairs")
     work = _work(options, manifest, file, stack)
-    job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=options.watcher)
+    job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(options))
     return _engine(options, limits, manifest, stack).find(_grouped(options, job))
 
 
-def _corpus(options: Options, source: AnySource, settings: FindSettings) -> Corpus:
-    """Everything there is to read under the settings that were made of these options, in document order."""
-    check_on_error(options.on_error)
-    columns = options.columns(settings)
-    given = [one for one in (source, options.against) if isinstance(one, (str, Files))]
-    piped = any(one == "-" or (isinstance(one, Files) and "-" in one) for one in given)
-    if options.on_spark and piped:
-        raise ConfigError("engine must be local with - as input: Spark can not read it; save it to a file")
-    if options.work is not None and piped:
-        raise ConfigError("work must be left out with - as input: standard input can not be read again")
-    _refuse_work_inside(options.work, source)
-    sources, root = gather(source, columns, options.format)
+def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSettings) -> Corpus:
+    """Open all sources, those of ``against`` first, in document order."""
+    columns = columns_to_read(options, settings)
+    _refuse_standard_input(options, source)
+    _refuse_work_inside(options["work"], source)
+    sources, root = gather(source, columns, options["format"])
     against: list[Source] = []
-    if options.against is not None:
-        against, _ = gather(options.against, columns, options.format)
-        for one in against:
-            one.name = one.name or "against"
+    if options["against"] is not None:
+        against, _ = gather(options["against"], columns, options["format"])
+        for reference in against:
+            reference.name = reference.name or "against"
     return Corpus(
         sources=[*against, *sources],
         columns=columns,
         against=len(against),
-        on_error=options.on_error,
+        on_error=options["on_error"],
         root=root,
-        format=options.format,
+        format=options["format"],
     )
 
 
-def _refuse_work_inside(work_option: AnyPath | None, source: AnySource) -> None:
-    """Raises if the work directory lies in an input directory, whose files it would become."""
-    if work_option is None:
+def _refuse_standard_input(options: DedupOptions, source: DocumentSource) -> None:
+    """Raise if standard input is given where it would have to be read by other machines, or again."""
+    given = [paths for paths in (source, options["against"]) if isinstance(paths, (str, Files))]
+    piped = any(paths == "-" or (isinstance(paths, Files) and "-" in paths) for paths in given)
+    if runs_on_spark(options) and piped:
+        raise ConfigError("engine must be local with - as input: Spark cannot read it; save it to a file")
+    if options["work"] is not None and piped:
+        raise ConfigError("work must be left out with - as input: standard input cannot be read again")
+
+
+def _refuse_work_inside(work: PathOrUrl | None, source: DocumentSource) -> None:
+    """Raise if the work directory lies in an input directory, which would read its files."""
+    if work is None:
         return
-    work = Path(os.path.realpath(check_path("work", work_option)))
+    real = Path(os.path.realpath(check_path("work", work)))
     for given in source if isinstance(source, Files) else [source]:
         folder = Path(os.path.realpath(given)) if isinstance(given, (str, os.PathLike)) and given else None
-        if folder is not None and folder.is_dir() and folder in work.parents:
-            raise ConfigError(f"work must not lie in an input directory, got {work_option} in {given}")
+        if folder is not None and folder.is_dir() and folder in real.parents:
+            raise ConfigError(f"work must not lie in an input directory, got {work} in {given}")
 
 
-def _grouped(options: Options, job: Job) -> Job:
-    """The job itself, or that on the groups of its rows."""
-    return group_rows(job, bag=bool(options.bag) or options.weight is not None) if options.groups else job
+def _grouped(options: DedupOptions, job: Job) -> Job:
+    """Return the job, or the same job on the groups of its rows."""
+    return group_rows(job, bag=options["bag"] or options["weight"] is not None) if groups_rows(options) else job
 
 
-def _refuse_groups(options: Options) -> None:
-    """Raises if whole documents are to be kept or removed that are many rows of their file."""
-    if not options.groups:
+def _refuse_groups(options: DedupOptions) -> None:
+    """Raise if documents are groups of rows, which cannot be removed from their files."""
+    if not groups_rows(options):
         return
-    options.settings()  # a value that is wrong in itself is told first
-    name = "group_by" if options.group_by is not None else "transpose"
+    search_settings(options)  # reports a wrong value first
+    name = "group_by" if options["group_by"] is not None else "transpose"
+    value = options["group_by"] if options["group_by"] is not None else options["transpose"]
     rule = f"{name} must be left out with dedup: a group is many rows of its file"
-    raise ConfigError(f"{rule}, got {show(getattr(options, name))}; use pairs or clusters")
+    raise ConfigError(f"{rule}, got {show(value)}; use pairs or clusters")
 
 
-def _refuse_nesting(output: Output | None, work: AnyPath | None) -> None:
-    """Raises if the output would replace the work directory, or the work directory change the output."""
+def _refuse_nesting(output: Output | None, work: PathOrUrl | None) -> None:
+    """Raise if the output directory and the work directory contain each other."""
     if output is None or work is None:
         return
     check_path("work", work)
-    one, other = (f"{place if is_url(place) else os.path.realpath(place)}/" for place in (str(output), str(work)))
-    if one.startswith(other) or other.startswith(one):
+    first, second = (f"{path if is_url(path) else os.path.realpath(path)}/" for path in (str(output), str(work)))
+    if first.startswith(second) or second.startswith(first):
         raise ConfigError(f"work must not be, hold or lie in the output, got {work} and {output}; give another --work")
 
 
-def _manifest(options: Options, corpus: Corpus, settings: FindSettings, task: str) -> dict[str, Any]:
-    """What tells one run from another, whose finished pieces are of no use to it."""
+def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, task: str) -> dict[str, Any]:
+    """Return what identifies a run; finished stages of any other run are refused."""
     prints = corpus.fingerprint()
     return {
         "task": task,
-        "engine": options.engine,
+        "engine": options["engine"],
         "settings": settings.to_dict(),
         "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
         "on_error": corpus.on_error,
@@ -384,18 +785,18 @@ def _manifest(options: Options, corpus: Corpus, settings: FindSettings, task: st
     }
 
 
-def _work(options: Options, manifest: dict[str, Any], output: Path | None, stack: ExitStack) -> Work:
-    """The directory for the pieces; at a URL only the executors of Spark have theirs, and not the driver."""
-    given = None if is_url(options.work) else options.work
+def _work(options: DedupOptions, manifest: dict[str, Any], output: Path | None, stack: ExitStack) -> Work:
+    """Open the work directory; a URL is for Spark executors only, so the driver uses a temporary directory."""
+    given = None if is_url(options["work"]) else options["work"]
     return stack.enter_context(choose_work(given, manifest, output))
 
 
-def _engine(options: Options, limits: Limits, manifest: dict[str, Any], stack: ExitStack) -> Engine:
-    """Who finds; a session of Spark that is made for it lasts as long as the stack."""
-    if not options.on_spark:
+def _engine(options: DedupOptions, limits: RunLimits, manifest: dict[str, Any], stack: ExitStack) -> Engine:
+    """Return the engine; a Spark session that is started for it lasts as long as the stack."""
+    if not runs_on_spark(options):
         return LocalEngine()
-    from minwise.spark.engine import SparkEngine  # here, because few have Spark
+    from minwise.spark.engine import SparkEngine  # here, because Spark is an extra
     from minwise.spark.session import spark_session
 
-    session = stack.enter_context(spark_session(options.master, options.spark_conf, memory=limits.memory))
-    return SparkEngine(session, str(options.work) if is_url(options.work) else None, manifest)
+    session = stack.enter_context(spark_session(options["master"], options["spark_conf"], memory=limits.memory))
+    return SparkEngine(session, str(options["work"]) if is_url(options["work"]) else None, manifest)

@@ -8,8 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 import minwise as mw
-from minwise.cli.options import plan_options, running_options, settings_of, shape_options
+from minwise.cli.options import layout_options, run_options, set_options, settings_of
 from minwise.cli.output import printed, watch
+from minwise.inputs import Files
+from minwise.results import Audit
 
 __all__ = ["audit"]
 
@@ -18,10 +20,9 @@ __all__ = ["audit"]
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option("--sample", default=20_000, show_default=True, help="Documents to compare with all, exactly.")
 @click.option("-o", "--output", type=click.Path(), default=None, help="Also write the figures to this .json file.")
-@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
-@plan_options
-@shape_options
-@running_options
+@layout_options
+@set_options
+@run_options
 def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any) -> None:  # noqa: ANN401
     """Measure what the settings really find in INPUTS.
 
@@ -30,7 +31,7 @@ def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any
     clear gap elsewhere. `minwise report OUT --audit FILE` adds what -o wrote to the page of a run.
     """
     progress = watch(quiet=given["quiet"] or given["as_json"])
-    result = mw.audit(mw.Files(inputs), output, sample=sample, progress=progress, **settings_of(given))
+    result = mw.audit(Files(inputs), output, sample=sample, progress=progress, **settings_of(given))
     if given["as_json"]:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not given["quiet"]:
@@ -38,7 +39,7 @@ def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any
             _show(console, result)
 
 
-def _show(console: Console, result: "mw.Audit") -> None:
+def _show(console: Console, result: "Audit") -> None:
     facts = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     facts.add_column(style="dim")
     facts.add_column()
@@ -64,7 +65,7 @@ def _show(console: Console, result: "mw.Audit") -> None:
         console.print(_suggestion(result.suggestion))
 
 
-def _bins(result: "mw.Audit") -> Table:
+def _bins(result: "Audit") -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     whole = [] if result.complete else ["in the corpus"]
     for name in ("similarity", "pairs", *whole, "found", "interval", "promised"):

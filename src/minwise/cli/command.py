@@ -18,6 +18,7 @@ from minwise.cli.plan import plan
 from minwise.cli.report import report, restore
 from minwise.cli.serve import serve, token
 from minwise.cli.vectors import vectors
+from minwise.errors import ConfigError
 
 __all__ = ["main"]
 
@@ -71,7 +72,7 @@ def main() -> NoReturn:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except mw.ConfigError as error:
+    except ConfigError as error:
         _fail(str(error), USAGE)
     except mw.MinwiseError as error:
         _fail(str(error), FAILURE)

@@ -13,8 +13,12 @@ from rich.table import Table
 
 import minwise as mw
 from minwise.cli.files import read_bytes
+from minwise.cli.options import LAYOUT_NAMES, add_options, setting_option
 from minwise.cli.output import shorten
+from minwise.comparison import Comparison
 from minwise.comparison.terminal import print_texts
+from minwise.errors import ConfigError, InputError
+from minwise.options import IndexOptions
 
 __all__ = ["compare"]
 
@@ -30,15 +34,8 @@ SHOWN_BANDS = 12
 @click.command()
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
-@click.option("--shingle", default="word:5", show_default=True, help="word:N, char:N or byte:N.")
-@click.option("--bag", is_flag=True, help="Count repeated shingles.")
-@click.option("--scheme", default="fast", show_default=True, type=click.Choice(list(SCHEMES)), help="How to sketch.")
-@click.option("--slots", default=256, show_default=True, help="Slots that the plan may use, and of the estimate.")
-@click.option("--seed", default=1, show_default=True, help="Seed of every hash.")
-@click.option("--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates.")
-@click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold.")
-@click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall.")
-@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
+@add_options(*(setting_option(name, of=IndexOptions) for name in LAYOUT_NAMES if name not in ("seed", "max_bucket")))
+@setting_option("seed")
 @click.option("--full", is_flag=True, help="Show both texts whole, not only around their differences.")
 @click.option("--html", type=click.Path(), default=None, help="Write the texts side by side to this file instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
@@ -58,7 +55,7 @@ def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's val
         _show(a, b, result, given)
 
 
-def _compare(a: str, b: str, given: dict[str, Any]) -> mw.Comparison:
+def _compare(a: str, b: str, given: dict[str, Any]) -> Comparison:
     """The comparison; whatever is wrong with the settings is said before a file is read."""
     shingler = mw.Shingler(given["shingle"], bag=given["bag"], seed=given["seed"])
     scheme = SCHEMES[given["scheme"]](slots=given["slots"], seed=given["seed"])
@@ -67,9 +64,9 @@ def _compare(a: str, b: str, given: dict[str, Any]) -> mw.Comparison:
     _check_page(given["html"], a, b)
     try:
         return mw.compare(read_bytes(a), read_bytes(b), shingler=shingler, scheme=scheme, plan=plan)
-    except mw.InputError as error:
+    except InputError as error:
         named = str(error).replace("the left text", _name(a)).replace("the right text", _name(b))
-        raise mw.InputError(named) from None
+        raise InputError(named) from None
 
 
 def _check_page(page: str | None, a: str, b: str) -> None:
@@ -77,10 +74,10 @@ def _check_page(page: str | None, a: str, b: str) -> None:
     if page is None:
         return
     if not page:
-        raise mw.ConfigError("html must be a path, got ''")
+        raise ConfigError("html must be a path, got ''")
     for path in (a, b):
         if path != "-" and os.path.realpath(path) == os.path.realpath(page):
-            raise mw.ConfigError(f"html must not be one of the files compared, got {page}")
+            raise ConfigError(f"html must not be one of the files compared, got {page}")
     if not Path(page).resolve().parent.is_dir():
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(page).parent))
 
@@ -92,13 +89,13 @@ def _name(path: str) -> str:
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in path)
 
 
-def _as_dict(a: str, b: str, result: mw.Comparison, given: dict[str, Any]) -> dict[str, Any]:
+def _as_dict(a: str, b: str, result: Comparison, given: dict[str, Any]) -> dict[str, Any]:
     settings = {**result.shingler.settings, "scheme": given["scheme"], "slots": given["slots"]}
     page = {} if given["html"] is None else {"html": given["html"]}
     return {"a": a, "b": b, "settings": settings, **result.to_dict(), **page}
 
 
-def _show(a: str, b: str, result: mw.Comparison, given: dict[str, Any]) -> None:
+def _show(a: str, b: str, result: Comparison, given: dict[str, Any]) -> None:
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         console.width = 10_000  # into a pipe nothing is wrapped or cut
@@ -113,7 +110,7 @@ def _show(a: str, b: str, result: mw.Comparison, given: dict[str, Any]) -> None:
     click.echo("\n".join(line.rstrip() for line in capture.get().split("\n")).rstrip("\n"))
 
 
-def _facts(a: str, b: str, result: mw.Comparison, page: str | None) -> Table:
+def _facts(a: str, b: str, result: Comparison, page: str | None) -> Table:
     estimate = result.estimate
     table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim")
@@ -136,13 +133,13 @@ def _facts(a: str, b: str, result: mw.Comparison, page: str | None) -> Table:
     return table
 
 
-def _verdict(result: mw.Comparison) -> str:
+def _verdict(result: Comparison) -> str:
     threshold = f"the threshold {result.plan.threshold:g}"
     alike = result.similarity >= result.plan.threshold
     return f"[bold]yes[/bold], at {threshold}" if alike else f"[bold]no[/bold], below {threshold}"
 
 
-def _candidates(result: mw.Comparison) -> str:
+def _candidates(result: Comparison) -> str:
     """Whether a run would look at the pair, by which bands, and how often it does at such a similarity."""
     fired, bands = result.bands_fired, result.plan.bands
     named = ", ".join(map(str, fired[:SHOWN_BANDS])) + (", …" if len(fired) > SHOWN_BANDS else "")

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options
+from minwise.api import dedup_stream, estimate_run
+from minwise.cli.options import engine_options, run_options, search_options, selection_options, set_options, settings_of
 from minwise.cli.output import show_dedup, watch
+from minwise.inputs import Files
 
 __all__ = ["dedup"]
 
@@ -21,23 +23,12 @@ __all__ = ["dedup"]
     "-o", "--output", required=True, type=click.Path(), help="New directory for the result; - streams JSON lines."
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
-@click.option(
-    "--against", multiple=True, default=(), type=click.Path(), help="Also remove what is in these; repeatable."
-)
-@click.option("--keep", default="first", show_default=True, help="first, last, longest, shortest, max:COL or min:COL.")
-@click.option(
-    "--group",
-    default="star",
-    show_default=True,
-    type=click.Choice(["star", "components"]),
-    help="How pairs make groups.",
-)
-@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
+@selection_options
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and what it would take.")
-@find_options
-@shape_options
+@search_options
+@set_options
 @engine_options
-@running_options
+@run_options
 def dedup(
     inputs: tuple[str, ...],
     output: str,
@@ -52,19 +43,19 @@ def dedup(
     came in; OUT/removed.parquet names for every removed row the kept one it is a near-duplicate of, and their
     similarity.
     """
-    settings = {**settings_of(given), "against": mw.Files(against) or None}
+    settings = {**settings_of(given), "against": Files(against) or None}
     if output == "-" and dry_run:
         raise click.UsageError("--dry-run looks at files: give them as inputs, and a directory as -o")
     if output == "-":
         _stream(inputs, settings, quiet=given["quiet"], as_json=given["as_json"])
         return
     if dry_run:
-        estimate = mw.estimate_run(mw.Files(inputs), **settings)
+        estimate = estimate_run(Files(inputs), **settings)
         click.echo(json.dumps(estimate.to_dict(), indent=2) if given["as_json"] else str(estimate))
         return
     started = time.monotonic()
     progress = watch(quiet=given["quiet"] or given["as_json"])
-    result = mw.dedup(mw.Files(inputs), output, overwrite=overwrite, progress=progress, **settings)
+    result = mw.dedup(Files(inputs), output, overwrite=overwrite, progress=progress, **settings)
     seconds = time.monotonic() - started
     if given["as_json"]:
         run = {"output": output, "seconds": round(seconds, 3), "already_published": result.published}
@@ -80,7 +71,7 @@ def _stream(inputs: tuple[str, ...], settings: dict[str, Any], *, quiet: bool, a
         )
     if sys.stdin is None or sys.stdout is None:
         raise OSError(errno.EBADF, "is closed", "standard input or output")
-    counts = mw.dedup_stream(sys.stdin.buffer, sys.stdout.buffer, **settings)
+    counts = dedup_stream(sys.stdin.buffer, sys.stdout.buffer, **settings)
     if as_json:
         click.echo(json.dumps(counts), err=True)
     elif not quiet:

@@ -10,7 +10,7 @@ from glob import iglob
 from pathlib import Path
 from typing import BinaryIO
 
-import minwise as mw
+from minwise.errors import ConfigError, InputError
 
 __all__ = ["LinesOut", "lines_to", "read_bytes", "read_ids"]
 
@@ -38,9 +38,9 @@ def _id_of(line: bytes, where: str) -> str | None:
         text = line.decode().strip(" \t\r")
         return str(json.loads(text)) if text.startswith('"') else text or None
     except UnicodeDecodeError:
-        raise mw.InputError(f"{where} is not valid UTF-8") from None
+        raise InputError(f"{where} is not valid UTF-8") from None
     except ValueError as error:
-        raise mw.InputError(f"{where} begins with a quotation mark, so it must be a JSON string: {error}") from None
+        raise InputError(f"{where} begins with a quotation mark, so it must be a JSON string: {error}") from None
 
 
 class LinesOut:
@@ -106,11 +106,11 @@ def _refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
     if path == "-":
         return
     if not path:
-        raise mw.ConfigError("output must be a file or - for standard output, got ''")
+        raise ConfigError("output must be a file or - for standard output, got ''")
     output = os.path.realpath(path)
     for one in inputs:
         given = os.path.realpath(one)
         within = Path(given).is_dir() and Path(given) in Path(output).parents
         matches = iglob(one, recursive=True)  # noqa: PTH207 - a pattern may start anywhere
         if given == output or within or any(os.path.realpath(found) == output for found in matches):
-            raise mw.ConfigError(f"output must not be one of the inputs or lie in one, got {path} with input {one}")
+            raise ConfigError(f"output must not be one of the inputs or lie in one, got {path} with input {one}")

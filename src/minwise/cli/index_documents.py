@@ -11,8 +11,10 @@ import click
 
 import minwise as mw
 from minwise.cli.files import LinesOut, lines_to, read_ids
-from minwise.cli.options import index_options, index_settings_of, reading_options, settings_of, shown_options
+from minwise.cli.options import index_options, index_settings_of, input_options, settings_of, verbosity_options
 from minwise.cli.output import show_outcome, watch
+from minwise.errors import ConfigError
+from minwise.inputs import Files
 
 __all__ = ["add", "create", "described", "query", "remove"]
 
@@ -20,7 +22,7 @@ __all__ = ["add", "create", "described", "query", "remove"]
 @click.command()
 @click.argument("index", type=click.Path())
 @index_options
-@shown_options
+@verbosity_options
 def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
     """Make a new, empty INDEX.
 
@@ -69,8 +71,8 @@ COUNTS = {
     help="What becomes of a document whose id another one has.",
 )
 @click.option("--metadata-column", multiple=True, default=(), help="Column to store with each document; repeatable.")
-@reading_options
-@shown_options
+@input_options
+@verbosity_options
 def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, **given: Any) -> None:  # noqa: ANN401
     """Add the documents of INPUTS to INDEX.
 
@@ -82,7 +84,7 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
     Example: minwise index add news.mw day1/*.parquet
     """
     if output is not None and not unique:
-        raise mw.ConfigError(f"output needs --unique, which decides what is kept, got {output} without it")
+        raise ConfigError(f"output needs --unique, which decides what is kept, got {output} without it")
     settings = settings_of(given)
     settings["metadata_columns"] = settings.pop("metadata_column")
 
@@ -96,7 +98,7 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
         if unique:
             counts = _add_unique(opened, (index, *inputs), output, settings)
         else:
-            counts = opened.add_from(mw.Files(inputs), **settings)
+            counts = opened.add_from(Files(inputs), **settings)
         documents = len(opened)
     seconds = round(time.monotonic() - started, 3)
     if given["as_json"]:
@@ -114,7 +116,7 @@ def _add_unique(
         kept = None if output is None else stack.enter_context(lines_to(output, inputs))
         decisions = None if output == "-" else stack.enter_context(lines_to("-"))
         files = [cast(BinaryIO | None, one) for one in (kept, decisions)]
-        return index.add_stream(mw.Files(inputs[1:]), *files, **settings)
+        return index.add_stream(Files(inputs[1:]), *files, **settings)
 
 
 def _add_summary(counts: dict[str, Any]) -> str:
@@ -140,8 +142,8 @@ def _add_summary(counts: dict[str, Any]) -> str:
     "--where", metavar="KEY=VALUE", multiple=True, default=(), help="Only hits whose metadata has this; repeatable."
 )
 @click.option("--passages", is_flag=True, help="Add the longest passage that both texts have; needs stored texts.")
-@reading_options
-@shown_options
+@input_options
+@verbosity_options
 def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401
     """Find the near-duplicates of INPUTS in INDEX; - is standard input.
 
@@ -162,7 +164,7 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
     started = time.monotonic()
     settings |= {"progress": watch(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
     with mw.Index.open(index, threads=settings.pop("threads")) as opened, lines_to(output, (index, *inputs)) as lines:
-        _answer(opened.query_from(mw.Files(inputs), **settings), lines, counts)
+        _answer(opened.query_from(Files(inputs), **settings), lines, counts)
     seconds = round(time.monotonic() - started, 3)
     aside = output == "-"
     if given["as_json"]:
@@ -187,9 +189,9 @@ def _conditions(given: tuple[str, ...]) -> dict[str, Any]:
     for one in given:
         key, equals, value = one.partition("=")
         if not key or not equals:
-            raise mw.ConfigError(f"where must be KEY=VALUE, got {one}")
+            raise ConfigError(f"where must be KEY=VALUE, got {one}")
         if key in conditions:
-            raise mw.ConfigError(f"where must name a key once, got {key} twice; a document has one value for it")
+            raise ConfigError(f"where must name a key once, got {key} twice; a document has one value for it")
         conditions[key] = _value(value)
     return conditions
 
@@ -223,7 +225,7 @@ REMOVED_TOGETHER = 16_384
     default=None,
     help="File of ids to remove, one per line; - is standard input.",
 )
-@shown_options
+@verbosity_options
 def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, quiet: bool) -> None:
     """Remove the documents with these IDS from INDEX.
 
@@ -233,7 +235,7 @@ def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, 
     Example: minwise index remove news.mw --ids gone.txt
     """
     if bool(ids) == (listed is not None):
-        raise mw.ConfigError(f"remove needs ids or --ids FILE, got {'both' if ids else 'neither'}")
+        raise ConfigError(f"remove needs ids or --ids FILE, got {'both' if ids else 'neither'}")
     wanted = list(dict.fromkeys(ids if listed is None else read_ids(listed)))
     removed = 0
     with mw.Index.open(index, "w") as opened:

@@ -10,8 +10,11 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
-from minwise.cli.options import shown_options
+from minwise.cli.options import verbosity_options
 from minwise.cli.output import printed, show_outcome
+from minwise.errors import ConfigError, FormatError
+from minwise.index import Damage
+from minwise.sketches import Plan
 
 __all__ = ["backup", "compact", "export", "stats", "verify"]
 
@@ -19,7 +22,7 @@ __all__ = ["backup", "compact", "export", "stats", "verify"]
 @click.command()
 @click.argument("index", type=click.Path())
 @click.argument("directory", type=click.Path())
-@shown_options
+@verbosity_options
 def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
     """Copy INDEX as it is now to a new DIRECTORY.
 
@@ -37,7 +40,7 @@ def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
 
 @click.command()
 @click.argument("index", type=click.Path())
-@shown_options
+@verbosity_options
 def compact(index: str, as_json: bool, quiet: bool) -> None:
     """Give back the room that removed documents of INDEX take.
 
@@ -62,7 +65,7 @@ def _bytes_of(index: str) -> int:
 @click.command()
 @click.argument("index", type=click.Path())
 @click.argument("file", type=click.Path())
-@shown_options
+@verbosity_options
 def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
     """Write the signatures of INDEX to FILE, a .parquet file.
 
@@ -73,7 +76,7 @@ def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
     Example: minwise index export news.mw signatures.parquet
     """
     if not file.lower().endswith((".parquet", ".pq")):
-        raise mw.ConfigError(f"file must end in .parquet, got {file}")
+        raise ConfigError(f"file must end in .parquet, got {file}")
     with mw.Index.open(index) as opened:
         written = opened.export(file)
     values = {"index": index, "file": file, "documents": written}
@@ -110,7 +113,7 @@ def stats(index: str, as_json: bool) -> None:
         console.print(table)
 
 
-def _rows(facts: dict[str, Any], plan: mw.Plan) -> Iterator[tuple[str, str]]:
+def _rows(facts: dict[str, Any], plan: Plan) -> Iterator[tuple[str, str]]:
     settings, segments = facts["settings"], facts["segments"]
     yield "documents", f"{facts['documents']:,}; {facts['removed']:,} more were removed"
     each = f", {facts['bytes'] / facts['documents']:,.0f} bytes a document" if facts["documents"] else ""
@@ -158,12 +161,12 @@ def verify(index: str, as_json: bool, quiet: bool) -> None:
         click.echo(f"{files} {'file' if files == 1 else 'files'}, every checksum is right")
 
 
-def _look(index: str) -> tuple[list["mw.Damage"], int | None]:
+def _look(index: str) -> tuple[list["Damage"], int | None]:
     """What is damaged, and how many files are whole if nothing is; what keeps it from being opened is damage too."""
     try:
         with mw.Index.open(index) as opened:
             damages = opened.verify()
             return damages, None if damages else 1 + len(opened.stats()["segments"])
-    except mw.FormatError as error:
+    except FormatError as error:
         file, _, what = str(error).partition(": ")
-        return [mw.Damage(file, what)], None
+        return [Damage(file, what)], None

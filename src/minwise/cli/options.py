@@ -1,30 +1,33 @@
-"""The options that several commands share. Each has the name of the setting it sets."""
+"""Options that several commands share, derived from the definitions in :mod:`minwise.options`."""
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
-import minwise as mw
+from minwise.errors import ConfigError
+from minwise.options import DedupOptions, Definition, IndexOptions, definitions
 
 __all__ = [
-    "MACHINE",
-    "SHOWN",
-    "WORK",
+    "MACHINE_OPTIONS",
+    "OUTPUT_OPTIONS",
+    "WORK_OPTION",
     "add_options",
     "engine_options",
-    "find_options",
     "index_options",
     "index_settings_of",
+    "input_options",
+    "layout_options",
     "on_error_option",
-    "plan_options",
-    "reading_options",
-    "running_options",
+    "run_options",
+    "search_options",
+    "selection_options",
+    "set_options",
+    "setting_option",
     "settings_of",
-    "shape_options",
-    "shown_options",
     "table_output",
+    "verbosity_options",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,170 +35,125 @@ Option = Callable[[Command], Command]
 
 
 def add_options(*options: Option[Any]) -> Callable[[Command], Command]:
-    """What adds options to a command, whose help shows them in this order."""
+    """Return a decorator that adds options to a command; its help shows them in this order."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def on_error_option(what: str) -> Option[Any]:
-    """The option that says what becomes of what can not be used."""
-    return click.option(
-        "--on-error",
-        default="quarantine",
-        show_default=True,
-        type=click.Choice(["quarantine", "skip", "fail"]),
-        help=f"What becomes of {what}.",
-    )
+def setting_option(name: str, *, of: type = DedupOptions, **changes: Any) -> Option[Any]:  # noqa: ANN401 - click's own
+    """Return the option of a setting: its type, default and help follow from the definition.
+
+    Args:
+        name: The name of the setting.
+        of: The option class that defines it.
+        **changes: Arguments of ``click.option`` that differ on the command line.
+    """
+    definition = definitions(of)[name]
+    flag = f"--{name.replace('_', '-')}"
+    return click.option(flag, **{**_click_arguments(definition), "help": definition.help, **changes})
 
 
-MACHINE = (
-    click.option(
-        "--memory", default="4GB", show_default=True, help="Memory for data; the process takes up to 300MB more."
-    ),
-    click.option("--threads", type=int, default=None, help="Threads; all cores if not given."),
-)
+def _click_arguments(definition: Definition) -> dict[str, Any]:
+    if definition.type is bool:
+        return {"is_flag": True}
+    kinds = get_args(definition.type) or (definition.type,)
+    plain = next((kind for kind in (str, int, float) if kind in kinds), str)
+    value_type = click.Choice(list(definition.choices)) if definition.choices else plain
+    return {"type": value_type, "default": definition.default, "show_default": definition.default is not None}
+
+
+def _setting_options(*names: str, of: type = DedupOptions) -> tuple[Option[Any], ...]:
+    return tuple(setting_option(name, of=of) for name in names)
+
+
+def on_error_option(subject: str) -> Option[Any]:
+    """Return the option that says what to do with rows or vectors that cannot be used."""
+    choices = click.Choice(["quarantine", "skip", "fail"])
+    return setting_option("on_error", default="quarantine", type=choices, help=f"What to do with {subject}.")
+
+
+MACHINE_OPTIONS = _setting_options("memory", "threads")
+WORK_OPTION = setting_option("work", type=click.Path())
 table_output = click.option(
     "-o", "--output", required=True, type=click.Path(), help="A .parquet, .csv, .tsv or .jsonl file; - for JSON lines."
 )
-WORK = click.option("--work", type=click.Path(), default=None, help="Directory that makes the run resumable.")
-
-
-def shingle_option(kinds: str) -> Option[Any]:
-    """How texts are cut, by one of some kinds."""
-    return click.option("--shingle", default="word:5", show_default=True, help=f"{kinds}.")
-
-
-LAYOUT = (
-    click.option(
-        "--threshold", default=0.8, show_default=True, help="Similarity from which on two are near-duplicates."
-    ),
-    click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold."),
-    click.option("--bag", is_flag=True, help="Count repeated shingles."),
-    click.option("--scheme", default="fast", show_default=True, type=click.Choice(["fast", "minhash"]), help="Sketch."),
-    click.option("--slots", default=256, show_default=True, help="Slots that the plan may use."),
-    click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall."),
-)
-PLAN = (
-    shingle_option("word:N, char:N or byte:N; set for sets of items"),
-    *LAYOUT,
-    click.option("--seed", default=1, show_default=True, help="Seed of every hash."),
-    click.option(
-        "--max-bucket", default=2000, show_default=True, help="Members up to which all are compared with all."
-    ),
-)
-INDEX = (
-    shingle_option("word:N, char:N or byte:N"),
-    *LAYOUT,
-    click.option("--rows", type=int, default=None, help="Slots per band; with --bands."),
-    click.option("--seed", type=int, default=None, help="Seed of every hash; a secret one is drawn if not given."),
-    click.option(
-        "--max-bucket", default=64, show_default=True, help="Members up to which a whole bucket is looked at."
-    ),
-    click.option("--store-text", is_flag=True, help="Keep the texts too, to show passages of them."),
-    click.option("--sketch-only", is_flag=True, help="Keep only sketches: smaller, and similarities are estimates."),
-)
-CHECK = (
-    click.option(
-        "--exact",
-        is_flag=True,
-        help="Find every pair, by an exact join in place of bands; slower. The cap on identical ones stays.",
-    ),
-    click.option(
-        "--verify",
-        default="exact",
-        show_default=True,
-        type=click.Choice(["exact", "signature", "none"]),
-        help="How candidate pairs are checked.",
-    ),
-)
-SHAPE = (
-    click.option("--group-by", default=None, metavar="COL", help="Column of the set that a row belongs to."),
-    click.option("--item", default=None, metavar="COL", help="Column of the item that it adds to that set."),
-    click.option("--weight", default=None, metavar="COL", help="Column of how often it adds it: whole numbers."),
-    click.option("--transpose", is_flag=True, help="Turn sets and items round: find similar items."),
-    click.option(
-        "--separator", default=None, metavar="TEXT", help="What stands between items in a string; white space on lines."
-    ),
-    click.option("--fields", default=None, help="Fields of records, such as 'name:char:3 phone:digits born:whole'."),
-    click.option("--weights", default=None, help="How much fields count, such as 'name=2'; 1 if not given."),
-    click.option("--html", is_flag=True, help="Texts are pages of HTML: leave out markup, scripts and styles."),
-)
-READING = (
-    click.option(
-        "--text-column", multiple=True, default=("text",), show_default=True, help="Column of the text; repeatable."
-    ),
-    click.option("--id-column", default=None, help="Column of the id; id if there is one, else source:row."),
-    click.option(
-        "--format",
-        default=None,
-        type=click.Choice(["parquet", "jsonl", "csv", "tsv", "arrow", "text", "baskets", "named-baskets"]),
-        help="Format of files whose names do not tell; the last two are a set of items on each line.",
-    ),
-    on_error_option("rows that can not be read"),
-    *MACHINE,
-)
-SHOWN = (
+OUTPUT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),
     click.option("--quiet", is_flag=True, help="Show neither progress nor summary."),
 )
-ENGINE = (
-    click.option(
-        "--engine",
-        default="local",
-        show_default=True,
-        type=click.Choice(["local", "spark"]),
-        help="Who does the work: this machine, or Apache Spark; the result is the same.",
+LAYOUT_NAMES = ("shingle", "threshold", "recall", "bag", "scheme", "slots", "bands", "rows", "seed", "max_bucket")
+INPUT_OPTIONS = (
+    setting_option("text_column", multiple=True, default=("text",), help="Column of the text; repeatable."),
+    *_setting_options("id_column", "format"),
+    on_error_option("rows that cannot be read"),
+    *MACHINE_OPTIONS,
+)
+
+# Settings that decide which pairs become candidates.
+layout_options = add_options(*_setting_options(*LAYOUT_NAMES))
+# Settings that decide which pairs are found: candidates, and how they are verified.
+search_options = add_options(*_setting_options(*LAYOUT_NAMES, "exact", "verify"))
+# Settings of documents that are sets, groups of rows or records.
+set_options = add_options(
+    *(setting_option(name, metavar="COL") for name in ("group_by", "item", "weight")),
+    setting_option("transpose"),
+    setting_option("separator", metavar="TEXT"),
+    *_setting_options("fields", "weights", "html"),
+)
+# Settings that decide where a run takes place.
+engine_options = add_options(
+    setting_option("engine"),
+    setting_option("master", metavar="URL"),
+    setting_option(
+        "spark_conf",
+        multiple=True,
+        default=(),
+        metavar="KEY=VALUE",
+        help="A Spark configuration property; repeatable.",
     ),
-    click.option(
-        "--master",
-        default=None,
-        metavar="URL",
-        help="Where Spark runs: local[*], spark://HOST:PORT, yarn or k8s://URL; as Spark is set up if not given.",
+)
+# Settings of documents to keep.
+selection_options = add_options(
+    setting_option(
+        "against",
+        multiple=True,
+        default=(),
+        type=click.Path(),
+        help="Reference corpus: also remove what is in these files; repeatable.",
     ),
-    click.option(
-        "--spark-conf", multiple=True, default=(), metavar="KEY=VALUE", help="A setting of Spark's own; repeatable."
-    ),
+    setting_option("keep"),
+    setting_option("group"),
+)
+input_options = add_options(*INPUT_OPTIONS)
+run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)
+verbosity_options = add_options(*OUTPUT_OPTIONS)
+# Settings of a new index; --store-text and --sketch-only set `store`.
+index_options = add_options(
+    *_setting_options(*LAYOUT_NAMES, of=IndexOptions),
+    click.option("--store-text", is_flag=True, help="Store the texts too, to show passages of them."),
+    click.option("--sketch-only", is_flag=True, help="Store only sketches: smaller, and similarities are estimates."),
 )
 
 
-# Who does the work.
-engine_options = add_options(*ENGINE)
-# The settings that an index is made with.
-index_options = add_options(*INDEX)
-# The settings that decide what is proposed.
-plan_options = add_options(*PLAN)
-# The settings that decide what is found: what is proposed, and how it is checked.
-find_options = add_options(*PLAN, *CHECK)
-# The settings of reading.
-reading_options = add_options(*READING)
-# The settings of reading and running.
-running_options = add_options(*READING, WORK, *SHOWN)
-# What documents are if they are not plain texts.
-shape_options = add_options(*SHAPE)
-# How to say what was done.
-shown_options = add_options(*SHOWN)
-
-
 def settings_of(given: dict[str, Any]) -> dict[str, Any]:
-    """The settings among the options, as the library takes them."""
-    rest = {"as_json", "quiet"}
-    settings = {name: value for name, value in given.items() if name not in rest}
+    """Return the settings among the options of a command, as the library takes them."""
+    settings = {name: value for name, value in given.items() if name not in ("as_json", "quiet")}
     if "spark_conf" in settings:
         settings["spark_conf"] = _spark_conf(settings["spark_conf"])
     return settings
 
 
 def _spark_conf(given: tuple[str, ...]) -> dict[str, str] | None:
-    """Settings of Spark by name; the last one of a name counts, as with spark-submit."""
-    for one in given:
-        if "=" not in one:
-            raise mw.ConfigError(f"spark-conf must be KEY=VALUE, got {one!r}")
-    return dict(one.split("=", 1) for one in given) or None
+    """Return Spark properties by name; the last one of a name counts, as with spark-submit."""
+    for text in given:
+        if "=" not in text:
+            raise ConfigError(f"spark-conf must be KEY=VALUE, got {text!r}")
+    return dict(text.split("=", 1) for text in given) or None
 
 
 def index_settings_of(given: dict[str, Any]) -> dict[str, Any]:
-    """The settings of an index among the options, as ``mw.Index.create`` takes them."""
+    """Return the settings of an index among the options, as ``Index.create`` takes them."""
     rest = settings_of(given)
     store_text, sketch_only = rest.pop("store_text"), rest.pop("sketch_only")
     if store_text and sketch_only:
-        raise mw.ConfigError("store-text and sketch-only exclude each other, got both")
+        raise ConfigError("store-text and sketch-only exclude each other, got both")
     return {**rest, "store": "text" if store_text else "sketch" if sketch_only else "shingles"}

@@ -14,7 +14,6 @@ from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     ProgressColumn,
     SpinnerColumn,
     Task,
@@ -23,10 +22,14 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import (
+    Progress as RichProgress,
+)
 from rich.table import Table
 from rich.text import Text
 
-import minwise as mw
+from minwise.progress import NullProgress, Progress
+from minwise.results import DedupResult
 
 __all__ = ["Bars", "fault_lines", "printed", "shorten", "show_dedup", "show_found", "show_outcome", "watch"]
 
@@ -45,13 +48,13 @@ Lines = Callable[[str, dict[str, Any], str, float], Iterator[str]]
 SHOWN_CLUSTERS = 5
 
 
-def show_dedup(result: "mw.DedupResult", output: str, seconds: float) -> None:
+def show_dedup(result: "DedupResult", output: str, seconds: float) -> None:
     """The counts of a deduplication, its largest clusters and what to look at."""
     with printed() as console:
         _print_dedup(console, result, output, seconds)
 
 
-def _print_dedup(console: Console, result: "mw.DedupResult", output: str, seconds: float) -> None:
+def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: float) -> None:
     report = result.report
     counts = report["counts"]
     if result.published:
@@ -87,7 +90,7 @@ def _plan_line(plan: dict[str, Any] | None) -> str:
     return f"{plan['bands']} bands × {plan['rows']} rows find {plan['recall']:.2%} of pairs at {plan['threshold']}"
 
 
-def _show_clusters(console: Console, result: "mw.DedupResult") -> None:
+def _show_clusters(console: Console, result: "DedupResult") -> None:
     """The largest clusters, each with one of its removed documents."""
     largest = result.largest_clusters(SHOWN_CLUSTERS)
     if not largest:
@@ -213,14 +216,14 @@ class _Rate(ProgressColumn):
 
 
 class _Stage:
-    def __init__(self, bars: Progress, task: TaskID) -> None:
+    def __init__(self, bars: RichProgress, task: TaskID) -> None:
         self._bars, self._task = bars, task
 
     def advance(self, amount: int) -> None:
         """Moves the bar on."""
         self._bars.advance(self._task, amount)
 
-    def reach(self, amount: int) -> None:
+    def advance_to(self, amount: int) -> None:
         """Moves the bar to a place."""
         self._bars.update(self._task, completed=amount)
 
@@ -236,15 +239,15 @@ class Bars:
         """A bar for a stage."""
         columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description:<18}"), BarColumn(bar_width=30))
         rest = (MofNCompleteColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, *rest, console=self._console) as bars:
+        with RichProgress(*columns, *rest, console=self._console) as bars:
             task = bars.add_task(name, total=total, completed=done, unit=unit)
             yield _Stage(bars, task)
             if total is None:
                 bars.update(task, total=bars.tasks[0].completed or 1, completed=bars.tasks[0].completed or 1)
 
 
-def watch(*, quiet: bool) -> mw.Progress:
+def watch(*, quiet: bool) -> Progress:
     """Whoever shows progress: bars if standard error is a terminal and nobody asked for quiet."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
-        return mw.Silence()
+        return NullProgress()
     return Bars(Console(file=sys.stderr, stderr=True))

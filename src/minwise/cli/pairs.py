@@ -1,75 +1,70 @@
-"""minwise pairs INPUT… -o PAIRS."""
+"""minwise pairs and minwise clusters."""
 
 from typing import Any
 
 import click
 
 import minwise as mw
-from minwise.cli.options import engine_options, find_options, running_options, settings_of, shape_options, table_output
+from minwise.cli.options import (
+    engine_options,
+    run_options,
+    search_options,
+    set_options,
+    setting_option,
+    settings_of,
+    table_output,
+)
 from minwise.cli.output import show_found, watch
+from minwise.inputs import Files
+from minwise.options import ClustersOptions
 
 __all__ = ["clusters", "pairs"]
-
-ALONE = "alone"
-
-
-@click.command()
-@click.argument("inputs", nargs=-1, type=click.Path())
-@table_output
-@click.option("--sources", is_flag=True, help="Add source and row of both documents; --rows without a number does too.")
-@click.option("--rows", is_flag=False, flag_value=ALONE, default=None, help="Slots per band, with --bands.")
-@click.option("--truth", default=None, metavar="COL", help="Column that tells who is who: say how good the pairs are.")
-@find_options
-@shape_options
-@engine_options
-@running_options
-def pairs(
-    inputs: tuple[str, ...],
-    output: str,
-    sources: bool,
-    rows: str | None,
-    truth: str | None,
-    **given: Any,  # noqa: ANN401
-) -> None:
-    """List every pair of near-duplicates in INPUTS, with similarities.
-
-    Columns are left, right and similarity. Pairs are in document order, those of identical documents among them.
-    Documents are texts, sets of items (--shingle set, or --group-by and --item) or records (--fields).
-    """
-    number = int(rows) if rows is not None and rows.isascii() and rows.isdigit() else None
-    if rows is not None and number is None:
-        sources = True
-        inputs = (
-            inputs if rows == ALONE else (*inputs, rows)
-        )  # what followed --rows is an input, and their order is free
-    if not inputs:
-        raise click.UsageError("Missing argument 'INPUTS...'.")
-    settings = {**settings_of(given), "rows": number}
-    progress = watch(quiet=given["quiet"] or given["as_json"])
-    show = show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
-    show(mw.pairs(mw.Files(inputs), output, sources=sources, progress=progress, truth=truth, **settings))
 
 
 @click.command()
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @table_output
+@click.option("--sources", is_flag=True, help="Add source and row of both documents.")
 @click.option(
-    "--group",
-    default="components",
-    show_default=True,
-    type=click.Choice(["components", "star"]),
-    help="How pairs make clusters.",
+    "--truth",
+    default=None,
+    metavar="COL",
+    help="Ground-truth entity column; adds recall and precision to the report.",
 )
-@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
-@find_options
-@shape_options
+@search_options
+@set_options
 @engine_options
-@running_options
-def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noqa: ANN401
+@run_options
+def pairs(
+    inputs: tuple[str, ...],
+    output: str,
+    sources: bool,
+    truth: str | None,
+    **given: Any,  # noqa: ANN401 - click's values
+) -> None:
+    """List every pair of near-duplicates in INPUTS, with similarities.
+
+    Columns are left, right and similarity. Pairs are in document order; identical documents are pairs too.
+    Documents are texts, sets of items (--shingle set, or --group-by and --item) or records (--fields).
+    """
+    progress = watch(quiet=given["quiet"] or given["as_json"])
+    show = show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
+    show(mw.write_pairs(Files(inputs), output, sources=sources, truth=truth, progress=progress, **settings_of(given)))
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, required=True, type=click.Path())
+@table_output
+@setting_option("group", of=ClustersOptions)
+@search_options
+@set_options
+@engine_options
+@run_options
+def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noqa: ANN401 - click's values
     """List every document of INPUTS with its cluster: id, cluster, size.
 
-    A cluster is called after its first document; a document without near-duplicates is a cluster of its own.
+    A cluster has the id of its first document; a document without near-duplicates is a cluster of its own.
     """
     progress = watch(quiet=given["quiet"] or given["as_json"])
     show = show_found("clusters", output, quiet=given["quiet"], as_json=given["as_json"])
-    show(mw.clusters(mw.Files(inputs), output, progress=progress, **settings_of(given)))
+    show(mw.write_clusters(Files(inputs), output, progress=progress, **settings_of(given)))

@@ -9,6 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise.cli.options import add_options, setting_option
+from minwise.sketches import Plan
 
 __all__ = ["plan"]
 
@@ -16,11 +18,7 @@ BAR_WIDTH = 40
 
 
 @click.command()
-@click.option("--threshold", default=0.8, show_default=True, help="Similarity from which on a pair is wanted.")
-@click.option("--recall", default=0.99, show_default=True, help="Wanted chance to find a pair at the threshold.")
-@click.option("--slots", default=256, show_default=True, help="Slots that may be used.")
-@click.option("--bands", type=int, default=None, help="Number of bands; with --rows, in place of --recall and --slots.")
-@click.option("--rows", type=int, default=None, help="Slots per band; with --bands.")
+@add_options(*(setting_option(name) for name in ("threshold", "recall", "slots", "bands", "rows")))
 @click.option("--plot", type=click.Path(), default=None, help="Draw the curve into this .svg file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def plan(
@@ -36,12 +34,12 @@ def plan(
         _show(chosen, slots, plot)
 
 
-def _as_dict(chosen: mw.Plan, plot: str | None) -> dict[str, Any]:
+def _as_dict(chosen: Plan, plot: str | None) -> dict[str, Any]:
     table = [point._asdict() for point in chosen.table()]
     return {**chosen.to_dict(), "table": table, **({} if plot is None else {"plot": plot})}
 
 
-def _show(chosen: mw.Plan, slots: int, plot: str | None) -> None:
+def _show(chosen: Plan, slots: int, plot: str | None) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 10_000  # into a pipe nothing is wrapped or cut
@@ -53,7 +51,7 @@ def _show(chosen: mw.Plan, slots: int, plot: str | None) -> None:
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
-def _facts(chosen: mw.Plan, slots: int, plot: str | None) -> Table:
+def _facts(chosen: Plan, slots: int, plot: str | None) -> Table:
     table = _table(show_header=False)
     table.add_column(style="dim")
     table.add_column()
@@ -71,7 +69,7 @@ def _facts(chosen: mw.Plan, slots: int, plot: str | None) -> Table:
     return table
 
 
-def _curve(chosen: mw.Plan, block: str) -> Table:
+def _curve(chosen: Plan, block: str) -> Table:
     """The S-curve a line per similarity, with the threshold among them."""
     table = _table(show_header=True)
     table.add_column("similarity", justify="right")

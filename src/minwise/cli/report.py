@@ -8,6 +8,8 @@ import click
 import minwise as mw
 from minwise.cli.files import read_ids
 from minwise.cli.output import show_outcome, watch
+from minwise.errors import InputError
+from minwise.results import write_report
 
 __all__ = ["report", "restore"]
 
@@ -27,7 +29,7 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
     shows what it measured.
     """
     notes: list[str] = []
-    page = mw.write_report(out, audit=audit, on_note=notes.append)
+    page = write_report(out, audit=audit, on_note=notes.append)
     for note in notes:
         click.echo(f"note: {note}", err=True)
     if not quiet:
@@ -61,7 +63,7 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
         raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")
     wanted = None if ids is None else list(read_ids(ids))
     if wanted == []:
-        raise mw.InputError(
+        raise InputError(
             f"{'standard input' if ids == '-' else ids}: must have the ids to restore, one a line, got none"
         )
     progress = watch(quiet=quiet or as_json)

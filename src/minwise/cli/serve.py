@@ -12,6 +12,7 @@ from click.core import ParameterSource
 import minwise as mw
 from minwise.cli.index_documents import described
 from minwise.cli.options import index_options, index_settings_of
+from minwise.errors import ConfigError
 
 __all__ = ["serve", "token"]
 
@@ -82,7 +83,7 @@ def _load_server() -> ModuleType:
         if str(error.name).startswith("minwise"):
             raise
         rule = "serve needs the packages of the extra server"
-        raise mw.ConfigError(f"{rule}, got no {error.name}; install minwise with the extra server") from None
+        raise ConfigError(f"{rule}, got no {error.name}; install minwise with the extra server") from None
     return minwise.server
 
 
@@ -92,7 +93,7 @@ def _prepare(index: str, settings: dict[str, Any], chosen: set[str], *, create: 
     is_there = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
     if create and not is_there:
         if read_only:
-            raise mw.ConfigError(f"create makes an index to be filled, and read-only keeps {index} empty, got both")
+            raise ConfigError(f"create makes an index to be filled, and read-only keeps {index} empty, got both")
         with mw.Index.create(index, **index_settings_of(settings)) as made:
             click.echo(f"minwise: {index}: {described(made)}", err=True)
     elif not folder.exists():
@@ -113,7 +114,7 @@ def _compare(index: str, chosen: dict[str, Any]) -> None:
         theirs, ours = _both(name, value, there)
         if theirs != ours and name not in passed_over:
             option = name.replace("_", "-")
-            raise mw.ConfigError(f"{option} must be that of {index}, {theirs}, got {ours}; {REMEDY}")
+            raise ConfigError(f"{option} must be that of {index}, {theirs}, got {ours}; {REMEDY}")
 
 
 def _both(name: str, value: Any, there: dict[str, Any]) -> tuple[object, object]:  # noqa: ANN401 - any setting
@@ -149,7 +150,7 @@ def token(file: str, may_read: bool, may_write: bool, name: str | None, quiet: b
 
     rights = [right for right, is_given in (("read", may_read), ("write", may_write)) if is_given]
     if not rights:
-        raise mw.ConfigError("token needs --read, --write or both, got neither")
+        raise ConfigError("token needs --read, --write or both, got neither")
     drawn = make_token(file, rights, name)
     click.echo(drawn)
     if not quiet:

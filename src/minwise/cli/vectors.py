@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.options import MACHINE, SHOWN, WORK, add_options, on_error_option, table_output
+from minwise.cli.options import MACHINE_OPTIONS, OUTPUT_OPTIONS, WORK_OPTION, add_options, on_error_option, table_output
 from minwise.cli.output import fault_lines, show_found, watch
+from minwise.errors import ConfigError
 
 __all__ = ["near", "pairs", "planned", "running_of", "vector_options"]
 
@@ -27,7 +28,9 @@ LAYOUT = (
     click.option("--column", default=None, help="Column of a Parquet file; needed if several have lists of numbers."),
 )
 # How vectors are hashed, how a run goes, and how to say what was done.
-vector_options = add_options(*LAYOUT, on_error_option("vectors that can not be used"), *MACHINE, WORK, *SHOWN)
+vector_options = add_options(
+    *LAYOUT, on_error_option("vectors that can not be used"), *MACHINE_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS
+)
 
 
 def running_of(given: dict[str, Any]) -> dict[str, Any]:
@@ -39,7 +42,7 @@ def planned(given: dict[str, Any], vectors: str, **wanted: Any) -> "mw.Euclidean
     """The layout that was given, or the one that is planned for what is wanted."""
     layout = {name: given[name] for name in ("hashes", "tables") if given[name] is not None}
     if given["measure"] == "cosine" and given["width"] is not None:
-        raise mw.ConfigError(f"width must be left out with measure cosine, got {given['width']}")
+        raise ConfigError(f"width must be left out with measure cosine, got {given['width']}")
     if not layout and given["width"] is None:
         family = mw.CosineLSH if given["measure"] == "cosine" else mw.EuclideanLSH
         return family.plan(vectors, recall=given["recall"], seed=given["seed"], column=given["column"], **wanted)
@@ -48,7 +51,7 @@ def planned(given: dict[str, Any], vectors: str, **wanted: Any) -> "mw.Euclidean
     needed = ("width", "hashes", "tables") if given["measure"] == "euclidean" else ("hashes", "tables")
     for name in needed:
         if name not in layout:
-            raise mw.ConfigError(f"{' and '.join(needed)} must be given together, got no {name}")
+            raise ConfigError(f"{' and '.join(needed)} must be given together, got no {name}")
     if given["measure"] == "cosine":
         return mw.CosineLSH(seed=given["seed"], **layout)
     return mw.EuclideanLSH(seed=given["seed"], **layout)
@@ -77,7 +80,7 @@ def near(
     Example: minwise vectors near images.npy new.npy --top 10 -o neighbours.parquet
     """
     if top is None and radius is None:
-        raise mw.ConfigError("near takes --top, --radius or both, got neither")
+        raise ConfigError("near takes --top, --radius or both, got neither")
     show = show_found("neighbours", output, quiet=given["quiet"], as_json=given["as_json"], lines=_lines)
     wanted = {"radius": radius} if radius is not None else {"top": top}
     search = planned(given, vectors, queries=queries, **wanted)

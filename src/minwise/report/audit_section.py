@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minwise._internal.charts import Bar, Tick, bars, chart, line_at, log_height, log_ticks
-from minwise._internal.formatting import amount, number, plural, probability
-from minwise._internal.html import escape, folded, section, table
+from minwise._internal.charts import Bar, Tick, chart, draw_bars, log_height, log_ticks, vertical_line
+from minwise._internal.formatting import count_element, format_count, format_probability, plural
+from minwise._internal.html import details, escape, section, table
 from minwise.errors import ConfigError
+from minwise.options import AuditOptions, definitions
 from minwise.sketches.planning import plan
 from minwise.text.shingling import NORMALISATION, Shingler
 
@@ -17,16 +18,19 @@ Values = Mapping[str, Any]
 
 # Settings that an audit shares with a run, with the value that need not be typed.
 DEFAULTS = {
-    "threshold": 0.8,
-    "shingle": "word:5",
-    "bag": False,
-    "separator": None,
-    "fields": None,
-    "weights": None,
-    "html": False,
-    "scheme": "fast",
-    "seed": 1,
-    "max_bucket": 2000,
+    name: definitions(AuditOptions)[name].default
+    for name in (
+        "threshold",
+        "shingle",
+        "bag",
+        "separator",
+        "fields",
+        "weights",
+        "html",
+        "scheme",
+        "seed",
+        "max_bucket",
+    )
 }
 # Settings of a shingler that only Python can give.
 OF_SHINGLER = ("hash_bits", *NORMALISATION)
@@ -127,18 +131,19 @@ def _how_to_measure(settings: Values, run: Values) -> str:
 def _figures(audit: Values) -> str:
     """The measured shares with their intervals, of how many, and against what was promised."""
     recall, documents, precision = audit["recall"], audit["documents_with_duplicates"], audit["precision"]
-    promised = f"; promised {probability(recall['promised'])}" if recall.get("promised") is not None else ""
+    promised = f"; promised {format_probability(recall['promised'])}" if recall.get("promised") is not None else ""
     rows = [
-        ("recall", recall, f"{number(recall['found'])} of {plural(recall['pairs'], 'pair')} found{promised}"),
+        ("recall", recall, f"{count_element(recall['found'])} of {plural(recall['pairs'], 'pair')} found{promised}"),
         (
             "duplicates seen",
             documents,
-            f"{number(documents['found'])} of {plural(documents['documents'], 'document')} with a near-duplicate",
+            f"{count_element(documents['found'])} of {plural(documents['documents'], 'document')} "
+            "with a near-duplicate",
         ),
         (
             "precision before verification",
             precision,
-            f"{number(precision['pairs'])} of {plural(precision['candidates'], 'candidate')} are pairs",
+            f"{count_element(precision['pairs'])} of {plural(precision['candidates'], 'candidate')} are pairs",
         ),
     ]
     tiles = "".join(
@@ -183,8 +188,8 @@ def _bins(audit: Values) -> str:
     rows = [
         [
             f"{one['from']:.2f} – {one['to']:.2f}",
-            number(one["pairs"]),
-            number(one["found"]),
+            count_element(one["pairs"]),
+            count_element(one["found"]),
             _measured(one),
             _interval(one),
             _promised(one),
@@ -209,7 +214,7 @@ def _by_chance(audit: Values) -> str:
 def _promised(one: Values) -> str:
     if one["promised"] is None:
         return "–"
-    words = probability(one["promised"])
+    words = format_probability(one["promised"])
     return f"{OUTSIDE} {words}" if _is_outside(one) else words
 
 
@@ -230,13 +235,13 @@ def _histogram(audit: Values) -> str:
     def along(similarity: float) -> float:
         return (similarity - start) / (1 - start)
 
-    columns = bars(
+    columns = draw_bars(
         Bar(
             along(one["from"]),
             along(one["to"]),
             log_height(one["estimated"], most),
             "below" if one["to"] <= audit["threshold"] + 1e-9 else "bar",
-            f"{one['from']:.4g} to {one['to']:.4g}: {about}{amount(one['estimated'])} pairs",
+            f"{one['from']:.4g} to {one['to']:.4g}: {about}{format_count(one['estimated'])} pairs",
         )
         for one in rows
     )
@@ -245,17 +250,18 @@ def _histogram(audit: Values) -> str:
         "audit-chart",
         "Pairs of the whole corpus by similarity",
         f"{_how_counted(audit)} The height is logarithmic.",
-        [*columns, *lines, *line_at(along(audit["threshold"]), f"threshold {audit['threshold']:g}")],
-        across=[Tick(along(tenth / 10), f"{tenth / 10:g}") for tenth in range(10, -1, -1) if tenth / 10 >= start],
-        up=log_ticks(most),
-        across_label="similarity",
-        up_label=f"pairs{'' if audit['complete'] else ', estimated'} (logarithmic)",
+        [*columns, *lines, *vertical_line(along(audit["threshold"]), f"threshold {audit['threshold']:g}")],
+        x_ticks=[Tick(along(tenth / 10), f"{tenth / 10:g}") for tenth in range(10, -1, -1) if tenth / 10 >= start],
+        y_ticks=log_ticks(most),
+        x_label="similarity",
+        y_label=f"pairs{'' if audit['complete'] else ', estimated'} (logarithmic)",
     )
     cells = (
-        [f"{one['from']:.4g} – {one['to']:.4g}", amount(one["estimated"]), _range(one)] for one in audit["histogram"]
+        [f"{one['from']:.4g} – {one['to']:.4g}", format_count(one["estimated"]), _range(one)]
+        for one in audit["histogram"]
     )
     exact = table("Pairs of the whole corpus", ["similarity", "pairs", "interval"], cells)
-    return f"<h3>Pairs of the whole corpus</h3>{drawn}{folded('The numbers', exact)}"
+    return f"<h3>Pairs of the whole corpus</h3>{drawn}{details('The numbers', exact)}"
 
 
 def _how_counted(audit: Values) -> str:
@@ -275,19 +281,20 @@ def _suggestion(audit: Values) -> str:
     command = f"--threshold {one['threshold']:g} --bands {one['bands']} --rows {one['rows']}"
     return (
         f'<div class="note"><h3>A suggestion</h3><p>{escape(one["why"])}</p>'
-        f"<p><code>{escape(command)}</code> finds {probability(one['recall'])} of the pairs at that threshold.</p>"
+        f"<p><code>{escape(command)}</code> finds {format_probability(one['recall'])} "
+        "of the pairs at that threshold.</p>"
         "</div>"
     )
 
 
 def _measured(one: Values) -> str:
-    return "–" if one["value"] is None else probability(one["value"])
+    return "–" if one["value"] is None else format_probability(one["value"])
 
 
 def _range(one: Values) -> str:
-    return f"{amount(one['low'])} – {amount(one['high'])}"
+    return f"{format_count(one['low'])} – {format_count(one['high'])}"
 
 
 def _interval(one: Values) -> str:
     """The interval of a share; the share of nothing has none."""
-    return "–" if one["value"] is None else f"{probability(one['low'])} – {probability(one['high'])}"
+    return "–" if one["value"] is None else f"{format_probability(one['low'])} – {format_probability(one['high'])}"

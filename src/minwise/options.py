@@ -1,0 +1,329 @@
+"""Options: every setting of the public calls, defined once.
+
+A setting is a key of a ``TypedDict``. Its annotation is the type that checkers see; its :class:`Setting` holds the
+default and the help text. Python signatures and their docstrings, command-line options, the settings page and the
+HTTP schema are derived from these definitions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from types import NoneType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict, get_args, get_origin
+
+from minwise.checks import check_choice
+
+if TYPE_CHECKING:
+    from minwise.progress import Progress
+    from minwise.text.shingling import Shingler
+
+__all__ = [
+    "AuditOptions",
+    "ClustersOptions",
+    "DedupOptions",
+    "Definition",
+    "DocumentSource",
+    "FormatName",
+    "GroupName",
+    "IndexOptions",
+    "OnError",
+    "PairsOptions",
+    "PathOrUrl",
+    "SchemeName",
+    "Setting",
+    "StoreName",
+    "VerifyName",
+    "check_setting",
+    "definitions",
+]
+
+
+class ArrowStream(Protocol):
+    """A table or stream of record batches that exports the Arrow C stream interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+# Paths or globs, texts, rows, tables, data frames or sets; :func:`minwise.inputs.open_sources` tells them apart.
+DocumentSource = str | PathLike[str] | Iterable[Any] | ArrowStream
+PathOrUrl = str | PathLike[str]
+SchemeName = Literal["fast", "minhash"]
+VerifyName = Literal["exact", "signature", "none"]
+GroupName = Literal["star", "components"]
+FormatName = Literal["parquet", "jsonl", "csv", "tsv", "arrow", "text", "baskets", "named-baskets"]
+OnError = Literal["fail", "quarantine", "skip"]
+EngineName = Literal["local", "spark"]
+StoreName = Literal["shingles", "text", "sketch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Default and documentation of a setting.
+
+    Attributes:
+        default: Value where the caller gives none.
+        help: Meaning and unit, in whole sentences.
+        python: What only Python callers can give, in whole sentences.
+    """
+
+    default: Any
+    help: str
+    python: str = ""
+
+
+# Settings that an index and a search have in common, with different types or defaults of others beside them.
+BAG = Setting(False, "Count repeated shingles, so that similarity is that of multisets.")
+SCHEME = Setting("fast", "Sketch scheme: fast is FastSketch, minhash is MinHash.")
+
+
+class LayoutOptions(TypedDict, total=False):
+    """Settings that decide how signatures are cut into bands."""
+
+    threshold: Annotated[
+        float, Setting(0.8, "Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1.")
+    ]
+    recall: Annotated[
+        float,
+        Setting(0.99, "Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow."),
+    ]
+    scheme: Annotated[SchemeName, SCHEME]
+    slots: Annotated[int, Setting(256, "Maximum number of slots of a signature that the plan may use.")]
+    bands: Annotated[int | None, Setting(None, "Number of bands, given together with rows; replaces recall.")]
+    rows: Annotated[int | None, Setting(None, "Slots per band, given together with bands.")]
+
+
+class SeedOptions(TypedDict, total=False):
+    """Seed and cap of a search."""
+
+    seed: Annotated[int, Setting(1, "Seed of every hash, an unsigned 64-bit number.")]
+    max_bucket: Annotated[
+        int,
+        Setting(
+            2000,
+            "Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above it"
+            " each member is paired with the first 16.",
+        ),
+    ]
+
+
+class ElementOptions(TypedDict, total=False):
+    """Settings that decide which set of elements a document becomes."""
+
+    shingle: Annotated[
+        "str | Shingler",
+        Setting(
+            "word:5",
+            "Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items.",
+            "A Shingler decides normalisation too.",
+        ),
+    ]
+    bag: Annotated[bool, BAG]
+    group_by: Annotated[str | None, Setting(None, "Column that names the set to which a row belongs.")]
+    item: Annotated[str | None, Setting(None, "Column of the item that a row adds to its set; given with group_by.")]
+    weight: Annotated[str | None, Setting(None, "Column of the item's count, a whole number; sets become multisets.")]
+    transpose: Annotated[bool, Setting(False, "Swap the roles of sets and items, to find similar items.")]
+    separator: Annotated[
+        str | None, Setting(None, "Separator of items in a string; white space on lines of items if not given.")
+    ]
+    fields: Annotated[
+        str | Mapping[str, str] | None,
+        Setting(
+            None, "Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'.", "Or a mapping."
+        ),
+    ]
+    weights: Annotated[
+        str | Mapping[str, int] | None,
+        Setting(None, "Weights of fields, such as 'name=2'; every other field has weight 1.", "Or a mapping."),
+    ]
+    html: Annotated[bool, Setting(False, "Texts are HTML pages: ignore markup, scripts and styles.")]
+
+
+class VerifyOptions(TypedDict, total=False):
+    """Settings that decide how pairs are found and verified."""
+
+    exact: Annotated[
+        bool,
+        Setting(
+            False,
+            "Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap"
+            " on identical documents remains.",
+        ),
+    ]
+    verify: Annotated[
+        VerifyName,
+        Setting(
+            "exact",
+            "How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none"
+            " accepts every candidate.",
+        ),
+    ]
+
+
+class InputOptions(TypedDict, total=False):
+    """Settings that decide how sources are read."""
+
+    text_column: Annotated[
+        str | Sequence[str],
+        Setting("text", "Column of the text; several are joined by a line break. Of sets, the column of their items."),
+    ]
+    id_column: Annotated[
+        str | None, Setting(None, "Column of the id; if not given, id where a source has it, otherwise source:row.")
+    ]
+    format: Annotated[
+        FormatName | None,
+        Setting(
+            None,
+            "Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.",
+        ),
+    ]
+    on_error: Annotated[
+        OnError,
+        Setting("fail", "What to do with rows that cannot be read: fail, list them in quarantine, or skip them."),
+    ]
+
+
+class RunOptions(TypedDict, total=False):
+    """Settings that limit a run or report on it. None of them changes the result."""
+
+    memory: Annotated[
+        str | int, Setting("4GB", "Memory for data, in bytes or such as 4GB; the process takes up to 300MB more.")
+    ]
+    threads: Annotated[int | None, Setting(None, "Number of threads; all cores if not given.")]
+    work: Annotated[
+        PathOrUrl | None,
+        Setting(None, "Directory that keeps finished stages, so that an interrupted run resumes where it stopped."),
+    ]
+    progress: Annotated["Progress | None", Setting(None, "Receives progress events.")]
+
+
+class EngineOptions(TypedDict, total=False):
+    """Settings that decide where a run takes place. None of them changes the result."""
+
+    engine: Annotated[
+        EngineName, Setting("local", "Engine that runs the search: this machine, or Apache Spark; same result.")
+    ]
+    master: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that"
+            " of Spark's own configuration.",
+        ),
+    ]
+    spark_conf: Annotated[Mapping[str, str] | None, Setting(None, "Spark configuration properties by name.")]
+
+
+class AuditOptions(LayoutOptions, SeedOptions, ElementOptions, InputOptions, RunOptions, total=False):
+    """Settings of :func:`minwise.audit`."""
+
+
+class PairsOptions(AuditOptions, VerifyOptions, EngineOptions, total=False):
+    """Settings of :func:`minwise.pairs` and :func:`minwise.write_pairs`."""
+
+
+class ClustersOptions(PairsOptions, total=False):
+    """Settings of :func:`minwise.clusters` and :func:`minwise.write_clusters`."""
+
+    group: Annotated[
+        GroupName,
+        Setting(
+            "components",
+            "How pairs form clusters: components joins connected documents, star only those similar to the first.",
+        ),
+    ]
+
+
+class DedupOptions(PairsOptions, total=False):
+    """Settings of :func:`minwise.dedup`."""
+
+    group: Annotated[
+        GroupName,
+        Setting(
+            "star",
+            "How pairs form clusters: star removes documents similar to the kept one itself, components all that are"
+            " connected.",
+        ),
+    ]
+    keep: Annotated[
+        str,
+        Setting("first", "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL."),
+    ]
+    against: Annotated[
+        DocumentSource | None,
+        Setting(None, "Reference corpus: compared with, never removed and never written."),
+    ]
+
+
+class IndexOptions(LayoutOptions, total=False):
+    """Settings of :meth:`minwise.Index.create`; stored with the index and never changed."""
+
+    shingle: Annotated[str, Setting("word:5", "Tokens of a shingle: word:N, char:N or byte:N.")]
+    bag: Annotated[bool, BAG]
+    seed: Annotated[
+        int | None,
+        Setting(None, "Seed of every hash; if not given, a random one that is kept secret, against crafted documents."),
+    ]
+    max_bucket: Annotated[
+        int, Setting(64, "Members up to which a whole bucket is compared; above it, its first 16 are.")
+    ]
+    store: Annotated[
+        StoreName,
+        Setting(
+            "shingles",
+            "What to store of a document: shingles for exact similarities, text to keep texts too, sketch for"
+            " estimates in little space.",
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A setting as a call has it.
+
+    Attributes:
+        name: Its name, the same in every interface.
+        type: Its type, without documentation.
+        default: Value where the caller gives none.
+        help: Meaning and unit, in whole sentences.
+        python: What only Python callers can give, in whole sentences.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+    python: str
+
+    @property
+    def choices(self) -> tuple[Any, ...]:
+        """All valid values of a closed choice; empty for every other type."""
+        kinds = get_args(self.type) if get_origin(self.type) is not Literal else (self.type,)
+        listed = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+        return (False, True) if self.type is bool else tuple(listed)
+
+    @property
+    def documentation(self) -> str:
+        """Meaning, unit and default, as a docstring has them."""
+        default = "" if self.default is None else f"Default: {self.default}."
+        return " ".join(filter(None, (self.help, self.python, default)))
+
+    @property
+    def optional(self) -> bool:
+        """Whether None is a valid value."""
+        return NoneType in get_args(self.type)
+
+
+def definitions(options: type) -> dict[str, Definition]:
+    """Return the settings of one of the option classes by name, in the order of its definition."""
+    return {name: _definition(name, annotation) for name, annotation in options.__annotations__.items()}
+
+
+def _definition(name: str, annotation: Any) -> Definition:  # noqa: ANN401 - any annotation
+    kind, setting = get_args(annotation)
+    return Definition(name, kind, setting.default, setting.help, setting.python)
+
+
+def check_setting(definition: Definition, value: object) -> None:
+    """Raise :class:`~minwise.errors.ConfigError` if a closed choice is given another value."""
+    if definition.choices and not (value is None and definition.optional):
+        check_choice(definition.name, value, definition.choices)
