@@ -14,12 +14,12 @@ The names here are what most programs need. Everything else is in public package
 True
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from minwise import _kernel
 from minwise._internal.lazy import lazy_attributes as _lazy_attributes
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from minwise.api import audit, clusters, dedup, pairs, write_clusters, write_pairs
     from minwise.comparison.comparison import compare
     from minwise.errors import MinwiseError
@@ -79,4 +79,5 @@ _MODULES = {
     "write_pairs": "api",
 }
 
-__getattr__, __dir__ = _lazy_attributes(globals(), _MODULES)
+if not _typing.TYPE_CHECKING:  # or a type checker would accept any name
+    __getattr__, __dir__ = _lazy_attributes(globals(), _MODULES)

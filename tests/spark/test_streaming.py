@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from minwise.search.clustering import FIRST
-from minwise.settings import Options
-from minwise.spark import verify
 from minwise.spark.candidates import CAP_COLUMNS, PAIR_SCHEMA, _Pairing
+
+from minwise.options import DedupOptions
+from minwise.search.clustering import FIRST_MEMBERS
+from minwise.settings import resolve_options, search_settings
+from minwise.spark import verify
 
 Entries = list[tuple[int, int]]
 Pairs = set[tuple[int, int]]
@@ -45,13 +46,13 @@ def buckets(found: Entries) -> list[list[int]]:
 def pairs_of(bucket: list[int], most: int) -> Pairs:
     """All pairs of a bucket; of a crowded one, those with one of its first members."""
     every = combinations(range(len(bucket)), 2)
-    return {(bucket[one], bucket[two]) for one, two in every if len(bucket) <= most or one < FIRST}
+    return {(bucket[one], bucket[two]) for one, two in every if len(bucket) <= most or one < FIRST_MEMBERS}
 
 
-@given(found=entries(), cuts=CUTS, most=st.integers(min_value=FIRST, max_value=40), protected=st.integers(0, 12))
-@example(found=[(1, place) for place in range(FIRST + 1)], cuts=[FIRST], most=FIRST, protected=0)
+@given(found=entries(), cuts=CUTS, most=st.integers(min_value=FIRST_MEMBERS, max_value=40), protected=st.integers(0, 12))
+@example(found=[(1, place) for place in range(FIRST_MEMBERS + 1)], cuts=[FIRST_MEMBERS], most=FIRST_MEMBERS, protected=0)
 @example(found=[(1, place) for place in range(20)], cuts=[3], most=20, protected=0)
-@example(found=[(1, place) for place in range(50)], cuts=[1, 17, 18], most=FIRST, protected=3)
+@example(found=[(1, place) for place in range(50)], cuts=[1, 17, 18], most=FIRST_MEMBERS, protected=3)
 def test_buckets_may_be_cut_anywhere(found: Entries, cuts: list[int], most: int, protected: int) -> None:
     """The pairs of every bucket and what the cap met, whichever batches a bucket is spread over."""
     table = pa.table({"key": [key for key, _ in found], "place": [place for _, place in found]})
@@ -97,7 +98,7 @@ def test_cells_may_be_cut_anywhere(data: st.DataObject) -> None:
         for piece in pieces(len(rows), data.draw(CUTS))
         for batch in table.slice(piece.start, piece.stop - piece.start).combine_chunks().to_batches()
     ]
-    settings = Options(shingle="word:2").settings()
+    settings = search_settings(resolve_options(DedupOptions, None, {"shingle": "word:2"}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify, "CELL_BYTES", data.draw(st.sampled_from((1, 100, 1 << 20))))
         answer = pa.Table.from_batches(verify._Comparing(settings, floor).run(iter(batches)), verify.VERIFIED_SCHEMA)

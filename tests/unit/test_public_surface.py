@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import minwise as mw
-from minwise import errors, reference
+from minwise import errors, options, reference
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(
@@ -25,22 +25,46 @@ HEAVY = ("pandas", "polars", "pyspark", "fastapi", "click", "rich")
 
 
 def test_every_public_name_is_there() -> None:
-    """Sorted, once, importable (that they are sorted is ruff's to check too)."""
     assert len(set(mw.__all__)) == len(mw.__all__)
     assert all(hasattr(mw, name) for name in mw.__all__)
     assert sorted(mw.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name)) == mw.__all__
 
 
 def test_nothing_else_looks_public() -> None:
-    """What a user sees in `minwise.` and is not a room of the house is announced."""
-    rooms = {name.split(".")[1] for name in MODULES}
+    packages = {name.split(".")[1] for name in MODULES}
     seen = {name for name in vars(mw) if not name.startswith("_")}
-    assert seen - rooms <= set(mw.__all__)
+    assert seen - packages <= set(mw.__all__)
+    assert set(dir(mw)) == set(mw.__all__)
+
+
+def test_the_public_api_is_small() -> None:
+    """At most 25 names, six of them reserved for planned features."""
+    assert len(mw.__all__) <= 19
+
+
+def test_no_public_name_is_that_of_a_module() -> None:
+    """An attribute that is a function in one program and a module in another would depend on what was imported."""
+    assert not {name.split(".")[1] for name in MODULES} & set(mw.__all__)
+
+
+@pytest.mark.parametrize("name", [name for name in mw.__all__ if inspect.isfunction(getattr(mw, name))])
+def test_every_parameter_is_documented_where_users_look(name: str) -> None:
+    """Help shows each parameter and each setting with its meaning, and the default of each setting."""
+    call = getattr(mw, name)
+    text = inspect.getdoc(call) or ""
+    parameters = inspect.signature(call).parameters.values()
+    for parameter in parameters:
+        assert re.search(rf"^    (\*\*)?{parameter.name}: \w", text, re.MULTILINE), parameter.name
+    assert "As in" not in text
+    for parameter in parameters:
+        for option_class in re.findall(r"Unpack\[(\w+)\]", str(parameter.annotation)):
+            for definition in options.definitions(getattr(options, option_class)).values():
+                words = " ".join(text.split())
+                assert f"{definition.name}: {definition.documentation}" in words
 
 
 @pytest.mark.parametrize("name", ["minwise", *MODULES])
-def test_every_module_says_what_it_is_and_offers(name: str) -> None:
-    """A docstring, and an `__all__` of names that exist wherever there is something to offer."""
+def test_every_module_has_a_docstring_and_a_true_list_of_names(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__
     offered = getattr(module, "__all__", [])
@@ -63,10 +87,9 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
 
 @pytest.mark.parametrize("name", errors.__all__)
 def test_every_error_is_ours_and_a_builtin(name: str) -> None:
-    """So that both `except MinwiseError` and `except ValueError` catch it; and all of them are at the door."""
+    """Both ``except MinwiseError`` and ``except ValueError`` catch it."""
     error = getattr(errors, name)
     assert issubclass(error, mw.MinwiseError)
-    assert getattr(mw, name) is error
     assert name in (errors.__doc__ or "")
     if error is not mw.MinwiseError:
         builtins = [base for base in error.__mro__ if base.__module__ == "builtins"]
@@ -120,10 +143,9 @@ def test_examples_in_docstrings(module: str) -> None:
     assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
-def test_reference_door_is_complete() -> None:
-    """Each teaching room's names are at the door, once."""
-    rooms = [importlib.import_module(name) for name in MODULES if name.startswith("minwise.reference.")]
-    assert sorted(reference.__all__) == sorted(name for room in rooms for name in room.__all__)
+def test_the_reference_package_exports_every_name_of_its_modules() -> None:
+    modules = [importlib.import_module(name) for name in MODULES if name.startswith("minwise.reference.")]
+    assert sorted(reference.__all__) == sorted(name for module in modules for name in module.__all__)
 
 
 def test_package_is_typed() -> None:

@@ -12,11 +12,21 @@ import pytest
 from support.expect import complaint
 
 import minwise as mw
+from minwise.errors import ConfigError
 from minwise.inputs.items import ItemSets
-from minwise.settings import FindSettings, Limits, Options, parse_bytes
+from minwise.options import (
+    AuditOptions,
+    ClustersOptions,
+    DedupOptions,
+    IndexOptions,
+    PairsOptions,
+    definitions,
+)
+from minwise.settings import RunLimits, SearchSettings, parse_bytes, resolve_options, search_settings
 
 DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
 CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.clusters, "dedup": mw.dedup}
+WRITERS: dict[str, Callable[..., Any]] = {"pairs": mw.write_pairs, "clusters": mw.write_clusters}
 
 
 @pytest.mark.parametrize(
@@ -47,13 +57,13 @@ def test_sizes(value: str | int, expected: int) -> None:
 )
 def test_sizes_that_are_none(value: Any) -> None:  # noqa: ANN401 - anything
     """The message names the setting and the value."""
-    message = complaint(mw.ConfigError, lambda: parse_bytes("memory", value))
+    message = complaint(ConfigError, lambda: parse_bytes("memory", value))
     assert message.startswith("memory must be a size such as 4GB or 512MiB, got ")
 
 
 def test_limits_as_given() -> None:
     """Batches are at most 32 MiB, and a small part of a small memory."""
-    roomy, tight = Limits.of("4GB", 3), Limits.of("256MB", None)
+    roomy, tight = RunLimits.of("4GB", 3), RunLimits.of("256MB", None)
     assert (roomy.memory, roomy.threads, roomy.batch_bytes) == (4 * 10**9, 3, 1 << 25)
     assert (tight.memory, tight.threads) == (256 * 10**6, 0)
     assert 64 * tight.batch_bytes <= tight.memory
@@ -62,13 +72,13 @@ def test_limits_as_given() -> None:
 @pytest.mark.parametrize("memory", ["255MB", 255_999_999, 0, -1, "0GB"])
 def test_too_little_memory_is_refused(memory: str | int) -> None:
     """With the least that will do."""
-    message = complaint(mw.ConfigError, lambda: Limits.of(memory, None))
+    message = complaint(ConfigError, lambda: RunLimits.of(memory, None))
     assert message == f"memory must be at least 256MB, got {memory!r}"
 
 
-def find_settings(**changed: Any) -> FindSettings:  # noqa: ANN401 - any setting
+def find_settings(**changed: Any) -> SearchSettings:  # noqa: ANN401 - any setting
     """Settings that differ from the default in what is given."""
-    return FindSettings(plan=mw.plan(), shingler=mw.Shingler(), **changed)
+    return SearchSettings(plan=mw.plan(), shingler=mw.Shingler(), **changed)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +97,7 @@ def find_settings(**changed: Any) -> FindSettings:  # noqa: ANN401 - any setting
 )
 def test_wrong_settings_are_told_the_rule_and_the_value(changed: dict[str, Any], message: str) -> None:
     """Word for word."""
-    assert complaint(mw.ConfigError, lambda: find_settings(**changed)) == message
+    assert complaint(ConfigError, lambda: find_settings(**changed)) == message
 
 
 @pytest.mark.parametrize(("keep", "column"), [("first", None), ("max:score", "score"), ("min:a:b", "a:b")])
@@ -111,20 +121,20 @@ def test_settings_as_plain_values_hold_everything_that_decides() -> None:
         {"transpose": True},
         {"html": True},
     ]
-    assert {name for other in others for name in other} == {one.name for one in fields(FindSettings)} - {
+    assert {name for other in others for name in other} == {one.name for one in fields(SearchSettings)} - {
         "plan",
         "shingler",
     }
     found = [find_settings(**other).to_dict() for other in others]
-    found += [FindSettings(plan=mw.plan(0.7), shingler=mw.Shingler()).to_dict()]
-    found += [FindSettings(plan=mw.plan(), shingler=shingler).to_dict() for shingler in (None, mw.Shingler(bag=True))]
+    found += [SearchSettings(plan=mw.plan(0.7), shingler=mw.Shingler()).to_dict()]
+    found += [SearchSettings(plan=mw.plan(), shingler=shingler).to_dict() for shingler in (None, mw.Shingler(bag=True))]
     assert all(one != usual for one in found)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_an_unknown_setting_is_told_all_that_there_are(name: str) -> None:
     """So that a misspelt one is found."""
-    message = complaint(mw.ConfigError, lambda: CALLS[name](DOCUMENTS, unknown_setting=1))
+    message = complaint(ConfigError, lambda: CALLS[name](DOCUMENTS, unknown_setting=1))
     assert message.startswith("there is no setting 'unknown_setting'; settings are: ")
     listed = message.partition("settings are: ")[2].split(", ")
     assert {"threshold", "recall", "shingle", "verify", "max_bucket", "memory"} <= set(listed)
@@ -189,8 +199,8 @@ def test_a_wrong_format_is_refused_by_name(value: Any, tmp_path: Path) -> None: 
 
 
 def test_every_option_has_been_given_a_wrong_value() -> None:
-    """Except what can not be wrong in itself, a source or whoever is told of progress, and a file's format (above)."""
-    assert {one.name for one in fields(Options)} - WRONG.keys() == {"format", "against", "progress"}
+    """All but a source, a progress receiver, and the format of a file (above)."""
+    assert set(definitions(DedupOptions)) - WRONG.keys() == {"format", "against", "progress"}
 
 
 @pytest.mark.parametrize("call", ["pairs", "clusters"])
@@ -198,14 +208,14 @@ def test_every_option_has_been_given_a_wrong_value() -> None:
 def test_options_that_a_call_would_ignore_are_refused(call: str, option: dict[str, Any]) -> None:
     """Pairs and clusters keep nothing, and compare a corpus with itself."""
     [name] = option
-    assert name in complaint(mw.ConfigError, lambda: CALLS[call](DOCUMENTS, **option))
+    assert name in complaint(ConfigError, lambda: CALLS[call](DOCUMENTS, **option))
 
 
 @pytest.mark.parametrize("call", ["pairs", "clusters"])
 @pytest.mark.parametrize("output", ["x.txt", "x", ".parquet/", 5])
 def test_an_output_that_can_not_be_written_is_refused_first(call: str, output: Any) -> None:  # noqa: ANN401 - anything
     """By its name, before anything is read."""
-    message = complaint(mw.ConfigError, lambda: CALLS[call]("nowhere.jsonl", output))
+    message = complaint(ConfigError, lambda: WRITERS[call]("nowhere.jsonl", output))
     assert message.startswith("output must ")
 
 
@@ -228,14 +238,15 @@ def test_outputs_may_lie_in_folders_that_are_not_there_yet(tmp_path: Path) -> No
     source.write_text('{"text": "one two"}\n', encoding="utf-8")
     mw.dedup(source, tmp_path / "new" / "folder" / "out")
     assert (tmp_path / "new" / "folder" / "out" / "report.json").exists()
-    mw.pairs(source, tmp_path / "another" / "folder" / "pairs.csv")
+    mw.write_pairs(source, tmp_path / "another" / "folder" / "pairs.csv")
     assert (tmp_path / "another" / "folder" / "pairs.csv").exists()
 
 
 def test_a_bag_that_would_be_ignored_is_refused() -> None:
     """A shingler says itself whether it counts repetitions, and sets of a DataFrame are not counted."""
-    assert "bag" in complaint(mw.ConfigError, lambda: mw.pairs(DOCUMENTS, shingle=mw.Shingler("word:2"), bag=True))
-    assert "bag" in complaint(mw.ConfigError, lambda: Options(shingle="set", bag=True).settings(of_frame=True))
+    assert "bag" in complaint(ConfigError, lambda: mw.pairs(DOCUMENTS, shingle=mw.Shingler("word:2"), bag=True))
+    options = resolve_options(DedupOptions, None, {"shingle": "set", "bag": True})
+    assert "bag" in complaint(ConfigError, lambda: search_settings(options, of_frame=True))
 
 
 def test_sets_need_no_further_word() -> None:
@@ -248,3 +259,29 @@ def test_numpy_numbers_are_numbers() -> None:
     """As settings, like everywhere else."""
     options: dict[str, Any] = {"threshold": np.float64(0.7), "max_bucket": np.int64(20), "seed": np.uint64(3)}
     assert mw.dedup(DOCUMENTS, **options).report["counts"]["kept"] == 2
+
+
+OPTION_CLASSES = (AuditOptions, PairsOptions, ClustersOptions, DedupOptions, IndexOptions)
+
+
+@pytest.mark.parametrize("options", OPTION_CLASSES)
+def test_every_setting_is_documented_with_its_default(options: type) -> None:
+    for name, definition in definitions(options).items():
+        assert definition.name == name
+        assert definition.help[0].isupper()
+        assert definition.help.endswith(".")
+        assert definition.default is None or str(definition.default) in definition.documentation
+
+
+@pytest.mark.parametrize("options", OPTION_CLASSES)
+def test_defaults_are_valid_values(options: type) -> None:
+    for definition in definitions(options).values():
+        assert not definition.choices or definition.default in (*definition.choices, None)
+        assert definition.default is not None or definition.optional or "None" in str(definition.type)
+
+
+def test_defaults_of_the_plan_are_those_of_a_search() -> None:
+    known = definitions(DedupOptions)
+    assert mw.plan() == mw.plan(known["threshold"].default, known["recall"].default, slots=known["slots"].default)
+    assert mw.Shingler().settings == mw.Shingler(known["shingle"].default).settings
+    assert mw.FastSketch().slots == known["slots"].default

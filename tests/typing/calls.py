@@ -1,0 +1,68 @@
+"""Calls of the public API that type checkers accept, and, marked ``# wrong``, calls that they reject.
+
+The file is only checked, never run.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+import minwise as mw
+from minwise.errors import ConfigError
+from minwise.inputs import Files
+from minwise.results import Audit, DedupResult
+
+TEXTS = ["one two three four five six", "One, two, three, four, five, six."]
+
+# Correct calls; each result has one type.
+result: DedupResult = mw.dedup(TEXTS)
+result = mw.dedup(Path("corpus.parquet"), "clean", overwrite=True, threshold=0.7, keep="max:score", group="components")
+result = mw.dedup(Files(["crawl/", "more/*.jsonl"]), against="seen.jsonl", on_error="quarantine", memory="2GB")
+result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
+table: pa.Table = mw.pairs(TEXTS, threshold=0.5, shingle=mw.Shingler("char:5"), exact=True, sources=True)
+table = mw.clusters(TEXTS, group="star")
+report: dict[str, object] = mw.write_pairs(TEXTS, "pairs.parquet", truth="entity", fields={"name": "char:3"})
+report = mw.write_clusters(TEXTS, Path("clusters.csv"), group="star", format="jsonl")
+measured: Audit = mw.audit(TEXTS, "audit.json", sample=100, recall=0.9)
+planned_bands: int = mw.plan(0.8, 0.99, slots=128).bands
+similarity: float = mw.jaccard({1, 2}, {2, 3})
+slots: int = mw.slots_for(0.05)
+shared: float = mw.compare("one two", "one three").similarity
+error: type[mw.MinwiseError] = ConfigError
+with mw.Index.create("news.mw", threshold=0.7, store="text", seed=None) as index:
+    first_hits = index.query("one two three").hits
+
+# Wrong calls.
+mw.dedup(TEXTS, treshold=0.5)  # wrong: misspelt setting
+mw.dedup(TEXTS, threshold="x")  # wrong: a string for a number
+mw.dedup(TEXTS, group="stars")  # wrong: not a choice
+mw.dedup(TEXTS, verify=True)  # wrong: a flag for a choice
+mw.dedup(TEXTS, on_error="ignore")  # wrong: not a choice
+mw.dedup(TEXTS, engine="dask")  # wrong: not a choice
+mw.dedup(TEXTS, threads="all")  # wrong: a string for a number
+mw.dedup(5)  # wrong: a number is not a source
+mw.dedup(TEXTS, 5)  # wrong: a number is not a path
+mw.dedup(TEXTS, html="yes")  # wrong: a string for a flag
+mw.dedup()  # wrong: no source
+mw.pairs(TEXTS, "pairs.parquet")  # wrong: pairs writes no file
+mw.pairs(TEXTS, keep="first")  # wrong: pairs keeps nothing
+mw.pairs(TEXTS, truth="entity")  # wrong: only write_pairs has a report
+mw.clusters(TEXTS, against=TEXTS)  # wrong: clusters has no reference corpus
+mw.clusters(TEXTS, group=None)  # wrong: None is not a choice
+mw.write_pairs(TEXTS)  # wrong: no output
+mw.write_pairs(TEXTS, "pairs.parquet", format="xls")  # wrong: not a choice
+mw.audit(TEXTS, exact=True)  # wrong: an audit has nothing to join
+mw.audit(TEXTS, sample="all")  # wrong: a string for a number
+mw.audit(TEXTS, engine="spark")  # wrong: an audit runs locally
+mw.plan("0.8")  # wrong: a string for a number
+mw.plan(0.8, band=3)  # wrong: misspelt setting
+mw.slots_for("0.05")  # wrong: a string for a number
+mw.compare("one", 2)  # wrong: a number is not a text
+mw.Shingler(5)  # wrong: a number is not a specification
+mw.FastSketch(slots="many")  # wrong: a string for a number
+mw.Index.create("news.mw", store="texts")  # wrong: not a choice
+mw.Index.create("news.mw", treshold=0.7)  # wrong: misspelt setting
+mw.restore("clean", ids=["a"])  # wrong: no destination
+text: str = mw.dedup(TEXTS)  # wrong: a result is not a string
+rows: list[str] = mw.write_pairs(TEXTS, "pairs.parquet")  # wrong: a report is not a list
+missing = mw.Files(["a"])  # wrong: not a public name of the package itself
