@@ -52,7 +52,7 @@ bench-all: bench ## Every benchmark there is, hours of them
 	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.spark
-	$(BIN)/python -m benchmarks.records
+	$(BIN)/python -m benchmarks.linkage
 	$(BIN)/python -m benchmarks.vectors
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.quality.figures

@@ -1,1 +1,1 @@
-"""Measurements of minwise: how fast (`peers`, `speed`, `scale` and others) and how good (`quality`) it is."""
+"""Benchmarks of speed (`peers`, `speed`, `scale` and others) and of result quality (`quality`)."""

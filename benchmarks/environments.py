@@ -1,4 +1,4 @@
-"""Environments: one for each peer, in the cache, so that peers never meet our dependencies or each other's."""
+"""Virtual environments of the peers, one each, in the cache, so that dependencies cannot conflict."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from benchmarks.speed.corpus import cache_dir
 
-# What the `bench` extra does not name: the releases this was written for.
+# Peers that the `bench` extra does not name, with the releases this was written for.
 FURTHER_PEERS = {
     "gaoya": ["gaoya>=0.2,<0.3"],
     "text-dedup": ["text-dedup>=0.4,<0.5"],
-    # What its MinHash steps import, and its package does not ask for. They do not work with xxhash 4.
+    # Its MinHash steps import these, but its package does not require them. They do not work with xxhash 4.
     "datatrove": ["datatrove>=0.10,<0.11", "orjson", "regex", "spacy>=3.8,<3.9", "tokenizers", "xxhash>=3,<4"],
     "SetSimilaritySearch": ["SetSimilaritySearch>=1.0,<2", "numpy"],
     "faiss": ["faiss-cpu>=1.8,<2", "numpy"],
@@ -22,7 +22,7 @@ FURTHER_PEERS = {
 
 
 def peer_python(package: str) -> Path:
-    """Return the interpreter of a peer's environment, made once per set of requirements."""
+    """Return the interpreter of a peer's environment, which is created once per set of requirements."""
     wanted = [*requirements(package), "pyarrow"]
     folder = cache_dir() / f"peer-{package}"
     python, stamp = folder / "bin" / "python", folder / "requirements.txt"
@@ -35,7 +35,7 @@ def peer_python(package: str) -> Path:
 
 
 def requirements(package: str) -> list[str]:
-    """Return which releases of a peer are measured: what the ``bench`` extra says, else what is said here."""
+    """Return the requirements of a peer: those of the ``bench`` extra, otherwise those of `FURTHER_PEERS`."""
     extra = [line.split(";")[0].strip() for line in requires("minwise") or [] if "bench" in line.partition(";")[2]]
     named = {re.split(r"[<>=!~ \[]", line)[0]: [line] for line in extra}
     return {**FURTHER_PEERS, **named}[package]

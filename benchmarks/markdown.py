@@ -1,4 +1,4 @@
-"""Markdown: what tables of records are made of."""
+"""Markdown tables, and descriptions of the machine of a record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
-def where(record: Record) -> str:
-    """Return on what machine and day a record was made."""
+def machine_and_date(record: Record) -> str:
+    """Return the processor, the number of cores and the date of a record."""
     machine = record["machine"]
     return f"{machine['processor']}, {machine['cores']} cores, {record['finished'][:10]}"

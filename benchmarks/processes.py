@@ -1,7 +1,7 @@
-"""Processes: a command in, its wall time and its peak memory out.
+"""Measurement of the wall time and the peak memory of commands.
 
-Memory is read from ``/proc`` while the command runs. What ``wait4`` reports afterwards will not do: on Linux it begins
-with what the parent held when it started the child.
+Memory is read from ``/proc`` while the command runs. The value that ``wait4`` reports afterwards is not usable: on
+Linux it starts with the memory of the parent at the time of the fork.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 SAMPLE_SECONDS = 0.02
-ERROR_CHARACTERS = 2000  # of the end of what a failed command wrote
+ERROR_CHARACTERS = 2000  # kept from the end of the standard error of a failed command
 ROOT = Path(__file__).parents[1]
 
 
@@ -33,13 +33,13 @@ class Run:
 
     Attributes:
         seconds: Wall time from start to end of the process.
-        peak_bytes: Most resident memory of the process and all it started, together.
-        code: Exit code; negative if a signal ended it.
-        output: What it wrote to standard output.
-        errors: The end of what it wrote to standard error.
-        load: Load of the machine when it ended.
-        limited: Whether the system would have ended it above the memory limit.
-        finished: Whether it came to an end by itself, within the time it was given.
+        peak_bytes: Peak resident memory of the process and all its descendants together.
+        code: Exit code; negative if a signal ended the process.
+        output: Standard output.
+        errors: End of standard error.
+        load: Load average of the machine at the end.
+        limited: Whether systemd enforced the memory limit.
+        finished: Whether the process ended by itself within the time limit.
     """
 
     seconds: float
@@ -51,14 +51,14 @@ class Run:
     limited: bool
     finished: bool = True
 
-    def told(self, what: str) -> dict[str, Any]:
-        """Return what it said of itself: the JSON object that its output ends with.
+    def result(self, description: str) -> dict[str, Any]:
+        """Return the JSON object at the end of the output.
 
         Raises:
-            SystemExit: If it failed; ``what`` did.
+            SystemExit: If the command failed; ``description`` names it in the message.
         """
         if self.code:
-            raise SystemExit(f"{what} failed with {self.code}:\n{self.errors}")
+            raise SystemExit(f"{description} failed with {self.code}:\n{self.errors}")
         return dict(json.loads(self.output[self.output.rfind("\n{") + 1 :]))
 
 
@@ -75,11 +75,11 @@ def run_measured(
 
     Args:
         command: Program and arguments.
-        environment: Variables beside our own.
-        limit_bytes: Memory above which the system should end it, where systemd can do that.
-        bound_seconds: Time after which it and all it started are ended.
-        cores: How many of our cores it and all it starts may use; None for all.
-        warm_bytes: Memory that is made ready before the clock starts.
+        environment: Additional environment variables.
+        limit_bytes: Memory limit, enforced by systemd where it is available.
+        bound_seconds: Time after which the command and all its descendants are killed.
+        cores: Number of cores for the command and its descendants; None for all.
+        warm_bytes: Memory to touch before the measurement starts.
     """
     warm_memory(warm_bytes)
     limited = limit_bytes is not None and can_limit_memory()
@@ -107,39 +107,39 @@ def run_measured(
 
 
 def own_variables() -> dict[str, str]:
-    """Return our own variables, but the one that keeps Python from remembering what it compiled.
+    """Return the environment without ``PYTHONDONTWRITEBYTECODE``.
 
-    What pip installs comes compiled; a tree that is worked on would be compiled again at every start, which took our
-    command a fifth of the time it needs for ten thousand documents.
+    Packages installed by pip are compiled. A source tree without bytecode files would be compiled at every start, which
+    took a fifth of the time of the command with ten thousand documents.
     """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def run_told(command: Sequence[str]) -> dict[str, Any]:
-    """Run a command that measures itself; return what it told, with its peak memory and the machine's load."""
+def run_self_timed(command: Sequence[str]) -> dict[str, Any]:
+    """Run a command that measures itself; return its result with its peak memory and the load of the machine."""
     run = run_measured(command)
-    return {**run.told(" ".join(command)), "peak_bytes": run.peak_bytes, "load": run.load}
+    return {**run.result(" ".join(command)), "peak_bytes": run.peak_bytes, "load": run.load}
 
 
 def warm_memory(count: int) -> None:
-    """Use so many bytes once and give them back.
+    """Touch ``count`` bytes once and release them.
 
-    A virtual machine hands memory that lies free back to its host, and waits for it when it is wanted again: 2 GB took
-    6 s, and 0.2 s right afterwards. Without this, whoever needs most memory would pay for what others left alone.
+    A virtual machine returns free memory to its host and waits when it needs the memory again: 2 GB took 6 s, and 0.2 s
+    immediately afterwards. Without this, the tool that needs most memory would be charged for that.
     """
     if count:
         mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
 def watch_memory(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, bool]:
-    """Wait for a process; return the most memory it and its children held at a time, and whether it ended by itself.
+    """Wait for a process; return the peak memory of it and its descendants, and whether it ended by itself.
 
-    The kernel's own high-water mark of the process misses no moment; the sum over children is sampled.
+    The high-water mark of the process itself comes from the kernel and is exact; the sum over descendants is sampled.
     """
     peak_bytes = 0
     while time.perf_counter() < deadline:
-        together = sum(status_bytes(pid, "VmRSS") for pid in family(process.pid))
-        peak_bytes = max(peak_bytes, together, status_bytes(process.pid, "VmHWM"))
+        total = sum(status_bytes(pid, "VmRSS") for pid in family(process.pid))
+        peak_bytes = max(peak_bytes, total, status_bytes(process.pid, "VmHWM"))
         try:
             process.wait(SAMPLE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -153,7 +153,7 @@ def watch_memory(process: subprocess.Popen[bytes], deadline: float) -> tuple[int
 
 
 def family(pid: int) -> Iterator[int]:
-    """Yield a process and all that descend from it."""
+    """Yield the ids of a process and all its descendants."""
     yield pid
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -165,7 +165,7 @@ def family(pid: int) -> Iterator[int]:
 
 
 def status_bytes(pid: int, field: str) -> int:
-    """Return a field of ``/proc/PID/status``, 0 if the process has ended."""
+    """Return a field of ``/proc/PID/status`` in bytes; 0 if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     except OSError:
@@ -176,7 +176,7 @@ def status_bytes(pid: int, field: str) -> int:
 
 @cache
 def can_limit_memory() -> bool:
-    """Whether systemd runs here and lets us have a scope with a memory limit."""
+    """Return whether systemd runs and can create a scope with a memory limit."""
     try:
         return subprocess.run([*scope(2**30), "true"], capture_output=True, check=False).returncode == 0
     except OSError:
@@ -184,6 +184,6 @@ def can_limit_memory() -> bool:
 
 
 def scope(limit_bytes: int) -> list[str]:
-    """Return what to put before a command so that systemd ends it above a memory limit."""
-    whose = [] if os.geteuid() == 0 else ["--user"]
-    return ["systemd-run", *whose, "--scope", "--quiet", "--collect", "-p", f"MemoryMax={limit_bytes}"]
+    """Return the command prefix that makes systemd enforce a memory limit."""
+    user = [] if os.geteuid() == 0 else ["--user"]
+    return ["systemd-run", *user, "--scope", "--quiet", "--collect", "-p", f"MemoryMax={limit_bytes}"]

@@ -1,4 +1,4 @@
-"""Recording: where results are kept, and on which machine they were had."""
+"""Record files: the results of a benchmark run with the machine and the versions, as JSON."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ FOLDER = Path(__file__).parent / "record"
 
 
 def command_line(benchmark: str, description: str | None) -> argparse.ArgumentParser:
-    """Return the command line of a benchmark, which can be told to record nothing."""
+    """Return the argument parser of a benchmark, with an option to write no record."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{benchmark}", description=description)
-    parser.add_argument("--no-record", dest="record", action="store_false", help="print only")
+    parser.add_argument("--no-record", dest="record", action="store_false", help="only print the results")
     return parser
 
 
-def write_json(content: dict[str, Any], *, benchmark: str = "") -> Path:
-    """Write a run to `FOLDER` and return the file; a later run of the same day replaces an earlier one.
+def write_json(content: dict[str, Any], *, benchmark: str) -> Path:
+    """Write a record to `FOLDER` and return its path; a later run of the same day replaces an earlier one.
 
     Args:
-        content: What was measured; the time and the machine are put before it, and our own versions among its own.
-        benchmark: What the file's name starts with; nothing for the speed of sketching.
+        content: Measurements. The time, the machine and the versions of minwise and its libraries are added.
+        benchmark: Name of the benchmark, with which the file name starts.
     """
     now = datetime.now(timezone.utc)
-    name = "-".join(part for part in (benchmark, f"{now:%Y-%m-%d}", slug(processor())) if part)
-    path = FOLDER / f"{name}.json"
+    path = FOLDER / f"{benchmark}-{now:%Y-%m-%d}-{slug(processor())}.json"
     FOLDER.mkdir(exist_ok=True)
     versions = {name: version(name) for name in ("minwise", "numpy", "pyarrow")} | {"python": platform.python_version()}
     whole = {"finished": now.isoformat(timespec="seconds"), "machine": machine(), **content}
@@ -53,7 +52,7 @@ def machine() -> dict[str, str | int]:
 
 
 def processor() -> str:
-    """Return the processor's name."""
+    """Return the name of the processor."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -63,5 +62,5 @@ def processor() -> str:
 
 
 def slug(name: str) -> str:
-    """Return a name fit for a file: lower case, hyphens."""
+    """Return a name in lower case with hyphens, for file names."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,4 +1,4 @@
-"""Tables: the newest records in, what pages show of them out. ``python -m docs.tools`` puts them there."""
+"""Markdown tables of the newest records, which ``python -m docs.tools`` writes into the pages."""
 
 from __future__ import annotations
 
@@ -7,45 +7,44 @@ from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 from statistics import median
 
-from benchmarks.markdown import Record, table, where
+from benchmarks.markdown import Record, machine_and_date, table
 from benchmarks.peers.markdown_table import peers_table
 from benchmarks.quality.markdown_tables import COMPARED, readme_rows, short_rows
 from benchmarks.record_files import FOLDER
 from benchmarks.speed.markdown_table import rows as speed_rows
 
-# What two cores with one benchmark on them do not reach by themselves.
+# A load above what one benchmark on two cores causes by itself.
 BUSY_LOAD = 4
 
 
 def newest_tables(names: Iterable[str]) -> dict[str, str]:
-    """Return tables by name, each of the newest record."""
+    """Return tables by name, each made from the newest record."""
     return {name: SECTIONS[name](newest_record(name)) for name in names}
 
 
 def newest_record(name: str) -> Record:
-    """Return the record that was finished last; that of sketching has no name before its date."""
-    pattern = "[0-9]*.json" if name == "speed" else f"{name}-*.json"
-    records: list[Record] = [json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob(pattern)]
+    """Return the record of a benchmark that was finished last."""
+    records: list[Record] = [json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob(f"{name}-*.json")]
     return max(records, key=itemgetter("finished"))
 
 
 def speed_table(record: Record) -> str:
-    """Return texts to signatures, ours and the peers'."""
+    """Return the rates of text → signatures of minwise and of the peers."""
     versions = record["versions"]
     peers = ", ".join(f"{name} {versions[name]}" for name in ("datasketch", "rensa"))
-    columns = ["texts", "engine", "MB/s, one core", "MB/s, two cores", "minwise on one core is", "and on two"]
+    columns = ["corpus", "engine", "MB/s, one core", "MB/s, two cores", "minwise speedup, one core", "two cores"]
     shown = table(columns, list(speed_rows(record)))
-    how = f"256 slots, ratios to peers on the first 128 MB; {where(record)}; {peers}, pyarrow {versions['pyarrow']}"
-    return f"{shown}\n\n{how}."
+    how = f"256 slots, speedup over peers on the first 128 MB; {machine_and_date(record)}"
+    return f"{shown}\n\n{how}; {peers}, pyarrow {versions['pyarrow']}."
 
 
 def scale_table(record: Record) -> str:
-    """Return what `minwise dedup` does with millions of documents."""
+    """Return time, memory and result of `minwise dedup` on millions of documents."""
     names = {
         "size": "a tenth near-duplicates",
-        "memory": "the same, five times the memory allowed",
+        "memory": "a tenth near-duplicates, five times the memory limit",
         "copies": "copies of one page",
-        "bucket": "made to share a bucket",
+        "bucket": "constructed to share a bucket",
     }
     rows = []
     for one in record["measurements"]:
@@ -53,28 +52,28 @@ def scale_table(record: Record) -> str:
         rate = f"{one['documents'] / run['seconds']:,.0f}"
         sizes = [one["memory"], f"{run['peak_bytes'] / 1e6:,.0f} MB"]
         rows.append([f"{one['documents']:,}", names[one["name"]], f"{run['seconds']:.0f}", rate, *sizes, f"{kept:,}"])
-    columns = ["documents", "of 300 bytes,", "seconds", "documents a second", "`--memory`", "peak", "kept"]
+    columns = ["documents of 300 bytes", "corpus", "seconds", "documents/s", "`--memory`", "peak", "kept"]
     rounds = record["settings"].get("rounds", 1)
-    best = f", the best of {rounds} rounds" if rounds > 1 else ""
-    return f"{table(columns, rows)}\n\nWith `--work`, two cores{best}; {where(record)}."
+    best = f", best of {rounds} rounds" if rounds > 1 else ""
+    return f"{table(columns, rows)}\n\nWith `--work`, two cores{best}; {machine_and_date(record)}."
 
 
 def bounds_table(record: Record) -> str:
-    """Return each stage of a run beside what bounds it."""
+    """Return the time of each stage of a run and its lower bounds."""
     rows = []
     for stage in record["stages"]:
         bounds = ", ".join(f"{name} {value:.2f}" for name, value in stage["bounds"].items())
         rows.append([stage["stage"], f"{stage['seconds']:.2f}", bounds, f"{stage['times']:.1f}"])
-    shown = table(["stage", "seconds", "bound by, in seconds", "times that"], rows)
+    shown = table(["stage", "seconds", "lower bounds in seconds", "ratio"], rows)
     counted = ""
     if "pairs" in record:
         candidates, verified = (record["pairs"][name] / 1e6 for name in ("candidates", "verified"))
         counted = f", {candidates:.1f} million candidates, of which {verified:.1f} reach the threshold"
-    return f"{shown}\n\n{record['corpus']['documents']:,} passages{counted}; {where(record)}."
+    return f"{shown}\n\n{record['corpus']['documents']:,} passages{counted}; {machine_and_date(record)}."
 
 
 def exact_table(record: Record) -> str:
-    """Return the exact join against the bands, and against another join of the same sets."""
+    """Return the exact join, compared with the bands and with another join of the same sets."""
     rows = []
     for part, names in (("documents", {"bands": "`minwise pairs`", "exact": "`minwise pairs --exact`"}), ("sets", {})):
         for name, runs in record[part].items():
@@ -82,13 +81,13 @@ def exact_table(record: Record) -> str:
             peak = max(run["peak_bytes"] for run in runs)
             cells = [f"{best['seconds']:.1f}", f"{best['pairs']:,}", f"{peak / 1e6:,.0f}"]
             rows.append([f"{record['settings'][part]:,} {part}", names.get(name, name), *cells])
-    shown = table(["", "engine", "seconds", "pairs", "peak MB"], rows)
+    shown = table(["input", "engine", "seconds", "pairs", "peak MB"], rows)
     peer = record["sets"]["SetSimilaritySearch"][0]["version"]
-    return f"{shown}\n\nThreshold 0.8, word:5; {where(record)}; SetSimilaritySearch {peer}."
+    return f"{shown}\n\nThreshold 0.8, word:5; {machine_and_date(record)}; SetSimilaritySearch {peer}."
 
 
 def index_table(record: Record) -> str:
-    """Return what the persistent index does at two sizes, and beside one in memory."""
+    """Return the speed of the persistent index at two sizes, and compared with an index in memory."""
     rows = []
     for parts in record["growth"].values():
         built, used = parts["build"], parts["use"]
@@ -96,37 +95,26 @@ def index_table(record: Record) -> str:
         times = [f"{1e3 * used[name]:.2f} ms" for name in ("query_p50", "query_p99")]
         opened = [f"{1e3 * used['open_seconds']:.0f} ms", f"{used['resident_bytes'] / 1e6:.0f} MB"]
         rows.append([f"{built['documents']:,}", *cells, *times, *opened, f"{used['removed_per_second']:,.0f}"])
-    columns = [
-        "sketches",
-        "added a second",
-        "bytes each",
-        "query, median",
-        "99 of 100",
-        "open",
-        "memory",
-        "removed a second",
-    ]
+    columns = ["sketches", "added/s", "bytes each", "query p50", "query p99", "open", "memory", "removed/s"]
     figures, peer = record["figures"], record["texts"]["datasketch"][0]["version"]
-    texts, single = figures["texts: times datasketch in memory"], figures["one durable addition by one sync"]
-    asked = 1 / figures["texts: query p50 by datasketch's"]
-    beside = (
-        f"From text, on disk, {texts:.0f} times as fast as datasketch {peer} in memory, and asked {asked:.1f} times"
-    )
+    added, synced = figures["texts: speedup over datasketch in memory"], figures["durable addition relative to fsync"]
+    queried = 1 / figures["texts: query p50 relative to datasketch"]
     return (
-        f"{table(columns, rows)}\n\n{beside} as fast; one document, durable, in {single:.1f} times one `fsync`. "
-        f"{where(record)}."
+        f"{table(columns, rows)}\n\nCompared with datasketch {peer} in memory, adding texts on disk is {added:.0f} "
+        f"times as fast, and queries are {queried:.1f} times as fast. Adding one document durably takes {synced:.1f} "
+        f"times as long as one `fsync`. {machine_and_date(record)}."
     )
 
 
 def server_table(record: Record) -> str:
-    """Return what the service answers to sixteen connections, and what it would without one."""
+    """Return the request rates of the server, and the query rates of the index without a server."""
     settings, rounds = record["settings"], record["rounds"]
     names = {
         "query": f"query, {settings['documents']:,} documents",
         "passages": f"query with passages, {settings['texts']:,} documents and their texts",
         "add": "add one document",
         "batch": f"add {settings['batch']} documents",
-        "healthz": "`/healthz`, which does nothing",
+        "healthz": "`/healthz`, without any work",
     }
     rows = []
     for kind, name in names.items():
@@ -135,23 +123,23 @@ def server_table(record: Record) -> str:
         times = [f"{1e3 * middle[key]:.1f} ms" for key in ("p50", "p99")]
         rows.append([name, f"{middle['per_second']:,.0f}", documents, *times])
     alone = {key: median(one[key] for one in record["kernel"]) for key in ("by_1", "by_16")}
-    rates = f"asked without a server, one by one {alone['by_1']:,.0f} a second, 16 at a time {alone['by_16']:,.0f}"
+    rates = f"{alone['by_1']:,.0f} queries/s one at a time and {alone['by_16']:,.0f} queries/s 16 at a time"
     peak = max(one["peak_bytes"] for one in record["memory"].values()) / 1e6
-    shown = table(["request", "requests a second", "documents a second", "median", "99 of 100"], rows)
+    shown = table(["request", "requests/s", "documents/s", "p50", "p99"], rows)
     load = f"wrk {record['wrk']} with {settings['connections']} connections on the same machine"
     return (
-        f"{shown}\n\nTexts of 2 kB, added durably; {load}; one server process, at most {peak:,.0f} MB; the index, "
-        f"{rates}; {where(record)}."
+        f"{shown}\n\nTexts of 2 kB, added durably; {load}; one server process, at most {peak:,.0f} MB; the index "
+        f"without a server answers {rates}; {machine_and_date(record)}."
     )
 
 
 def spark_table(record: Record) -> str:
-    """Return what Spark takes for the same documents, ours and MLlib's, and for ten times as many."""
+    """Return the time on Spark for the same documents with minwise and MLlib, and for ten times as many."""
     names = {
         "mllib": "MLlib, `approxSimilarityJoin`",
         "files": "`minwise pairs --engine spark`",
         "frame": "`minwise.spark.pairs` of a DataFrame",
-        "dedup": "`minwise dedup --engine spark`, made-up documents",
+        "dedup": "`minwise dedup --engine spark`, synthetic documents",
     }
     best: dict[tuple[int, str], Record] = {}
     for one in record["runs"]:
@@ -163,18 +151,18 @@ def spark_table(record: Record) -> str:
         seconds = f"{one['seconds']:.1f}" if one["finished"] else f"more than {one['seconds']:.0f}"
         recall = f"{one['recall']:.4f}" if "recall" in one else ""
         rows.append([f"{one['documents']:,}", names[one["way"]], seconds, recall])
-    said = ["Threshold 0.8, word:5, recall against an exact join", *spark_figures(record)]
-    said.append(f"Spark {record['versions']['pyspark']}, local[2]; {where(record)}.")
+    notes = ["Threshold 0.8, word:5, recall relative to an exact join", *spark_figures(record)]
+    notes.append(f"Spark {record['versions']['pyspark']}, local[2]; {machine_and_date(record)}.")
     note = f" {record['note']}" if "note" in record else ""
-    return f"{table(['documents', 'way', 'seconds', 'recall'], rows)}\n\n{'; '.join(said)}{note}"
+    return f"{table(['documents', 'method', 'seconds', 'recall'], rows)}\n\n{'; '.join(notes)}{note}"
 
 
 def spark_figures(record: Record) -> Iterator[str]:
-    """Yield what follows from the runs, as far as they finished."""
+    """Yield the ratios of the finished runs."""
     ratios = record["ratios"]
     faster = [value for name, value in ratios.items() if name.endswith("MLlib")]
     if faster:
-        yield f"{min(faster):.1f} times as fast as MLlib at least"
+        yield f"at least {min(faster):.1f} times as fast as MLlib"
     if "time at ten times the documents" in ratios:
         yield f"ten times the documents take {ratios['time at ten times the documents']:.1f} times as long"
     staged = [one for one in record["runs"] if one["way"] == "dedup" and one.get("stages")]
@@ -182,11 +170,11 @@ def spark_figures(record: Record) -> Iterator[str]:
         large = max(staged, key=lambda one: int(one["documents"]))
         total = sum(stage["shuffled_bytes"] for stage in large["stages"]) / large["documents"]
         entry = ratios["bytes shuffled per band entry"]
-        yield f"a band entry is shuffled in {entry:.1f} bytes, a document in {total:,.0f}"
+        yield f"{entry:.1f} bytes shuffled per band entry, {total:,.0f} per document"
 
 
-def records_table(record: Record) -> str:
-    """Return how many true pairs of people with typos are found, and how many pairs need no look."""
+def linkage_table(record: Record) -> str:
+    """Return pairs completeness, reduction ratio and pairs quality for people with typos."""
     rows = []
     for run in record["runs"]:
         if run["exact"] or run["threshold"] not in (record["settings"]["threshold"], 0.3):
@@ -194,59 +182,65 @@ def records_table(record: Record) -> str:
         figures = [f"{run[name]:.4f}" for name in ("pairs_completeness", "reduction_ratio", "pairs_quality")]
         counts = [f"{run['records']:,}", f"{run['true_pairs_found']:,} of {run['true_pairs']:,}"]
         rows.append([f"febrl{run['set']}", counts[0], f"{run['threshold']}", counts[1], *figures])
-    columns = ["", "records", "threshold", "true pairs found", "pairs completeness", "reduction ratio", "pairs quality"]
+    columns = [
+        "dataset",
+        "records",
+        "threshold",
+        "true pairs found",
+        "pairs completeness",
+        "reduction ratio",
+        "pairs quality",
+    ]
     fields = record["settings"]["fields"]
-    return f"{table(columns, rows)}\n\nFields `{fields}`, chosen on febrl1; {where(record)}."
+    return f"{table(columns, rows)}\n\nFields `{fields}`, chosen on febrl1; {machine_and_date(record)}."
 
 
 def vectors_table(record: Record) -> str:
-    """Return pairs and neighbours of vectors, ours, brute force and the peers'."""
+    """Return the search for pairs and neighbours of vectors with minwise, brute force and the peers."""
     names = {
         "brute": "brute force, NumPy",
         "minwise": "**minwise**",
         "flat": "faiss IndexFlatL2, exact",
         "ivf": "faiss IndexIVFFlat, 32 lists probed",
         "lsh": "faiss IndexLSH, 512 bits",
-        "hnsw": "faiss IndexHNSWFlat, a graph",
+        "hnsw": "faiss IndexHNSWFlat, graph",
         "spark": "Spark BucketedRandomProjectionLSH",
     }
     tasks = {"pairs": "all pairs", "near": "ten nearest"}
     rows = []
     for one in record["measurements"]:
         ratio = "" if one["engine"] == "brute" else f"{one['times_brute']:.1f}×"
-        own = "" if one["engine"] == "spark" else f"{one['processor_seconds']:.2f}"  # Java's is not seen
-        cells = [f"{one['seconds']:.2f}", own, ratio, f"{one['recall']:.4f}", f"{one['peak_bytes'] / 1e6:,.0f}"]
+        # The time of the Java process is not measured.
+        processor = "" if one["engine"] == "spark" else f"{one['processor_seconds']:.2f}"
+        cells = [f"{one['seconds']:.2f}", processor, ratio, f"{one['recall']:.4f}", f"{one['peak_bytes'] / 1e6:,.0f}"]
         rows.append([one["kind"], tasks[one["task"]], names[one["engine"]], *cells])
-    columns = ["points", "task", "engine", "seconds", "of processor", "as fast as brute force", "recall", "peak MB"]
+    columns = ["points", "task", "engine", "seconds", "CPU seconds", "speedup over brute force", "recall", "peak MB"]
     shown = table(columns, rows)
     settings, versions = record["settings"], {one["engine"]: one["version"] for one in record["measurements"]}
     loads = [one["load"] for one in record["measurements"]]
-    what = (
-        f"{settings['rows']:,} × {settings['dims']} float32 where no number is given, {settings['queries']:,} queries"
-    )
-    busy = f", shared with others: load {min(loads):.0f} to {max(loads):.0f}" if max(loads) > BUSY_LOAD else ""
-    machine = f"{where(record)}{busy}"
-    return (
-        f"{shown}\n\n{what}; plan and index included; {machine}; faiss {versions['flat']}, NumPy {versions['brute']}."
-    )
+    what = f"{settings['rows']:,} × {settings['dims']} float32 unless stated otherwise, {settings['queries']:,} queries"
+    busy = f", shared with other work: load {min(loads):.0f} to {max(loads):.0f}" if max(loads) > BUSY_LOAD else ""
+    machine = f"{machine_and_date(record)}{busy}"
+    peers = f"faiss {versions['flat']}, NumPy {versions['brute']}"
+    return f"{shown}\n\n{what}; including planning and indexing; {machine}; {peers}."
 
 
 def quality_table(record: Record) -> str:
-    """Return recall and precision on the corpora that the README has room for, ours and the peers'."""
+    """Return recall and precision of minwise and the peers on the corpora shown in the README."""
     peers = [name for name in COMPARED if not name.startswith("minwise,")]
     rows = list(readme_rows(record))
     shown = table(["corpus, threshold", "true pairs", *peers], rows)
-    return f"{shown}\n\n{len(rows)} of {len(record['corpora'])} lines. {how_quality(record)}"
+    return f"{shown}\n\n{len(rows)} of {len(record['corpora'])} rows. {how_quality(record)}"
 
 
 def corpora_table(record: Record) -> str:
-    """Return recall and precision on every corpus, ours and the peers'."""
+    """Return recall and precision of minwise and the peers on every corpus."""
     shown = table(["corpus", "threshold", "true pairs", *COMPARED], list(short_rows(record)))
     return f"{shown}\n\n{how_quality(record)}"
 
 
 def how_quality(record: Record) -> str:
-    """Return what the numbers of the tables of quality are, and of which versions."""
+    """Return the caption of the quality tables, with versions and date."""
     settings, versions = record["settings"], record["versions"]
     seeds = f"mean of {len(settings['seeds'])} seeds where a tool takes one"
     how = f"Recall / precision in percent, best F1 in bold; equal sets, {settings['slots']} slots, {seeds}"
@@ -263,9 +257,9 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "index": index_table,
     "server": server_table,
     "spark": spark_table,
-    "records": records_table,
+    "linkage": linkage_table,
     "vectors": vectors_table,
     "quality": quality_table,
 }
-# The others are on pages of the docs.
+# The other tables are on pages of the documentation.
 README_TABLES = ("quality", "peers")

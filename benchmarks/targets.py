@@ -1,4 +1,4 @@
-"""Targets: bounds that measured figures should keep, and the tables that show both."""
+"""Performance targets of measured figures, and plain-text tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a measurement should reach.
+    """A bound that a figure should keep.
 
     Attributes:
         figure: Name of the figure.
@@ -28,19 +28,22 @@ class Target:
 
 
 def figure_table(figures: Mapping[str, float], targets: Mapping[str, Target]) -> str:
-    """Return a line per figure, with its target and whether that is met."""
+    """Return a line per figure, with its target and whether it is met."""
     rows = [[name, f"{value:,.2f}", targets[name].verdict(value)] for name, value in figures.items()]
-    return align_rows([["figure", "measured", "target"], *rows], words=1)
+    return align_rows([["figure", "measured", "target"], *rows], text_columns=1)
 
 
-def align_rows(rows: Sequence[Sequence[str]], *, words: int) -> str:
-    """Return rows as lines: the first ``words`` columns to the left, numbers to the right, the last as it is."""
+def align_rows(rows: Sequence[Sequence[str]], *, text_columns: int) -> str:
+    """Return rows as lines: the first ``text_columns`` aligned left, the others right, the last one not padded."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return "\n".join(align(cells, widths, words) for cells in rows)
+    return "\n".join(align(cells, widths, text_columns) for cells in rows)
 
 
-def align(cells: Sequence[str], widths: Sequence[int], words: int) -> str:
+def align(cells: Sequence[str], widths: Sequence[int], text_columns: int) -> str:
     """Return one line."""
     columns = zip(cells, widths, strict=True)
-    padded = [cell.ljust(width) if place < words else cell.rjust(width) for place, (cell, width) in enumerate(columns)]
+    padded = [
+        cell.ljust(width) if number < text_columns else cell.rjust(width)
+        for number, (cell, width) in enumerate(columns)
+    ]
     return "  ".join([*padded[:-1], cells[-1]]).rstrip()

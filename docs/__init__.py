@@ -1,1 +1,1 @@
-"""The documentation; ``docs.tools`` builds what is not written by hand."""
+"""Documentation; ``docs.tools`` generates the parts that are not written by hand."""

@@ -1,1 +1,1 @@
-"""Bounds: each stage of `minwise dedup` beside the least that its machine would need for it."""
+"""Stages of `minwise dedup` compared with lower bounds of their work on the same machine."""

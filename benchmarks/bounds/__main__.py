@@ -1,9 +1,9 @@
-"""Entry: ``python -m benchmarks.bounds`` times the stages of one run, and what bounds each, on the same machine.
+"""Entry point of ``python -m benchmarks.bounds``: time the stages of a run and their lower bounds.
 
-A bound is work that the stage can not do without, done alone: decoding the same pages, copying as many bytes, encoding
-the same rows. For sketching it is our own kernel on texts in memory, so there the factor tells what reading and writing
-add. Parts of a bound that need all cores are added up; of those that run side by side, on a core each, the longest
-counts.
+A bound is work that the stage cannot avoid, measured alone: decoding the same pages, copying the same number of bytes,
+encoding the same rows. The bound of sketching is the kernel itself on texts in memory, so its ratio shows the overhead
+of reading and writing. Parts of a bound that need all cores are added; of parts that run in parallel, on a core each,
+the longest counts.
 """
 
 from __future__ import annotations
@@ -29,40 +29,42 @@ from benchmarks.peers.passages import prepare_passages
 from benchmarks.record_files import command_line, write_json
 from benchmarks.speed.corpus import cache_dir
 from benchmarks.targets import align_rows
-from minwise.progress import Silence, Stage
+from minwise.inputs import Files
+from minwise.options import DedupOptions
+from minwise.progress import NullProgress, Stage
 from minwise.search.bands import Bander, KeyBlock
 from minwise.search.candidates import MEMBER_BYTES
-from minwise.search.spilled_sets import OUTLINE_BYTES
-from minwise.settings import Options
+from minwise.search.verification import OUTLINE_BYTES
+from minwise.settings import resolve_options, search_settings
 
 KEY_BYTES, PAIR_BYTES, ELEMENT_BYTES = 8, 8, 8
 SAMPLE = 10_000
 BLOCK_BYTES = 1 << 26
-# The stages whose bounds run side by side: pages are decoded on one core and encoded on another.
-SIDE_BY_SIDE = ("write",)
-COLUMNS = ("stage", "seconds", "bound by", "seconds of that", "times")
+# Stages whose bounds run in parallel: pages are decoded on one core and encoded on another.
+PARALLEL = ("write",)
+COLUMNS = ("stage", "seconds", "bounds", "seconds of bounds", "ratio")
 
 
-class Totals(Silence):
-    """Notes how much each stage has to do."""
+class Totals(NullProgress):
+    """Progress listener that stores the total of each stage."""
 
     def __init__(self) -> None:
-        self.of: dict[str, int] = {}
+        self.by_stage: dict[str, int] = {}
 
     def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> AbstractContextManager[Stage]:
-        """A stage begins."""
-        self.of[name] = total or 0
+        """Store the total of a stage that starts."""
+        self.by_stage[name] = total or 0
         return super().stage(name, total, unit, done=done)
 
 
 def main() -> None:
-    """Measure, print the table, write the record."""
+    """Measure, print the table and write the record."""
     settings = parse_settings()
     corpus = prepare_passages(settings.documents)
     measured = [measure(corpus.path) for _ in range(settings.rounds)]
-    rounds, pairs = [one for one, _ in measured], measured[0][1]
+    rounds, pairs = [stages for stages, _ in measured], measured[0][1]
     rows = [best(name, rounds) for name in rounds[0]]
-    print(f"\n{align_rows([COLUMNS, *(cells(row) for row in rows)], words=1)}\n")
+    print(f"\n{align_rows([COLUMNS, *(cells(row) for row in rows)], text_columns=1)}\n")
     if settings.record:
         content = {"settings": {"rounds": settings.rounds}, "corpus": asdict(corpus), "pairs": pairs, "stages": rows}
         print(f"written to {write_json(content, benchmark='bounds')}")
@@ -72,20 +74,20 @@ def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
     parser = command_line("bounds", __doc__)
     parser.add_argument("--documents", type=int, default=1_000_000, help="passages of the peers' corpus")
-    parser.add_argument("--rounds", type=int, default=3, help="the best of so many (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds, of which the best counts (default 3)")
     return parser.parse_args()
 
 
 def measure(source: Path) -> tuple[dict[str, dict[str, float]], dict[str, int]]:
-    """Return for each stage its seconds and those of its bounds by name, and how many pairs there were to look at."""
+    """Return the seconds of each stage and of its bounds by name, and the numbers of pairs."""
     totals = Totals()
     with tempfile.TemporaryDirectory(prefix="bounds-", dir=cache_dir()) as name:
         out = Path(name) / "out"
-        mw.dedup(mw.Files([str(source)]), out, threshold=THRESHOLD, shingle=SHINGLES, progress=totals)
-        stages = {one["stage"]: float(one["seconds"]) for one in read_json(out / "run.json")["stages"]}
+        mw.dedup(Files([str(source)]), out, threshold=THRESHOLD, shingle=SHINGLES, progress=totals)
+        stages = {stage["stage"]: float(stage["seconds"]) for stage in read_json(out / "run.json")["stages"]}
         report = read_json(out / "report.json")
         candidates, verified = (int(report["pairs"][name]) for name in ("candidates", "verified"))
-        pairs = {"proposed": totals.of["verify"], "candidates": candidates, "verified": verified}
+        pairs = {"proposed": totals.by_stage["verify"], "candidates": candidates, "verified": verified}
         compared = verified + report["just_below"]["pairs"]
         (kept,) = (out / "kept").glob("*.parquet")
         bounds = {
@@ -103,64 +105,64 @@ def measure(source: Path) -> tuple[dict[str, dict[str, float]], dict[str, int]]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return what a JSON file holds."""
+    """Return the object in a JSON file."""
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long something takes."""
+    """Return the wall time of a call."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def read(source: Path) -> float:
-    """Return the seconds that decoding a file takes on all cores."""
+    """Return the seconds to decode a file on all cores."""
     return seconds(lambda: pq.read_table(source))
 
 
 def sketch(source: Path) -> float:
-    """Return the seconds that turning its texts into the keys of their bands takes, in memory and on all cores."""
+    """Return the seconds to compute the band keys of the texts in memory on all cores."""
     texts = pq.read_table(source, columns=["text"])["text"]
-    settings = Options(threshold=THRESHOLD, shingle=SHINGLES).settings()
-    bander, block = Bander(settings), KeyBlock.of(settings, len(texts))
+    settings = search_settings(resolve_options(DedupOptions, None, {"threshold": THRESHOLD, "shingle": SHINGLES}))
+    bander, block = Bander(settings), KeyBlock.allocate(settings, len(texts))
     return seconds(lambda: [bander.band(chunk, block, len(os.sched_getaffinity(0))) for chunk in texts.chunks])
 
 
 def mean_elements(source: Path) -> int:
-    """Return how many shingles a document has on average, by the first of them."""
+    """Return the mean number of shingles of the first `SAMPLE` documents."""
     texts = pq.read_table(source, columns=["text"])["text"].slice(0, SAMPLE)
     return len(mw.Shingler(SHINGLES).shingle(texts).hashes) // len(texts)
 
 
 def encode(kept: Path) -> float:
-    """Return the seconds that writing a table takes, which is done on one core."""
+    """Return the seconds to encode a table on one core."""
     table = pq.read_table(kept)
     return seconds(lambda: pq.write_table(table, pa.BufferOutputStream(), compression="zstd"))
 
 
 def copy_bytes(count: int) -> float:
-    """Return the seconds that copying so many bytes from memory to memory takes on one core."""
-    block, room = np.ones(BLOCK_BYTES, dtype=np.uint8), np.empty(BLOCK_BYTES, dtype=np.uint8)
+    """Return the seconds to copy ``count`` bytes in memory on one core."""
+    block, target = np.ones(BLOCK_BYTES, dtype=np.uint8), np.empty(BLOCK_BYTES, dtype=np.uint8)
 
     def copy() -> None:
         for done in range(0, count, BLOCK_BYTES):
-            np.copyto(room[: count - done], block[: count - done])
+            np.copyto(target[: count - done], block[: count - done])
 
     copy()
     return seconds(copy)
 
 
 def best(name: str, rounds: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """Return the least of every figure of a stage."""
-    least = {key: min(one[name][key] for one in rounds) for key in rounds[0][name]}
+    """Return the minimum of every figure of a stage over the rounds."""
+    least = {key: min(stages[name][key] for stages in rounds) for key in rounds[0][name]}
     taken = least.pop("stage")
-    bound = max(least.values()) if name in SIDE_BY_SIDE else sum(least.values())
+    bound = max(least.values()) if name in PARALLEL else sum(least.values())
     return {"stage": name, "seconds": taken, "bounds": least, "times": taken / bound}
 
 
 def cells(row: dict[str, Any]) -> list[str]:
-    """Return a row of the table."""
+    """Return the cells of a row of the table."""
     parts = " + ".join(f"{value:.2f}" for value in row["bounds"].values())
     return [row["stage"], f"{row['seconds']:.2f}", ", ".join(row["bounds"]), parts, f"{row['times']:.1f}"]
 

@@ -1,1 +1,1 @@
-"""How long the exact join takes, against the bands on the same documents and against another join on the same sets."""
+"""Speed of the exact join, compared with the bands and with SetSimilaritySearch."""

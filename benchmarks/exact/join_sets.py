@@ -1,4 +1,4 @@
-"""Join sets: a process of its own that joins the sets in a file and says how long that took.
+"""Process that joins the sets in a file and prints the time it took.
 
 ``python -m benchmarks.exact.join_sets minwise|SetSimilaritySearch SETS.npz THRESHOLD THREADS``
 """
@@ -15,15 +15,15 @@ import numpy as np
 
 
 def join_by_minwise(offsets: np.ndarray, elements: np.ndarray, threshold: float, threads: int) -> Callable[[], int]:
-    """Return the join of the public call: it spills, joins, verifies and makes the table of pairs."""
+    """Return the public call, which spills, joins, verifies and returns the table of pairs."""
     import minwise as mw
 
-    sets, find = mw.ShingleSets(offsets, elements), mw.pairs  # naming the call imports what it needs
+    sets, find = mw.ShingleSets(offsets, elements), mw.pairs  # accessing the name triggers its lazy imports
     return lambda: find(sets, exact=True, threshold=threshold, threads=threads).num_rows
 
 
 def join_by_peer(offsets: np.ndarray, elements: np.ndarray, threshold: float, threads: int) -> Callable[[], int]:
-    """Return the join of SetSimilaritySearch, which has one thread."""
+    """Return the join of SetSimilaritySearch, which uses one thread."""
     from SetSimilaritySearch import all_pairs  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     sets = [set(part.tolist()) for part in np.split(elements, offsets[1:-1])]
@@ -31,7 +31,7 @@ def join_by_peer(offsets: np.ndarray, elements: np.ndarray, threshold: float, th
 
 
 def main() -> None:
-    """Join once and print what came of it."""
+    """Join once and print the result."""
     package, path, threshold, threads = sys.argv[1:]
     with np.load(path) as sets:
         prepare = join_by_minwise if package == "minwise" else join_by_peer

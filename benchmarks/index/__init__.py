@@ -1,1 +1,1 @@
-"""How fast the persistent index adds, answers and removes, as it grows and against an index in memory."""
+"""Speed of the persistent index as it grows, and compared with an index in memory."""

@@ -1,7 +1,7 @@
-"""Single: how long it takes until one document is on disk, by the time of one sync of the same file system.
+"""Process that compares the time to add one document durably with one sync of the same file system.
 
-``python -m benchmarks.index.single TEXTS.parquet FOLDER``. Syncs and additions take turns, so that both meet the same
-moments of the disk.
+``python -m benchmarks.index.single TEXTS.parquet FOLDER``. Syncs and additions alternate, so that both see the same
+state of the disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import minwise as mw
 
 ROUNDS = 1_000
-# What an addition of a text of 2 kB appends to the log, about.
+# Approximate number of bytes that adding a text of 2 kB appends to the log.
 APPENDED_BYTES = 3 * 4096
 
 

@@ -1,4 +1,4 @@
-"""Texts: a process of its own that adds texts to an index, ours on disk or datasketch's in memory, then asks for some.
+"""Process that adds texts to an index of minwise on disk or of datasketch in memory, then queries some of them.
 
 ``python -m benchmarks.index.texts minwise|datasketch TEXTS.parquet DOCUMENTS FOLDER``.
 """
@@ -16,39 +16,39 @@ from typing import Any
 import pyarrow.parquet as pq
 
 THRESHOLD, SLOTS = 0.8, 256
-QUESTIONS = 2_000
-# Documents that are added with one call, and so durable with one sync.
+QUERIES = 2_000
+# Documents per call; each call is made durable by one sync.
 BATCH = 10_000
 
-Ask = Callable[[str], int]
-Fill = Callable[[Any, Path], Ask]
+Query = Callable[[str], int]
+Fill = Callable[[Any, Path], Query]
 
 
 def main() -> None:
-    """Add, ask, and print how long both took."""
+    """Add and query texts, and print the times."""
     engine, path, documents, folder = sys.argv[1:]
     texts = next(pq.ParquetFile(path).iter_batches(int(documents), columns=["text"])).column(0)
-    fill = ours() if engine == "minwise" else theirs()
+    fill = minwise_index() if engine == "minwise" else datasketch_index()
     start = time.perf_counter()
-    ask = fill(texts, Path(folder))
+    query = fill(texts, Path(folder))
     seconds = time.perf_counter() - start
     times, hits = [], 0
-    for text in texts[:QUESTIONS].to_pylist():
+    for text in texts[:QUERIES].to_pylist():
         start = time.perf_counter()
-        hits += ask(text) > 0
+        hits += query(text) > 0
         times.append(time.perf_counter() - start)
     times.sort()
     found = {"seconds": seconds, "query_p50": times[len(times) // 2], "query_p99": times[len(times) * 99 // 100]}
     print(json.dumps({**found, "answered": hits / len(times), "version": version(engine)}))
 
 
-def ours() -> Fill:
-    """Return what adds to an index that stores shingles, durably."""
+def minwise_index() -> Fill:
+    """Return a function that fills an index with stored shingles, durably."""
     import minwise as mw
 
-    create = mw.Index.create  # naming it imports what it needs
+    create = mw.Index.create  # accessing the name triggers its lazy imports
 
-    def fill(texts: Any, folder: Path) -> Ask:  # noqa: ANN401 - an Arrow array
+    def fill(texts: Any, folder: Path) -> Query:  # noqa: ANN401 - an Arrow array
         index = create(folder / "index.mw", threshold=THRESHOLD, slots=SLOTS)
         for first in range(0, len(texts), BATCH):
             batch = texts[first : first + BATCH]
@@ -58,23 +58,23 @@ def ours() -> Fill:
     return fill
 
 
-def theirs() -> Fill:
-    """Return what adds to datasketch's index in memory, sketching in its bulk way."""
+def datasketch_index() -> Fill:
+    """Return a function that fills an index of datasketch in memory, using its bulk sketching."""
     from datasketch import MinHash, MinHashLSH
 
     from benchmarks.speed.runners.shingling import word_shingles
 
-    def fill(texts: Any, folder: Path) -> Ask:  # noqa: ANN401 - as above
+    def fill(texts: Any, folder: Path) -> Query:  # noqa: ANN401 - an Arrow array
         index = MinHashLSH(threshold=THRESHOLD, num_perm=SLOTS)
         sets = ([shingle.encode() for shingle in word_shingles(text)] for text in texts.to_pylist())
         for number, sketch in enumerate(MinHash.generator(sets, num_perm=SLOTS)):
             index.insert(number, sketch, check_duplication=False)
 
-        def ask(text: str) -> int:
+        def query(text: str) -> int:
             (sketch,) = MinHash.bulk([[shingle.encode() for shingle in word_shingles(text)]], num_perm=SLOTS)
             return len(index.query(sketch))
 
-        return ask
+        return query
 
     return fill
 

@@ -1,0 +1,1 @@
+"""Quality of record linkage on the Febrl datasets."""

@@ -1,1 +1,1 @@
-"""Peers: text to signatures and Parquet to deduplicated Parquet, beside other tools and beside reading the file."""
+"""Text to signatures and Parquet to deduplicated Parquet, compared with other tools and with reading the file."""

@@ -1,4 +1,4 @@
-"""Engines: who does what, in which environment, by which command."""
+"""Engines: their tasks, environments and commands."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ ONE, EITHER = (1,), (1, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Engine:
-    """A tool and what it can do.
+    """A tool and its tasks.
 
     Attributes:
         name: Shown in the table.
-        package: The peer's package, which has an environment of its own; None for what runs in ours.
-        scheme: Which of its sketches.
-        tasks: What it is asked to do, each with how many cores; who uses only one is not asked twice.
-        wanted: How many times our time it should need at least, by task.
+        package: Package of the peer, which has its own environment; None for engines that run in the current one.
+        scheme: Sketching scheme.
+        tasks: Tasks, each with numbers of cores; an engine that uses one core is not run with two.
+        min_ratio: Target by task: the least multiple of the time of minwise.
     """
 
     name: str
     package: str | None = None
     scheme: str = "minhash"
     tasks: Mapping[str, tuple[int, ...]]
-    wanted: Mapping[str, float] = field(default_factory=dict)
+    min_ratio: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def python(self) -> Path:
-        """The interpreter it runs in; its environment is made if the cache has none."""
+        """Interpreter of the engine; its environment is created if the cache has none."""
         return Path(sys.executable) if self.package is None else peer_python(self.package)
 
     @property
     def module(self) -> str:
-        """The end of the name of the modules that run it."""
+        """Suffix of the names of its runner modules."""
         return (self.package or self.name).replace("-", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A row of the table: a task, who does it, and with how many cores."""
+    """A row of the table: a task, its engine and the number of cores."""
 
     task: str
     engine: Engine
     cores: int
 
     def __str__(self) -> str:
-        """The job in words."""
+        """Return a description of the job."""
         return f"{self.task}: {self.engine.name}, {self.cores} core{'s' * (self.cores > 1)}"
 
     def command(self, source: Path, output: Path) -> list[str]:
-        """Return the command that does it with the file ``source``; files that it leaves are left in ``output``."""
+        """Return the command that processes the file ``source`` and writes its files to ``output``."""
         if self.task != REMOVING:
             return self.run("speed", source, shingles=SHINGLES, scheme=self.engine.scheme, slots=SLOTS)
         if self.engine is not MINWISE:
@@ -67,15 +67,15 @@ class Job:
         words = options(threshold=THRESHOLD, shingle=SHINGLES, threads=self.cores)
         return [sys.executable, "-m", "minwise", "dedup", str(source), "-o", str(output), "--quiet", *words]
 
-    def run(self, benchmark: str, *places: Path, **settings: object) -> list[str]:
-        """Return the command that calls the engine's runner of a benchmark."""
+    def run(self, benchmark: str, *paths: Path, **settings: object) -> list[str]:
+        """Return the command that calls the runner of the engine in a benchmark."""
         module = f"benchmarks.{benchmark}.runners.run_{self.engine.module}"
         words = options(**settings, threads=self.cores)
-        return [str(self.engine.python), "-m", module, *map(str, places), *words]
+        return [str(self.engine.python), "-m", module, *map(str, paths), *words]
 
 
 def options(**settings: object) -> list[str]:
-    """Return settings as words of a command line."""
+    """Return settings as command-line options."""
     return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
 
 
@@ -90,18 +90,18 @@ ENGINES = (
             package="rensa",
             scheme=scheme,
             tasks={SIGNING: EITHER, REMOVING: EITHER},
-            wanted={SIGNING: 20, REMOVING: 10},
+            min_ratio={SIGNING: 20, REMOVING: 10},
         )
         for scheme in ("rminhash", "cminhash")
     ),
-    Engine(name="gaoya", package="gaoya", tasks={REMOVING: EITHER}, wanted={REMOVING: 10}),
+    Engine(name="gaoya", package="gaoya", tasks={REMOVING: EITHER}, min_ratio={REMOVING: 10}),
     Engine(
         name="datasketch",
         package="datasketch",
         tasks={SIGNING: ONE, REMOVING: ONE},
-        wanted={SIGNING: 200, REMOVING: 50},
+        min_ratio={SIGNING: 200, REMOVING: 50},
     ),
-    Engine(name="text-dedup", package="text-dedup", tasks={SIGNING: ONE, REMOVING: EITHER}, wanted={REMOVING: 50}),
+    Engine(name="text-dedup", package="text-dedup", tasks={SIGNING: ONE, REMOVING: EITHER}, min_ratio={REMOVING: 50}),
     Engine(name="datatrove", package="datatrove", tasks={SIGNING: ONE, REMOVING: EITHER}),
 )
 

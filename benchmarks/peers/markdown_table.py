@@ -1,10 +1,10 @@
-"""Table: a record in, the table of the README out."""
+"""Markdown table of a record of the peers benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.markdown import Record, table, where
+from benchmarks.markdown import Record, machine_and_date, table
 from benchmarks.peers.engines import REMOVING
 
 NAMES = {"parquet": "pyarrow", "copy": "reading and writing the file", "minwise": "**minwise**"}
@@ -12,10 +12,10 @@ PEERS = ("rensa", "gaoya", "datasketch", "text-dedup", "datatrove", "pyarrow")
 
 
 def peers_table(record: Record) -> str:
-    """Return both tasks of all engines: a row for each engine, one core and two cores side by side."""
+    """Return the table with a row for each task and engine; cells show one core and two cores."""
     sizes = [corpus["documents"] for corpus in record["corpora"]]
-    columns = ["", "engine", *(f"{size:,}" for size in sizes), "growth", "peak MB", "times minwise", "removed"]
-    common = most_done_by_all(record)
+    columns = ["task", "engine", *(f"{size:,}" for size in sizes), "growth", "peak MB", "time / minwise", "removed"]
+    common = largest_common_size(record)
     lines = []
     before = ""
     for (task, engine), rows in by_engine(record).items():
@@ -27,7 +27,7 @@ def peers_table(record: Record) -> str:
 
 
 def by_engine(record: Record) -> dict[tuple[str, str], list[Record]]:
-    """Return the rows of each task and engine, those of fewer cores first."""
+    """Return the rows of each task and engine, fewer cores first."""
     found: dict[tuple[str, str], list[Record]] = {}
     for row in record["rows"]:
         found.setdefault((row["task"], row["engine"]), []).append(row)
@@ -35,7 +35,7 @@ def by_engine(record: Record) -> dict[tuple[str, str], list[Record]]:
 
 
 def show_seconds(row: Record, documents: int) -> str:
-    """Return the best round; a dash where nobody asked."""
+    """Return the seconds of the best round; a dash if the job was not run."""
     size = next((size for size in row["sizes"] if size["documents"] == documents), None)
     if size is None:
         return "–"
@@ -44,31 +44,31 @@ def show_seconds(row: Record, documents: int) -> str:
 
 
 def show_growth(row: Record) -> str:
-    """Return the exponent, if two sizes were finished."""
+    """Return the exponent if two sizes were finished."""
     return "" if row["growth"] is None else f"{row['growth']:.2f}"
 
 
 def show_peak(row: Record) -> str:
-    """Return the most memory at the largest size that was finished."""
+    """Return the peak memory at the largest finished size."""
     done = [size for size in row["sizes"] if size["finished"]]
     return f"{max(done[-1]['peak_bytes']) / 1e6:,.0f}" if done else ""
 
 
 def show_ratios(rows: list[Record]) -> str:
-    """Return how many times our time an engine takes on one core, and on two."""
+    """Return the time of an engine relative to minwise on one core and on two."""
     ratios = [row["times_minwise"] for row in rows if row["times_minwise"] is not None]
     shown = [f"{'' if finished else '>'}{ratio:.1f}" for ratio, finished in ratios]
     return " / ".join(shown)
 
 
 def show_removed(row: Record, documents: int) -> str:
-    """Return which share of so many documents an engine removed."""
+    """Return the share of ``documents`` documents that an engine removed."""
     if row["task"] != REMOVING or row["engine"] == "copy":
         return ""
     return next(f"{1 - size['kept'] / documents:.1%}" for size in row["sizes"] if size["documents"] == documents)
 
 
-def most_done_by_all(record: Record) -> int:
+def largest_common_size(record: Record) -> int:
     """Return the largest number of documents that every engine deduplicated."""
     done = [
         {size["documents"] for size in row["sizes"] if size["finished"]}
@@ -78,8 +78,8 @@ def most_done_by_all(record: Record) -> int:
     return int(max(set.intersection(*done)))
 
 
-def quicker(record: Record) -> str:
-    """Return who needed less time than minwise for the same, on as many cores; nothing if nobody did."""
+def faster_tools(record: Record) -> str:
+    """Return which tools were faster than minwise with as many cores, as a sentence."""
     ours = {(row["task"], row["cores"], size): took for row, size, took in runs(record) if row["engine"] == "minwise"}
     found = [
         f"{row['engine']} with {size:,} on {('one core', 'two cores')[row['cores'] - 1]} ({row['task']})"
@@ -90,7 +90,7 @@ def quicker(record: Record) -> str:
 
 
 def runs(record: Record) -> Iterator[tuple[Record, int, float]]:
-    """Yield each row with each size that was finished, and the best of its rounds."""
+    """Yield each row with each finished size and the seconds of its best round."""
     for row in record["rows"]:
         for size in row["sizes"]:
             if size["finished"]:
@@ -98,23 +98,24 @@ def runs(record: Record) -> Iterator[tuple[Record, int, float]]:
 
 
 def footnote(record: Record) -> str:
-    """Return what the numbers are."""
+    """Return the caption of the table."""
     settings, versions = record["settings"], record["versions"]
     peers = ", ".join(f"{name} {versions[name]}" for name in PEERS)
-    said = [
+    sentences = [
         f"Seconds on one core / on two, {_rounds(settings['rounds'])}.",
         f"The largest corpus has {record['corpora'][-1]['text_bytes'] / 1e9:.2f} GB of text.",
-        "*Growth* is the exponent between the two largest sizes, *peak* that of the largest, both on as many cores as",
-        "the engine was given; *times minwise* at the largest that both did; *removed* is the share of",
-        f"{most_done_by_all(record):,} documents, which all did.",
-        f"A dash: not possible within {settings['bound_seconds']:.0f} s, by what a tenth took.",
-        quicker(record),
+        "*Growth* is the exponent of the time between the two largest sizes, *peak* the peak memory at the largest",
+        "size, both with the most cores that the engine was run with; *time / minwise* is the ratio at the largest",
+        f"size of both; *removed* is the share of {largest_common_size(record):,} documents, the largest size that all",
+        f"tools finished. A dash: not run, because it cannot finish within {settings['bound_seconds']:.0f} s, judging",
+        "by a tenth of the documents.",
+        faster_tools(record),
         f"{settings['shingles']}, {settings['slots']} slots, threshold {settings['threshold']};",
-        f"{where(record)}; {peers}.",
+        f"{machine_and_date(record)}; {peers}.",
         record.get("note", ""),
     ]
-    return " ".join(said).rstrip()
+    return " ".join(sentences).rstrip()
 
 
 def _rounds(count: int) -> str:
-    return "one round" if count == 1 else f"the best of up to {count} rounds"
+    return "one round" if count == 1 else f"best of up to {count} rounds"

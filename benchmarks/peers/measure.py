@@ -1,4 +1,4 @@
-"""Measure: jobs and sizes in, their runs out."""
+"""Measurement of jobs with several numbers of documents."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from benchmarks.processes import Run, run_measured
 from benchmarks.speed.corpus import Corpus, cache_dir
 from benchmarks.speed.sketching import EngineFailedError, environment
 
-ENOUGH_SECONDS = 20.0  # what takes longer is not run again: its noise is small
-WARM_BYTES = 8 << 30  # more than most need
-LEAST_GROWTH = 8  # ten times the documents take at least so many times as long; so who can not finish is known before
+ENOUGH_SECONDS = 20.0  # a job that takes longer is not repeated, because its noise is small
+WARM_BYTES = 8 << 30  # more than most tools need
+MIN_GROWTH = 8  # ten times the documents take at least 8 times as long; predicts which job cannot finish in time
 
 
 @dataclass(slots=True)
@@ -30,14 +30,14 @@ class Measurement:
     """All runs of a job with one number of documents.
 
     Attributes:
-        job: What was done.
-        documents: How many documents it was given.
-        seconds: Of each round; of a task in memory those of its passes, without starting and reading.
-        peaks: Most bytes of memory of each round, of the process and its children together.
+        job: The job.
+        documents: Number of documents.
+        seconds: Seconds of each round; for tasks in memory without start-up and reading.
+        peaks: Peak memory of each round in bytes, of the process and its descendants together.
         loads: Load of the machine at the end of each round.
-        finished: Whether it was done within the bound.
-        kept: Documents in the output, for the task that removes some.
-        versions: Of what was measured.
+        finished: Whether the job finished within the time limit.
+        kept: Number of documents in the output, for the task that removes documents.
+        versions: Versions of the engine and its libraries.
     """
 
     job: Job
@@ -51,87 +51,91 @@ class Measurement:
 
     @property
     def best(self) -> float:
-        """The best round: what is above it is the machine's noise."""
+        """Seconds of the best round; everything above it is noise of the machine."""
         return min(self.seconds)
 
     @property
     def peak_bytes(self) -> int:
-        """Most memory of any round."""
+        """Highest peak memory of all rounds."""
         return max(self.peaks)
 
     @property
-    def wants_more(self) -> bool:
-        """Whether another round would tell more."""
+    def needs_repetition(self) -> bool:
+        """Whether another round is useful."""
         return self.finished and sum(self.seconds) < ENOUGH_SECONDS
 
 
 def measure(jobs: Sequence[Job], corpora: Iterable[Corpus], *, rounds: int, bound: float) -> list[Measurement]:
-    """Run every job with every corpus, the smaller first; within a round all take turns."""
-    every: list[Measurement] = []
+    """Run every job with every corpus, the smaller first; the jobs of a round run alternately."""
+    measurements: list[Measurement] = []
     for corpus in corpora:
-        asked = [Measurement(job, corpus.documents) for job in jobs if may_finish(job, every, bound)]
+        current = [Measurement(job, corpus.documents) for job in jobs if may_finish(job, measurements, bound)]
         for turn in range(rounds):
-            for one in asked:
-                if turn == 0 or one.wants_more:
-                    add_run(one, corpus.path, bound)
-                    said = f"{one.seconds[-1]:9.3f} s" if one.finished else f"more than {bound:.0f} s"
-                    print(f"{corpus.documents:>9,} {turn + 1}/{rounds} {said}  {one.job}", flush=True)
-        every += asked
-    return every
+            for measurement in current:
+                if turn == 0 or measurement.needs_repetition:
+                    add_run(measurement, corpus.path, bound)
+                    took = f"{measurement.seconds[-1]:9.3f} s" if measurement.finished else f"more than {bound:.0f} s"
+                    print(f"{corpus.documents:>9,} {turn + 1}/{rounds} {took}  {measurement.job}", flush=True)
+        measurements += current
+    return measurements
 
 
 def may_finish(job: Job, before: Sequence[Measurement], bound: float) -> bool:
-    """Whether a job can be expected to be done within the bound with ten times the documents it was last given."""
-    last = [one for one in before if one.job == job][-1:]
-    return all(one.finished and one.best * LEAST_GROWTH < bound for one in last)
+    """Return whether a job is expected to finish within the time limit with ten times its last number of documents."""
+    last = [measurement for measurement in before if measurement.job == job][-1:]
+    return all(measurement.finished and measurement.best * MIN_GROWTH < bound for measurement in last)
 
 
-def add_run(one: Measurement, source: Path, bound: float) -> None:
-    """Run a job once, in a folder of its own, which is removed afterwards."""
+def add_run(measurement: Measurement, source: Path, bound: float) -> None:
+    """Run a job once in a temporary folder and add the run to its measurement."""
     folder = Path(tempfile.mkdtemp(prefix="peers-", dir=cache_dir()))
     try:
-        words = one.job.command(source, folder / "out")
+        words = measurement.job.command(source, folder / "out")
         run = run_measured(
             words,
-            environment=environment(one.job.cores),
+            environment=environment(measurement.job.cores),
             bound_seconds=bound,
-            cores=one.job.cores,
+            cores=measurement.job.cores,
             warm_bytes=WARM_BYTES,
         )
         if run.finished and run.code:
-            raise EngineFailedError(f"{one.job} ended with code {run.code}:\n{run.errors}")
-        take_run(one, run, folder / "out" / "kept")
+            raise EngineFailedError(f"{measurement.job} ended with code {run.code}:\n{run.errors}")
+        store_run(measurement, run, folder / "out" / "kept")
     finally:
         shutil.rmtree(folder)
 
 
-def take_run(one: Measurement, run: Run, kept: Path) -> None:
-    """Take over what a run says; a task in memory says itself how long it took."""
-    one.finished = run.finished
-    one.peaks.append(run.peak_bytes)
-    one.loads.append(run.load)
-    one.seconds.append(run.seconds)
+def store_run(measurement: Measurement, run: Run, kept: Path) -> None:
+    """Store the result of a run; tasks in memory report their own time."""
+    measurement.finished = run.finished
+    measurement.peaks.append(run.peak_bytes)
+    measurement.loads.append(run.load)
+    measurement.seconds.append(run.seconds)
     if not run.finished:
         return
-    if one.job.task == REMOVING:
-        one.kept = sum(pq.read_metadata(path).num_rows for path in kept.glob("*.parquet"))
-        one.versions = engine_versions(one.job, run.output)
+    if measurement.job.task == REMOVING:
+        measurement.kept = sum(pq.read_metadata(path).num_rows for path in kept.glob("*.parquet"))
+        measurement.versions = engine_versions(measurement.job, run.output)
     else:
-        told: Mapping[str, Any] = json.loads(run.output.splitlines()[-1])
-        one.seconds[-1] = statistics.median(float(each["seconds"]) for each in told["passes"])
-        one.versions = dict(told["versions"])
+        result: Mapping[str, Any] = json.loads(run.output.splitlines()[-1])
+        measurement.seconds[-1] = statistics.median(float(each["seconds"]) for each in result["passes"])
+        measurement.versions = dict(result["versions"])
 
 
 def engine_versions(job: Job, output: str) -> dict[str, str]:
-    """Return what a peer printed about itself, or what is installed here."""
+    """Return the versions that a peer printed, or those installed in the current environment."""
     if job.engine is MINWISE:
         return {name: version(name) for name in ("minwise", "numpy", "pyarrow")}
     return dict(json.loads(output.splitlines()[-1]))
 
 
-def growth(every: Iterable[Measurement], job: Job) -> float | None:
-    """Return the exponent by which time grows with documents, between the two largest sizes that a job finished."""
-    done = sorted((one.documents, one.best) for one in every if one.job == job and one.finished)
+def growth(measurements: Iterable[Measurement], job: Job) -> float | None:
+    """Return the exponent of the time in the number of documents, between the two largest finished sizes."""
+    done = sorted(
+        (measurement.documents, measurement.best)
+        for measurement in measurements
+        if measurement.job == job and measurement.finished
+    )
     if len(done) < 2:
         return None
     (few, quick), (many, slow) = done[-2:]

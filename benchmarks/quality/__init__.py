@@ -1,1 +1,1 @@
-"""Quality: how good the answer is, ours and the peers', against labels or an exact join."""
+"""Result quality of minwise and the peers, compared with labels or an exact join."""

@@ -1,4 +1,4 @@
-"""Engines: who is asked, in which environment, and in what way."""
+"""Engines: their environments, modes and runs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from benchmarks.environments import peer_python
 from benchmarks.processes import run_measured
 from benchmarks.quality.corpora import Corpus
 from benchmarks.quality.runners.harness import Answer, Job
+from minwise.sketches import plan_by_area
 
 SLOTS = 256
 SEEDS = (1, 2, 3)
@@ -23,91 +24,92 @@ SEEDS = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A tool and a way to use it.
+    """A tool and a mode of using it.
 
     Attributes:
         name: Shown in the table.
-        package: Its package, which has an environment of its own; None for ours.
-        way: Passed to its runner.
+        package: Its package, which has its own environment; None for minwise.
+        mode: Passed to its runner.
         candidates: What it does with the candidates of the bands.
-        takes_seed: Whether its hashes can be others; who takes none is asked once.
+        takes_seed: Whether it accepts a seed; a tool that does not is run once.
     """
 
     name: str
     package: str | None
-    way: str = ""
+    mode: str = ""
     candidates: str
     takes_seed: bool = True
 
     @property
     def runner(self) -> str:
-        """Name of the module that runs it."""
+        """Name of its runner module."""
         return f"benchmarks.quality.runners.run_{(self.package or 'minwise').replace('-', '_')}"
 
 
 ENGINES = (
-    Engine(name="minwise", package=None, way="fast exact", candidates="compares their sets"),
-    Engine(name="minwise, minhash", package=None, way="minhash exact", candidates="compares their sets"),
-    Engine(name="minwise, by signature", package=None, way="fast signature", candidates="compares signatures"),
-    Engine(name="minwise, clusters", package=None, way="fast exact components", candidates="compares their sets"),
-    Engine(name="minwise, stars", package=None, way="fast exact star", candidates="compares their sets"),
-    Engine(name="datasketch", package="datasketch", candidates="takes them"),
-    Engine(name="datasketch, checked", package="datasketch", way="checked", candidates="compares signatures"),
-    Engine(name="rensa", package="rensa", candidates="compares signatures"),
-    Engine(name="gaoya", package="gaoya", candidates="compares signatures", takes_seed=False),
-    # It has an option --seed, and draws its hashes from a constant.
-    Engine(name="text-dedup", package="text-dedup", candidates="takes them, and what they connect", takes_seed=False),
-    Engine(name="datatrove", package="datatrove", candidates="takes them, and what they connect"),
+    Engine(name="minwise", package=None, mode="fast exact", candidates="verified by sets"),
+    Engine(name="minwise, minhash", package=None, mode="minhash exact", candidates="verified by sets"),
+    Engine(name="minwise, by signature", package=None, mode="fast signature", candidates="verified by signatures"),
+    Engine(name="minwise, clusters", package=None, mode="fast exact components", candidates="verified by sets"),
+    Engine(name="minwise, stars", package=None, mode="fast exact star", candidates="verified by sets"),
+    Engine(name="datasketch", package="datasketch", candidates="not verified"),
+    Engine(name="datasketch, checked", package="datasketch", mode="checked", candidates="verified by signatures"),
+    Engine(name="rensa", package="rensa", candidates="verified by signatures"),
+    Engine(name="gaoya", package="gaoya", candidates="verified by signatures", takes_seed=False),
+    # It has an option --seed, but draws its hashes from a constant.
+    Engine(name="text-dedup", package="text-dedup", candidates="not verified, connected components", takes_seed=False),
+    Engine(name="datatrove", package="datatrove", candidates="not verified, connected components"),
 )
-# What there is beside, and why it is not asked.
-LEFT_OUT = {
+# Engines that are not measured, and why.
+EXCLUDED = {
     "rensa CMinHash": "no index that lists pairs, only a deduplicator",
-    "rensa rho": "says that a document has a partner, not which",
-    "minwise OnePermutation": "pairs does not offer it: a bin that is empty in a small set costs its whole band",
+    "rensa rho": "reports that a document has a similar one, not which",
+    "minwise OnePermutation": "not offered by pairs: an empty bin of a small set invalidates its whole band",
 }
 
 
-def job_of(corpus: Corpus) -> Job:
-    """Return a corpus as a job: its sets as texts of which every word is an element."""
+def corpus_job(corpus: Corpus) -> Job:
+    """Return the job of a corpus: its sets as texts in which every word is an element."""
     return make_job(corpus.texts, words=1, threshold=corpus.threshold, plain=True)
 
 
 def make_job(texts: list[str], *, words: int, threshold: float, plain: bool = False) -> Job:
-    """Return a job, still without the layout and the way of an engine."""
+    """Return a job without the layout and the mode of an engine."""
     return Job(texts=texts, words=words, plain=plain, threshold=threshold, slots=SLOTS, bands=SLOTS, rows=1)
 
 
 def job_for(engine: Engine, job: Job) -> Job:
-    """Return a job with the way of an engine, and with bands and rows in case it has none of its own.
+    """Return a job with the mode of an engine, and with bands and rows for engines that do not choose them.
 
-    Who checks candidates gets as many rows as our plan, rounded down to a power of two so that bands of them fill all
-    slots: as rensa demands, and so it finds at least what we promise. Who takes candidates as they are gets the
-    layout of the least area of both errors, which datasketch and text-dedup choose for themselves.
+    An engine that verifies candidates gets as many rows as the plan of minwise, rounded down to a power of two so that
+    the bands fill all slots, as rensa requires; it then finds at least as many pairs as the plan guarantees. An engine
+    that does not verify candidates gets the layout with the smallest sum of both error areas, which datasketch and
+    text-dedup choose themselves.
     """
-    if engine.candidates.startswith("takes"):
-        plan = mw.plan_by_area(threshold=job.threshold, slots=SLOTS)
-        return replace(job, way=engine.way, bands=plan.bands, rows=plan.rows)
+    if engine.candidates.startswith("not verified"):
+        plan = plan_by_area(threshold=job.threshold, slots=SLOTS)
+        return replace(job, mode=engine.mode, bands=plan.bands, rows=plan.rows)
     rows = 1 << (mw.plan(threshold=job.threshold, slots=SLOTS).rows.bit_length() - 1)
-    return replace(job, way=engine.way, bands=SLOTS // rows, rows=rows)
+    return replace(job, mode=engine.mode, bands=SLOTS // rows, rows=rows)
 
 
 def python(engine: Engine) -> Path:
-    """Return the interpreter an engine runs in, its environment made if the cache has none."""
+    """Return the interpreter of an engine; its environment is created if the cache has none."""
     return Path(sys.executable) if engine.package is None else peer_python(engine.package)
 
 
-def ask(engine: Engine, jobs: Sequence[Job]) -> tuple[list[Answer], dict[str, str], float]:
-    """Return an engine's answers, its versions, and how long it took; a failure is an answer too."""
+def run_engine(engine: Engine, jobs: Sequence[Job]) -> tuple[list[Answer], dict[str, str], float]:
+    """Return the answers of an engine, its versions and its time; a failure is returned as an answer."""
     try:
         interpreter = python(engine)
     except subprocess.CalledProcessError as error:
-        return [Answer(error=f"can not be installed: {error}")] * len(jobs), {}, 0.0
+        return [Answer(error=f"cannot be installed: {error}")] * len(jobs), {}, 0.0
     with tempfile.TemporaryDirectory() as name:
-        given, said = Path(name) / "jobs.json", Path(name) / "answers.json"
-        given.write_text(json.dumps([asdict(job_for(engine, job)) for job in jobs]), encoding="utf-8")
-        run = run_measured([str(interpreter), "-m", engine.runner, str(given), str(said)])
+        jobs_file, answers_file = Path(name) / "jobs.json", Path(name) / "answers.json"
+        jobs_file.write_text(json.dumps([asdict(job_for(engine, job)) for job in jobs]), encoding="utf-8")
+        run = run_measured([str(interpreter), "-m", engine.runner, str(jobs_file), str(answers_file)])
         if run.code != 0:
-            reason = f"ended with {run.code}: {run.errors.splitlines()[-1] if run.errors else 'no words'}"
+            reason = f"ended with {run.code}: {run.errors.splitlines()[-1] if run.errors else 'no message'}"
             return [Answer(error=reason)] * len(jobs), {}, run.seconds
-        content: dict[str, Any] = json.loads(said.read_text(encoding="utf-8"))
-    return [Answer(**one) for one in content["answers"]], content["versions"], run.seconds
+        content: dict[str, Any] = json.loads(answers_file.read_text(encoding="utf-8"))
+    return [Answer(**answer) for answer in content["answers"]], content["versions"], run.seconds

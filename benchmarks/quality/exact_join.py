@@ -1,6 +1,6 @@
-"""Joining: sets in, every pair with its exact similarity out. The truth of a corpus that has no labels.
+"""Exact join of sets, the truth of a corpus without labels.
 
-Nothing of minwise is used, so that it is not measured against itself.
+It uses no code of minwise, so that minwise is not compared with itself.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 Pair = tuple[int, int]
-# A similarity of 4/5 is 0.8 whichever way it is rounded.
+# Tolerance, so that a similarity of 4/5 counts as 0.8 regardless of rounding.
 ROUNDING = 1e-9
 
 
 def join(sets: Sequence[Sequence[str]], threshold: float) -> set[Pair]:
     """Return all pairs of sets with a Jaccard similarity of at least ``threshold``; an empty set is in none.
 
-    One row at a time: how often each other set is met in the lists of its elements is what they have in common.
+    The size of an intersection is the number of occurrences of one set in the posting lists of the other's elements.
     """
     return {pair for pair, _ in similarities(sets, threshold)}
 
 
 def similarities(sets: Sequence[Sequence[str]], threshold: float = 0.0) -> Iterator[tuple[Pair, float]]:
-    """Yield every pair that has something in common and is similar enough, the smaller number first."""
-    sizes = np.array([len(one) for one in sets], dtype=np.int64)
+    """Yield every pair with a common element that reaches the threshold, the smaller number first."""
+    sizes = np.array([len(elements) for elements in sets], dtype=np.int64)
     lists = posting_lists(sets)
     for row, elements in enumerate(sets):
         if not elements:
@@ -40,9 +40,9 @@ def similarities(sets: Sequence[Sequence[str]], threshold: float = 0.0) -> Itera
 
 
 def posting_lists(sets: Sequence[Sequence[str]]) -> dict[str, NDArray[np.int64]]:
-    """Return for each element which sets have it."""
+    """Return for each element the numbers of the sets that contain it."""
     rows: dict[str, list[int]] = {}
     for row, elements in enumerate(sets):
         for element in elements:
             rows.setdefault(element, []).append(row)
-    return {element: np.array(have, dtype=np.int64) for element, have in rows.items()}
+    return {element: np.array(numbers, dtype=np.int64) for element, numbers in rows.items()}

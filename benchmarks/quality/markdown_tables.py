@@ -1,4 +1,4 @@
-"""Rows of the tables that documents show, from a record of quality."""
+"""Rows of the Markdown tables of a record of the quality benchmark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 Record = dict[str, Any]
-# The other ways of ours are there to be compared with, and stand in the full table of the docs only.
+# Other modes of minwise are only in the full table of the documentation.
 COMPARED = (
     "minwise",
     "minwise, minhash",
@@ -17,8 +17,8 @@ COMPARED = (
     "text-dedup",
     "datatrove",
 )
-# What a corpus is, since names tell nothing to newcomers; with its origin, where that can be looked up.
-MEANT = {
+# Contents of the corpora, with their origin in parentheses.
+CONTENTS = {
     "articles_100": "news with planted copies",
     "articles_1000": "news with planted copies",
     "articles_2500": "news with planted copies",
@@ -32,13 +32,13 @@ MEANT = {
     "Abt–Buy": "products of two shops",
     "DBLP–ACM": "papers in two catalogues",
     "cora": "citations",
-    "childcare": "addresses of childcare",
+    "childcare": "addresses of childcare sites",
     "febrl1": "people with typos",
     "febrl2": "people with typos",
     "febrl3": "people with typos",
     "febrl4": "two lists of people with typos",
 }
-# Where we are ahead the README shows one of each kind; where we are not, all.
+# The README shows all corpora where another tool is ahead, and one of each kind of the others.
 ALSO_IN_README = {
     ("articles_2500", 0.5),
     ("spdx_licenses", 0.5),
@@ -49,7 +49,7 @@ ALSO_IN_README = {
 
 
 def readme_rows(record: Record) -> Iterator[list[str]]:
-    """Yield a line for each corpus that the README has room for: recall and precision of each tool in percent."""
+    """Yield a row for each corpus shown in the README: recall and precision of each tool in percent."""
     names = [name for name in COMPARED if name != "minwise, minhash"]
     for corpus in record["corpora"]:
         if is_another_ahead(corpus) or (corpus["name"], corpus["threshold"]) in ALSO_IN_README:
@@ -57,31 +57,31 @@ def readme_rows(record: Record) -> Iterator[list[str]]:
 
 
 def described_in_readme(corpus: Record) -> str:
-    """Return what a corpus is, in few words, and the threshold."""
-    return f"{MEANT[corpus['name']].partition(' (')[0]}, {corpus['threshold']:g}"
+    """Return the contents of a corpus in a few words, and the threshold."""
+    return f"{CONTENTS[corpus['name']].partition(' (')[0]}, {corpus['threshold']:g}"
 
 
 def is_another_ahead(corpus: Record) -> bool:
-    """Return whether another tool has a higher F1 than our pairs."""
+    """Return whether another tool has a higher F1 than the pairs of minwise."""
     ours = next(run for run in corpus["runs"] if run["engine"] == "minwise")
     others = [run for run in corpus["runs"] if run["engine"] in COMPARED[2:]]
     return any(f1(run) > f1(ours) for run in others)
 
 
 def short_rows(record: Record) -> Iterator[list[str]]:
-    """Yield a line for each corpus: recall and precision of each engine in percent."""
+    """Yield a row for each corpus: recall and precision of each engine in percent."""
     for corpus in record["corpora"]:
         yield [*described(corpus), *cells(corpus, COMPARED)]
 
 
-def meant_rows(record: Record) -> Iterator[list[str]]:
-    """Yield a line for each kind of corpus: names, what it is, how many documents, what their sets are made of."""
+def corpus_rows(record: Record) -> Iterator[list[str]]:
+    """Yield a row for each kind of corpus: names, contents, numbers of documents and shingles."""
     kinds: dict[str, dict[str, Record]] = {}
     for corpus in record["corpora"]:
-        kinds.setdefault(MEANT[corpus["name"]], {})[corpus["name"].replace("_", " ")] = corpus
-    for meaning, named in kinds.items():
+        kinds.setdefault(CONTENTS[corpus["name"]], {})[corpus["name"].replace("_", " ")] = corpus
+    for contents, named in kinds.items():
         documents = ", ".join(f"{corpus['documents']:,}" for corpus in named.values())
-        yield [", ".join(named), meaning, documents, next(iter(named.values()))["shingle"]]
+        yield [", ".join(named), contents, documents, next(iter(named.values()))["shingle"]]
 
 
 def cells(corpus: Record, names: Sequence[str]) -> list[str]:
@@ -93,22 +93,22 @@ def cells(corpus: Record, names: Sequence[str]) -> list[str]:
 
 
 def f1(run: Record) -> float:
-    """Return the F1 of a run as it is shown, so that two that look equal are; 0 if it failed."""
+    """Return the F1 of a run rounded as shown, so that values that look equal are equal; 0 if it failed."""
     return round(float(run.get("f1", 0.0)), 4)
 
 
 def short_cell(run: Record, *, bold: bool) -> str:
-    """Return recall and precision of a run, or that it failed."""
+    """Return recall and precision of a run, or "failed"."""
     if run["error"]:
         return "failed"
-    words = f"{percent(run['recall'])} / {percent(run['precision'])}"
-    return f"**{words}**" if bold else words
+    text = f"{percent(run['recall'])} / {percent(run['precision'])}"
+    return f"**{text}**" if bold else text
 
 
 def percent(share: float) -> str:
-    """Return a share in percent; only a whole is written as 100."""
-    words = f"{100 * share:.1f}"
-    return "99.9" if words == "100.0" and share < 1 else words.replace("100.0", "100")
+    """Return a share in percent; only exactly 1 is written as 100."""
+    text = f"{100 * share:.1f}"
+    return "99.9" if text == "100.0" and share < 1 else text.replace("100.0", "100")
 
 
 def described(corpus: Record) -> list[str]:
@@ -118,7 +118,7 @@ def described(corpus: Record) -> list[str]:
 
 
 def full_rows(record: Record) -> Iterator[list[str]]:
-    """Yield a line for each run, with F1 and ARI; corpus and threshold stand in the first line of each."""
+    """Yield a row for each run, with F1 and ARI; the first row of a corpus has its name and threshold."""
     for corpus in record["corpora"]:
         first = [f"{corpus['name'].replace('_', ' ')}, {corpus['documents']:,}, {corpus['shingle']}"]
         first += described(corpus)[1:]
@@ -134,14 +134,14 @@ def full_rows(record: Record) -> Iterator[list[str]]:
 
 
 def with_spread(run: Record, name: str) -> str:
-    """Return the mean of a figure over seeds, with half the way from its least to its greatest where it is not 0."""
+    """Return the mean of a figure over seeds, with half of its range unless that is 0."""
     least, greatest = run["range"][name]
     half = f"{(greatest - least) / 2:.4f}"
     return f"{run[name]:.4f}" if float(half) == 0 else f"{run[name]:.4f} ± {half}"
 
 
 def size_rows(record: Record) -> Iterator[list[str]]:
-    """Yield a line for each size of sets: the error of each scheme, from a record of figures."""
+    """Yield a row for each size of sets: the error of each scheme, from a record of figures."""
     lines = record["figures"]["error-by-size"]
     names = ("FastSketch", "one permutation", "k functions")
     for points in zip(*(lines[name] for name in names), strict=True):
@@ -149,14 +149,14 @@ def size_rows(record: Record) -> Iterator[list[str]]:
 
 
 def special_rows(record: Record) -> Iterator[list[str]]:
-    """Yield a line for each special pair: what every engine does, in bold where a reader would say otherwise."""
+    """Yield a row for each special pair: the result of every engine, in bold if it is not the expected one."""
     for case in record["special"]:
         right = "found" if case["same"] else "not found"
         cells = [special_cell(case["results"][name], right) for name in COMPARED]
-        yield [case["name"], "a copy" if case["same"] else "another", f"{case['similarity']:.2f}", *cells]
+        yield [case["name"], "copy" if case["same"] else "different", f"{case['similarity']:.2f}", *cells]
 
 
 def special_cell(result: str, right: str) -> str:
-    """Return what an engine did; an error is a crash."""
-    told = result if result in ("found", "not found") else "crashed"
-    return told if told == right else f"**{told}**"
+    """Return the result of an engine, "crashed" for an error."""
+    shown = result if result in ("found", "not found") else "crashed"
+    return shown if shown == right else f"**{shown}**"

@@ -1,4 +1,4 @@
-"""Scoring: what a tool found and what is true in; recall, precision, F1 and ARI out."""
+"""Recall, precision, F1 and ARI of the answer of a tool."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from math import comb
 from statistics import mean
 from typing import Any
 
-from benchmarks.quality.corpora import Across, Corpus, Judged, components
+from benchmarks.quality.corpora import Corpus, CrossPairs, Judged, components
 from benchmarks.quality.exact_join import Pair
 
 
 def score(corpus: Corpus, *, pairs: Iterable[Pair] | None, clusters: Sequence[int] | None) -> dict[str, Any]:
-    """Return the figures of an answer, given as pairs or as clusters. The other of the two follows from it.
+    """Return the figures of an answer, given as pairs or as clusters.
 
-    The pairs of clusters are all pairs within one; the clusters of pairs are what they connect.
+    The pairs of clusters are all pairs within a cluster; the clusters of pairs are their connected components.
     """
     if pairs is None:
         grouped = list(clusters or [])
@@ -32,37 +32,37 @@ def score(corpus: Corpus, *, pairs: Iterable[Pair] | None, clusters: Sequence[in
 
 
 def count_together(clusters: Sequence[int], judged: Judged) -> int:
-    """Return how many pairs that are judged are within a cluster; one of 10,000 documents has too many to list them."""
-    if isinstance(judged, Across):
+    """Return the number of judged pairs within clusters, without listing them: a large cluster has too many."""
+    if isinstance(judged, CrossPairs):
         lists = clusters[: judged.first], clusters[judged.first :]
-        return count_together(clusters, None) - sum(count_together(one, None) for one in lists)
+        return count_together(clusters, None) - sum(count_together(part, None) for part in lists)
     if judged is None:
         return sum(comb(count, 2) for count in Counter(clusters).values())
     return sum(clusters[left] == clusters[right] for left, right in judged)
 
 
 def summarize(figures: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the mean of each figure over seeds, and its least and greatest as ``range``."""
-    columns = {name: [one[name] for one in figures] for name in figures[0]}
+    """Return the mean of each figure over seeds, and its minimum and maximum as ``range``."""
+    columns = {name: [run[name] for run in figures] for name in figures[0]}
     means = {name: mean(values) for name, values in columns.items()}
     return {**means, "range": {name: [min(values), max(values)] for name, values in columns.items()}}
 
 
 def pair_figures(found: int, right: int, true: int) -> dict[str, Any]:
-    """Return recall, precision and F1 of numbers of pairs; who finds nothing has a precision of 1."""
+    """Return recall, precision and F1 from numbers of pairs; the precision of no pairs is 1."""
     precision = right / found if found else 1.0
     f1 = 2 * right / (found + true)
     return {"found": found, "right": right, "recall": right / true, "precision": precision, "f1": f1}
 
 
-def adjusted_rand_index(one: Sequence[int], other: Sequence[int]) -> float:
-    """Return how far two clusterings agree beyond chance (Hubert and Arabie 1985): 1 for equal ones, 0 by chance."""
+def adjusted_rand_index(left: Sequence[int], right: Sequence[int]) -> float:
+    """Return the adjusted Rand index (Hubert and Arabie 1985) of two clusterings: 1 if equal, 0 by chance."""
 
     def together(counts: Counter[Any]) -> int:
         return sum(comb(count, 2) for count in counts.values())
 
-    both = together(Counter(zip(one, other, strict=True)))
-    first, second = together(Counter(one)), together(Counter(other))
-    expected = first * second / comb(len(one), 2)
+    both = together(Counter(zip(left, right, strict=True)))
+    first, second = together(Counter(left)), together(Counter(right))
+    expected = first * second / comb(len(left), 2)
     most = (first + second) / 2
     return (both - expected) / (most - expected) if most != expected else 1.0

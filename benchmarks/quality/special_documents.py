@@ -1,6 +1,6 @@
-"""Special: documents that tools treat differently, each a pair with what a reader would say of it.
+"""Pairs of documents that tools treat differently, each with the expected result.
 
-All are made here from a fixed seed. The tools get them as texts and cut them in their own way.
+All are generated from a fixed seed. The tools get them as texts and split them in their own way.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ ARABIC = "كتاب مدينة طريق سؤال جواب مدرسة سوق تا�
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Two documents.
+    """A pair of documents.
 
     Attributes:
-        name: What is special about them.
-        left: One text.
-        right: The other.
-        same: Whether a reader takes one for a copy of the other.
+        name: Description of the pair.
+        left: First text.
+        right: Second text.
+        same: Whether a human reader considers one a copy of the other.
     """
 
     name: str
@@ -45,19 +45,19 @@ def make_cases() -> list[Case]:
 
 
 def short_cases() -> list[Case]:
-    """Return documents of fewer words than a shingle, or of none."""
+    """Return documents with fewer words than a shingle, or without words."""
     return [
-        Case(name="four words, the same four", left="good morning to all", right="Good morning to all!", same=True),
-        Case(name="four words, others", left="see you on Monday", right="call me back tomorrow", same=False),
-        Case(name="no words at all", left="… — !!!", right="?! (…)", same=False),
+        Case(name="four words, equal", left="good morning to all", right="Good morning to all!", same=True),
+        Case(name="four words, different", left="see you on Monday", right="call me back tomorrow", same=False),
+        Case(name="no words", left="… — !!!", right="?! (…)", same=False),
     ]
 
 
 def script_cases() -> list[Case]:
-    """Return documents in other scripts than Latin, and in several."""
+    """Return documents in non-Latin scripts and in several scripts."""
     random = Random(SEED)
     page, other = japanese(random, 600), japanese(random, 600)
-    place = next(number for number in range(300, 600) if page[number] not in "、。")
+    position = next(number for number in range(300, 600) if page[number] not in "、。")
     mixed = [random.choice((CYRILLIC, ARABIC, SYLLABLES)) for _ in range(400)]
     words = [
         random.choice(kind.split()) + (random.choice(SYLLABLES.split()) if kind is SYLLABLES else "") for kind in mixed
@@ -65,22 +65,27 @@ def script_cases() -> list[Case]:
     changed = [*words[:200], "changed", *words[201:]]
     accented = " ".join(f"{word}é{random.choice(SYLLABLES.split())}" for word in prose(random, 200).split())
     return [
-        Case(name="Japanese, one character of 600 is another", left=page, right=replaced(page, place), same=True),
         Case(
-            name="Japanese, one character of 200 is another",
-            left=other[:200],
-            right=replaced(other[:200], 100),
+            name="Japanese, one of 600 characters changed",
+            left=page,
+            right=replace_character(page, position),
             same=True,
         ),
-        Case(name="Japanese, two pages", left=page, right=other, same=False),
         Case(
-            name="Latin, Cyrillic and Arabic, one word of 400 is another",
+            name="Japanese, one of 200 characters changed",
+            left=other[:200],
+            right=replace_character(other[:200], 100),
+            same=True,
+        ),
+        Case(name="Japanese, two different pages", left=page, right=other, same=False),
+        Case(
+            name="Latin, Cyrillic and Arabic, one of 400 words changed",
             left=" ".join(words),
             right=" ".join(changed),
             same=True,
         ),
         Case(
-            name="accents as letters or as marks",
+            name="accents as letters or as combining marks",
             left=unicodedata.normalize("NFC", accented),
             right=unicodedata.normalize("NFD", accented),
             same=True,
@@ -89,7 +94,7 @@ def script_cases() -> list[Case]:
 
 
 def page_cases() -> list[Case]:
-    """Return pages of one template, in another order, and with a word put in."""
+    """Return pages with a common template, in another order, and with an inserted word."""
     random = Random(SEED + 1)
     frame, half = prose(random, 600), prose(random, 100)
     paragraphs = [prose(random, 60) for _ in range(12)]
@@ -113,19 +118,19 @@ def page_cases() -> list[Case]:
             right="\n\n".join(random.sample(paragraphs, len(paragraphs))),
             same=True,
         ),
-        Case(name="a word put into 2,000", left=" ".join(long), right=with_word(long), same=True),
-        Case(name="a word put into 20", left=" ".join(brief), right=with_word(brief), same=True),
+        Case(name="a word inserted into 2,000", left=" ".join(long), right=with_word(long), same=True),
+        Case(name="a word inserted into 20", left=" ".join(brief), right=with_word(brief), same=True),
     ]
 
 
 def prose(random: Random, count: int) -> str:
-    """Return as many made-up words, in sentences."""
+    """Return ``count`` synthetic words, in sentences."""
     words = ["".join(random.choices(SYLLABLES.split(), k=random.randint(1, 3))) for _ in range(count)]
-    return " ".join(word + "." if place % 12 == 11 else word for place, word in enumerate(words))
+    return " ".join(word + "." if number % 12 == 11 else word for number, word in enumerate(words))
 
 
 def japanese(random: Random, count: int) -> str:
-    """Return as many characters, in clauses of five to fifteen and sentences of two clauses."""
+    """Return ``count`` characters, in clauses of five to fifteen and sentences of two clauses."""
     text = ""
     while len(text) < count:
         for end in "、。":
@@ -133,12 +138,12 @@ def japanese(random: Random, count: int) -> str:
     return text[:count]
 
 
-def replaced(text: str, place: int) -> str:
-    """Return a text with another character at a place."""
-    return f"{text[:place]}{'犬' if text[place] != '犬' else '猫'}{text[place + 1 :]}"
+def replace_character(text: str, position: int) -> str:
+    """Return a text with another character at a position."""
+    return f"{text[:position]}{'犬' if text[position] != '犬' else '猫'}{text[position + 1 :]}"
 
 
 def with_word(words: list[str]) -> str:
-    """Return the words with another one in their middle."""
+    """Return the words with another word inserted in the middle."""
     middle = len(words) // 2
     return " ".join([*words[:middle], "inserted", *words[middle:]])

@@ -1,6 +1,7 @@
-"""Picture: series of points in, one SVG file out that follows the reader's light or dark setting.
+"""Line plots as SVG that follow the light or dark setting of the reader.
 
-Of the same look as the S-curve of ``minwise plan``. Both axes can be logarithmic; a key at the right names the series.
+They have the style of the S-curve of ``minwise plan``. Both axes can be logarithmic; a legend at the right names the
+series.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from minwise.sketches.s_curve import STYLE
 
 WIDTH, HEIGHT = 780, 440
 LEFT, RIGHT, TOP, BOTTOM = 84, 540, 84, 368
-# Dark enough on white and light enough on black; told apart by dashes as well, so no colour is needed.
+# Dark enough on white and light enough on black; dashes also distinguish the series, so colour is not needed.
 COLOURS = (("#1259b5", "#6db1ff"), ("#c2410c", "#fb9a5b"), ("#15803d", "#5fd38a"), ("#7e22ce", "#c99bf5"))
 DASHES = ("none", "7 4", "2 3", "10 3 2 3")
-LINE_HEIGHT = 24  # of the key
+LINE_HEIGHT = 24  # of the legend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,44 +26,44 @@ class Axis:
     """An axis from its first to its last tick.
 
     Attributes:
-        label: What it means.
-        ticks: The numbers on it.
-        logarithmic: Whether equal steps are equal factors.
+        label: Label of the axis.
+        ticks: Numbers on the axis.
+        logarithmic: Whether the scale is logarithmic.
     """
 
     label: str
     ticks: tuple[float, ...]
     logarithmic: bool = False
 
-    def place(self, value: float) -> float:
-        """Return where a value stands, 0 at the first tick and 1 at the last."""
-        low, high, here = (self.ticks[0], self.ticks[-1], value)
+    def fraction(self, value: float) -> float:
+        """Return the position of a value, 0 at the first tick and 1 at the last."""
+        low, high = self.ticks[0], self.ticks[-1]
         if self.logarithmic:
-            low, high, here = math.log(low), math.log(high), math.log(here)
-        return (here - low) / (high - low)
+            low, high, value = math.log(low), math.log(high), math.log(value)
+        return (value - low) / (high - low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Points of one kind.
+    """A series of points.
 
     Attributes:
-        name: Written in the key.
-        points: Where they are.
+        name: Name in the legend.
+        points: Coordinates.
+        style: Index of colour and dashes.
         marks: Whether points are drawn.
-        line: Whether they are connected.
-        look: Which colour and dashes.
+        line: Whether points are connected.
     """
 
     name: str
     points: Sequence[tuple[float, float]]
-    look: int
+    style: int
     marks: bool = True
     line: bool = True
 
 
 def draw(title: str, description: str, series: Sequence[Series], *, across: Axis, up: Axis) -> str:
-    """Return the picture as an SVG document."""
+    """Return the plot as an SVG document."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         'aria-labelledby="title desc">',
@@ -71,28 +72,28 @@ def draw(title: str, description: str, series: Sequence[Series], *, across: Axis
         f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
         f'<text class="heading" x="{LEFT}" y="40">{escape(title)}</text>',
         *axes(across, up),
-        *(part for one in series for part in drawn(one, across, up)),
-        *names(series, up),
+        *(part for line in series for part in draw_series(line, across, up)),
+        *legend(series, up),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
 
 
 def styles() -> str:
-    """Return the looks of the series, for light and for dark."""
+    """Return the styles of the series, for light and for dark mode."""
     lines = [
-        f"    .line-{look} {{ fill: none; stroke: {light}; stroke-width: 2.2; stroke-dasharray: {DASHES[look]}; }}\n"
-        f"    .ring-{look} {{ fill: none; stroke: {light}; stroke-width: 2; }}\n"
-        f"    .mark-{look} {{ fill: {light}; }} .name-{look} {{ font-size: 13px; fill: {light}; }}\n"
-        f"    @media (prefers-color-scheme: dark) {{ .line-{look}, .ring-{look} {{ stroke: {dark}; }} "
-        f".mark-{look}, .name-{look} {{ fill: {dark}; }} }}\n"
-        for look, (light, dark) in enumerate(COLOURS)
+        f"    .line-{style} {{ fill: none; stroke: {light}; stroke-width: 2.2; stroke-dasharray: {DASHES[style]}; }}\n"
+        f"    .ring-{style} {{ fill: none; stroke: {light}; stroke-width: 2; }}\n"
+        f"    .mark-{style} {{ fill: {light}; }} .name-{style} {{ font-size: 13px; fill: {light}; }}\n"
+        f"    @media (prefers-color-scheme: dark) {{ .line-{style}, .ring-{style} {{ stroke: {dark}; }} "
+        f".mark-{style}, .name-{style} {{ fill: {dark}; }} }}\n"
+        for style, (light, dark) in enumerate(COLOURS)
     ]
     return "".join(lines)
 
 
 def axes(across: Axis, up: Axis) -> list[str]:
-    """Return lines and numbers at each tick, and what the axes mean."""
+    """Return grid lines and numbers at each tick, and the labels of the axes."""
     parts = []
     for tick in across.ticks:
         x = x_of(across, tick)
@@ -112,43 +113,43 @@ def axes(across: Axis, up: Axis) -> list[str]:
     ]
 
 
-def drawn(one: Series, across: Axis, up: Axis) -> list[str]:
+def draw_series(series: Series, across: Axis, up: Axis) -> list[str]:
     """Return the line and the marks of a series."""
-    places = [(x_of(across, x), y_of(up, y)) for x, y in one.points]
+    positions = [(x_of(across, x), y_of(up, y)) for x, y in series.points]
     parts = []
-    if one.line:
-        path = " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-        parts.append(f'<path class="line-{one.look}" d="M{path}"/>')
-    if one.marks:
-        parts += [mark(one, x, y) for x, y in places]
+    if series.line:
+        path = " L".join(f"{x:.1f} {y:.1f}" for x, y in positions)
+        parts.append(f'<path class="line-{series.style}" d="M{path}"/>')
+    if series.marks:
+        parts += [mark(series, x, y) for x, y in positions]
     return parts
 
 
-def names(series: Sequence[Series], up: Axis) -> list[str]:
-    """Return a key at the right: a piece of each line with its name, in the order in which they end, highest first."""
+def legend(series: Sequence[Series], up: Axis) -> list[str]:
+    """Return the legend at the right: a sample of each line with its name, ordered by the last value, highest first."""
     parts = []
-    for number, one in enumerate(sorted(series, key=lambda one: -up.place(one.points[-1][1]))):
+    for number, line in enumerate(sorted(series, key=lambda line: -up.fraction(line.points[-1][1]))):
         y = TOP + 10 + number * LINE_HEIGHT
-        if one.line:
-            parts.append(f'<path class="line-{one.look}" d="M{RIGHT + 20} {y} h34"/>')
-        if one.marks:
-            parts.append(mark(one, RIGHT + 37, y))
-        parts.append(f'<text class="name-{one.look}" x="{RIGHT + 64}" y="{y + 4.5}">{escape(one.name)}</text>')
+        if line.line:
+            parts.append(f'<path class="line-{line.style}" d="M{RIGHT + 20} {y} h34"/>')
+        if line.marks:
+            parts.append(mark(line, RIGHT + 37, y))
+        parts.append(f'<text class="name-{line.style}" x="{RIGHT + 64}" y="{y + 4.5}">{escape(line.name)}</text>')
     return parts
 
 
-def mark(one: Series, x: float, y: float) -> str:
-    """Return a point; where points are not connected, rings of several sizes let one see those beneath."""
-    if one.line:
-        return f'<circle class="mark-{one.look}" cx="{x:.1f}" cy="{y:.1f}" r="3.6"/>'
-    return f'<circle class="ring-{one.look}" cx="{x:.1f}" cy="{y:.1f}" r="{3.4 + 1.5 * one.look:.1f}"/>'
+def mark(line: Series, x: float, y: float) -> str:
+    """Return the mark of a point; unconnected points are rings of different sizes, so that none is hidden."""
+    if line.line:
+        return f'<circle class="mark-{line.style}" cx="{x:.1f}" cy="{y:.1f}" r="3.6"/>'
+    return f'<circle class="ring-{line.style}" cx="{x:.1f}" cy="{y:.1f}" r="{3.4 + 1.5 * line.style:.1f}"/>'
 
 
 def x_of(axis: Axis, value: float) -> float:
-    """Return how far to the right a value stands."""
-    return LEFT + (RIGHT - LEFT) * axis.place(value)
+    """Return the x coordinate of a value."""
+    return LEFT + (RIGHT - LEFT) * axis.fraction(value)
 
 
 def y_of(axis: Axis, value: float) -> float:
-    """Return how far down a value stands."""
-    return BOTTOM - (BOTTOM - TOP) * axis.place(value)
+    """Return the y coordinate of a value."""
+    return BOTTOM - (BOTTOM - TOP) * axis.fraction(value)

@@ -1,1 +1,1 @@
-"""Scale: one run of `minwise dedup` on millions of made-up documents, its time, its memory and its answer."""
+"""Time, memory and result of `minwise dedup` on millions of synthetic documents."""

@@ -1,4 +1,4 @@
-"""Entry: ``python -m benchmarks.scale`` generates, runs the command, prints the table and writes the record."""
+"""Entry point of ``python -m benchmarks.scale``: generate, run the command, print the table and write the record."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def main() -> None:
     command = shlex.split(settings.command) if settings.command else COMMAND
     measurements: list[ScaleMeasurement] = []
     for name in settings.jobs:
-        for one in measure(jobs[name], threads=settings.threads, rounds=settings.rounds, command=command):
-            measurements.append(one)
-            print(f"{one.job.name} {one.job.documents:,}: {one.run.seconds:.1f} s {one.run.errors}", flush=True)
+        for measurement in measure(jobs[name], threads=settings.threads, rounds=settings.rounds, command=command):
+            measurements.append(measurement)
+            job, run = measurement.job, measurement.run
+            print(f"{job.name} {job.documents:,}: {run.seconds:.1f} s {run.errors}", flush=True)
     print(f"\n{table(measurements)}\n")
-    whole = set(settings.jobs) == set(NAMES) and all(one.answer for one in measurements)
-    if settings.record and whole:  # part of a run must not replace the day's record
+    whole = set(settings.jobs) == set(NAMES) and all(measurement.answer for measurement in measurements)
+    if settings.record and whole:  # a partial run must not replace the record of the day
         print(f"written to {write_json(content(measurements, settings), benchmark='scale')}")
 
 
@@ -36,12 +37,12 @@ def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
     parser = command_line("scale", __doc__)
     parser.add_argument("--documents", type=parse_sizes, default=parse_sizes("1e6,1e7"), help="default 1e6,1e7")
-    parser.add_argument("--memory", default="2GB", help="what the command may use (default 2GB)")
-    parser.add_argument("--tight-memory", default="512MB", help="the same for the job memory (default 512MB)")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each job; the quickest counts (default 3)")
+    parser.add_argument("--memory", default="2GB", help="memory limit of the command (default 2GB)")
+    parser.add_argument("--tight-memory", default="512MB", help="memory limit of the job memory (default 512MB)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each job; the fastest counts (default 3)")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--jobs", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--command", help="measure another command than python -m minwise dedup; not recorded")
+    parser.add_argument("--command", help="command to measure instead of python -m minwise dedup; not recorded")
     settings = parser.parse_args()
     settings.record &= settings.command is None
     return settings
@@ -57,25 +58,25 @@ def parse_sizes(text: str) -> list[int]:
 
 
 def content(measurements: Sequence[ScaleMeasurement], settings: argparse.Namespace) -> dict[str, Any]:
-    """Return what the record holds."""
+    """Return the content of the record."""
     chosen = {name: getattr(settings, name) for name in ("documents", "memory", "tight_memory", "threads", "rounds")}
     return {
         "settings": chosen,
-        "measurements": [entry(one, measurements) for one in measurements],
+        "measurements": [entry(measurement, measurements) for measurement in measurements],
     }
 
 
-def entry(one: ScaleMeasurement, every: Sequence[ScaleMeasurement]) -> dict[str, Any]:
+def entry(measurement: ScaleMeasurement, measurements: Sequence[ScaleMeasurement]) -> dict[str, Any]:
     """Return a measurement with its figures and verdicts."""
-    run = {name: value for name, value in asdict(one.run).items() if name != "output"}
+    run = {name: value for name, value in asdict(measurement.run).items() if name != "output"}
     return {
-        **asdict(one.job),
-        "corpus": asdict(one.corpus),
+        **asdict(measurement.job),
+        "corpus": asdict(measurement.corpus),
         "run": run,
-        "seconds": one.seconds,
-        "answer": asdict(one.answer) if one.answer else None,
-        "figures": figures(one, every),
-        "targets": verdicts(one, every),
+        "seconds": measurement.seconds,
+        "answer": asdict(measurement.answer) if measurement.answer else None,
+        "figures": figures(measurement, measurements),
+        "targets": verdicts(measurement, measurements),
     }
 
 

@@ -1,4 +1,4 @@
-"""Check: what a run kept, against the truth that was planted."""
+"""Comparison of the documents that a run kept with the planted truth."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ TRUTH = ["id", "cluster", "changed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How good a run's answer is.
+    """Quality of the result of a run.
 
     Attributes:
-        read: Documents that went in.
-        kept: Documents that came out as kept.
-        removed: Documents that came out as removed.
-        surplus_copies: Identical copies kept beside the one of each cluster that may stay. Should be 0.
+        read: Number of input documents.
+        kept: Number of kept documents.
+        removed: Number of removed documents.
+        surplus_copies: Kept identical copies beyond one of each cluster. Should be 0.
         unrelated_removed: Documents of no cluster that were removed. Should be 0.
-        removed_share_by_changes: Of the documents in clusters, the share removed, by how many words were replaced.
-            Two and more leave a similarity below 0.8 as a rule, so only the first says something about recall.
+        removed_share_by_changes: Share of the documents in clusters that were removed, by number of replaced words.
+            Two or more usually leave a similarity below 0.8, so only the first indicates recall.
     """
 
     read: int
@@ -40,15 +40,15 @@ def check_answer(inputs: Sequence[Path], output: Path) -> Answer:
     """Compare the kept documents of a run with the truth columns of its input."""
     ids, cluster, changed = read_truth(inputs)
     kept_ids = ds.dataset(output / "kept", format="parquet").to_table(columns=["id"])["id"].to_numpy()
-    stays = np.zeros(len(ids), dtype=bool)
-    stays[kept_ids] = True  # ids are row numbers
+    is_kept = np.zeros(len(ids), dtype=bool)
+    is_kept[kept_ids] = True  # ids are row numbers
     return Answer(
         read=len(ids),
         kept=len(kept_ids),
         removed=pq.read_metadata(output / "removed.parquet").num_rows,
-        surplus_copies=surplus(cluster[stays & (changed == 0) & (cluster >= 0)]),
-        unrelated_removed=int(np.count_nonzero(~stays & (cluster < 0))),
-        removed_share_by_changes=removed_shares(stays[cluster >= 0], changed[cluster >= 0]),
+        surplus_copies=surplus(cluster[is_kept & (changed == 0) & (cluster >= 0)]),
+        unrelated_removed=int(np.count_nonzero(~is_kept & (cluster < 0))),
+        removed_share_by_changes=removed_shares(is_kept[cluster >= 0], changed[cluster >= 0]),
     )
 
 
@@ -61,10 +61,10 @@ def read_truth(inputs: Sequence[Path]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def surplus(clusters: NDArray[np.int64]) -> int:
-    """Return how many of these there are beyond one of each."""
+    """Return the number of documents beyond one of each cluster."""
     return len(clusters) - len(np.unique(clusters))
 
 
-def removed_shares(stays: NDArray[np.bool_], changed: NDArray[np.int8]) -> dict[int, float]:
-    """Return the share that does not stay, for each number of replaced words."""
-    return {int(count): float(1 - stays[changed == count].mean()) for count in np.unique(changed)}
+def removed_shares(is_kept: NDArray[np.bool_], changed: NDArray[np.int8]) -> dict[int, float]:
+    """Return the removed share for each number of replaced words."""
+    return {int(count): float(1 - is_kept[changed == count].mean()) for count in np.unique(changed)}

@@ -1,4 +1,4 @@
-"""Jobs: which corpus is deduplicated with how much memory, and where the corpus lies."""
+"""Jobs of the benchmark: corpus, memory limit, and preparation of the corpus in the cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.speed.corpus import cache_dir
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9}
 DOCUMENT_BYTES = 300
-CORPUS_BY_MEMORY = 5  # the memory job's corpus is this many times the memory it may use
+CORPUS_BY_MEMORY = 5  # size of the corpus of the memory job relative to its memory limit
 COPIES = 1_000_000
 BUCKETS = (50_000, 100_000)
 
@@ -23,10 +23,10 @@ class ScaleJob:
     """One run of the command.
 
     Attributes:
-        name: What it asks: ``size``, ``memory``, ``copies`` or ``bucket``.
+        name: ``size``, ``memory``, ``copies`` or ``bucket``.
         kind: Kind of corpus.
         documents: Number of documents.
-        memory: What ``--memory`` is given, such as ``2GB``.
+        memory: Value of ``--memory``, such as ``2GB``.
     """
 
     name: str
@@ -36,12 +36,12 @@ class ScaleJob:
 
     @property
     def memory_bytes(self) -> int:
-        """The memory in bytes."""
+        """Memory limit in bytes."""
         return parse_bytes(self.memory)
 
 
 def all_jobs(sizes: Sequence[int], *, memory: str, tight_memory: str) -> dict[str, list[ScaleJob]]:
-    """Return the jobs by name, the sizes of each ascending."""
+    """Return the jobs by name, in ascending order of size."""
     tight = math.ceil(parse_bytes(tight_memory) * CORPUS_BY_MEMORY / DOCUMENT_BYTES)
     return {
         "size": [ScaleJob(name="size", kind="mixed", documents=count, memory=memory) for count in sorted(sizes)],
@@ -64,10 +64,10 @@ def parse_bytes(text: str) -> int:
 
 
 def prepare(job: ScaleJob) -> tuple[ScaleCorpus, list[Path]]:
-    """Return a job's corpus and its files, generated if the cache has none."""
+    """Return the corpus of a job and its files; generate it if the cache has none."""
     folder = cache_dir() / "scale" / f"{job.kind}-{job.documents}-generation-{GENERATION}"
-    facts = folder / "_corpus.json"
-    if not facts.exists():
+    description = folder / "_corpus.json"
+    if not description.exists():
         print(f"generating {job.documents:,} documents, {job.kind} ...", flush=True)
         generate(folder, kind=job.kind, documents=job.documents)
-    return ScaleCorpus(**json.loads(facts.read_text(encoding="utf-8"))), sorted(folder.glob("part-*.parquet"))
+    return ScaleCorpus(**json.loads(description.read_text(encoding="utf-8"))), sorted(folder.glob("part-*.parquet"))

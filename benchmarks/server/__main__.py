@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from benchmarks.processes import run_told
-from benchmarks.recording import command_line, write_json
+from benchmarks.processes import run_self_timed
+from benchmarks.record_files import command_line, write_json
 from benchmarks.server.load import CONNECTIONS, Measured, Served, serving
 from benchmarks.server.prepare import Prepared, prepare
 from benchmarks.speed.corpus import cache_dir
@@ -83,7 +83,7 @@ def parse_settings() -> argparse.Namespace:
 def run_kernel(prepared: Prepared) -> Measured:
     """Return the rates of the same questions without a server."""
     words = [str(prepared.index), str(prepared.questions)]
-    measured: Measured = run_told([sys.executable, "-m", "benchmarks.server.kernel", *words])
+    measured: Measured = run_self_timed([sys.executable, "-m", "benchmarks.server.kernel", *words])
     print("kernel", json.dumps(measured), flush=True)
     return measured
 

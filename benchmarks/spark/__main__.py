@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 import minwise as mw
 from benchmarks.processes import run_measured
-from benchmarks.recording import command_line, write_json
+from benchmarks.record_files import command_line, write_json
 from benchmarks.spark.corpora import SparkCorpus, mixed, passages
 from benchmarks.spark.events import Action, read_actions, within
 from benchmarks.spark.ways import SHINGLES, TABLES, THRESHOLD
@@ -90,7 +90,7 @@ def go(way: str, corpus: SparkCorpus, bound: float, truth: set[tuple[int, int]] 
         folder = Path(name)
         words = [way, corpus.folder, warm_up.folder, name, "--bound", str(bound)]
         run = run_measured([sys.executable, "-m", "benchmarks.spark.run", *words])
-        told = run.told(f"{way} on {corpus.documents:,} documents")
+        told = run.result(f"{way} on {corpus.documents:,} documents")
         facts = {"way": way, "documents": corpus.documents, **told, "peak_bytes": run.peak_bytes, "load": run.load}
         if told["finished"] and way != "mllib":
             facts["stages"] = stage_table(folder / "events", told["began"], told["ended"])
@@ -125,15 +125,16 @@ def describe(name: str, actions: list[Action]) -> dict[str, Any]:
 
 def kernel_seconds(corpus: SparkCorpus) -> dict[str, float]:
     """Return how long the kernel alone takes for the texts of a corpus, on one core, in this process."""
-    from minwise.options import Options
-    from minwise.stages.band import Bander, KeyBlock, element_arrays
+    from minwise.options import DedupOptions
+    from minwise.search.bands import Bander, KeyBlock, element_arrays
+    from minwise.settings import resolve_options, search_settings
 
-    settings = Options(threshold=THRESHOLD, shingle=SHINGLES).settings()
+    settings = search_settings(resolve_options(DedupOptions, None, {"threshold": THRESHOLD, "shingle": SHINGLES}))
     bander, spent = Bander(settings), {"band": 0.0, "shingle": 0.0}
     for batch in batches_of(corpus):
         texts = batch.column("text").cast(pa.large_string())
         start = time.perf_counter()
-        bander.band(texts, KeyBlock.of(settings, len(texts)), 1)
+        bander.band(texts, KeyBlock.allocate(settings, len(texts)), 1)
         middle = time.perf_counter()
         element_arrays(texts, settings.shingler, 1)
         spent["band"] += middle - start
@@ -185,10 +186,10 @@ def print_tables(content: dict[str, Any]) -> None:
         seconds = f"{one['seconds']:.1f}" if one["finished"] else f"> {one['seconds']:.0f}"
         recall = f"{one['recall']:.4f}" if "recall" in one else ""
         rows.append([one["way"], f"{one['documents']:,}", seconds, recall, f"{one['peak_bytes'] / 1e6:,.0f}", ""])
-    print("\n" + align_rows(rows, words=1))
+    print("\n" + align_rows(rows, text_columns=1))
     last = largest_dedup(content["runs"])
     if last:
-        print(f"\ndedup of {last['documents']:,} documents\n{align_rows(stage_rows(last), words=1)}")
+        print(f"\ndedup of {last['documents']:,} documents\n{align_rows(stage_rows(last), text_columns=1)}")
     for name, value in content["ratios"].items():
         (target,) = (one for one in (TIMES_MLLIB, GROWTH, ENTRY_BYTES) if name.endswith(one.figure))
         print(f"{name}: {value:.2f}  {target.verdict(value)}")

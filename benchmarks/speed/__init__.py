@@ -1,1 +1,1 @@
-"""Speed: text in, signatures out, against other tools and against the disk format."""
+"""Text to signatures, compared with other tools and with reading the file."""

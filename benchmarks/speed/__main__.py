@@ -1,4 +1,4 @@
-"""Entry: ``python -m benchmarks.speed`` prepares, measures, prints the table and writes the record."""
+"""Entry point of ``python -m benchmarks.speed``: prepare, measure, print the table and write the record."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def main() -> None:
     settings = parse_settings()
     corpora = prepare_corpora(settings.corpora, settings.megabytes)
     for engine in set(settings.engines) & set(PEERS):
-        peer_python(engine)  # environments are made before anything is measured
+        peer_python(engine)  # environments are created before the first measurement
     jobs = [job for job in all_jobs() if job.engine in settings.engines]
     sample_bytes = settings.sample_megabytes * 1_000_000
     measurements = measure(jobs, corpora, rounds=settings.rounds, sample_bytes=sample_bytes)
     print(f"\n{table(measurements)}\n")
     sizes = {"rounds": settings.rounds, "megabytes": settings.megabytes, "sample_megabytes": settings.sample_megabytes}
     everything = set(settings.engines) == set(ENGINES) and set(settings.corpora) == set(NAMES)
-    if settings.record and everything:  # part of a run must not replace the day's record
+    if settings.record and everything:  # a partial run must not replace the record of the day
         print(f"written to {write_record(measurements, corpora, sizes)}")
 
 
@@ -36,14 +36,16 @@ def parse_settings() -> argparse.Namespace:
     parser = command_line("speed", __doc__)
     parser.add_argument("--rounds", type=int, default=3, help="runs of each job (default 3)")
     parser.add_argument("--megabytes", type=int, default=400, help="size of the corpus source (default 400)")
-    parser.add_argument("--sample-megabytes", type=int, default=128, help="what the peers get of it (default 128)")
+    parser.add_argument(
+        "--sample-megabytes", type=int, default=128, help="size of the sample of it for the peers (default 128)"
+    )
     parser.add_argument("--corpora", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     return parser.parse_args()
 
 
 def prepare_corpora(names: list[str], megabytes: int) -> dict[str, Corpus]:
-    """Return the corpora that can be had, and say which can not."""
+    """Return the available corpora, and print which are not available."""
     corpora: dict[str, Corpus] = {}
     for name in names:
         try:

@@ -1,7 +1,7 @@
-"""Corpora: the texts every engine sketches, as Parquet files in the cache.
+"""Text corpora as Parquet files in the cache.
 
-A corpus is built once, from text that is already on the machine or can be had from its package sources, in an order
-that never changes. The file has two columns, ``id`` and ``text``; beside it lies a JSON file with what is in it.
+A corpus is built once, from text that is installed on the machine or available from its package sources, in a fixed
+order. The file has two columns, ``id`` and ``text``; a JSON file next to it describes it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from benchmarks.speed import languages, sources
 
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.large_string())])
-ROW_GROUP_BYTES = 16_000_000  # enough groups for every core to decode its own, few enough for zstd to find repeats
-LEAST_SOURCE_BYTES = 200_000_000
+ROW_GROUP_BYTES = 16_000_000  # enough groups for parallel decoding, few enough for zstd to find repetitions
+MIN_SOURCE_BYTES = 200_000_000
 LANGUAGE_BYTES = 20_000_000
 NAMES = ("source", "short", *languages.LANGUAGES)
 
@@ -28,7 +28,7 @@ Document = tuple[str, str]
 
 
 class CorpusUnavailableError(RuntimeError):
-    """Raised when the texts of a corpus can not be had on this machine."""
+    """Raised when the texts of a corpus are not available on this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Corpus:
         documents: Number of documents.
         text_bytes: Length of all texts as UTF-8.
         sha256: Of all texts in order, each followed by a NUL byte.
-        note: Where the texts come from, and what is worth knowing about them.
+        note: Origin and properties of the texts.
     """
 
     name: str
@@ -53,17 +53,17 @@ class Corpus:
 
     @property
     def path(self) -> Path:
-        """Where the Parquet file is."""
+        """Path of the Parquet file."""
         return cache_dir() / self.file
 
     @property
     def mean_bytes(self) -> float:
-        """Mean length of a document."""
+        """Mean length of a document in bytes."""
         return self.text_bytes / max(1, self.documents)
 
 
 def cache_dir() -> Path:
-    """Return the folder outside the repository that keeps corpora, packages and the peers' environment."""
+    """Return the folder outside the repository for corpora, packages and the environments of the peers."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "minwise-bench"
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,15 +78,15 @@ def prepare_corpus(name: str, megabytes: int) -> Corpus:
         megabytes: Size of ``source``; ``short`` gets half of it, a language 20 MB.
 
     Raises:
-        CorpusUnavailableError: If not a single text could be found.
+        CorpusUnavailableError: If no text was found.
     """
     stem = name if name in languages.LANGUAGES else f"{name}-{megabytes}mb"
-    facts = cache_dir() / f"{stem}.json"
-    if not facts.exists():
+    description = cache_dir() / f"{stem}.json"
+    if not description.exists():
         print(f"building corpus {name} ...", flush=True)
         corpus = builder(name)(f"{stem}.parquet", megabytes * 1_000_000)
-        facts.write_text(json.dumps(asdict(corpus), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return Corpus(**json.loads(facts.read_text(encoding="utf-8")))
+        description.write_text(json.dumps(asdict(corpus), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return Corpus(**json.loads(description.read_text(encoding="utf-8")))
 
 
 def builder(name: str) -> Callable[[str, int], Corpus]:
@@ -102,13 +102,13 @@ def build_source(file: str, target_bytes: int) -> Corpus:
     """Build the corpus of whole files: program sources and documentation."""
     documents, note = sources.source_documents(cache_dir(), target_bytes)
     corpus = write_corpus("source", file, documents, note)
-    if corpus.text_bytes < LEAST_SOURCE_BYTES:
-        print(f"source: only {corpus.text_bytes / 1e6:.0f} MB found, {LEAST_SOURCE_BYTES / 1e6:.0f} MB wanted")
+    if corpus.text_bytes < MIN_SOURCE_BYTES:
+        print(f"source: only {corpus.text_bytes / 1e6:.0f} MB found, {MIN_SOURCE_BYTES / 1e6:.0f} MB expected")
     return corpus
 
 
 def build_short(file: str, target_bytes: int) -> Corpus:
-    """Build the corpus of passages of 50 to 400 words, cut from ``source``; half its size is enough."""
+    """Build the corpus of passages of 50 to 400 words of ``source``, with half its size."""
     source = prepare_corpus("source", target_bytes // 1_000_000)
     passages = sources.cut_passages(read_documents(source.path))
     return write_corpus("short", file, up_to(passages, target_bytes // 2), f"passages of 50-400 words of {source.file}")
@@ -121,7 +121,7 @@ def build_language(name: str, file: str) -> Corpus:
     line_bytes = sum(len(line.encode()) + 1 for line in lines)
     note = f"{line_bytes / 1e6:.1f} MB of distinct lines of {', '.join(packages)}"
     if line_bytes < LANGUAGE_BYTES:
-        note += f"; repeated {LANGUAGE_BYTES / max(1, line_bytes):.1f} times, the lines shuffled anew each time"
+        note += f"; repeated {LANGUAGE_BYTES / max(1, line_bytes):.1f} times, with the lines shuffled each time"
     return write_corpus(name, file, documents, note)
 
 
@@ -142,7 +142,7 @@ def read_documents(path: Path) -> Iterator[Document]:
 
 
 def write_corpus(name: str, file: str, documents: Iterable[Document], note: str) -> Corpus:
-    """Write documents to a zstd Parquet file in the cache and return what was written."""
+    """Write documents to a zstd Parquet file in the cache and return its description."""
     digest, count, total = hashlib.sha256(), 0, 0
     part = cache_dir() / f"{file}.part"
     with pq.ParquetWriter(part, SCHEMA, compression="zstd") as writer:

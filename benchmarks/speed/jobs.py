@@ -1,4 +1,4 @@
-"""Jobs: which engine sketches which texts, with which settings."""
+"""Jobs of the benchmark: engine, corpus and settings."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ THREADS = (1, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One thing to measure; it runs in a process of its own, once per round.
+    """A measurement to make; it runs in its own process, once per round.
 
     Attributes:
         engine: ``minwise``, ``datasketch``, ``rensa``, or ``parquet`` for reading the file.
-        scheme: Which of the engine's sketches.
+        scheme: Sketching scheme of the engine.
         corpus: Name of the corpus.
         shingles: Kind and length of the shingles.
         slots: Slots of a signature.
-        threads: Cores the engine may use.
-        sample: Only the first documents, enough for every peer to be busy for seconds; or the whole corpus.
+        threads: Number of cores.
+        sample: Whether only the first documents are sketched, enough to keep every peer busy for seconds.
     """
 
     engine: str
@@ -37,16 +37,16 @@ class Job:
 
 
 def all_jobs() -> list[Job]:
-    """Return every job in the order of one round: ours and others in turn, since the machine's mood changes."""
+    """Return every job in the order of a round; minwise and peers alternate because the load of the machine varies."""
     others = [
         *peer_jobs(),
         *(Job(engine="parquet", scheme="read", corpus=name, threads=THREADS[-1]) for name in ("source", "short")),
     ]
-    return interleave(ours_jobs(), others)
+    return interleave(minwise_jobs(), others)
 
 
-def ours_jobs() -> list[Job]:
-    """Return our own jobs: what has a target first, the rest for information."""
+def minwise_jobs() -> list[Job]:
+    """Return the jobs of minwise: those with targets first, the others for information."""
     fast = Job(engine="minwise", scheme="fast", corpus="source")
     pairs = [replace(fast, corpus=name, threads=threads) for name in ("source", "short") for threads in THREADS]
     samples = [
@@ -61,7 +61,7 @@ def ours_jobs() -> list[Job]:
 
 
 def peer_jobs() -> list[Job]:
-    """Return the peers' jobs: both sizes on ``source``, the larger on ``short``."""
+    """Return the jobs of the peers: both numbers of slots on ``source``, the larger on ``short``."""
     settings = [("source", slots) for slots in PEER_SLOTS] + [("short", PEER_SLOTS[-1])]
     return [
         Job(engine=engine, scheme=scheme, corpus=corpus, slots=slots, sample=True)
@@ -72,7 +72,7 @@ def peer_jobs() -> list[Job]:
 
 
 def interleave(first: Iterable[Job], second: Iterable[Job]) -> list[Job]:
-    """Return the jobs of both in turn, then what is left of the longer."""
+    """Return the jobs of both alternately, then the rest of the longer."""
 
     def turns() -> Iterator[Job]:
         for pair in zip_longest(first, second):

@@ -1,8 +1,8 @@
-"""Language text: lines in Japanese, Russian and Arabic out of distribution packages.
+"""Lines of text in Japanese, Russian and Arabic from distribution packages.
 
-Manual pages, handbooks, help pages and translation catalogues are read alike: tags go, the rest is cut at line ends
-and NUL bytes, and a line stays if most of its letters belong to the language's script. So an English page that was
-never translated drops out, and so does the binary part of a catalogue.
+Manual pages, handbooks, help pages and translation catalogues are read in the same way: tags are removed, the rest is
+split at line ends and NUL bytes, and a line is kept if most of its letters belong to the script of the language. This
+excludes English pages that were never translated and the binary part of catalogues.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-LEAST_LETTERS = 10  # shorter lines are labels
+MIN_LETTERS = 10  # shorter lines are labels
 DOCUMENT_BYTES = 5_000
 TAG = re.compile(r"<[^<>]*>")
 LATIN = re.compile(r"[A-Za-z]")
@@ -27,7 +27,7 @@ NOT_TEXT = (".png", ".jpg", ".svg", ".ttf", ".eot", ".woff", ".woff2", ".pdf", "
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What marks a language's files and letters, and which packages hold some."""
+    """File name code, letters and packages of a language."""
 
     code: str
     letters: re.Pattern[str]
@@ -72,26 +72,26 @@ def collect_lines(name: str, cache: Path) -> tuple[list[str], list[str]]:
 
 
 def fetch_package(package: str, cache: Path) -> Path | None:
-    """Return the package's archive, downloaded once, or None where it can not be had."""
+    """Return the archive of a package, downloaded once, or None if it is not available."""
     cache.mkdir(parents=True, exist_ok=True)
     if not (found := sorted(cache.glob(f"{package}_*.deb"))):
         try:
             subprocess.run(["apt-get", "download", "-qq", package], cwd=cache, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError):
-            print(f"package {package} can not be had here: left out")
+            print(f"package {package} is not available: skipped")
         found = sorted(cache.glob(f"{package}_*.deb"))
     return found[0] if found else None
 
 
 def language_files(archive: Path, code: str) -> Iterator[bytes]:
-    """Yield the contents of the package's files that are written in a language."""
+    """Yield the contents of the files of a package in a language."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=subprocess.PIPE) as unpack:
         assert unpack.stdout is not None
         yield from tar_files(unpack.stdout, code, everything=f"-{code}_" in archive.name)
 
 
 def tar_files(stream: IO[bytes], code: str, *, everything: bool) -> Iterator[bytes]:
-    """Yield the wanted members of a tar stream, unzipped."""
+    """Yield the members of a tar stream in a language, decompressed."""
     marked = re.compile(rf"[/._-]{code}([/._-]|$)")
     with tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:
@@ -102,16 +102,16 @@ def tar_files(stream: IO[bytes], code: str, *, everything: bool) -> Iterator[byt
 
 
 def language_lines(data: bytes, letters: re.Pattern[str]) -> Iterator[str]:
-    """Yield the lines of a file of which most letters belong to the script."""
+    """Yield the lines of a file whose letters mostly belong to the script."""
     text = html.unescape(TAG.sub(" ", data.decode("utf-8", "replace")))
     for line in re.split(r"[\0\n]+", text):
         own = len(letters.findall(line))
-        if own >= LEAST_LETTERS and own > len(LATIN.findall(line)) and "\ufffd" not in line:
+        if own >= MIN_LETTERS and own > len(LATIN.findall(line)) and "\ufffd" not in line:
             yield " ".join(line.split())
 
 
 def repeat_documents(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield documents of about 5 KB without end; from the second time on, the lines are shuffled."""
+    """Yield an endless sequence of documents of about 5 KB; after the first pass the lines are shuffled."""
     turn = 0
     while lines:
         order = list(lines)

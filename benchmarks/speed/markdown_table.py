@@ -1,4 +1,4 @@
-"""Rows: a record in, the rows of the README's table of sketching out."""
+"""Rows of the Markdown table of a record of the speed benchmark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Record = dict[str, Any]
 
 
 def rows(record: Record) -> Iterator[list[str]]:
-    """Yield a row for ours on each corpus, and one for each peer and for reading the file beside it."""
+    """Yield a row for minwise on each corpus, followed by rows for the peers and for reading the file."""
     for corpus in record["corpora"]:
         alone, both = (rate(record, "minwise", corpus, threads, sample=False) for threads in (1, 2))
         yield [f"**{corpus}**", "minwise", cell(alone), cell(both), "", ""]
@@ -17,10 +17,10 @@ def rows(record: Record) -> Iterator[list[str]]:
         for engine in ("rensa", "datasketch"):
             peer = rate(record, engine, corpus, 1, sample=True)
             if peer and single and double:
-                yield ["", engine, cell(peer), "", times(single / peer), times(double / peer)]
+                yield ["", engine, cell(peer), "", speedup(single / peer), speedup(double / peer)]
         reading = rate(record, "parquet", corpus, 2, sample=False)
         if reading and both:
-            yield ["", "pyarrow reading the file", "", cell(reading), "", times(both / reading)]
+            yield ["", "pyarrow reading the file", "", cell(reading), "", speedup(both / reading)]
 
 
 def rate(record: Record, engine: str, corpus: str, threads: int, *, sample: bool) -> float | None:
@@ -30,15 +30,15 @@ def rate(record: Record, engine: str, corpus: str, threads: int, *, sample: bool
         wanted |= {"scheme": "fast", "shingles": "word:5"}
     if engine != "parquet":
         wanted |= {"slots": 256}
-    found = [one for one in record["measurements"] if all(one[key] == value for key, value in wanted.items())]
-    return max((one["megabytes_per_second"] for one in found), default=None)
+    found = [entry for entry in record["measurements"] if all(entry[key] == value for key, value in wanted.items())]
+    return max((entry["megabytes_per_second"] for entry in found), default=None)
 
 
 def cell(value: float | None) -> str:
-    """Return a rate, with a decimal only where it says something."""
+    """Return a rate, with one decimal below 20."""
     return "" if value is None else f"{value:,.0f}" if value >= 20 else f"{value:.1f}"
 
 
-def times(ratio: float) -> str:
-    """Return how many times faster."""
-    return f"{ratio:.0f}× as fast" if ratio >= 10 else f"{ratio:.1f}× as fast"
+def speedup(ratio: float) -> str:
+    """Return a speedup."""
+    return f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×"

@@ -1,4 +1,4 @@
-"""Record: everything needed to judge a run later, as JSON named by date and processor."""
+"""Record of a run of the speed benchmark."""
 
 from __future__ import annotations
 
@@ -15,31 +15,35 @@ from benchmarks.speed.sketching import Measurement
 
 
 def write_record(measurements: Sequence[Measurement], corpora: Mapping[str, Corpus], settings: dict[str, int]) -> Path:
-    """Write a run to the folder of records and return the file."""
+    """Write the record of a run and return its path."""
     content = {
         "versions": versions(measurements),
         "settings": settings,
         "corpora": {name: asdict(corpus) for name, corpus in corpora.items()},
-        "measurements": [entry(one, measurements) for one in measurements],
+        "measurements": [entry(measurement, measurements) for measurement in measurements],
     }
-    return write_json(content)
+    return write_json(content, benchmark="speed")
 
 
-def entry(one: Measurement, every: Sequence[Measurement]) -> dict[str, Any]:
-    """Return a measurement with its figures, its verdicts and all raw times."""
-    summary = {"seconds": one.seconds, "megabytes_per_second": one.megabytes_per_second, "spread": one.spread}
+def entry(measurement: Measurement, measurements: Sequence[Measurement]) -> dict[str, Any]:
+    """Return a measurement with its figures, verdicts and all raw times."""
+    summary = {
+        "seconds": measurement.seconds,
+        "megabytes_per_second": measurement.megabytes_per_second,
+        "spread": measurement.spread,
+    }
     return {
-        **asdict(one.job),
+        **asdict(measurement.job),
         **summary,
-        "figures": figures(one, every),
-        "targets": verdicts(one, every),
-        "runs": one.runs,
+        "figures": figures(measurement, measurements),
+        "targets": verdicts(measurement, measurements),
+        "runs": measurement.runs,
     }
 
 
 def versions(measurements: Sequence[Measurement]) -> dict[str, str]:
     """Return the versions of Python and of every engine and its libraries."""
     found = {"python": platform.python_version()}
-    for one in measurements:
-        found |= one.runs[0]["versions"]
+    for measurement in measurements:
+        found |= measurement.runs[0]["versions"]
     return dict(sorted(found.items()))

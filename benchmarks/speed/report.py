@@ -1,4 +1,4 @@
-"""Report: measurements in, one table out, with the targets they meet or miss."""
+"""Plain-text table of the measurements, with verdicts on their targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIGURES = ("rensa x", "datasketch x", "parquet x", "scaling")
 
 
 def targets(job: Job) -> list[Target]:
-    """Return what a job should reach; most are for information and have no target."""
+    """Return the targets of a job; most jobs are for information and have none."""
     if (job.engine, job.scheme, job.shingles, job.slots) != ("minwise", "fast", "word:5", 256):
         return []
     if job.sample:
@@ -30,32 +30,34 @@ def targets(job: Job) -> list[Target]:
     return [*scaling, Target(figure="parquet x", wanted=bound, at_most=True)]
 
 
-def figures(one: Measurement, every: Sequence[Measurement]) -> dict[str, float]:
-    """Return the figures of a measurement, the ratios only where there is something to compare with.
+def figures(measurement: Measurement, measurements: Sequence[Measurement]) -> dict[str, float]:
+    """Return the figures of a measurement; ratios only where there is a measurement to compare with.
 
-    ``rensa x`` and ``datasketch x``: how many times the rate of the peer's fastest sketch with as many slots, same
-    texts. ``parquet x``: seconds by the seconds the file takes to read. ``scaling``: rate by the rate on one core.
+    ``rensa x`` and ``datasketch x``: rate relative to the fastest sketch of the peer with as many slots on the same
+    texts. ``parquet x``: seconds relative to reading the file. ``scaling``: rate relative to one core.
     """
-    job = one.job
-    found = {"MB/s/core": one.megabytes_per_second / job.threads}
+    job = measurement.job
+    found = {"MB/s/core": measurement.megabytes_per_second / job.threads}
     if job.engine != "minwise" or job.scheme != "fast" or job.shingles != "word:5":
         return found
     if job.sample:
         for engine in PEERS:
-            rates = [peer.megabytes_per_second for peer in same_texts(one, every) if peer.job.engine == engine]
-            found |= {f"{engine} x": one.megabytes_per_second / max(rates)} if rates else {}
-    for other in every:
+            rates = [
+                peer.megabytes_per_second for peer in same_texts(measurement, measurements) if peer.job.engine == engine
+            ]
+            found |= {f"{engine} x": measurement.megabytes_per_second / max(rates)} if rates else {}
+    for other in measurements:
         if other.job.corpus == job.corpus and not job.sample and other.job.engine == "parquet":
-            found["parquet x"] = one.seconds / other.seconds
+            found["parquet x"] = measurement.seconds / other.seconds
         if job.threads > 1 and other.job == one_core(job):
-            found["scaling"] = one.megabytes_per_second / other.megabytes_per_second
+            found["scaling"] = measurement.megabytes_per_second / other.megabytes_per_second
     return found
 
 
-def same_texts(one: Measurement, every: Iterable[Measurement]) -> list[Measurement]:
+def same_texts(measurement: Measurement, measurements: Iterable[Measurement]) -> list[Measurement]:
     """Return the measurements on the same sample with as many slots."""
-    key = (one.job.corpus, one.job.slots, one.job.sample)
-    return [other for other in every if (other.job.corpus, other.job.slots, other.job.sample) == key]
+    key = (measurement.job.corpus, measurement.job.slots, measurement.job.sample)
+    return [other for other in measurements if (other.job.corpus, other.job.slots, other.job.sample) == key]
 
 
 def one_core(job: Job) -> Job:
@@ -63,19 +65,19 @@ def one_core(job: Job) -> Job:
     return replace(job, threads=1)
 
 
-def verdicts(one: Measurement, every: Sequence[Measurement]) -> list[str]:
+def verdicts(measurement: Measurement, measurements: Sequence[Measurement]) -> list[str]:
     """Return the verdict on each target of a measurement."""
-    found = figures(one, every)
-    return [target.verdict(found[target.figure]) for target in targets(one.job) if target.figure in found]
+    found = figures(measurement, measurements)
+    return [target.verdict(found[target.figure]) for target in targets(measurement.job) if target.figure in found]
 
 
-def row(one: Measurement, every: Sequence[Measurement]) -> list[str]:
+def row(measurement: Measurement, measurements: Sequence[Measurement]) -> list[str]:
     """Return the cells of a measurement."""
-    job, found = one.job, figures(one, every)
+    job, found = measurement.job, figures(measurement, measurements)
     corpus = f"{job.corpus} (sample)" if job.sample else job.corpus
     reading = job.engine == "parquet"
     settings = ["", ""] if reading else [job.shingles, str(job.slots)]
-    rates = [f"{one.megabytes_per_second:.1f}", f"{found['MB/s/core']:.1f}", f"{one.spread:.0%}"]
+    rates = [f"{measurement.megabytes_per_second:.1f}", f"{found['MB/s/core']:.1f}", f"{measurement.spread:.0%}"]
     ratios = [f"{found[name]:.2f}" if name in found else "" for name in FIGURES]
     return [
         corpus,
@@ -85,14 +87,20 @@ def row(one: Measurement, every: Sequence[Measurement]) -> list[str]:
         str(job.threads),
         *rates,
         *ratios,
-        "; ".join(verdicts(one, every)),
+        "; ".join(verdicts(measurement, measurements)),
     ]
 
 
 def table(measurements: Sequence[Measurement]) -> str:
-    """Return all measurements as aligned plain text, grouped by texts."""
+    """Return all measurements as aligned plain text, grouped by corpus."""
     order = sorted(
-        measurements, key=lambda one: (one.job.corpus, one.job.sample, one.job.slots, -one.megabytes_per_second)
+        measurements,
+        key=lambda measurement: (
+            measurement.job.corpus,
+            measurement.job.sample,
+            measurement.job.slots,
+            -measurement.megabytes_per_second,
+        ),
     )
-    rows = [[*COLUMNS, *FIGURES, "targets"], *(row(one, measurements) for one in order)]
-    return align_rows(rows, words=len(("corpus", "engine", "scheme", "shingles")))
+    rows = [[*COLUMNS, *FIGURES, "targets"], *(row(measurement, measurements) for measurement in order)]
+    return align_rows(rows, text_columns=len(("corpus", "engine", "scheme", "shingles")))

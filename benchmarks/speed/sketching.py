@@ -1,4 +1,4 @@
-"""Sketching: run every job in its own process, round by round, and gather the times."""
+"""Measurement of the jobs, each run in its own process, round by round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class EngineFailedError(RuntimeError):
-    """Raised when an engine's process ends with an error."""
+    """Raised when the process of an engine fails."""
 
 
 @dataclass(slots=True)
@@ -28,8 +28,8 @@ class Measurement:
     """All runs of a job.
 
     Attributes:
-        job: What was measured.
-        runs: What each process printed: its passes, the size of the texts, versions, load of the machine.
+        job: The job.
+        runs: Output of each process: its passes, the size of the texts, versions, load of the machine.
     """
 
     job: Job
@@ -38,7 +38,7 @@ class Measurement:
     @property
     def times(self) -> list[float]:
         """Wall seconds of every pass of every run."""
-        return [float(one["seconds"]) for run in self.runs for one in run["passes"]]
+        return [float(timing["seconds"]) for run in self.runs for timing in run["passes"]]
 
     @property
     def seconds(self) -> float:
@@ -47,7 +47,7 @@ class Measurement:
 
     @property
     def spread(self) -> float:
-        """Distance of the quartiles by the median: 0.1 is a tenth."""
+        """Interquartile range divided by the median."""
         if len(self.times) < 2:
             return 0.0
         low, _, high = statistics.quantiles(self.times, n=4, method="inclusive")
@@ -74,7 +74,7 @@ def measure(jobs: Iterable[Job], corpora: Mapping[str, Corpus], *, rounds: int, 
 
 
 def run_job(job: Job, path: Path, python: Path, limit_bytes: int) -> dict[str, Any]:
-    """Run a job in a new process and return what it printed."""
+    """Run a job in a new process and return its output."""
     options = ["--scheme", job.scheme, "--shingles", job.shingles, "--slots", str(job.slots)]
     options += ["--threads", str(job.threads), "--limit-bytes", str(limit_bytes)]
     command = [str(python), "-m", f"benchmarks.speed.runners.run_{job.engine}", str(path), *options]
@@ -85,12 +85,12 @@ def run_job(job: Job, path: Path, python: Path, limit_bytes: int) -> dict[str, A
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Return our environment with thread pools of other libraries held to the job's cores."""
+    """Return the environment with the thread pools of libraries limited to ``threads``."""
     pools = ("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     return {**os.environ, **dict.fromkeys(pools, str(threads))}
 
 
 def describe(job: Job) -> str:
-    """Return the job in words."""
+    """Return a description of a job."""
     part = " (sample)" if job.sample else ""
     return f"{job.engine} {job.scheme} {job.shingles} {job.slots} slots {job.threads} core(s), {job.corpus}{part}"

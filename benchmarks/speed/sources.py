@@ -1,4 +1,4 @@
-"""Source text: whole files of programs and documentation, and short passages cut from them."""
+"""Whole files of program sources and documentation, and short passages of them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 SHARED_TOOL = Path(__file__).parents[3] / "shared" / "tools" / "make_corpus.py"
-LEAST_FILE_BYTES, MOST_FILE_BYTES = 200, 1_000_000
-LEAST_WORDS, MOST_WORDS = 50, 400
+MIN_FILE_BYTES, MAX_FILE_BYTES = 200, 1_000_000
+MIN_WORDS, MAX_WORDS = 50, 400
 WORD = re.compile(r"\w+")
 
 Document = tuple[str, str]
 
 
 def source_documents(cache: Path, target_bytes: int) -> tuple[Iterator[Document], str]:
-    """Return whole files as documents, at least ``target_bytes`` where they can be had, and where they come from."""
+    """Return whole files as documents, at least ``target_bytes`` if available, and a note on their origin."""
     if SHARED_TOOL.exists():
-        return made_documents(cache, target_bytes), f"packages read by {SHARED_TOOL.name}"
+        return tool_documents(cache, target_bytes), f"packages read by {SHARED_TOOL.name}"
     return installed_documents(target_bytes), "sources and documentation installed on the machine"
 
 
-def made_documents(cache: Path, target_bytes: int) -> Iterator[Document]:
+def tool_documents(cache: Path, target_bytes: int) -> Iterator[Document]:
     """Yield the documents of the shared corpus tool."""
     made = cache / "made.parquet"
     subprocess.run([sys.executable, str(SHARED_TOOL), str(made), str(target_bytes)], check=True)
@@ -38,7 +38,7 @@ def made_documents(cache: Path, target_bytes: int) -> Iterator[Document]:
 
 
 def installed_documents(target_bytes: int) -> Iterator[Document]:
-    """Yield the texts installed on this machine, folder by folder, each in path order."""
+    """Yield the texts installed on this machine, folder by folder, in path order."""
     total = 0
     for folder in installed_folders():
         for path in sorted(folder.rglob("*")):
@@ -52,14 +52,14 @@ def installed_documents(target_bytes: int) -> Iterator[Document]:
 
 
 def installed_folders() -> list[Path]:
-    """Return the folders worth reading: Python's own, then the system's, then Rust's."""
+    """Return the folders to read: those of Python, of the system, and of Rust."""
     python = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib")]
     system = [Path("/usr") / name for name in ("share/doc", "include", "lib/python3", "share/perl", "src")]
     return [*python, *system, Path.home() / ".cargo" / "registry" / "src", Path.home() / ".rustup"]
 
 
 def read_text(path: Path) -> str | None:
-    """Return the text of a file, or None where it is not UTF-8 text of a useful size."""
+    """Return the text of a file, or None if it is not UTF-8 text of a useful size."""
     if path.is_symlink() or not path.is_file():
         return None
     try:
@@ -68,20 +68,20 @@ def read_text(path: Path) -> str | None:
         text = data.decode("utf-8")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return None
-    useful = LEAST_FILE_BYTES <= len(data) <= MOST_FILE_BYTES and "\0" not in text
+    useful = MIN_FILE_BYTES <= len(data) <= MAX_FILE_BYTES and "\0" not in text
     return text if useful else None
 
 
-def cut_passages(documents: Iterable[Document], *, most_words: int = MOST_WORDS) -> Iterator[Document]:
-    """Cut documents into passages of 50 words to ``most_words``.
+def cut_passages(documents: Iterable[Document], *, max_words: int = MAX_WORDS) -> Iterator[Document]:
+    """Split documents into passages of 50 to ``max_words`` words.
 
-    The length of a passage depends only on the document's id and on where the passage starts.
+    The length of a passage depends only on the id of the document and the start of the passage.
     """
     for name, text in documents:
         starts = [match.start() for match in WORD.finditer(text)]
         first = 0
-        while len(starts) - first >= LEAST_WORDS:
-            wanted = LEAST_WORDS + zlib.crc32(f"{name}:{first}".encode()) % (most_words - LEAST_WORDS + 1)
+        while len(starts) - first >= MIN_WORDS:
+            wanted = MIN_WORDS + zlib.crc32(f"{name}:{first}".encode()) % (max_words - MIN_WORDS + 1)
             stop = min(first + wanted, len(starts))
             end = starts[stop] if stop < len(starts) else len(text)
             yield f"{name}:{first}", text[starts[first] : end].rstrip()

@@ -1,1 +1,1 @@
-"""Vectors: all pairs within a distance and nearest neighbours, against brute force and other tools."""
+"""All pairs of vectors within a distance and nearest neighbours, compared with brute force and other tools."""

@@ -1,4 +1,4 @@
-"""Entry: ``python -m benchmarks.vectors`` makes the points, measures, prints the table and writes the record."""
+"""Entry point of ``python -m benchmarks.vectors``: generate points, measure, print the table and write the record."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from benchmarks.speed.corpus import cache_dir
 from benchmarks.targets import Target, align_rows
 from benchmarks.vectors.points import DIMS, IMAGES, KINDS, images, make_points
 
-# The share of all pairs that the radius holds.
+# Share of all pairs within the radius.
 SHARE = 0.0001
 RECALL = Target(figure="recall", wanted=0.99)
-TIMES_BRUTE = Target(figure="times as fast as brute force", wanted=10)
-# Rows that Spark's join can be asked for: a line per table lets most of what is far into a bucket.
+SPEEDUP = Target(figure="times as fast as brute force", wanted=10)
+# Rows for Spark's join: with one projection per table, most distant points share a bucket, so more rows take too long.
 SPARK_ROWS = 2000
 
 Row = dict[str, Any]
@@ -36,28 +36,28 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="vectors-", dir=cache_dir()) as folder:
         for kind in settings.kinds:
             rows += measure(kind, settings, faiss, Path(folder))
-            if settings.record:  # after each kind, since they take minutes
+            if settings.record:  # after each kind, because each takes minutes
                 content = {"settings": {"dims": DIMS, "share": SHARE, **vars(settings)}, "measurements": rows}
                 print(f"written to {write_json(content, benchmark='vectors')}")
     columns = ["points", "task", "engine", "seconds", "recall", "peak MB", "target"]
-    print(f"\n{align_rows([columns, *(shown(row) for row in rows)], words=3)}")
+    print(f"\n{align_rows([columns, *(cells(row) for row in rows)], text_columns=3)}")
 
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
     parser = command_line("vectors", __doc__)
     parser.add_argument("--rows", type=int, default=50_000, help="points of each kind")
-    parser.add_argument("--queries", type=int, default=1000, help="points that are asked for their ten nearest")
+    parser.add_argument("--queries", type=int, default=1000, help="points whose ten nearest neighbours are searched")
     parser.add_argument("--rounds", type=int, default=2, help="runs of each engine, of which the best counts")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS, help="kinds of points")
     return parser.parse_args()
 
 
 def measure(kind: str, settings: argparse.Namespace, faiss: Path, folder: Path) -> list[Row]:
-    """Return what every engine does with points of a kind."""
+    """Return the measurements of every engine with points of a kind."""
     points = images(kind) if kind in IMAGES else make_points(kind, settings.rows)
     if points is None:
-        print(f"{kind}: not here, left out")
+        print(f"{kind}: files are missing, skipped")
         return []
     radius, ours, peer = radius_of(points), sys.executable, str(faiss)
     jobs = [(ours, "brute", "pairs"), (ours, "minwise", "pairs")]
@@ -73,18 +73,18 @@ def measure(kind: str, settings: argparse.Namespace, faiss: Path, folder: Path) 
 
 
 def radius_of(points: np.ndarray) -> float:
-    """Return the distance that holds ``SHARE`` of all pairs, told from up to 2,000 points against all.
+    """Return the distance that contains ``SHARE`` of all pairs, estimated from up to 2,000 points against all.
 
-    Pixels are whole numbers, and so are their squared distances: half of one more keeps pairs off the bound, which each
-    tool rounds in its own way.
+    Pixels are integers, and so are their squared distances. Adding a half keeps pairs off the bound, which each tool
+    rounds in its own way.
     """
     some = np.unique(np.linspace(0, len(points) - 1, 2000).astype(int))
     squares = (points * points).sum(axis=1)
     apart = squares[some, None] + squares[None] - 2 * points[some] @ points.T
     apart[np.arange(len(some)), some] = np.inf
-    place = int(SHARE * apart.size)
+    rank = int(SHARE * apart.size)
     whole = bool(np.all(points == np.round(points)))
-    return float(np.sqrt(np.partition(apart.ravel(), place)[place] + 0.5 * whole))
+    return float(np.sqrt(np.partition(apart.ravel(), rank)[rank] + 0.5 * whole))
 
 
 def compare(
@@ -95,10 +95,10 @@ def compare(
     settings: argparse.Namespace,
     folder: Path,
 ) -> list[Row]:
-    """Run the engines in turn, so that a noisy neighbour hits all; recall is against brute force of the same task."""
+    """Run the engines alternately, so that other load affects all; recall is relative to brute force."""
     path, queries = folder / "points.npy", min(settings.queries, len(points))
     np.save(path, points)
-    facts = {
+    description = {
         "kind": kind,
         "rows": len(points),
         "dims": points.shape[1],
@@ -111,7 +111,7 @@ def compare(
             answer = folder / "answer.npy"
             words = [engine, task, str(path), repr(radius), str(queries), str(answer)]
             run = run_measured([python, "-m", "benchmarks.vectors.run", *words])
-            row = {**facts, "task": task, "engine": engine, "radius": radius, **run.told(f"{engine} {task}")}
+            row = {**description, "task": task, "engine": engine, "radius": radius, **run.result(f"{engine} {task}")}
             row |= {"peak_bytes": run.peak_bytes, "load": run.load, "layout": run.errors if engine == "minwise" else ""}
             print(f"{kind:16} {task:6} {engine:8} {row['seconds']:8.2f} s", flush=True)
             answers[engine, task] = np.load(answer)
@@ -132,21 +132,19 @@ def recall_of_pairs(truth: np.ndarray, found: np.ndarray) -> float:
 
 
 def recall_of_nearest(points: np.ndarray, truth: np.ndarray, found: np.ndarray) -> float:
-    """Return the share of neighbours no farther than the last of the true ones: of equally far ones any will do."""
+    """Return the share of neighbours at most as far as the last true one, so ties count as found."""
     queries = points[: len(truth), None].astype(np.float64)
-    true, told = (((points[rows] - queries) ** 2).sum(axis=2) for rows in (truth, found))
-    return float(np.mean((found != -1) & (told <= true.max(axis=1, keepdims=True))))
+    true, given = (((points[rows] - queries) ** 2).sum(axis=2) for rows in (truth, found))
+    return float(np.mean((found != -1) & (given <= true.max(axis=1, keepdims=True))))
 
 
-def shown(row: Row) -> list[str]:
+def cells(row: Row) -> list[str]:
     """Return a row of the table, with the verdict on its targets."""
     verdict = ""
     if row["engine"] == "minwise" and row["task"] == "pairs":
-        verdict = (
-            f"{RECALL.verdict(row['recall'])}, {TIMES_BRUTE.verdict(row['times_brute'])}: {row['times_brute']:.1f}"
-        )
-    cells = [f"{row['seconds']:.2f}", f"{row['recall']:.4f}", f"{row['peak_bytes'] / 1e6:,.0f}"]
-    return [row["kind"], row["task"], row["engine"], *cells, verdict]
+        verdict = f"{RECALL.verdict(row['recall'])}, {SPEEDUP.verdict(row['times_brute'])}: {row['times_brute']:.1f}"
+    figures = [f"{row['seconds']:.2f}", f"{row['recall']:.4f}", f"{row['peak_bytes'] / 1e6:,.0f}"]
+    return [row["kind"], row["task"], row["engine"], *figures, verdict]
 
 
 if __name__ == "__main__":

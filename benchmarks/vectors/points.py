@@ -1,4 +1,4 @@
-"""Points: three kinds of 128-dimensional vectors, easy and hard, the same on every machine; and images of digits.
+"""Three kinds of synthetic 128-dimensional vectors, identical on every machine, and images of digits.
 
 ``python -m benchmarks.vectors.points KIND ROWS OUT.npy``
 """
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 DIMS = 128
-MADE = ("clustered", "surface", "sift-like")
-# Handwritten digits, a pixel a dimension: all there are, however many rows are asked for.
+SYNTHETIC = ("clustered", "surface", "sift-like")
+# Handwritten digits, one dimension per pixel; always all of them, regardless of the number of rows.
 DATA = Path(__file__).parents[3] / "shared" / "data" / "vec"
 IMAGES = {"digits": "digits.npy", "MNIST": "mnist_t10k_first3000.npy"}
-KINDS = (*MADE, *IMAGES)
+KINDS = (*SYNTHETIC, *IMAGES)
 
 
 def images(kind: str) -> NDArray[np.float32] | None:
-    """Return the images of a kind; None where they are not here."""
+    """Return the images of a kind; None if the file is missing."""
     path = DATA / IMAGES[kind]
     if not path.exists():
         return None
@@ -31,10 +31,10 @@ def images(kind: str) -> NDArray[np.float32] | None:
 def make_points(kind: str, rows: int, seed: int = 1) -> NDArray[np.float32]:
     """Return points of a kind.
 
-    clustered: ten on average around each of many centres, all dimensions alike. surface: points of a four-dimensional
-    surface that is bent through all dimensions, with a little noise. sift-like: non-negative, many zeros, of one
-    length, as histograms of gradients are; sixteen hidden dimensions and noise in all, so that neighbours are not much
-    nearer than others.
+    clustered: ten points on average around each of many centres, equal in all dimensions. surface: points of a
+    four-dimensional surface that is bent through all dimensions, with a little noise. sift-like: non-negative, many
+    zeros, equal norm, like histograms of gradients; sixteen hidden dimensions and noise in all dimensions, so that
+    neighbours are not much nearer than other points.
     """
     rng = np.random.default_rng(seed)
     if kind == "clustered":

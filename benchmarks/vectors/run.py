@@ -1,9 +1,9 @@
-"""Run: a process of its own that finds pairs or neighbours in a file of points, and says how long that took.
+"""Process that finds pairs or neighbours in a file of points and prints the time it took.
 
 ``python -m benchmarks.vectors.run ENGINE pairs|near POINTS.npy RADIUS QUERIES ANSWER.npy``
 
-The points are in memory when the clock starts. Pairs are written as ``left << 32 | right``, neighbours as a matrix of a
-row per query, filled up with -1.
+The points are in memory when the measurement starts. Pairs are written as ``left << 32 | right``, neighbours as a
+matrix with a row per query, padded with -1.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import numpy as np
 
 TOP = 10
 BLOCK = 2048
-# Of the lists that IndexIVFFlat makes, four times the root of the points, so many are looked into.
+# Number of lists that IndexIVFFlat searches, of four times the square root of the number of points.
 PROBES = 32
 Answer = Callable[[], "np.ndarray[Any, Any]"]
 
 
 def brute_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
-    """Return all pairs by blocks of products; only the blocks on and above the diagonal."""
+    """Return a search for all pairs by matrix products of the blocks on and above the diagonal."""
 
     def find() -> np.ndarray:
         squares, found = (points * points).sum(axis=1), []
@@ -43,18 +43,18 @@ def brute_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
 
 
 def packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return pairs of different rows, the smaller first, as one number each."""
+    """Return pairs of different rows, the smaller first, packed into one number each."""
     keep = left < right
     return left[keep].astype(np.uint64) << np.uint64(32) | right[keep].astype(np.uint64)
 
 
 def brute_near(points: np.ndarray, radius: float, queries: int) -> Answer:
-    """Return the nearest by products and a partial sort."""
+    """Return a search for the nearest points by matrix products and a partial sort."""
 
     def find() -> np.ndarray:
-        asked, squares, found = points[:queries], (points * points).sum(axis=1), []
+        targets, squares, found = points[:queries], (points * points).sum(axis=1), []
         for start in range(0, queries, 256):
-            apart = squares[None] - 2 * (asked[start : start + 256] @ points.T)
+            apart = squares[None] - 2 * (targets[start : start + 256] @ points.T)
             best = np.argpartition(apart, TOP, axis=1)[:, :TOP]
             order = np.argsort(np.take_along_axis(apart, best, axis=1), axis=1)
             found.append(np.take_along_axis(best, order, axis=1))
@@ -64,10 +64,10 @@ def brute_near(points: np.ndarray, radius: float, queries: int) -> Answer:
 
 
 def minwise_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
-    """Return the pairs of a plan that is part of what is timed."""
+    """Return a search for pairs with minwise; planning is included in the time."""
     import minwise as mw
 
-    family = mw.EuclideanLSH  # naming it imports what it needs
+    family = mw.EuclideanLSH  # accessing the name triggers its lazy imports
 
     def find() -> np.ndarray:
         search = family.plan(points, radius=radius)
@@ -79,7 +79,7 @@ def minwise_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
 
 
 def minwise_near(points: np.ndarray, radius: float, queries: int) -> Answer:
-    """Return the neighbours of a plan for as many queries; tables are built while the clock runs."""
+    """Return a search for neighbours with minwise; planning and building tables are included in the time."""
     import minwise as mw
 
     family = mw.EuclideanLSH
@@ -96,8 +96,8 @@ def minwise_near(points: np.ndarray, radius: float, queries: int) -> Answer:
     return find
 
 
-def faiss_index(kind: str, points: np.ndarray) -> Any:  # noqa: ANN401 - of whatever class
-    """Return an index of faiss with all points in it."""
+def faiss_index(kind: str, points: np.ndarray) -> Any:  # noqa: ANN401 - the class depends on the kind
+    """Return a faiss index of all points."""
     import faiss  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     rows, dims = points.shape
@@ -113,7 +113,7 @@ def faiss_index(kind: str, points: np.ndarray) -> Any:  # noqa: ANN401 - of what
 
 
 def faiss_pairs(kind: str) -> Callable[[np.ndarray, float, int], Answer]:
-    """Return the pairs of an index of faiss by range search; building it is timed."""
+    """Return a search for pairs by range search in a faiss index; building it is included in the time."""
 
     def prepare(points: np.ndarray, radius: float, queries: int) -> Answer:
         def find() -> np.ndarray:
@@ -130,7 +130,7 @@ def faiss_pairs(kind: str) -> Callable[[np.ndarray, float, int], Answer]:
 
 
 def faiss_near(kind: str) -> Callable[[np.ndarray, float, int], Answer]:
-    """Return the neighbours of an index of faiss; building it is timed."""
+    """Return a search for neighbours in a faiss index; building it is included in the time."""
 
     def prepare(points: np.ndarray, radius: float, queries: int) -> Answer:
         def find() -> np.ndarray:
@@ -143,7 +143,7 @@ def faiss_near(kind: str) -> Callable[[np.ndarray, float, int], Answer]:
 
 
 def spark_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
-    """Return the pairs of Spark's bucketed random projections, which have one line per table."""
+    """Return a search for pairs with Spark's bucketed random projections, which have one projection per table."""
     from pyspark.ml.feature import BucketedRandomProjectionLSH
     from pyspark.ml.functions import array_to_vector
     from pyspark.sql import SparkSession
@@ -183,7 +183,7 @@ PACKAGES = {"brute": "numpy", "minwise": "minwise", "spark": "pyspark"}
 
 
 def main() -> None:
-    """Find once and print what it took."""
+    """Search once and print the time."""
     engine, task, path, radius, queries, answer = sys.argv[1:]
     points = np.load(path)
     find = ENGINES[engine, task](points, float(radius), int(queries))

@@ -1,1 +1,1 @@
-"""What builds the documentation: pages that are generated, and what the site needs beyond Markdown."""
+"""Tools that generate pages of the documentation and extend the site generator."""

@@ -1,8 +1,8 @@
-"""Outside: what pages link to beyond ``docs/`` becomes part of the site. A hook of mkdocs.
+"""Hook of mkdocs that adds files outside ``docs/`` to the site.
 
-A guide links to ``../../examples/newsroom/README.md``, which is right for whoever reads the files. The site has
-``docs/`` as its root, so there the same file stands at ``examples/newsroom/README.md``: files are added, and links
-rewritten, by that one rule.
+A guide links to ``../../examples/newsroom/README.md``, which is correct in the repository. The root of the site is
+``docs/``, so there the same file has the path ``examples/newsroom/README.md``. The hook adds the files and rewrites the
+links accordingly.
 """
 
 import os
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-__all__ = ["on_files", "on_page_markdown", "place_in_site", "rewrite_links"]
+__all__ = ["on_files", "on_page_markdown", "rewrite_links", "site_path"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = PurePosixPath("docs")
-# The site has a home of its own, and would take a README beside it for another.
+# The site has its own home page, and mkdocs would treat a README next to it as another one.
 RENAMED = {PurePosixPath("README.md"): PurePosixPath("overview.md")}
-# Pages of the repository that the site shows, and files that they and the guides link to.
-SHOWN = (
+# Pages of the repository that the site includes, and files that they and the guides link to.
+INCLUDED = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "DESIGN.md",
@@ -36,43 +36,43 @@ FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
-    """Adds what lies outside."""
-    from mkdocs.structure.files import File  # only where mkdocs runs
+    """Add the included files."""
+    from mkdocs.structure.files import File  # needed only when mkdocs runs
 
-    for pattern in SHOWN:
+    for pattern in INCLUDED:
         for path in sorted(ROOT.glob(pattern)):
             if path.is_file() and "__pycache__" not in path.parts:
-                name = place_in_site(PurePosixPath(path.relative_to(ROOT)))
+                name = site_path(PurePosixPath(path.relative_to(ROOT)))
                 files.append(File.generated(config, str(name), abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files: "Files") -> str:
-    """Lets links lead to where their target stands in the site."""
+    """Rewrite the links of a page to paths in the site."""
     source = Path(str(page.file.abs_src_path)).relative_to(ROOT)
     return rewrite_links(markdown, PurePosixPath(source))
 
 
 def rewrite_links(markdown: str, source: PurePosixPath) -> str:
-    """A page with its links as the site needs them; code is left alone.
+    """Return a page with links rewritten to paths in the site; code blocks are unchanged.
 
     >>> rewrite_links("[words](../../GLOSSARY.md#band)", PurePosixPath("docs/guides/index.md"))
     '[words](../GLOSSARY.md#band)'
     """
-    here = place_in_site(source).parent
+    folder = site_path(source).parent
 
     def rewritten(link: re.Match[str]) -> str:
         target = PurePosixPath(os.path.normpath(source.parent / link[2]))
-        return f"{link[1]}{os.path.relpath(place_in_site(target), here)}{link[3]}"
+        return f"{link[1]}{os.path.relpath(site_path(target), folder)}{link[3]}"
 
     parts = FENCE.split(markdown)
     return "".join(part if part.startswith("```") else LINK.sub(rewritten, part) for part in parts)
 
 
-def place_in_site(path: PurePosixPath) -> PurePosixPath:
-    """Where a file of the repository stands in the site.
+def site_path(path: PurePosixPath) -> PurePosixPath:
+    """Return the path in the site of a file of the repository.
 
-    >>> place_in_site(PurePosixPath("docs/guides/index.md")), place_in_site(PurePosixPath("GLOSSARY.md"))
+    >>> site_path(PurePosixPath("docs/guides/index.md")), site_path(PurePosixPath("GLOSSARY.md"))
     (PurePosixPath('guides/index.md'), PurePosixPath('GLOSSARY.md'))
     """
     return path.relative_to(DOCS) if path.is_relative_to(DOCS) else RENAMED.get(path, path)

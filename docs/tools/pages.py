@@ -1,14 +1,16 @@
-"""Pages that are generated, wholly or between two marks, and pictures."""
+"""Generated pages, generated blocks of pages, and generated pictures."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from benchmarks.markdown import table, where
-from benchmarks.quality.markdown_tables import COMPARED, full_rows, meant_rows, size_rows, special_rows
+from benchmarks.markdown import machine_and_date, table
+from benchmarks.quality.markdown_tables import COMPARED, corpus_rows, full_rows, size_rows, special_rows
 from benchmarks.tables import README_TABLES, SECTIONS, corpora_table, newest_record, newest_tables
 from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
+from docs.tools.option_docstrings import MODULES, with_option_docstrings
 from docs.tools.settings_page import settings_page
 from minwise.sketches.planning import Plan
 from minwise.sketches.s_curve import draw_curve
@@ -31,86 +33,87 @@ MAP_START, MAP_END = (
 
 @dataclass(frozen=True, slots=True)
 class GeneratedPage:
-    """A file, and what should be in it.
+    """A generated file.
 
     Attributes:
-        path: The file.
-        made: What it should hold now.
+        path: Path of the file.
+        render: Returns the expected content of the file.
     """
 
     path: Path
-    made: Callable[[], str]
+    render: Callable[[], str]
 
 
 def design_page() -> str:
-    """DESIGN.md with a new module map."""
+    """Return DESIGN.md with the current module map."""
     text = (ROOT / "DESIGN.md").read_text(encoding="utf-8")
     before, _, rest = text.partition(MAP_START)
     return before + MAP_START + module_map() + MAP_END + rest.partition(MAP_END)[2]
 
 
 def with_tables(page: Path, tables: Mapping[str, str]) -> str:
-    """A page with something new between the marks of each name."""
+    """Return a page with new content between the markers of each table."""
     text = page.read_text(encoding="utf-8")
-    for name, made in tables.items():
-        mark, after = f"<!-- {name}: written by python -m docs.tools -->\n", f"<!-- end of {name} -->"
-        before, _, rest = text.partition(mark)
-        text = before + mark + made + "\n" + after + rest.partition(after)[2]
+    for name, content in tables.items():
+        start, end = f"<!-- {name}: written by python -m docs.tools -->\n", f"<!-- end of {name} -->"
+        before, _, rest = text.partition(start)
+        text = before + start + content + "\n" + end + rest.partition(end)[2]
     return text
 
 
 def readme_page() -> str:
-    """The README with the tables of the newest records."""
+    """Return the README with the tables of the newest records."""
     return with_tables(README, newest_tables(README_TABLES))
 
 
 def sizing_page() -> str:
-    """The page of sizes with the tables of the newest records."""
+    """Return the sizing page with the tables of the newest records."""
     return with_tables(SIZING, newest_tables(("scale", "index")))
 
 
 def speed_page() -> str:
-    """The page of speed, with all tables but those of other pages."""
+    """Return the speed page with all tables except those of other pages."""
     return with_tables(SPEED, newest_tables(name for name in SECTIONS if name not in ("quality", "bounds")))
 
 
 def benchmarks_page() -> str:
-    """The benchmarks' own page, with what bounds each stage."""
+    """Return the README of the benchmarks with the table of bounds."""
     return with_tables(BENCHMARKS, newest_tables(["bounds"]))
 
 
 def quality_page() -> str:
-    """The page of quality with the tables of its newest record."""
+    """Return the quality page with the tables of the newest record."""
     record = newest_record("quality")
-    columns = ["corpus, documents, sets", "threshold", "true pairs", "engine", "recall", "precision", "F1", "ARI"]
+    columns = ["corpus, documents, shingles", "threshold", "true pairs", "engine", "recall", "precision", "F1", "ARI"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     tables = {
-        "names": table(["corpus", "what it is", "documents", "sets of"], list(meant_rows(record))),
+        "names": table(["corpus", "contents", "documents", "shingles"], list(corpus_rows(record))),
         "corpora": corpora_table(record),
-        "every figure": f"{table(columns, list(full_rows(record)))}\n\n{versions}; {where(record)}.",
-        "special documents": table(["pair", "for a reader", "similarity", *COMPARED], list(special_rows(record))),
+        "every figure": f"{table(columns, list(full_rows(record)))}\n\n{versions}; {machine_and_date(record)}.",
+        "special documents": table(["pair", "expected", "similarity", *COMPARED], list(special_rows(record))),
     }
     return with_tables(QUALITY, tables)
 
 
 def fastsketch_page() -> str:
-    """The page of FastSketch with its error by the size of sets, from the newest record of figures."""
+    """Return the FastSketch page with the errors by set size of the newest record."""
     record = newest_record("figures")
     settings = record["settings"]
     slots = settings["slots_for_sizes"]
-    columns = ["elements of a set", "FastSketch", "one permutation", f"{slots} functions"]
-    how = f"{slots} slots, {settings['pairs']:,} pairs with a similarity of {settings['similarity']} for every line"
+    columns = ["set size", "FastSketch", "one permutation", f"{slots} functions"]
+    how = f"{slots} slots, {settings['pairs']:,} pairs with a similarity of {settings['similarity']} per row"
     return with_tables(FASTSKETCH, {"errors": f"{table(columns, list(size_rows(record)))}\n\n{how}."})
 
 
 def curve_picture() -> str:
-    """The S-curve of the tutorial."""
+    """Return the S-curve of the tutorial."""
     return draw_curve(Plan(threshold=0.8, bands=20, rows=5))
 
 
 PAGES = (
     GeneratedPage(REFERENCE / "cli.md", cli_page),
     GeneratedPage(REFERENCE / "settings.md", settings_page),
+    *(GeneratedPage(module, partial(with_option_docstrings, module)) for module in MODULES),
     GeneratedPage(ROOT / "DESIGN.md", design_page),
     GeneratedPage(README, readme_page),
     GeneratedPage(SIZING, sizing_page),

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import minwise as mw
-from docs.tools.module_map import imports_between_rooms
 from docs.tools.external_files import rewrite_links
+from docs.tools.module_map import package_imports
 from docs.tools.pages import PAGES, GeneratedPage
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ SITE = ROOT / "site"
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
 def test_generated_page_is_up_to_date(page: GeneratedPage) -> None:
     """``python -m docs.tools`` would change nothing."""
-    assert page.path.read_text(encoding="utf-8") == page.made()
+    assert page.path.read_text(encoding="utf-8") == page.render()
 
 
 def test_every_public_name_is_in_the_reference() -> None:
@@ -65,7 +65,7 @@ def test_links_in_code_are_left_alone() -> None:
     assert rewrite_links(code, PurePosixPath("docs/guides/index.md")) == code
 
 
-@pytest.mark.parametrize("name", ["outside", "docstrings"])
+@pytest.mark.parametrize("name", ["external_files", "docstrings"])
 def test_tools_do_what_their_examples_say(name: str) -> None:
     """The doctests of what the site is built with."""
     if name == "docstrings":
@@ -74,16 +74,16 @@ def test_tools_do_what_their_examples_say(name: str) -> None:
     assert (result.failed, result.attempted > 0) == (0, True)
 
 
-def test_the_map_has_every_room() -> None:
-    """Each module and package of the sources, and the kernel; none needs what it is forbidden."""
-    needs = imports_between_rooms()
-    rooms = {
+def test_module_map_has_every_package() -> None:
+    """Each module and package of the sources, and the kernel; Spark is imported only when it is used."""
+    imports = package_imports()
+    packages = {
         path.name.removesuffix(".py") for path in (ROOT / "src" / "minwise").iterdir() if path.suffix in ("", ".py")
     }
-    rooms = (rooms - {"__init__", "__pycache__"}) | {"minwise", "_kernel"}
-    assert set(needs.at_once) == rooms
-    assert needs.at_once["cli"] == {"minwise"}
-    assert "spark" in needs.later["pipeline"]
+    packages = (packages - {"__init__", "__pycache__"}) | {"minwise", "_kernel"}
+    assert set(imports.eager) == packages
+    assert "spark" in imports.lazy["api"]
+    assert not any("spark" in others for others in imports.eager.values())
 
 
 @pytest.mark.skipif(not SITE.is_dir(), reason="the site is not built; make docs builds it")

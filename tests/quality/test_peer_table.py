@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.peers.engines import ENGINES, MINWISE, READING, REMOVING, SIGNING, TASKS, Job, all_jobs
+from benchmarks.peers.markdown_table import faster_tools, largest_common_size, show_removed
 from benchmarks.peers.measure import Measurement, growth, may_finish
-from benchmarks.peers.markdown_table import most_done_by_all, quicker, show_removed
 from benchmarks.peers.report import table, times_minwise, times_reading, verdicts
 
 GAOYA = next(engine for engine in ENGINES if engine.name == "gaoya")
@@ -82,7 +82,7 @@ def test_who_was_faster_and_who_removed_how_much_come_from_the_record() -> None:
         row("gaoya", (1000, 1.0, True), (10_000, 1.0, False)),
     )
     record = {"rows": [ours, row("copy", (1000, 0.1, True)), theirs]}
-    assert quicker(record) == f"Faster than minwise: gaoya with 1,000 on two cores ({REMOVING})."
-    assert quicker({"rows": [ours]}) == "No other tool was faster at any size."
-    assert most_done_by_all(record) == 1000
+    assert faster_tools(record) == f"Faster than minwise: gaoya with 1,000 on two cores ({REMOVING})."
+    assert faster_tools({"rows": [ours]}) == "No other tool was faster at any size."
+    assert largest_common_size(record) == 1000
     assert show_removed(theirs, 1000) == "25.0%"

@@ -8,11 +8,12 @@ import pytest
 
 from benchmarks.quality.corpora import (
     DATA,
-    Across,
     Corpus,
+    CrossPairs,
     Judged,
     best_threshold,
-    cut_characters,
+    character_sets,
+    encode_elements,
     licences,
     load_corpora,
     ordered,
@@ -21,7 +22,6 @@ from benchmarks.quality.corpora import (
     read_documents,
     read_rows,
     two_lists_of_people,
-    words,
 )
 from benchmarks.quality.engines import ENGINES, SLOTS, Engine, job_for, make_job
 from benchmarks.quality.exact_join import Pair, join
@@ -63,7 +63,7 @@ def test_join_is_the_truth_that_comes_with_the_licences() -> None:
         ({(0, 1)}, None, 0.7),  # as good as 0.8, and closer to a half
         ({(0, 1), (1, 2)}, None, 0.6),
         ({(0, 1), (0, 2), (1, 2)}, None, 0.5),
-        ({(1, 2)}, Across(2), 0.6),
+        ({(1, 2)}, CrossPairs(2), 0.6),
     ],
 )
 def test_threshold_is_the_best_of_an_exact_join(truth: set[Pair], judged: Judged, expected: float) -> None:
@@ -80,19 +80,19 @@ def test_people_are_found_by_their_names(tmp_path: Path) -> None:
     (alone,) = people(tmp_path / "dataset1.csv")
     assert (alone.name, alone.truth, alone.clusters) == ("febrl1", {(0, 2)}, [0, 1, 0])
     (both,) = two_lists_of_people(tmp_path)
-    assert (both.truth, both.judged) == ({(1, 2)}, Across(2))
+    assert (both.truth, both.judged) == ({(1, 2)}, CrossPairs(2))
 
 
 def test_characters_are_cut_with_single_blanks() -> None:
     """A short text is one element, and white space or case make no difference."""
-    assert cut_characters([" Ann\n LEE "], 3) == [words(["ann", "nn ", "n l", " le", "lee"])]
-    assert cut_characters(["a"], 3) == [words(["a"])]
+    assert character_sets([" Ann\n LEE "], 3) == [encode_elements(["ann", "nn ", "n l", " le", "lee"])]
+    assert character_sets(["a"], 3) == [encode_elements(["a"])]
 
 
 def test_corpora_that_are_not_there_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each is named."""
     assert load_corpora(tmp_path) == []
-    assert "er/febrl/dataset1.csv: not here, left out" in capsys.readouterr().out
+    assert "er/febrl/dataset1.csv: missing, skipped" in capsys.readouterr().out
 
 
 def test_figures_of_seeds_are_their_mean_and_range() -> None:
@@ -122,7 +122,7 @@ def test_scores_of_pairs_and_of_clusters() -> None:
     assert score(corpus, pairs=[], clusters=None)["precision"] == 1.0
 
 
-@pytest.mark.parametrize("judged", [None, Across(3), {(0, 1), (2, 5), (3, 4)}])
+@pytest.mark.parametrize("judged", [None, CrossPairs(3), {(0, 1), (2, 5), (3, 4)}])
 def test_pairs_of_clusters_are_counted_as_if_they_were_listed(judged: Judged) -> None:
     """Six documents in three clusters."""
     clusters = [0, 0, 1, 0, 1, 2]
@@ -155,7 +155,7 @@ def test_no_engine_has_more_slots_than_another(engine: Engine, threshold: float)
 
 def test_elements_are_words_that_no_tool_changes() -> None:
     """Letters only, and as many as there are different elements."""
-    made = words(["new york", "new york", "2nd Avenue", "…"])
+    made = encode_elements(["new york", "new york", "2nd Avenue", "…"])
     assert len(made) == 3
     assert all(word.isalpha() and word.isascii() and word.islower() and len(word) == 15 for word in made)
 

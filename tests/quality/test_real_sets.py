@@ -85,7 +85,7 @@ def test_similar_items_are_those_of_a_brute_force_join() -> None:
 @pytest.mark.parametrize(("number", "completeness"), [(1, 0.99), (2, 0.99), (3, 0.99)])
 def test_people_with_typos_are_found(number: int, completeness: float, tmp_path: Path) -> None:
     """At least 99 of 100 true pairs, while 99 of 100 pairs need no look: the target for the first set."""
-    report = mw.pairs(
+    report = mw.write_pairs(
         read_people(FEBRL, number),
         tmp_path / "pairs.csv",
         id_column="rec_id",

@@ -1,1 +1,1 @@
-"""One module per peer, each run in the peer's own environment and in a process of its own."""
+"""One module per peer, each run in the environment of the peer and in its own process."""

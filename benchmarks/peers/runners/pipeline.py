@@ -1,6 +1,6 @@
-"""Pipeline: what every peer's run has around it, reading the file and writing what is kept.
+"""Common parts of the runs of peers: reading the file and writing the kept documents.
 
-Runs in the peer's environment, so it needs nothing but pyarrow.
+This module runs in the environments of the peers and needs only pyarrow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-CODEC = "zstd"  # that of the corpus
+CODEC = "zstd"  # the codec of the corpus
 
 Settings = argparse.Namespace
 ChooseKept = Callable[[list[str], Settings], list[bool]]
@@ -33,7 +33,7 @@ def parse_settings() -> Settings:
 
 
 def deduplicate(choose_kept: ChooseKept, *, packages: tuple[str, ...]) -> None:
-    """Read the texts, let the peer say which stay, write those."""
+    """Read the texts, let the peer choose the kept ones and write them."""
     settings = parse_settings()
     table = pq.read_table(settings.source)
     kept = choose_kept(table["text"].to_pylist(), settings)
@@ -42,11 +42,11 @@ def deduplicate(choose_kept: ChooseKept, *, packages: tuple[str, ...]) -> None:
 
 
 def write_kept(table: pa.Table, output: Path) -> None:
-    """Write the documents that stay."""
+    """Write the kept documents."""
     (output / "kept").mkdir(parents=True)
     pq.write_table(table, output / "kept" / "kept.parquet", compression=CODEC)
 
 
 def report_versions(packages: tuple[str, ...]) -> None:
-    """Print the versions of what was measured as one line of JSON."""
+    """Print the versions of the packages as one line of JSON."""
     print(json.dumps({name: version(name) for name in (*packages, "pyarrow")}))

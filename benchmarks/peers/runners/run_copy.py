@@ -1,4 +1,4 @@
-"""The floor: pyarrow reads the file and writes it again."""
+"""Lower bound: pyarrow reads the file and writes it again."""
 
 from __future__ import annotations
 

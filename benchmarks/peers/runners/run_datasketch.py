@@ -1,4 +1,4 @@
-"""datasketch: its bulk way to sketch, then each document asks the index and joins it if nothing answers."""
+"""datasketch: bulk sketching; a document is added to the index if a query for it finds nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.speed.runners.shingling import word_shingles
 
 
 def choose_kept(texts: list[str], settings: Settings) -> list[bool]:
-    """Return which documents have no similar one before them."""
+    """Return which documents have no similar earlier document."""
     index = MinHashLSH(threshold=settings.threshold, num_perm=settings.slots)
     sets = ([shingle.encode() for shingle in word_shingles(text)] for text in texts)
     kept: list[bool] = []

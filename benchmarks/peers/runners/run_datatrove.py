@@ -1,6 +1,6 @@
 """datatrove: its four MinHash steps from Parquet to Parquet.
 
-A task of its reads whole files, so the file is first cut into one for each core; that takes a hundredth of the time.
+Its tasks read whole files, so the file is first split into one for each core, which takes a hundredth of the time.
 """
 
 from __future__ import annotations
@@ -22,17 +22,15 @@ from datatrove.pipeline.writers import ParquetWriter  # type: ignore[import-not-
 from benchmarks.peers.runners.pipeline import CODEC, Settings, parse_settings, report_versions
 
 WORDS = 5
-BANDS, ROWS = (
-    17,
-    15,
-)  # what datasketch and text-dedup choose for 256 slots and a threshold of 0.8; it takes no threshold
+# The layout that datasketch and text-dedup choose for 256 slots and a threshold of 0.8; datatrove takes no threshold.
+BANDS, ROWS = 17, 15
 
 
 def run_steps(settings: Settings, folder: Path) -> None:
-    """Run the four steps; signatures, pairs and clusters are left in ``folder``."""
+    """Run the four steps; ``folder`` receives signatures, pairs and clusters."""
     config = MinhashConfig(n_grams=WORDS, num_buckets=BANDS, hashes_per_bucket=ROWS)
     signatures, buckets, removed = (str(folder / name) for name in ("signatures", "buckets", "removed"))
-    reader = ParquetReader(str(cut_file(settings.source, folder / "parts", settings.threads)))
+    reader = ParquetReader(str(split_file(settings.source, folder / "parts", settings.threads)))
     writer = ParquetWriter(str(settings.output / "kept"), compression=CODEC)
     steps = [
         ([reader, MinhashDedupSignature(signatures, config)], settings.threads),
@@ -45,7 +43,7 @@ def run_steps(settings: Settings, folder: Path) -> None:
         LocalPipelineExecutor(pipeline, tasks=tasks, workers=settings.threads, logging_dir=logs).run()
 
 
-def cut_file(source: Path, folder: Path, parts: int) -> Path:
+def split_file(source: Path, folder: Path, parts: int) -> Path:
     """Write a file as ``parts`` files of equal length and return their folder."""
     folder.mkdir(parents=True)
     table = pq.read_table(source)
@@ -56,6 +54,6 @@ def cut_file(source: Path, folder: Path, parts: int) -> Path:
 
 
 if __name__ == "__main__":
-    chosen = parse_settings()
-    run_steps(chosen, chosen.output / "work")
+    settings = parse_settings()
+    run_steps(settings, settings.output / "work")
     report_versions(("datatrove", "numpy", "spacy"))

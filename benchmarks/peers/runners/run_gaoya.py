@@ -1,4 +1,4 @@
-"""gaoya: its string index, which shingles in Rust; all documents inserted at once, then all asked for, on all cores."""
+"""gaoya: its string index, which shingles in Rust, with bulk insertion and bulk queries on all cores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROWS = 8
 
 
 def choose_kept(texts: list[str], settings: Settings) -> list[bool]:
-    """Return which documents have no similar kept one before them."""
+    """Return which documents have no similar earlier kept document."""
     index = MinHashStringIndex(
         hash_size=32,
         jaccard_threshold=settings.threshold,

@@ -1,1 +1,1 @@
-"""One module per tool, each run in the tool's own environment and in a process of its own."""
+"""One module per tool, each run in the environment of the tool and in its own process."""

@@ -1,6 +1,6 @@
-"""Answering: what every run has around it, reading jobs and writing what the tool says to each.
+"""Common parts of the runs of tools: reading jobs and writing the answers.
 
-Runs in the peer's environment, so it needs nothing but the standard library.
+This module runs in the environments of the tools and needs only the standard library.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Texts, and how they are to be compared.
+    """Texts and the settings of their comparison.
 
     Attributes:
         texts: The documents.
-        words: Words in a row that make a shingle.
-        plain: Whether words are what stands between blanks, since the texts were made that way.
-        threshold: Similarity from which on a pair should be reported.
+        words: Words per shingle.
+        plain: Whether the texts are words separated by blanks and must be split only there.
+        threshold: Minimum similarity of reported pairs.
         slots: Slots of a signature.
-        bands: Bands, for a tool that leaves them to its user.
+        bands: Bands, for a tool that does not choose them itself.
         rows: Slots of a band.
-        seed: For a tool that takes one.
-        way: Which of the tool's ways.
+        seed: Seed, for a tool that takes one.
+        mode: Mode of the tool.
     """
 
     texts: list[str]
@@ -39,12 +39,12 @@ class Job:
     bands: int
     rows: int
     seed: int = 1
-    way: str = ""
+    mode: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a tool says: pairs, or the cluster of each document; or why it can not."""
+    """Result of a tool: pairs, or the cluster of each document, or an error."""
 
     pairs: list[tuple[int, int]] | None = None
     clusters: list[int] | None = None
@@ -52,21 +52,21 @@ class Answer:
 
 
 def answer_jobs(answer: Callable[[Job], Answer], *, packages: tuple[str, ...]) -> None:
-    """Read the jobs, let the tool answer each of them, write answers and versions."""
+    """Read the jobs, run the tool on each of them, and write answers and versions."""
     parser = argparse.ArgumentParser()
     parser.add_argument("jobs", type=Path)
     parser.add_argument("answers", type=Path)
-    places = parser.parse_args()
-    jobs = [Job(**one) for one in json.loads(places.jobs.read_text(encoding="utf-8"))]
+    paths = parser.parse_args()
+    jobs = [Job(**job) for job in json.loads(paths.jobs.read_text(encoding="utf-8"))]
     answers = [asdict(attempt(answer, job)) for job in jobs]
     content = {"answers": answers, "versions": {name: version(name) for name in packages}}
-    places.answers.write_text(json.dumps(content), encoding="utf-8")
+    paths.answers.write_text(json.dumps(content), encoding="utf-8")
 
 
 def attempt(answer: Callable[[Job], Answer], job: Job) -> Answer:
-    """Return the answer, or the error that the tool raised: that is a result too."""
+    """Return the answer, or an answer with the error that the tool raised."""
     try:
         return answer(job)
-    except Exception as error:  # whatever it is, the other jobs go on
+    except Exception as error:  # any failure must not stop the other jobs
         traceback.print_exc(file=sys.stderr)
         return Answer(error=f"{type(error).__name__}: {error}"[:300])

@@ -1,4 +1,4 @@
-"""datasketch: its index with the bands it chooses itself; what it returns, or that checked by signatures."""
+"""datasketch: its index with the bands it chooses; all results, or those verified by signatures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.speed.runners.shingling import word_shingles
 
 
 def answer(job: Job) -> Answer:
-    """Return what the index answers for each document; with ``checked``, those estimated at the threshold or above."""
+    """Return the query results of each document; in mode ``checked`` only those estimated to reach the threshold."""
     index = MinHashLSH(threshold=job.threshold, num_perm=job.slots)
     sets = [[shingle.encode() for shingle in word_shingles(text, job.words)] for text in job.texts]
     sketches = MinHash.bulk(sets, num_perm=job.slots, seed=job.seed)
@@ -19,7 +19,7 @@ def answer(job: Job) -> Answer:
         pairs += [
             (other, number)
             for other in others
-            if job.way != "checked" or sketch.jaccard(sketches[other]) >= job.threshold
+            if job.mode != "checked" or sketch.jaccard(sketches[other]) >= job.threshold
         ]
         index.insert(number, sketch)
     return Answer(pairs=pairs)

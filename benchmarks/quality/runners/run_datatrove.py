@@ -1,4 +1,4 @@
-"""datatrove: its first three MinHash steps, signatures, buckets and clusters. The fourth would remove documents."""
+"""datatrove: its first three MinHash steps: signatures, buckets and clusters. The fourth removes documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 
 
 class BlankTokens:
-    """Words are what stands between blanks."""
+    """Tokenizer that splits at blanks."""
 
     def word_tokenize(self, text: str) -> list[str]:
         """Return the words."""
@@ -26,25 +26,25 @@ class BlankTokens:
 
 
 def answer(job: Job) -> Answer:
-    """Return the cluster of each document; one that met nobody is alone."""
+    """Return the cluster of each document; a document without candidates is its own cluster."""
     config = MinhashConfig(n_grams=job.words, num_buckets=job.bands, hashes_per_bucket=job.rows, seed=job.seed)
     with tempfile.TemporaryDirectory() as name:
-        places = [f"{name}/{step}" for step in ("signatures", "buckets", "clusters")]
-        signing = MinhashDedupSignature(places[0], config)
+        folders = [f"{name}/{step}" for step in ("signatures", "buckets", "clusters")]
+        signing = MinhashDedupSignature(folders[0], config)
         if job.plain:
             signing.word_tokenizer = BlankTokens()
         signing.run(Document(text=text, id=str(number)) for number, text in enumerate(job.texts))
-        matching = MinhashDedupBuckets(places[0], places[1], config=config)
+        matching = MinhashDedupBuckets(folders[0], folders[1], config=config)
         for bucket in range(job.bands):
             matching.run(rank=bucket, world_size=job.bands)
-        MinhashDedupCluster(places[1], places[2], config=config, save_cluster_id=True).run()
-        clusters = read_clusters(Path(places[2]) / "000000.clusters")
-    alone = range(len(clusters), len(clusters) + len(job.texts))
-    return Answer(clusters=[clusters.get(number, alone[number]) for number in range(len(job.texts))])
+        MinhashDedupCluster(folders[1], folders[2], config=config, save_cluster_id=True).run()
+        clusters = read_clusters(Path(folders[2]) / "000000.clusters")
+    single = range(len(clusters), len(clusters) + len(job.texts))
+    return Answer(clusters=[clusters.get(number, single[number]) for number in range(len(job.texts))])
 
 
 def read_clusters(path: Path) -> dict[int, int]:
-    """Return the cluster of each document that has one; no file says that none has."""
+    """Return the cluster of each document that has one; without a file no document has one."""
     return dict(struct.iter_unpack("<2I", path.read_bytes())) if path.exists() else {}
 
 

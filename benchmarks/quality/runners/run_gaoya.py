@@ -1,4 +1,4 @@
-"""gaoya: its string index, which shingles in Rust and checks candidates by their signatures."""
+"""gaoya: its string index, which shingles in Rust and verifies candidates by their signatures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 
 
 def answer(job: Job) -> Answer:
-    """Return what the index answers for each document."""
+    """Return the query results of each document."""
     index = MinHashStringIndex(
         hash_size=32,
         jaccard_threshold=job.threshold,

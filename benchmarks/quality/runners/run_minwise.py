@@ -1,4 +1,4 @@
-"""minwise: bands as its plan chooses them; pairs, or the clusters that it makes of them."""
+"""minwise: pairs or clusters, with the bands of its plan."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from benchmarks.quality.runners.harness import Answer, Job, answer_jobs
 
 
 def answer(job: Job) -> Answer:
-    """Return pairs or clusters; the way is a scheme, how candidates are checked, and maybe how they are grouped."""
-    scheme, verify, *group = job.way.split()
+    """Return pairs or clusters; the mode is a scheme, a verification and optionally a grouping."""
+    scheme, verify, *group = job.mode.split()
     options: dict[str, Any] = {
         "threshold": job.threshold,
         "shingle": f"word:{job.words}",

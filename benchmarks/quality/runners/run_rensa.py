@@ -1,7 +1,7 @@
-"""rensa: RMinHash and its index, candidates checked by signatures as its README shows.
+"""rensa: RMinHash and its index, with candidates verified by signatures as in its README.
 
-CMinHash has no index that lists pairs, only a deduplicator; the "rho" functions say that a document has a partner
-and not which. Both are left out.
+CMinHash has no index that lists pairs, only a deduplicator; the "rho" functions report that a document has a similar
+one, but not which. Both are not used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from benchmarks.speed.runners.shingling import word_shingles
 
 
 def answer(job: Job) -> Answer:
-    """Return the candidates whose signatures agree at the threshold or above."""
+    """Return the candidates whose estimated similarity reaches the threshold."""
     sketches = []
     for text in job.texts:
         sketch = RMinHash(num_perm=job.slots, seed=job.seed)

@@ -1,4 +1,4 @@
-"""text-dedup: its own command, with the bands it chooses itself. It leaves clusters, whose pairs nobody looks at."""
+"""text-dedup: its own command, with the bands it chooses. It returns clusters and does not verify their pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def answer(job: Job) -> Answer:
         folder = Path(name)
         source, output = folder / "texts.parquet", folder / "out"
         pq.write_table(pa.table({"text": job.texts}), source)
-        # With --debug it leaves its clusters beside what it keeps.
+        # With --debug it writes its clusters next to the kept documents.
         run_command(source, output, "--debug", words=job.words, slots=job.slots, threshold=job.threshold, processes=1)
         with (output / "uf.pkl").open("rb") as file:
             parents: dict[int, int] = pickle.load(file).parent
@@ -27,7 +27,7 @@ def answer(job: Job) -> Answer:
 
 
 def root(parents: dict[int, int], number: int) -> int:
-    """Return the document that stands for the cluster of ``number``."""
+    """Return the root document of the cluster of ``number``."""
     while parents.get(number, number) != number:
         number = parents[number]
     return number

@@ -1,1 +1,1 @@
-"""One module per engine, each run in a process of its own."""
+"""One module per engine, each run in its own process."""

@@ -1,4 +1,4 @@
-"""datasketch: its own bulk way, which shares the permutations and hands each document to ``update_batch``."""
+"""datasketch: its bulk generator, which shares the permutations and calls ``update_batch`` per document."""
 
 from __future__ import annotations
 

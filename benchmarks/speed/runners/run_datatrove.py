@@ -1,4 +1,4 @@
-"""datatrove: shingles and signature of its first MinHash step, document by document, without the files it writes."""
+"""datatrove: shingles and signatures of its first MinHash step, document by document, without writing files."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Ours: an Arrow column in, signatures out, in one call."""
+"""minwise: signatures of an Arrow column in one call."""
 
 from __future__ import annotations
 
 import minwise as mw
 from benchmarks.speed.runners.timing import parse_job, time_sketching
+from minwise.sketches import OnePermutation
 
 
-def make_scheme(name: str, slots: int) -> mw.FastSketch | mw.MinHash | mw.OnePermutation:
-    """The scheme of that name."""
+def make_scheme(name: str, slots: int) -> mw.FastSketch | mw.MinHash | OnePermutation:
+    """Return the scheme with a name."""
     if name == "oph":
-        return mw.OnePermutation(bins=slots)
+        return OnePermutation(bins=slots)
     return mw.MinHash(slots=slots) if name == "minhash" else mw.FastSketch(slots=slots)
 
 

@@ -1,4 +1,4 @@
-"""The yardstick: reading the whole Parquet file, page cache warm, with as many cores as we get."""
+"""Baseline: reading the whole Parquet file with a warm page cache and the same number of cores."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""rensa: its bulk functions, fed by a generator, which measures faster than a list of sets.
+"""rensa: its bulk functions with a generator, which is faster than a list of sets.
 
-``rho`` is for information: it looks at a sample of a long document's shingles.
+``rho`` is for information: it uses a sample of the shingles of a long document.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from text_dedup.utils import xxh3_32hash  # type: ignore[import-not-found, unuse
 from benchmarks.speed.runners.timing import as_list, parse_job, time_sketching
 
 WORDS = 5
-MOST_HASH, PRIME = np.uint32(2**32 - 1), np.uint64(2**61 - 1)  # those of its command, unless told otherwise
+MAX_HASH, PRIME = np.uint32(2**32 - 1), np.uint64(2**61 - 1)  # the defaults of its command
 
 
 def sketch(texts: list[str], slots: int) -> list[dict[str, object]]:
-    """Return what the command keeps of each text: its slots as the bytes of one band."""
+    """Return what the command stores for each text: its slots as the bytes of one band."""
     draw = np.random.RandomState(1)
     factors, summands = (draw.randint(low, PRIME, size=slots, dtype=np.uint64) for low in (1, 0))
     settings = {
@@ -24,7 +24,7 @@ def sketch(texts: list[str], slots: int) -> list[dict[str, object]]:
         "permutations": (factors, summands),
         "hash_func": xxh3_32hash,
         "dtype": np.uint64,
-        "max_hash": MOST_HASH,
+        "max_hash": MAX_HASH,
         "modulo_prime": PRIME,
     }
     return [embed_func(text, number, **settings) for number, text in enumerate(texts)]

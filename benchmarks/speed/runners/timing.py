@@ -1,6 +1,6 @@
-"""Timing: load the texts, warm up, run some passes, print the times as JSON.
+"""Timing of an engine: load the texts, warm up, run some passes and print the times as JSON.
 
-Runs in the engine's own process and environment, so it needs nothing but pyarrow.
+This module runs in the process and environment of the engine and needs only pyarrow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-MOST_PASSES = 7  # the first ones pay for memory that is new to the process, up to 5x; the median should not
+# The first passes are up to 5 times slower because their memory is new to the process; the median ignores them.
+MAX_PASSES = 7
 ENOUGH_SECONDS = 25.0  # a slow engine makes fewer passes
 WARM_UP_DOCUMENTS = 100
 
@@ -33,12 +34,12 @@ def parse_job() -> argparse.Namespace:
     parser.add_argument("--shingles", required=True)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
-    parser.add_argument("--limit-bytes", type=int, default=0, help="only the first documents; 0 is all of them")
+    parser.add_argument("--limit-bytes", type=int, default=0, help="size of the first documents to use; 0 for all")
     return parser.parse_args()
 
 
 def load_texts(path: Path, limit_bytes: int) -> pa.ChunkedArray:
-    """Return the text column, or its shortest beginning of at least ``limit_bytes``."""
+    """Return the text column, or its shortest prefix of at least ``limit_bytes``."""
     chunks: list[pa.Array] = []
     held = 0
     for batch in pq.ParquetFile(path).iter_batches(batch_size=500, columns=["text"]):
@@ -57,7 +58,7 @@ def text_bytes(texts: pa.Array | pa.ChunkedArray) -> int:
 def time_passes(work: Callable[[], object]) -> list[dict[str, float]]:
     """Return wall and processor seconds of each pass."""
     passes: list[dict[str, float]] = []
-    while len(passes) < MOST_PASSES and sum(one["seconds"] for one in passes) < ENOUGH_SECONDS:
+    while len(passes) < MAX_PASSES and sum(timing["seconds"] for timing in passes) < ENOUGH_SECONDS:
         wall, processor = time.perf_counter(), time.process_time()
         work()
         passes.append({"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - processor})
@@ -78,7 +79,7 @@ def time_sketching(
     *,
     packages: tuple[str, ...],
 ) -> None:
-    """Load the texts in the engine's own form and in no other, then time text in, signatures out."""
+    """Load the texts in the form that the engine expects, then time the computation of signatures."""
     column = load_texts(job.path, job.limit_bytes)
     documents, size = len(column), text_bytes(column)
     sketch(convert(column.slice(0, WARM_UP_DOCUMENTS)))
@@ -89,5 +90,5 @@ def time_sketching(
 
 
 def as_list(column: pa.ChunkedArray) -> list[str]:
-    """Return the texts as Python strings, which is what users of Python libraries have."""
+    """Return the texts as Python strings, the form that users of Python libraries have."""
     return list(column.to_pylist())
