@@ -1,4 +1,4 @@
-"""Sketches: schemes, signatures, similarity estimates and LSH planning."""
+"""Sketching schemes, signatures, similarity estimates and the planning of bands."""
 
 from minwise.sketches.estimates import Estimate, Estimates, slots_for
 from minwise.sketches.planning import CurvePoint, Plan, plan, plan_by_area

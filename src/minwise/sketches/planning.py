@@ -1,11 +1,11 @@
-"""Plan: a threshold and a recall in, bands and rows with their S-curve out.
+"""Choice of bands and rows for a similarity threshold, and the S-curve of the choice.
 
-A signature of m = b·r slots is cut into b bands of r slots. Two documents become a candidate pair when at least one
-band agrees in all of its slots (Leskovec, Rajaraman & Ullman, *Mining of Massive Datasets*, section 3.4). More rows
-make a band stricter, so fewer dissimilar pairs are proposed; more bands give a similar pair more chances.
+A signature of m = b·r slots is divided into b bands of r slots. Two documents become a candidate pair when they agree
+in all slots of at least one band (Leskovec, Rajaraman & Ullman, *Mining of Massive Datasets*, section 3.4). More rows
+make a band stricter, so fewer dissimilar pairs become candidates; more bands give a similar pair more chances.
 
-`plan` asks for a recall at the threshold. `plan_by_area` is the classic choice: it weighs what the curve misses above
-the threshold against what it lets through below, and promises nothing at the threshold itself.
+`plan` guarantees a recall at the threshold. `plan_by_area` is the classic choice: it balances the missed area of the
+curve above the threshold against the accepted area below, and guarantees nothing at the threshold itself.
 """
 
 import math
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.checks import check_whole, show
+from minwise.checks import check_integer, show
 from minwise.errors import ConfigError
 
 __all__ = [
@@ -37,16 +37,16 @@ Floats = NDArray[np.float64]
 Real = TypeVar("Real", float, Floats)
 
 # The curve is a polynomial of degree b·r, and Gauss's rule with n nodes is exact up to degree 2n − 1. With more than
-# 1,023 slots it no longer is, but even at 16,384 the areas are right to 1e-11 of themselves (with 256 nodes, to 1e-6).
-MOST_NODES = 512
-# A table of finer steps than this is no longer one to read.
-LEAST_STEP = 0.0001
-# Digits of computed numbers in reports. Of sixteen, the last ones differ from processor to processor.
-TOLD_DIGITS = 10
+# 1,023 slots it is not exact, but even with 16,384 the relative error of the areas is 1e-11 (with 256 nodes, 1e-6).
+MAX_NODES = 512
+# Minimum step of a table; a finer table would be too long to read.
+MIN_STEP = 0.0001
+# Significant digits of computed numbers in reports. Of sixteen, the last ones differ between processors.
+REPORT_DIGITS = 10
 
 
 class CurvePoint(NamedTuple):
-    """A point of the S-curve: pairs of this similarity become candidates with this probability."""
+    """Point of the S-curve: the probability that a pair of this similarity becomes a candidate."""
 
     similarity: float
     probability: float
@@ -54,14 +54,17 @@ class CurvePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A layout of bands and rows, and what it finds and misses.
+    """Layout of bands and rows, with its S-curve and error areas.
 
     Attributes:
-        threshold: The similarity from which on a pair is wanted.
-        bands: Number of bands, ``b``. More bands propose more pairs.
+        threshold: Minimum similarity of a pair to be found.
+        bands: Number of bands, ``b``. More bands give more candidates.
         rows: Slots per band, ``r``. More rows make each band stricter.
-        wanted_recall: The recall asked for; None if the layout was not chosen by it.
-        recall: The recall reached: the probability that a pair just at the threshold becomes a candidate.
+        wanted_recall: Requested recall; None if the layout was not chosen by recall.
+        recall: Probability that a pair at the threshold becomes a candidate.
+
+    Raises:
+        ConfigError: If a setting is out of range or ``bands * rows`` exceeds the maximum number of slots.
     """
 
     threshold: float
@@ -73,8 +76,8 @@ class Plan:
     def __post_init__(self) -> None:
         checked: dict[str, Any] = {
             "threshold": _check_share("threshold", self.threshold, one_allowed=True),
-            "bands": check_whole("bands", self.bands, 1, _kernel.MAX_SLOTS),
-            "rows": check_whole("rows", self.rows, 1, _kernel.MAX_SLOTS),
+            "bands": check_integer("bands", self.bands, 1, _kernel.MAX_SLOTS),
+            "rows": check_integer("rows", self.rows, 1, _kernel.MAX_SLOTS),
         }
         if self.wanted_recall is not None:
             checked["wanted_recall"] = _check_share("wanted_recall", self.wanted_recall)
@@ -87,30 +90,33 @@ class Plan:
 
     @property
     def slots(self) -> int:
-        """Slots that the bands use, b·r."""
+        """Slots used by the bands, b·r."""
         return self.bands * self.rows
 
     @property
     def layout(self) -> str:
-        """Bands and rows in words, such as ``26 bands × 8 rows``."""
-        return f"{_counted(self.bands, 'band')} × {_counted(self.rows, 'row')}"
+        """Bands and rows as text, such as ``26 bands × 8 rows``."""
+        return f"{_pluralize(self.bands, 'band')} × {_pluralize(self.rows, 'row')}"
 
     @property
     def steepest(self) -> float:
-        """(1/b)^(1/r): about the similarity at which the curve is steepest."""
+        """Approximate similarity at which the curve is steepest, (1/b)^(1/r)."""
         return approximate_threshold(self.bands, self.rows)
 
     @property
     def false_candidate_rate(self) -> float:
-        """The share of pairs that become candidates, if their similarities are spread evenly below the threshold.
+        """Share of pairs that become candidates if their similarities are uniform between 0 and the threshold.
 
-        Most pairs of a real corpus have nearly nothing in common, so its own rate is far lower. The number is for
-        comparing layouts.
+        Most pairs of a real corpus have almost nothing in common, so its own rate is far lower. The number serves to
+        compare layouts.
         """
         return self.false_positive_area() / self.threshold
 
     def probability(self, similarity: Real) -> Real:
-        """How likely a pair of this similarity becomes a candidate; a number or an array, see `candidate_probability`.
+        """Return the probability that a pair of this similarity becomes a candidate; see `candidate_probability`.
+
+        Args:
+            similarity: Jaccard similarity of the pair, a number or an array, between 0 and 1.
 
         >>> print(f"{plan(0.8, 0.99).probability(0.5):.4f}")
         0.0968
@@ -118,60 +124,65 @@ class Plan:
         return candidate_probability(similarity, self.bands, self.rows)
 
     def false_positive_area(self) -> float:
-        """The area below the curve left of the threshold, ∫₀ᵗ P(s) ds: pairs proposed in vain."""
+        """Return the area below the curve left of the threshold, ∫₀ᵗ P(s) ds: pairs compared in vain."""
         return float(_areas(self.threshold, np.array([self.bands]), self.rows, _nodes_for(self.slots))[0][0])
 
     def false_negative_area(self) -> float:
-        """The area above the curve right of the threshold, ∫ₜ¹ (1 − P(s)) ds: pairs that are missed."""
+        """Return the area above the curve right of the threshold, ∫ₜ¹ (1 − P(s)) ds: missed pairs."""
         return float(_areas(self.threshold, np.array([self.bands]), self.rows, _nodes_for(self.slots))[1][0])
 
     def table(self, step: float = 0.05) -> list[CurvePoint]:
-        """The curve from 0 to 1, a row per step; the last row is always 1.
+        """Return the S-curve as points from similarity 0 to 1; the last point is always at 1.
+
+        Args:
+            step: Difference between the similarities of two points, at least 0.0001 and at most 1.
 
         >>> [f"{point.probability:.4f}" for point in plan(0.8, 0.99).table(step=0.25)]
         ['0.0000', '0.0004', '0.0968', '0.9356', '1.0000']
         """
         step = _check_share("step", step, one_allowed=True)
-        if step < LEAST_STEP:
-            raise ConfigError(f"step must be at least {LEAST_STEP}, got {show(step)}")
-        # Twelve digits take the 0.15000000000000002 out of 3·0.05, and a last step that all but reaches 1.
+        if step < MIN_STEP:
+            raise ConfigError(f"step must be at least {MIN_STEP}, got {show(step)}")
+        # Rounding to twelve digits turns 3·0.05 = 0.15000000000000002 into 0.15 and avoids a last step just below 1.
         inner = [round(number * step, 12) for number in range(math.ceil(round(1 / step, 9)))]
         return [CurvePoint(similarity, self.probability(similarity)) for similarity in (*inner, 1.0)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Every number of the plan by name, ready for JSON; computed ones to ten digits.
+        """Return every number of the plan by name, ready for JSON; computed ones with ten significant digits.
 
-        NumPy computes powers, logarithms and sums in ways of the processor's own, which differ in the last digits. What
-        stands in a report must not.
+        The last digits of NumPy's powers, logarithms and sums differ between processors; a report must not.
         """
         return {
             "threshold": self.threshold,
             "wanted_recall": self.wanted_recall,
-            "recall": _told(self.recall),
+            "recall": _round(self.recall),
             "bands": self.bands,
             "rows": self.rows,
             "slots": self.slots,
-            "steepest": _told(self.steepest),
-            "false_positive_area": _told(self.false_positive_area()),
-            "false_negative_area": _told(self.false_negative_area()),
-            "false_candidate_rate": _told(self.false_candidate_rate),
+            "steepest": _round(self.steepest),
+            "false_positive_area": _round(self.false_positive_area()),
+            "false_negative_area": _round(self.false_negative_area()),
+            "false_candidate_rate": _round(self.false_candidate_rate),
         }
 
     def plot(self, path: str | PathLike[str]) -> None:
-        """Draws the curve with both areas into an SVG file, which appears whole or not at all.
+        """Write the S-curve with both error areas to an SVG file, atomically.
 
         Args:
-            path: The file, ending in ``.svg``; one that exists is replaced.
+            path: The file, ending in ``.svg``; an existing file is replaced.
+
+        Raises:
+            ConfigError: If the path has another ending.
         """
         if not fspath(path).lower().endswith(".svg"):
             raise ConfigError(f"plot must be a file that ends in .svg, got {show(fspath(path))}")
-        from minwise.sketches.s_curve import write_curve  # here, because few who plan also draw
+        from minwise.sketches.s_curve import write_curve  # imported here because few callers draw
 
         write_curve(self, path)
 
     def __str__(self) -> str:
         return (
-            f"{self.layout} ({_counted(self.slots, 'slot')}): recall {self.recall:.4f} at threshold "
+            f"{self.layout} ({_pluralize(self.slots, 'slot')}): recall {self.recall:.4f} at threshold "
             f"{self.threshold:g}, steepest near {self.steepest:.2f}"
         )
 
@@ -184,27 +195,28 @@ def plan(
     bands: int | None = None,
     rows: int | None = None,
 ) -> Plan:
-    """The strictest layout that finds a pair at the threshold with the wanted recall.
+    """Return the strictest layout that finds a pair at the threshold with the requested recall.
 
     Of all layouts with b·r ≤ slots and P(threshold) ≥ recall it is the one with the most rows, and of these the one
     with the fewest bands. The recall of pairs above the threshold is higher.
 
     Args:
-        threshold: The similarity from which on a pair is wanted, above 0 and at most 1.
-        recall: The least probability that a pair at the threshold becomes a candidate, between 0 and 1.
-        slots: The most slots that may be used.
-        bands: Number of bands of a layout to take as it is, whatever ``recall`` and ``slots`` say.
-        rows: Its slots per band; bands and rows go together.
+        threshold: Minimum similarity of a pair to be found, above 0 and at most 1.
+        recall: Minimum probability that a pair at the threshold becomes a candidate, between 0 and 1.
+        slots: Maximum number of slots.
+        bands: Number of bands of a fixed layout; ``recall`` and ``slots`` are then ignored. Requires ``rows``.
+        rows: Slots per band of a fixed layout. Requires ``bands``.
 
     Raises:
-        ConfigError: If so few slots can not reach the recall; the message says what they reach and how many can.
+        ConfigError: If ``slots`` are too few for the recall; the message contains the recall they reach and the
+            number of slots that would suffice.
 
     >>> print(plan(threshold=0.7, recall=0.99))
     37 bands × 6 rows (222 slots): recall 0.9903 at threshold 0.7, steepest near 0.55
     """
     threshold = _check_share("threshold", threshold, one_allowed=True)
     recall = _check_share("recall", recall)
-    slots = check_whole("slots", slots, 1, _kernel.MAX_SLOTS)
+    slots = check_integer("slots", slots, 1, _kernel.MAX_SLOTS)
     if bands is not None and rows is not None:
         return Plan(threshold=threshold, bands=bands, rows=rows)
     if bands is not None or rows is not None:
@@ -224,23 +236,26 @@ def plan_by_area(
     false_positive_weight: float = 0.5,
     false_negative_weight: float = 0.5,
 ) -> Plan:
-    """The layout with the least weighted sum of false positive and false negative area, as in other tools.
+    """Return the layout with the smallest weighted sum of false positive and false negative area.
 
-    Of equally good ones it takes the one with the fewest slots. The areas are those of `Plan`. The steep part of the
-    curve comes to lie at the threshold, so that about half of the pairs there are missed; use `plan` where that
-    matters. It tries every layout: 0.04 s with 256 slots, a few seconds with 16,384.
+    Other tools choose a layout this way. Of equally good layouts it is the one with the fewest slots. The areas are
+    those of `Plan`. The steep part of the curve is then at the threshold, so about half of the pairs there are missed;
+    use `plan` where that matters. All layouts are tried: 0.04 s with 256 slots, a few seconds with 16,384.
 
     Args:
-        threshold: The similarity from which on a pair is wanted, above 0 and at most 1.
-        slots: The most slots that may be used.
-        false_positive_weight: What a unit of area below the curve left of the threshold costs.
-        false_negative_weight: What a unit of area above the curve right of the threshold costs.
+        threshold: Minimum similarity of a pair to be found, above 0 and at most 1.
+        slots: Maximum number of slots.
+        false_positive_weight: Cost per unit of area below the curve left of the threshold, at least 0.
+        false_negative_weight: Cost per unit of area above the curve right of the threshold, at least 0.
+
+    Raises:
+        ConfigError: If an argument is out of range or both weights are 0.
 
     >>> print(plan_by_area(threshold=0.7))
     25 bands × 10 rows (250 slots): recall 0.5115 at threshold 0.7, steepest near 0.72
     """
     threshold = _check_share("threshold", threshold, one_allowed=True)
-    slots = check_whole("slots", slots, 1, _kernel.MAX_SLOTS)
+    slots = check_integer("slots", slots, 1, _kernel.MAX_SLOTS)
     positive = _check_weight("false_positive_weight", false_positive_weight)
     negative = _check_weight("false_negative_weight", false_negative_weight)
     if positive == negative == 0:
@@ -250,16 +265,16 @@ def plan_by_area(
         bands = np.arange(1, slots // rows + 1)
         below, above = _areas(threshold, bands, rows, _nodes_for(slots))
         cost = positive * below + negative * above
-        cheapest = int(np.argmin(cost))  # the first of several, which has the fewest bands
+        cheapest = int(np.argmin(cost))  # the first minimum, which has the fewest bands
         best = min(best, (float(cost[cheapest]), rows * (cheapest + 1), cheapest + 1, rows))
     return Plan(threshold=threshold, bands=best[2], rows=best[3])
 
 
 def candidate_probability(similarity: Real, bands: int, rows: int) -> Real:
-    """The S-curve 1 − (1 − sʳ)ᵇ: how likely a pair of similarity s shares at least one band.
+    """Return the S-curve 1 − (1 − sʳ)ᵇ: the probability that a pair of similarity s agrees in at least one band.
 
-    It is computed through ``log1p`` and ``expm1``: near s = 0 the plain formula loses every digit (s = 0.001, r = 6
-    gives 0 instead of b·10⁻¹⁸).
+    It is computed with ``log1p`` and ``expm1``, because the plain formula loses every digit near s = 0 (s = 0.001,
+    r = 6 gives 0 instead of b·10⁻¹⁸).
 
     Args:
         similarity: Jaccard similarity of the pair, a number or an array, between 0 and 1.
@@ -282,9 +297,13 @@ def candidate_probability(similarity: Real, bands: int, rows: int) -> Real:
 
 
 def approximate_threshold(bands: int, rows: int) -> float:
-    """(1/b)^(1/r): about the similarity at which the S-curve is steepest.
+    """Return (1/b)^(1/r), the approximate similarity at which the S-curve is steepest.
 
-    At that point the curve stands near 1 − 1/e ≈ 0.63, not at one half.
+    At that point the probability is about 1 − 1/e ≈ 0.63, not one half.
+
+    Args:
+        bands: Number of bands, ``b``.
+        rows: Slots per band, ``r``.
 
     >>> round(approximate_threshold(bands=10, rows=5), 3)
     0.631
@@ -294,7 +313,11 @@ def approximate_threshold(bands: int, rows: int) -> float:
 
 
 def band_slices(bands: int, rows: int) -> list[slice]:
-    """Which slots belong to which band: band i holds slots i·r … i·r + r − 1.
+    """Return the slots of each band: band i has slots i·r … i·r + r − 1.
+
+    Args:
+        bands: Number of bands, ``b``.
+        rows: Slots per band, ``r``.
 
     >>> band_slices(bands=2, rows=3)
     [slice(0, 3, None), slice(3, 6, None)]
@@ -304,62 +327,63 @@ def band_slices(bands: int, rows: int) -> list[slice]:
 
 
 def _curve(similarity: float | Floats, bands: int, rows: int) -> Floats:
-    """The S-curve without checks; one place, so that a chosen layout is judged by the very number it was chosen by."""
-    with np.errstate(divide="ignore"):  # s = 1: log1p(-1) is -inf, and 1 - exp(-inf) is the right answer
+    """Return the S-curve without checks; shared, so that `plan` and `Plan.recall` compute the same bits."""
+    with np.errstate(divide="ignore"):  # s = 1: log1p(-1) is -inf and 1 - exp(-inf) is correct
         curve: Floats = -np.expm1(bands * np.log1p(-np.power(similarity, rows)))
-    return np.abs(curve)  # s = 0 would be minus zero
+    return np.abs(curve)  # s = 0 gives minus zero
 
 
 def _fewest_bands(threshold: float, recall: float, rows: int) -> int:
-    """The least number of bands that reaches the recall; one more than `_kernel.MAX_SLOTS` if none does."""
-    tried = range(1, _kernel.MAX_SLOTS + 1)
-    return bisect_left(tried, recall, key=lambda bands: float(_curve(threshold, bands, rows))) + 1
+    """Return the smallest number of bands that reaches the recall; `_kernel.MAX_SLOTS` + 1 if none does."""
+    numbers = range(1, _kernel.MAX_SLOTS + 1)
+    return bisect_left(numbers, recall, key=lambda bands: float(_curve(threshold, bands, rows))) + 1
 
 
 def _unreachable(threshold: float, recall: float, slots: int) -> str:
-    """What to say of a recall that is too high; bands of one row reach the most."""
-    from decimal import ROUND_FLOOR, Context  # here, because importing minwise should stay quick
+    """Return the error message for a recall that is too high; bands of one row reach the highest recall."""
+    from decimal import ROUND_FLOOR, Context  # imported here to keep `import minwise` fast
 
     best = Context(prec=4, rounding=ROUND_FLOOR).create_decimal(float(_curve(threshold, slots, 1)))
     needed = _fewest_bands(threshold, recall, 1)
     most = _kernel.MAX_SLOTS
     remedy = f"at least {needed} slots reach it" if needed <= most else f"not even {most} slots, the most, reach it"
-    limit = f"at most {best} at threshold {show(threshold)} with {_counted(slots, 'slot')}"
+    limit = f"at most {best} at threshold {show(threshold)} with {_pluralize(slots, 'slot')}"
     return f"recall must be {limit}, got {show(recall)}: {remedy}"
 
 
-def _told(number: float) -> float:
-    """A number as every processor tells it."""
-    return float(f"{number:.{TOLD_DIGITS}g}")
+def _round(number: float) -> float:
+    """Round to the significant digits that are equal on every processor."""
+    return float(f"{number:.{REPORT_DIGITS}g}")
 
 
-def _counted(number: int, noun: str) -> str:
+def _pluralize(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _areas(threshold: float, bands: NDArray[np.int64], rows: int, nodes: int) -> tuple[Floats, Floats]:
-    """False positive and false negative area of each number of bands, by Gauss's rule on either side of the threshold.
+    """Return the false positive and false negative area for each number of bands.
 
-    Every term is positive, so even the smallest area keeps its digits.
+    Gauss's rule is applied on either side of the threshold. Every term is positive, so even the smallest area keeps
+    its digits.
     """
-    places, weights = _gauss_rule(nodes)
-    below = np.log1p(-np.power(threshold * places, rows))
-    above = np.log1p(-np.power(threshold + (1 - threshold) * places, rows)) if threshold < 1 else np.zeros(nodes)
-    proposed = -np.expm1(np.multiply.outer(bands, below))
+    points, weights = _gauss_rule(nodes)
+    below = np.log1p(-np.power(threshold * points, rows))
+    above = np.log1p(-np.power(threshold + (1 - threshold) * points, rows)) if threshold < 1 else np.zeros(nodes)
+    accepted = -np.expm1(np.multiply.outer(bands, below))
     missed = np.exp(np.multiply.outer(bands, above))
-    return threshold * (proposed @ weights), (1 - threshold) * (missed @ weights)
+    return threshold * (accepted @ weights), (1 - threshold) * (missed @ weights)
 
 
 def _nodes_for(slots: int) -> int:
-    """Enough nodes to be exact for polynomials of degree ``slots``."""
-    return min(slots // 2 + 1, MOST_NODES)
+    """Return the number of nodes that is exact for polynomials of degree ``slots``."""
+    return min(slots // 2 + 1, MAX_NODES)
 
 
 @lru_cache(maxsize=16)
 def _gauss_rule(nodes: int) -> tuple[Floats, Floats]:
-    """Places and weights of the Gauss-Legendre rule on [0, 1]."""
-    places, weights = np.polynomial.legendre.leggauss(nodes)
-    return (places + 1) / 2, weights / 2
+    """Return the points and weights of the Gauss-Legendre rule on [0, 1]."""
+    points, weights = np.polynomial.legendre.leggauss(nodes)
+    return (points + 1) / 2, weights / 2
 
 
 def _check_layout(bands: int, rows: int) -> None:
@@ -369,7 +393,7 @@ def _check_layout(bands: int, rows: int) -> None:
 
 
 def _check_share(name: str, value: object, *, one_allowed: bool = False) -> float:
-    """A number above 0 and below 1, or at most 1; NumPy's numbers become plain ones."""
+    """Return a number above 0 and below 1, or at most 1 if ``one_allowed``; NumPy scalars become plain ones."""
     share = _plain_number(value)
     if not 0 < share <= 1 or (share == 1 and not one_allowed):
         rule = "above 0 and at most 1" if one_allowed else "between 0 and 1, both excluded"
@@ -385,10 +409,10 @@ def _check_weight(name: str, value: object) -> float:
 
 
 def _plain_number(value: object) -> float:
-    """The value as a float, nan if it is no number; a truth value is none."""
+    """Return the value as a float; nan if it is not a number. A ``bool`` is not a number."""
     if isinstance(value, bool) or not isinstance(value, RealNumber):
         return math.nan
     try:
         return float(value)
-    except OverflowError:  # an integer beyond every float
+    except OverflowError:  # an integer larger than any float
         return math.inf

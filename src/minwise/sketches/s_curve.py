@@ -1,8 +1,8 @@
-"""Curve: a plan in, a picture of its S-curve out.
+"""Drawings of the S-curve of a plan.
 
-`draw_curve` makes an SVG file of its own, without a script, a font or anything else to load. Its colours follow the
-reader's light or dark setting. `curve_chart` makes a part of a page, with what an audit measured. The same plan gives
-the same bytes.
+`draw_curve` returns a standalone SVG document that loads no script, font or other file; its colours follow the light
+or dark setting of the browser. `curve_chart` returns a part of an HTML page that also shows the recall measured by an
+audit. Equal plans give equal bytes.
 """
 
 import os
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise._internal.atomic import atomic_writer
-from minwise._internal.charts import Tick, chart, line_at
-from minwise._internal.formatting import plural, probability
+from minwise._internal.charts import Tick, chart, vertical_line
+from minwise._internal.formatting import format_probability, plural
 from minwise._internal.html import escape
 from minwise.sketches.planning import Plan
 
@@ -25,13 +25,13 @@ __all__ = ["curve_chart", "draw_curve", "write_curve"]
 Floats = NDArray[np.float64]
 Real = TypeVar("Real", float, Floats)
 
-# All lengths are in the units of the view box. The margin on the right holds the label of a threshold near 1.
+# All lengths are in units of the view box. The margin on the right is for the label of a threshold near 1.
 WIDTH, HEIGHT = 720, 480
 LEFT, RIGHT, TOP, BOTTOM = 76, 600, 118, 414
 TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-# Points of the curve: so many evenly along the similarity, and as many along the probability, for where it is steep.
+# Points of the curve: this many evenly spaced in similarity and as many in probability, for the steep part.
 SAMPLES = 121
-# A recall below this leaves no room for words below its mark.
+# Below this recall there is no space for a label below the marker.
 LOW_RECALL = 0.15
 
 STYLE = """
@@ -64,7 +64,7 @@ STYLE = """
 
 
 def draw_curve(plan: Plan) -> str:
-    """The S-curve of a plan as an SVG document, with the areas of what it proposes in vain and what it misses."""
+    """Return the S-curve of a plan as an SVG document, with the false positive and false negative areas."""
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
         ' aria-labelledby="title desc">',
@@ -82,14 +82,19 @@ def draw_curve(plan: Plan) -> str:
 
 
 def write_curve(plan: Plan, path: str | PathLike[str]) -> None:
-    """Writes `draw_curve` to a file, which appears whole or not at all."""
+    """Write the document of `draw_curve` to a file, atomically."""
     with atomic_writer(Path(os.fspath(path))) as file:
         file.write(draw_curve(plan).encode())
 
 
-def curve_chart(plan: Plan, measured: Iterable[Mapping[str, Any]] = ()) -> str:
-    """The S-curve as a part of a page, with the recall of each bin of an audit and its interval where it has one."""
-    bins = [one for one in measured if one["value"] is not None]
+def curve_chart(plan: Plan, audit_bins: Iterable[Mapping[str, Any]] = ()) -> str:
+    """Return the S-curve as a part of an HTML page.
+
+    Args:
+        plan: The plan.
+        audit_bins: Bins of an audit report; the measured recall of each, if any, is drawn with its interval.
+    """
+    bins = [audit_bin for audit_bin in audit_bins if audit_bin["value"] is not None]
     points = f" An audit measured the recall of {plural(len(bins), 'bin')}; the table has them." if bins else ""
     ticks = [Tick(tick, f"{tick:g}") for tick in TICKS]
     return chart(
@@ -97,26 +102,26 @@ def curve_chart(plan: Plan, measured: Iterable[Mapping[str, Any]] = ()) -> str:
         f"S-curve of {plan.layout}",
         _description(plan) + points,
         [
-            _panel(plan),
-            *line_at(plan.threshold, f"threshold {plan.threshold:g}"),
-            _promise(plan),
-            *map(_measured, bins),
+            _curve_panel(plan),
+            *vertical_line(plan.threshold, f"threshold {plan.threshold:g}"),
+            _recall_marker(plan),
+            *map(_audit_marker, bins),
         ],
-        across=ticks,
-        up=ticks,
-        across_label="similarity of two documents",
-        up_label="probability of being found",
+        x_ticks=ticks,
+        y_ticks=ticks,
+        x_label="similarity of two documents",
+        y_label="probability of being found",
     )
 
 
-def _panel(plan: Plan) -> str:
-    """The curve and its areas in a plot of 100 by 100 that is stretched to the room there is; its lines are not."""
+def _curve_panel(plan: Plan) -> str:
+    """Return the curve and its areas in a plot of 100 by 100 that is scaled to its container without its lines."""
     similarities = _sample(plan)
     left, right = similarities[similarities <= plan.threshold], similarities[similarities >= plan.threshold]
     edge = f"{100 * plan.threshold:.2f}"
 
-    def path(places: Floats) -> str:
-        points = zip(100 * places, 100 - 100 * plan.probability(places), strict=True)
+    def path(part: Floats) -> str:
+        points = zip(100 * part, 100 - 100 * plan.probability(part), strict=True)
         return "M" + " L".join(f"{x:.2f} {y:.2f}" for x, y in points)
 
     return (
@@ -127,38 +132,39 @@ def _panel(plan: Plan) -> str:
     )
 
 
-def _promise(plan: Plan) -> str:
-    """The mark where the threshold meets the curve."""
-    words = f"promised at the threshold: {_short(plan.recall)}"
+def _recall_marker(plan: Plan) -> str:
+    """Return the marker at the threshold on the curve."""
+    tooltip = f"promised at the threshold: {_format_short(plan.recall)}"
     x, y = f"{100 * plan.threshold:.3f}%", f"{100 - 100 * plan.recall:.3f}%"
-    return f'<circle class="promise" cx="{x}" cy="{y}" r="5"><title>{words}</title></circle>'
+    return f'<circle class="promise" cx="{x}" cy="{y}" r="5"><title>{tooltip}</title></circle>'
 
 
-def _measured(one: Mapping[str, Any]) -> str:
-    """A measured recall: a mark in the middle of its bin, on a line over its interval."""
-    x = f"{50 * (one['from'] + one['to']):.3f}%"
-    low, high, value = (f"{100 - 100 * one[name]:.3f}%" for name in ("low", "high", "value"))
-    words = f"{one['from']:g} to {one['to']:g}: {one['found']:,} of {one['pairs']:,} pairs found"
+def _audit_marker(audit_bin: Mapping[str, Any]) -> str:
+    """Return a marker at the measured recall, in the middle of its bin, on a line over its interval."""
+    start, end = audit_bin["from"], audit_bin["to"]
+    x = f"{50 * (start + end):.3f}%"
+    low, high, value = (f"{100 - 100 * audit_bin[name]:.3f}%" for name in ("low", "high", "value"))
+    tooltip = f"{start:g} to {end:g}: {audit_bin['found']:,} of {audit_bin['pairs']:,} pairs found"
     return (
-        f'<g class="measured"><title>{words}</title><line x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>'
+        f'<g class="measured"><title>{tooltip}</title><line x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>'
         f'<circle cx="{x}" cy="{value}" r="4"/></g>'
     )
 
 
 def _description(plan: Plan) -> str:
-    """The picture in plain words, for those who do not see it."""
-    below, above = probability(plan.false_positive_area()), probability(plan.false_negative_area())
+    """Return the accessible description of the chart."""
+    below, above = format_probability(plan.false_positive_area()), format_probability(plan.false_negative_area())
     return (
         f"How likely two documents become a candidate pair, by their similarity. At the threshold {plan.threshold:g} "
-        f"it is {probability(plan.recall)}. The curve is steepest near {plan.steepest:.2f}. "
+        f"it is {format_probability(plan.recall)}. The curve is steepest near {plan.steepest:.2f}. "
         f"False positive area, below the curve left of the threshold: {below}. "
         f"False negative area, above the curve right of the threshold: {above}."
     )
 
 
 def _heading(plan: Plan) -> list[str]:
-    """The title, and a line for each coloured area: in the picture itself the areas are often too small for words."""
-    below, above = _short(plan.false_positive_area()), _short(plan.false_negative_area())
+    """Return the title and a legend of the areas, which are often too small for a label."""
+    below, above = _format_short(plan.false_positive_area()), _format_short(plan.false_negative_area())
     return [
         f'<text class="heading" x="{LEFT}" y="38">{plan.layout}</text>',
         f'<rect class="false-positive" x="{LEFT}" y="54" width="14" height="14" rx="2"/>',
@@ -169,7 +175,7 @@ def _heading(plan: Plan) -> list[str]:
 
 
 def _grid() -> list[str]:
-    """Lines and numbers at each tick, and what the axes mean."""
+    """Return the grid lines, tick labels and axis labels."""
     parts = []
     for tick in TICKS:
         x, y = _x(tick), _y(tick)
@@ -201,7 +207,7 @@ def _areas_and_curve(plan: Plan) -> list[str]:
 
 
 def _threshold(plan: Plan) -> list[str]:
-    """The line at the threshold, and the recall there."""
+    """Return the line at the threshold and the marker of its recall."""
     x, y = _x(plan.threshold), _y(plan.recall)
     return [
         f'<line class="threshold" x1="{x:.2f}" y1="{TOP - 8}" x2="{x:.2f}" y2="{BOTTOM}"/>',
@@ -212,27 +218,27 @@ def _threshold(plan: Plan) -> list[str]:
 
 
 def _recall_label(plan: Plan, x: float, y: float) -> str:
-    """The recall beside its mark.
+    """Return the label of the recall marker.
 
-    The curve only climbs, so the picture is empty right of and below the mark, and left of and above it. The label
-    stands in the former, in the latter if the recall is very low, and on the coloured area if there is no room there.
+    The curve increases, so the plot is empty to the lower right and to the upper left of the marker. The label is at
+    the lower right; if the recall is very low, at the upper left, or above the marker where there is no space.
     """
-    words = f"recall {_short(plan.recall)}"
+    label = f"recall {_format_short(plan.recall)}"
     if plan.recall >= LOW_RECALL:
-        return _text("strong", x + 10, y + 22, words)
+        return _text("strong", x + 10, y + 22, label)
     return (
-        _text("strong", x - 10, y - 10, words, "end")
+        _text("strong", x - 10, y - 10, label, "end")
         if plan.threshold > 0.25
-        else _text("strong", x + 10, y - 26, words)
+        else _text("strong", x + 10, y - 26, label)
     )
 
 
 def _sample(plan: Plan) -> Floats:
-    """Similarities at which to draw: evenly spread, where the curve climbs by even steps, and the threshold."""
+    """Return the similarities to draw: evenly spaced ones, those of evenly spaced probabilities, and the threshold."""
     even = np.linspace(0, 1, SAMPLES)
     missed = np.linspace(1, 0, SAMPLES)[1:-1]
-    climbing = (-np.expm1(np.log(missed) / plan.bands)) ** (1 / plan.rows)
-    return np.array(sorted({*even, *climbing, plan.threshold}))  # np.unique would import numpy.ma, 8 ms of every run
+    steep = (-np.expm1(np.log(missed) / plan.bands)) ** (1 / plan.rows)
+    return np.array(sorted({*even, *steep, plan.threshold}))  # np.unique would import numpy.ma, 8 ms of every run
 
 
 def _path(plan: Plan, similarities: Floats) -> str:
@@ -240,12 +246,12 @@ def _path(plan: Plan, similarities: Floats) -> str:
     return "M" + " L".join(f"{x:.2f} {y:.2f}" for x, y in points)
 
 
-def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> str:
-    return f'<text class="{style}" x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}">{words}</text>'
+def _text(style: str, x: float, y: float, label: str, anchor: str = "start") -> str:
+    return f'<text class="{style}" x="{x:.2f}" y="{y:.2f}" text-anchor="{anchor}">{label}</text>'
 
 
-def _short(value: float) -> str:
-    return escape(probability(value))
+def _format_short(value: float) -> str:
+    return escape(format_probability(value))
 
 
 def _x(similarity: Real) -> Real:

@@ -1,4 +1,4 @@
-"""Verify: two sets in, their exact similarity out."""
+"""Exact similarity measures of sets, and estimates of packed signatures."""
 
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
@@ -9,16 +9,32 @@ from numpy.typing import ArrayLike, NDArray
 from minwise import _kernel
 from minwise.checks import check_pairs, check_type
 from minwise.errors import InputError
-from minwise.sketches import estimates as estimate
+from minwise.sketches import estimates
 from minwise.text.shingling import ShingleSets
 
-__all__ = ["RowCounts", "containment", "hamming", "jaccard", "jaccard_distance", "row_counts", "similarities"]
+__all__ = [
+    "RowCounts",
+    "containment",
+    "estimate_packed_similarities",
+    "hamming",
+    "jaccard",
+    "jaccard_distance",
+    "row_counts",
+    "similarities",
+]
 
 Members = Iterable[Hashable]
 
 
 class RowCounts(NamedTuple):
-    """The rows of two boolean columns by what they hold: ``a`` 1 1, ``b`` 1 0, ``c`` 0 1, ``d`` 0 0."""
+    """Number of rows of two boolean columns by their values.
+
+    Attributes:
+        a: Rows that are 1 in both columns.
+        b: Rows that are 1 in the left column only.
+        c: Rows that are 1 in the right column only.
+        d: Rows that are 0 in both columns.
+    """
 
     a: int
     b: int
@@ -27,7 +43,14 @@ class RowCounts(NamedTuple):
 
 
 def jaccard(left: Members, right: Members) -> float:
-    """The Jaccard similarity |X ∩ Y| / |X ∪ Y| of two sets; 0.0 if both are empty.
+    """Return the Jaccard similarity |X ∩ Y| / |X ∪ Y| of two sets; 0.0 if both are empty.
+
+    Args:
+        left: Elements of a set, as any collection or NumPy array; repetitions count once.
+        right: Elements of the other set.
+
+    Raises:
+        InputError: If an argument is a string or has unhashable elements.
 
     >>> jaccard({"a", "b", "c"}, {"b", "c", "d"})
     0.5
@@ -37,24 +60,43 @@ def jaccard(left: Members, right: Members) -> float:
 
 
 def jaccard_distance(left: Members, right: Members) -> float:
-    """One minus the Jaccard similarity; a metric."""
+    """Return one minus the Jaccard similarity, which is a metric; arguments as for :func:`jaccard`.
+
+    >>> jaccard_distance({1, 2, 3}, {2, 3, 4})
+    0.5
+    """
     return 1.0 - jaccard(left, right)
 
 
 def containment(left: Members, right: Members) -> float:
-    """The share of ``left`` that is also in ``right``, |X ∩ Y| / |X|; 0.0 if ``left`` is empty."""
+    """Return the share of ``left`` that is also in ``right``, |X ∩ Y| / |X|; 0.0 if ``left`` is empty.
+
+    >>> containment({1, 2}, {2, 3, 4})
+    0.5
+    """
     x, _, shared = _count(left, right)
     return shared / x if x else 0.0
 
 
 def hamming(left: Members, right: Members) -> int:
-    """How many elements are in one of the sets but not in the other, |X| + |Y| − 2|X ∩ Y|."""
+    """Return the number of elements of exactly one of the sets, |X| + |Y| − 2|X ∩ Y|.
+
+    >>> hamming({1, 2}, {2, 3, 4})
+    3
+    """
     x, y, shared = _count(left, right)
     return x + y - 2 * shared
 
 
 def row_counts(left: ArrayLike, right: ArrayLike) -> RowCounts:
-    """How many rows of two boolean columns hold 1 1, 1 0, 0 1 and 0 0; the similarity is a / (a + b + c).
+    """Count the rows of two boolean columns by their values; the Jaccard similarity is a / (a + b + c).
+
+    Args:
+        left: A column of booleans or numbers.
+        right: A column of the same length.
+
+    Raises:
+        InputError: If the columns differ in length or are not numeric.
 
     >>> row_counts([0, 1, 1, 0, 1, 0], [1, 0, 1, 0, 1, 1])
     RowCounts(a=2, b=1, c=2, d=1)
@@ -67,7 +109,20 @@ def row_counts(left: ArrayLike, right: ArrayLike) -> RowCounts:
 
 
 def similarities(sets: ShingleSets, pairs: ArrayLike) -> NDArray[np.float64]:
-    """The Jaccard similarity of every pair of documents, in the kernel."""
+    """Return the Jaccard similarity of every pair of documents.
+
+    Args:
+        sets: The shingle sets.
+        pairs: Document numbers, in two columns.
+
+    Raises:
+        InputError: If a document number is out of range.
+
+    >>> import minwise as mw
+    >>> sets = mw.ShingleSets.from_sets([[1, 2, 3], [2, 3, 4], [5]])
+    >>> similarities(sets, [(0, 1), (0, 2)]).tolist()
+    [0.5, 0.0]
+    """
     check_type("sets", sets, ShingleSets)
     numbers = check_pairs(pairs)
     try:
@@ -79,20 +134,28 @@ def similarities(sets: ShingleSets, pairs: ArrayLike) -> NDArray[np.float64]:
     return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
 
 
-def packed_similarities(packed: NDArray[np.uint8], pairs: NDArray[np.int64], slots: int) -> NDArray[np.float64]:
-    """The estimated similarity of pairs of documents, from the low 16 bits of each of their slots."""
+def estimate_packed_similarities(
+    packed: NDArray[np.uint8], pairs: NDArray[np.int64], slots: int
+) -> NDArray[np.float64]:
+    """Return the estimated similarity of pairs of packed signatures.
+
+    Args:
+        packed: Signatures, one row each, with the low 16 bits of every slot.
+        pairs: Row numbers, in two columns.
+        slots: Slots per signature.
+    """
     share = _kernel.count_packed_matches(packed, packed, pairs, slots, 16) / slots
-    c1, c2 = estimate.bbit_constants(1, 1, None, 16)
-    return np.clip(estimate.bbit_estimate(share, c1, c2), 0.0, 1.0)
+    c1, c2 = estimates.bbit_constants(1, 1, None, 16)
+    return np.clip(estimates.bbit_estimate(share, c1, c2), 0.0, 1.0)
 
 
 def _count(left: Members, right: Members) -> tuple[int, int, int]:
-    """The sizes of both sets and of their intersection."""
+    """Return the sizes of both sets and of their intersection."""
     if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
         x, y = np.unique(left), np.unique(right)
         return len(x), len(y), len(np.intersect1d(x, y, assume_unique=True))
-    one, other = _set(left), _set(right)
-    return len(one), len(other), len(one & other)
+    first, second = _set(left), _set(right)
+    return len(first), len(second), len(first & second)
 
 
 def _set(members: Members) -> set[Hashable]:
