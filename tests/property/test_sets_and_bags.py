@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import minwise as mw
-from minwise.inputs.elements import MAX_ELEMENTS, gather_sets, hash_objects, mixed
-from minwise.inputs.records import Records, parse_fields
+from minwise.inputs.elements import MAX_ELEMENTS, build_sets, hash_values, mix_hashes
+from minwise.inputs.records import RecordFields, parse_fields
 from minwise.reference.hashing import mix
 
 items = st.one_of(st.integers(0, 12), st.sampled_from(["a", "b", "Ä", "a b", "3"]))
@@ -50,7 +50,7 @@ def test_expansion_is_sum_of_minima_over_sum_of_maxima(left: dict[str, int], rig
     """Exactly: both are quotients of the same whole numbers."""
     names, times = [*left, *right], [*left.values(), *right.values()]
     owners = pa.array([0] * len(left) + [1] * len(right), pa.int64()).to_numpy()
-    made, reasons = gather_sets(owners, hash_objects(names, 1), pa.array(times, pa.int64()).to_numpy(), 2)
+    made, reasons = build_sets(owners, hash_values(names, 1), pa.array(times, pa.int64()).to_numpy(), 2)
     sets = mw.ShingleSets(made.offsets.to_numpy(), made.values.to_numpy())
     assert reasons == {}
     assert mw.jaccard(sets[0], sets[1]) == weighted(Counter(left), Counter(right))
@@ -116,8 +116,8 @@ def lists_of(rows: list[tuple[str, int, int]], side: int) -> dict[Any, list[Any]
 def test_records_weigh_their_fields(rows: list[tuple[str, str]]) -> None:
     """Σ over fields of weight times shared shingles, over the same of all shingles."""
     weights = {"name": 3, "phone": 2}
-    records = Records(fields=parse_fields({"name": "char:2", "phone": "digits:2"}, weights))
-    made, _ = records.of_values(rows)
+    records = RecordFields(fields=parse_fields({"name": "char:2", "phone": "digits:2"}, weights))
+    made, _ = records.from_values(rows)
     sets = mw.ShingleSets(made.offsets.to_numpy(), made.values.to_numpy())
     bags: list[Counter[Any]] = []
     for name, phone in rows:
@@ -131,12 +131,12 @@ def test_records_weigh_their_fields(rows: list[tuple[str, str]]) -> None:
 def test_mixing_is_that_of_the_specification(words: list[int]) -> None:
     """Bit for bit, so that bags of sets are the bags of DESIGN, section 3."""
     array = pa.array(words, pa.uint64()).to_numpy()
-    assert mixed(array).tolist() == [mix(word) for word in words]
+    assert mix_hashes(array).tolist() == [mix(word) for word in words]
 
 
 def test_a_bag_of_too_many_elements_is_none() -> None:
     """Its reason says how many; the others are not touched."""
-    owners, hashes = pa.array([0, 1, 1], pa.int64()).to_numpy(), hash_objects(["a", "a", "b"], 1)
-    made, reasons = gather_sets(owners, hashes, pa.array([2, MAX_ELEMENTS, 1], pa.int64()).to_numpy(), 3)
+    owners, hashes = pa.array([0, 1, 1], pa.int64()).to_numpy(), hash_values(["a", "a", "b"], 1)
+    made, reasons = build_sets(owners, hashes, pa.array([2, MAX_ELEMENTS, 1], pa.int64()).to_numpy(), 3)
     assert reasons == {1: f"has {MAX_ELEMENTS + 1} elements, more than {MAX_ELEMENTS}"}
     assert [None if one is None else len(one) for one in made.to_pylist()] == [2, None, 0]

@@ -109,7 +109,7 @@ def kept_ids(folder: Path, name: str, output: str = "out") -> list[Any]:
 
 
 TABLES = [f"in.{form}{packing}" for form in ("jsonl", "csv", "tsv") for packing in COMPRESSORS]
-# Name, content of a file whose other rows are good, and the row and reason of what can not be read.
+# Name, content of a file whose other rows are good, and the row and reason of what cannot be read.
 GOOD = json_lines(ROWS[:2])
 FAULTS: dict[str, tuple[str, bytes, int | None, str]] = {
     "null": ("bad.jsonl", GOOD + b'{"id": "x", "text": null}\n', 2, "text is null"),

@@ -39,7 +39,7 @@ def plain(array: Any) -> list[Any]:  # noqa: ANN401 - pyarrow has no types
 
 def texts_of(source: Source, columns: Columns | None = None, **options: Any) -> list[str | None]:  # noqa: ANN401
     """All texts."""
-    return [text for batch in source.batches(columns or Columns(), **options) for text in plain(batch.texts)]
+    return [text for batch in source.batches(columns or Columns(), **options) for text in plain(batch.values)]
 
 
 def ids_of(source: Source, columns: Columns | None = None) -> list[Any]:
@@ -60,7 +60,7 @@ def faults_of(source: Source, columns: Columns | None = None, **options: Any) ->
         assert batch.first == rows or options.get("wanted") is not None
         rows = batch.first + len(batch)
         per_row = [fault for fault in batch.faults if fault.row is not None]
-        assert len(per_row) == batch.texts.null_count
+        assert len(per_row) == batch.values.null_count
         assert all(column is None or len(column) == len(batch) for column in (batch.ids, batch.rank))
         faults.extend(batch.faults)
     return faults

@@ -1,5 +1,14 @@
-"""Input formats: one module per format, and the sources that they open."""
+"""Input formats: one module per format, and the sources that read them."""
 
-from minwise.inputs.open_sources import Files
+from typing import TYPE_CHECKING
 
-__all__ = ["Files"]
+from minwise._internal.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from minwise.inputs.open_sources import Files
+    from minwise.inputs.source import Fault
+
+__all__ = ["Fault", "Files"]
+
+# Imported on first use: together the formats take a tenth of a second.
+__getattr__, __dir__ = lazy_attributes(globals(), {"Fault": "source", "Files": "open_sources"})

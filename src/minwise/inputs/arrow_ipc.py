@@ -1,94 +1,94 @@
-"""Arrow IPC: files (Feather too) and streams of record batches in, batches of texts out, the kept rows likewise."""
+"""Arrow IPC: the file format (Feather too) and the stream format, told apart by the first bytes.
+
+Values, ids and faults follow from typed columns (:mod:`minwise.inputs.columns`). A copy has the format, schema and
+metadata of its input; its record batches are row groups of a fixed size.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import ipc
 
-from minwise.inputs.columns import check_types, select, to_batches
-from minwise.inputs.files import File, FileSource, output_path, reading, writing
-from minwise.inputs.row_groups import kept_rows, regroup
-from minwise.inputs.source import Batch, Columns, Unreadable
+from minwise.inputs.columns import check_types, select_columns, to_batches
+from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
+from minwise.inputs.source import Batch, Columns, RowMask, Unreadable
+from minwise.inputs.table_writer import kept_rows, row_groups
 
 __all__ = ["ArrowFile"]
 
 FILE_MAGIC = b"ARROW1"
-# The same offsets and bytes under a type whose bytes nobody checks: that they are UTF-8 is for the kernel to say.
-UNCHECKED = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
-
-Flags = NDArray[np.bool_]
+# Types of the same layout whose bytes Arrow does not validate: the kernel checks whether texts are UTF-8.
+UNCHECKED_TYPES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
 
 
 class ArrowFile(FileSource):
-    """One file in the IPC file or IPC stream format, whichever its first bytes say."""
+    """One file in the IPC file or IPC stream format."""
 
     def known_rows(self) -> int | None:
-        """Of a file what its batches say; None for a stream."""
+        """Return the rows of all batches of a file; None for a stream."""
         try:
-            with _opened(self.file) as reader:
+            with _open_reader(self.file) as reader:
                 return int(reader.count_rows()) if hasattr(reader, "count_rows") else None
         except Unreadable:
             return None
 
-    def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
-        with _opened(self.file) as reader:
+    def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        with _open_reader(self.file) as reader:
             schema = reader.schema
-            selection = select(columns, schema.names)
+            selection = select_columns(columns, schema.names)
             check_types(selection, schema)
-        with _opened(self.file, [schema.get_field_index(name) for name in selection.needed]) as reader:
+        with _open_reader(self.file, [schema.get_field_index(name) for name in selection.needed]) as reader:
             for first, rows in _record_batches(reader, self.file):
                 if wanted is not None and not wanted[first:].any():
                     return
                 if wanted is None or wanted[first : first + len(rows)].any():
                     yield from to_batches(rows, first, selection, self.name, batch_bytes)
 
-    def copy_kept(self, keep: Flags, folder: Path, root: str) -> int:
-        """Writes the kept rows in the format, file or stream, that they came in."""
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept rows in the format, file or stream, of the input."""
         path, written = output_path(self.file.path, folder, root), 0
-        with self._copying(keep), _opened(self.file) as reader, _writer(path, reader) as writer:
-            for table in regroup(kept_rows(_record_batches(reader, self.file), keep), reader.schema):
+        with self._copying(keep), _open_reader(self.file) as reader, _open_writer(path, reader) as writer:
+            for table in row_groups(kept_rows(_record_batches(reader, self.file), keep), reader.schema):
                 writer.write_table(table)
                 written += len(table)
         return written
 
 
 @contextmanager
-def _opened(file: File, fields: list[int] | None = None) -> Iterator[Any]:
-    """A reader of the file, only of some ``fields`` if they are given."""
-    with reading(file), file.open() as raw:
+def _open_reader(file: File, fields: list[int] | None = None) -> Iterator[Any]:
+    """Open a reader of the file, or of some of its fields."""
+    with translate_errors(file), file.open() as raw:
         is_file = raw.read(len(FILE_MAGIC)) == FILE_MAGIC
     if not file.size_bytes():
-        raise Unreadable("can not be read: an empty file is not an Arrow file")
+        raise Unreadable("cannot be read: an empty file is not an Arrow file")
     options = ipc.IpcReadOptions(included_fields=fields)
-    with reading(file), file.open_arrow(memory_map=True) as mapped:
+    with translate_errors(file), file.open_arrow(memory_map=True) as mapped:
         yield (ipc.open_file if is_file else ipc.open_stream)(mapped, options=options)
 
 
 def _record_batches(reader: Any, file: File) -> Iterator[tuple[int, pa.RecordBatch]]:  # noqa: ANN401 - no types
-    """Each record batch with the number of its first row."""
+    """Yield each record batch with the number of its first row."""
     first = 0
-    with reading(file):
-        for rows in _each(reader):
-            _check(rows)
+    with translate_errors(file):
+        for rows in _iterate(reader):
+            _check_offsets(rows)
             yield first, rows
             first += len(rows)
 
 
-def _each(reader: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - as above
+def _iterate(reader: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - as above
     if isinstance(reader, ipc.RecordBatchFileReader):
         return (reader.get_batch(number) for number in range(reader.num_record_batches))
     return iter(reader)
 
 
-def _check(rows: pa.RecordBatch) -> None:
-    """Refuses offsets that point outside their buffers: Arrow takes a file at its word, and would read there."""
+def _check_offsets(rows: pa.RecordBatch) -> None:
+    """Reject offsets that point outside their buffers: Arrow trusts a file and would read there."""
     for column in rows.columns:
-        _validate(column.view(UNCHECKED[column.type]) if column.type in UNCHECKED else column)
+        _validate(column.view(UNCHECKED_TYPES[column.type]) if column.type in UNCHECKED_TYPES else column)
 
 
 def _validate(array: pa.Array) -> None:
@@ -100,10 +100,10 @@ def _validate(array: pa.Array) -> None:
 
 
 @contextmanager
-def _writer(path: Path, reader: Any) -> Iterator[Any]:  # noqa: ANN401 - as above
+def _open_writer(path: Path, reader: Any) -> Iterator[Any]:  # noqa: ANN401 - as above
     compression = "lz4" if path.suffix == ".feather" else None
-    # A file may extend a dictionary but not replace it, a stream may do both.
+    # A file may extend a dictionary but not replace it; a stream may do both.
     options = ipc.IpcWriteOptions(compression=compression, emit_dictionary_deltas=True)
     new = ipc.new_file if isinstance(reader, ipc.RecordBatchFileReader) else ipc.new_stream
-    with writing(path) as raw, new(raw, reader.schema, options=options) as writer:
+    with open_output(path) as raw, new(raw, reader.schema, options=options) as writer:
         yield writer

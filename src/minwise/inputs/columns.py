@@ -1,30 +1,56 @@
-"""Columns: record batches of any table in, batches of texts, ids and ranks out, with a fault for each null text."""
+"""Columns of typed tables (Parquet, Arrow, tables in memory) as batches of values, ids, ranks and metadata.
+
+Ids are int64 if all fit, else large_string. A row has a fault if a text column is null, if its id or its metadata is
+not valid UTF-8, or if its elements cannot be made.
+"""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import flags, from_bytes, from_numpy, invalid_at, present, to_numpy
-from minwise.inputs.source import Batch, Columns, Fault, Unreadable
-from minwise.inputs.table_writer import json_objects
+from minwise._internal.arrays import (
+    FLAT_TYPES,
+    flatten_texts,
+    from_bools,
+    from_bytes,
+    from_numpy,
+    invalid_utf8_offset,
+    to_numpy,
+    valid_mask,
+)
+from minwise.inputs.elements import Extracted, Reasons, decode_dictionary, id_column, value_type
+from minwise.inputs.source import Batch, Columns, Fault, RowMask, Unreadable
 
-__all__ = ["Selection", "check_types", "cuts", "filtered", "is_text", "lengths", "numbers", "select", "to_batches"]
+__all__ = [
+    "Selection",
+    "byte_lengths",
+    "check_types",
+    "filter_rows",
+    "int64_values",
+    "is_text_type",
+    "select_columns",
+    "split_by_bytes",
+    "to_batches",
+]
 
-FLAT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
-JOINED_BY = from_bytes([b"\n"], pa.large_binary())
+TEXT_SEPARATOR = from_bytes([b"\n"], pa.large_binary())
 ID_RULE = "must be strings or whole numbers"
 
 
 class Selection:
-    """Which columns of a table are read, and what they have to be.
+    """The columns of a table to read.
 
     Attributes:
-        columns: What was asked for.
-        id: The column of the ids, or None if the table has none.
+        columns: The requested columns.
+        id: The id column, or None if the table has none.
         needed: The names of all columns to read, each once.
     """
 
@@ -35,14 +61,14 @@ class Selection:
         self.needed = list(dict.fromkeys(name for name in named if name is not None))
 
 
-def select(columns: Columns, names: Sequence[str]) -> Selection:
-    """The selection out of a file that has the columns ``names``.
+def select_columns(columns: Columns, names: Sequence[str]) -> Selection:
+    """Return the selection for a file with the columns ``names``.
 
     Raises:
-        Unreadable: If one of the columns is not there, or there twice.
+        Unreadable: If one of the columns is missing or occurs twice.
     """
-    id_column = columns.id if columns.id is not None or "id" not in names else "id"
-    selection = Selection(columns, id_column)
+    id_name = columns.id if columns.id is not None or "id" not in names else "id"
+    selection = Selection(columns, id_name)
     for name in selection.needed:
         if name not in names:
             raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(names)}")
@@ -52,94 +78,93 @@ def select(columns: Columns, names: Sequence[str]) -> Selection:
 
 
 def check_types(selection: Selection, schema: pa.Schema) -> None:
-    """Refuses a table whose columns can not be texts, ids or ranks, before any of it is read.
+    """Reject a table whose columns cannot be values, ids or ranks, before any of it is read.
 
     Raises:
         Unreadable: With the type that was found.
     """
     elements = selection.columns.elements
     for name in selection.columns.text:
-        complaint = None if elements is None else elements.complaint(name, schema.field(name).type)
-        if complaint is not None:
-            raise Unreadable(complaint)
-        if elements is None and not is_text(_decoded(schema.field(name).type)):
+        problem = None if elements is None else elements.type_problem(name, schema.field(name).type)
+        if problem is not None:
+            raise Unreadable(problem)
+        if elements is None and not is_text_type(value_type(schema.field(name).type)):
             raise Unreadable(f"{name} must be strings, got a column of {schema.field(name).type}")
-    if selection.id is not None and not _is_id(_decoded(schema.field(selection.id).type)):
+    if selection.id is not None and not _is_id_type(value_type(schema.field(selection.id).type)):
         raise Unreadable(f"{selection.id} {ID_RULE}, got a column of {schema.field(selection.id).type}")
     rank = selection.columns.rank
-    if rank is not None and not _is_rank(_decoded(schema.field(rank).type)):
+    if rank is not None and not _is_rank_type(value_type(schema.field(rank).type)):
         raise Unreadable(f"{rank} must be numbers, strings or dates, got a column of {schema.field(rank).type}")
 
 
-def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: str, most: int) -> Iterator[Batch]:
-    """The rows in batches of at most ``most`` bytes of text, or one row."""
+def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: str, max_bytes: int) -> Iterator[Batch]:
+    """Yield the rows in batches of at most ``max_bytes`` of text, or one row."""
     if selection.columns.elements is not None:
         sizes = np.full(len(rows), max(1, rows.nbytes // max(1, len(rows))), dtype=np.int64)
     else:
         sizes = _text_sizes(rows, selection)
-    for start, stop in cuts(sizes, most):
+    for start, stop in split_by_bytes(sizes, max_bytes):
         yield _batch(rows[start:stop], first + start, selection, source)
 
 
 def _text_sizes(rows: pa.RecordBatch, selection: Selection) -> NDArray[np.int64]:
-    sizes: NDArray[np.int64]
-    sizes = sum((lengths(rows.column(name)) for name in selection.columns.text), np.zeros(len(rows), dtype=np.int64))
+    columns = [rows.column(name) for name in selection.columns.text]
+    sizes: NDArray[np.int64] = sum(map(byte_lengths, columns), np.zeros(len(rows), dtype=np.int64))
     return sizes
 
 
 def _batch(rows: pa.RecordBatch, first: int, selection: Selection, source: str) -> Batch:
-    texts, reasons = _texts(rows, selection)
-    ids, unusable = _ids(rows, selection)
-    metadata, without = _metadata(rows, selection)
-    unusable.update(without)
-    if unusable:
-        good = ~np.isin(np.arange(len(rows)), list(unusable))
-        texts = _only(good, texts)
-    rank = None if selection.columns.rank is None else _plain(rows.column(selection.columns.rank))
-    faults = [Fault(source, first + row, reason) for row, reason in sorted({**unusable, **reasons}.items())]
-    return Batch(first, texts, ids, rank, tuple(faults), metadata)
+    values, reasons = _values(rows, selection)
+    ids, invalid = _ids(rows, selection)
+    metadata, invalid_metadata = _metadata(rows, selection)
+    invalid.update(invalid_metadata)
+    if invalid:
+        values = _keep_valid(values, ~np.isin(np.arange(len(rows)), list(invalid)))
+    rank = None if selection.columns.rank is None else decode_dictionary(rows.column(selection.columns.rank))
+    faults = [Fault(source, first + row, reason) for row, reason in sorted({**invalid, **reasons}.items())]
+    return Batch(first, values, ids, rank, tuple(faults), metadata)
 
 
-def _only(good: NDArray[np.bool_], texts: pa.Array) -> pa.Array:
-    """The texts, null where they are not good; Arrow can not choose among lists, but take from them."""
-    if not pa.types.is_nested(texts.type):
-        return pc.if_else(flags(good), texts, pa.nulls(len(texts), texts.type))
-    return texts.take(from_numpy(np.arange(len(texts)), good))
+def _keep_valid(values: pa.Array, valid: RowMask) -> pa.Array:
+    """Return the values, null where ``valid`` is not set."""
+    if not pa.types.is_nested(values.type):
+        return pc.if_else(from_bools(valid), values, pa.nulls(len(values), values.type))
+    # if_else does not support lists; take does.
+    return values.take(from_numpy(np.arange(len(values)), valid))
 
 
-def cuts(sizes: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that hold at most ``most`` bytes each, or one row."""
+def split_by_bytes(sizes: NDArray[np.int64], max_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows of at most ``max_bytes`` each, or one row."""
     ends = np.cumsum(sizes)
     start, done = 0, 0
     while start < len(sizes):
-        stop = max(start + 1, int(np.searchsorted(ends, done + most, side="right")))
+        stop = max(start + 1, int(np.searchsorted(ends, done + max_bytes, side="right")))
         yield start, stop
         start, done = stop, int(ends[stop - 1])
 
 
-def lengths(array: pa.Array) -> NDArray[np.int64]:
-    """Bytes of each text; 0 for a null. Those of a dictionary as if it were spelt out."""
+def byte_lengths(array: pa.Array) -> NDArray[np.int64]:
+    """Return the bytes of each text, 0 for a null; a dictionary counts as if it were decoded."""
     if pa.types.is_dictionary(array.type):
-        sizes = np.append(lengths(array.dictionary), 0)
-        return sizes[numbers(array.indices, missing=len(sizes) - 1)]
+        sizes = np.append(byte_lengths(array.dictionary), 0)
+        return sizes[int64_values(array.indices, missing=len(sizes) - 1)]
     if array.type == pa.null():
         return np.zeros(len(array), dtype=np.int64)
-    flat = array if array.type in FLAT else _with_one_buffer(array)
-    return numbers(pc.binary_length(flat), missing=0)
+    return int64_values(pc.binary_length(flatten_texts(array)), missing=0)
 
 
-def numbers(array: pa.Array, missing: int) -> NDArray[np.int64]:
-    """Whole numbers as NumPy has them, with ``missing`` in place of nulls."""
+def int64_values(array: pa.Array, missing: int) -> NDArray[np.int64]:
+    """Return whole numbers as a NumPy array, with ``missing`` for nulls."""
     if len(array) == 0:
         return np.empty(0, dtype=np.int64)
     values = to_numpy(array).astype(np.int64)
-    return np.where(present(array), values, missing) if array.null_count else values
+    return np.where(valid_mask(array), values, missing) if array.null_count else values
 
 
-def filtered(rows: Any, keep: NDArray[np.bool_]) -> Any:  # noqa: ANN401 - a table or a record batch
-    """The rows that are kept. Arrow can not pick from columns of views, so these come as what they are views of."""
-    plain = pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema], rows.schema.metadata)
-    return (rows if plain.equals(rows.schema) else rows.cast(plain)).filter(flags(keep))
+def filter_rows(rows: Any, keep: RowMask) -> Any:  # noqa: ANN401 - a table or a record batch
+    """Return the kept rows. Arrow cannot filter columns of views, so these become columns of strings or bytes."""
+    schema = pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema], rows.schema.metadata)
+    return (rows if schema.equals(rows.schema) else rows.cast(schema)).filter(from_bools(keep))
 
 
 def _without_views(kind: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -156,93 +181,105 @@ def _without_views(kind: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
     return kind
 
 
-def _with_one_buffer(array: pa.Array) -> pa.Array:
-    """The texts as an array that has them in one buffer, which dictionaries and views do not."""
-    array = _plain(array)
-    if array.type in FLAT:
-        return array
-    return array.cast(pa.large_binary() if array.type == pa.binary_view() else pa.large_string())
-
-
-def _texts(rows: pa.RecordBatch, selection: Selection) -> tuple[pa.Array, dict[int, str]]:
-    """The texts, several columns joined, or what is made of them, and the reason for each null among them."""
+def _values(rows: pa.RecordBatch, selection: Selection) -> Extracted:
+    """Return the texts, several columns joined, or the elements of the rows, and the reason for each null."""
     if selection.columns.elements is not None:
-        return selection.columns.elements.of_arrow([rows.column(name) for name in selection.columns.text])
-    parts = [_with_one_buffer(rows.column(name)) for name in selection.columns.text]
-    reasons: dict[int, str] = {}
-    for name, part in zip(selection.columns.text, parts, strict=True):
-        for row in np.flatnonzero(~present(part)).tolist() if part.null_count else ():
+        return selection.columns.elements.from_arrow([rows.column(name) for name in selection.columns.text])
+    texts = [flatten_texts(rows.column(name)) for name in selection.columns.text]
+    reasons: Reasons = {}
+    for name, column in zip(selection.columns.text, texts, strict=True):
+        for row in np.flatnonzero(~valid_mask(column)).tolist() if column.null_count else ():
             reasons.setdefault(row, f"{name} is null")
-    return (parts[0] if len(parts) == 1 else _join(parts)), reasons
+    return (texts[0] if len(texts) == 1 else _join_texts(texts)), reasons
 
 
-def _join(parts: list[pa.Array]) -> pa.Array:
-    """One text per row; as bytes, so that nobody checks their encoding but the kernel."""
-    wide = [part.cast(pa.large_binary()) for part in parts]
-    return pc.binary_join_element_wise(*wide, JOINED_BY[0], null_handling="emit_null")
+def _join_texts(columns: list[pa.Array]) -> pa.Array:
+    """Return one text per row, as bytes, so that only the kernel checks the encoding."""
+    wide = [column.cast(pa.large_binary()) for column in columns]
+    return pc.binary_join_element_wise(*wide, TEXT_SEPARATOR[0], null_handling="emit_null")
 
 
-def _ids(rows: pa.RecordBatch, selection: Selection) -> tuple[pa.Array | None, dict[int, str]]:
-    """The ids, and the reason for each that can not be used."""
+def _ids(rows: pa.RecordBatch, selection: Selection) -> tuple[pa.Array | None, Reasons]:
+    """Return the ids, and the reason for each that cannot be used."""
     if selection.id is None:
         return None, {}
-    ids = _plain(rows.column(selection.id))
-    if pa.types.is_integer(ids.type):
-        return _whole_numbers(ids), {}
-    if ids.type == pa.null():
-        return ids.cast(pa.large_string()), {}
+    ids = decode_dictionary(rows.column(selection.id))
+    if pa.types.is_integer(ids.type) or ids.type == pa.null():
+        return id_column(ids), {}
     ids = ids.cast(pa.large_binary())
     try:
         return ids.cast(pa.large_string()), {}
     except pa.ArrowInvalid:
-        return _valid_ids(ids, selection.id)
+        return _utf8_ids(ids, selection.id)
 
 
-def _metadata(rows: pa.RecordBatch, selection: Selection) -> tuple[list[dict[str, Any]] | None, dict[int, str]]:
-    """The metadata, and the reason for each that can not be used."""
-    names = list(selection.columns.metadata)
-    return json_objects(rows.select(names)) if names else (None, {})
-
-
-def _whole_numbers(ids: pa.Array) -> pa.Array:
-    try:
-        return ids.cast(pa.int64())
-    except pa.ArrowInvalid:  # unsigned and beyond
-        return ids.cast(pa.large_string())
-
-
-def _valid_ids(ids: pa.Array, name: str) -> tuple[pa.Array, dict[int, str]]:
-    """The ids that are UTF-8, and the reason for each that is not."""
+def _utf8_ids(ids: pa.Array, name: str) -> Extracted:
+    """Return the ids that are UTF-8, and the reason for each that is not."""
     values: list[bytes | None] = ids.to_pylist()
     reasons = {}
     for row, value in enumerate(values):
-        invalid = invalid_at(value or b"")
+        invalid = invalid_utf8_offset(value or b"")
         if invalid is not None:
             values[row] = None
             reasons[row] = f"{name} is not valid UTF-8 at byte {invalid}"
     return from_bytes(values, pa.large_string()), reasons
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+def _metadata(rows: pa.RecordBatch, selection: Selection) -> tuple[list[dict[str, Any]] | None, Reasons]:
+    """Return the metadata, and the reason for each that cannot be used."""
+    names = list(selection.columns.metadata)
+    return _json_objects(rows.select(names)) if names else (None, {})
 
 
-def _decoded(kind: Any) -> Any:  # noqa: ANN401 - as above
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _json_objects(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], Reasons]:
+    """Return a JSON object for each row, and the reason for each row that has none.
+
+    Times become ISO strings, decimals numbers, bytes text, and NaN and infinities null.
+    """
+    try:
+        return _to_json(rows), {}
+    except (UnicodeDecodeError, orjson.JSONEncodeError):
+        return _json_objects_by_value(rows)
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether values of this type can be texts; those of the null type are all missing."""
-    return kind in (*FLAT, pa.string_view(), pa.binary_view(), pa.null())
+def _json_objects_by_value(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], Reasons]:
+    objects: list[dict[str, Any]] = [{} for _ in range(len(rows))]
+    reasons: Reasons = {}
+    for row, name in product(range(len(rows)), rows.schema.names):
+        value = rows.slice(row, 1).select([name])
+        try:
+            objects[row].update(_to_json(value)[0])
+        except (UnicodeDecodeError, orjson.JSONEncodeError):
+            reasons.setdefault(row, f"{name} has bytes that are not valid UTF-8, which JSON cannot hold")
+    return objects, reasons
 
 
-def _is_id(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind)) or is_text(kind)
+def _to_json(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+    objects: list[dict[str, Any]] = orjson.loads(orjson.dumps(rows.to_pylist(), default=_json_value))
+    return objects
 
 
-def _is_rank(kind: Any) -> bool:  # noqa: ANN401 - as above
+def _json_value(value: object) -> object:
+    """Convert a value of a type that orjson does not support."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, Decimal):
+        return float(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def is_text_type(kind: pa.DataType) -> bool:
+    """Return whether values of this type can be texts; a column of the null type has only missing texts."""
+    return kind in (*FLAT_TYPES, pa.string_view(), pa.binary_view(), pa.null())
+
+
+def _is_id_type(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind)) or is_text_type(kind)
+
+
+def _is_rank_type(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
     return bool(
-        _is_id(kind)
+        _is_id_type(kind)
         or pa.types.is_boolean(kind)
         or pa.types.is_floating(kind)
         or pa.types.is_decimal(kind)

@@ -1,7 +1,8 @@
-"""Elements: what the columns of a row hold in; the row's set of hashed elements out, without any text being cut.
+"""Elements of sets: an interface from the columns of a row to its set of hashed elements, and its shared parts.
 
-It stands where the shingler stands for texts, and everything behind it is the same. A bag becomes a set by expansion:
-the i-th further occurrence of an element is an element of its own, so that plain Jaccard is Σmin/Σmax of the counts.
+For rows that are sets, records or groups, an :class:`Elements` object takes the role that the shingler has for texts;
+all later stages are the same. A bag becomes a set by expansion: the i-th further occurrence of an element is an element
+of its own, so plain Jaccard of the expanded sets is Σmin/Σmax of the counts.
 """
 
 from abc import ABC, abstractmethod
@@ -13,89 +14,99 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.arrays import from_bytes, from_lists, from_numbers, from_numpy, invalid_at, present, to_numpy
+from minwise._internal.arrays import (
+    from_bytes,
+    from_lists,
+    from_numbers,
+    from_numpy,
+    invalid_utf8_offset,
+    to_numpy,
+    valid_mask,
+)
 from minwise.errors import InputError
 from minwise.text.chunks import text_chunk
 from minwise.text.shingling import hash_member
 
 __all__ = [
+    "INT64_RANGE",
     "ITEM_RULE",
     "MAX_ELEMENTS",
     "Elements",
-    "Made",
+    "Extracted",
+    "Hashes",
     "Reasons",
-    "Words",
-    "all_but",
-    "decoded",
-    "gather_sets",
+    "build_sets",
+    "decode_dictionary",
+    "decode_items",
+    "decode_utf8",
     "hash_column",
-    "hash_objects",
-    "is_item",
-    "key_column",
-    "keys_of",
-    "mixed",
-    "plain",
-    "too_many_reason",
-    "without",
+    "hash_values",
+    "id_array",
+    "id_column",
+    "is_item_type",
+    "mix_hashes",
+    "set_null",
+    "too_many_elements",
+    "valid_except",
+    "value_type",
 ]
 
-# A set is held whole, and several at a time: as many elements as the longest text that is read has bytes for.
+# A set is held in memory as a whole, and several at a time: the limit allows as many elements as the longest text that
+# is read has bytes for.
 MAX_ELEMENTS = 1 << 24
 # 2⁶⁴ divided by the golden ratio, as in DESIGN, section 3.
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-INT64 = range(-(2**63), 2**63)
+GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
+INT64_RANGE = range(-(2**63), 2**63)
 ITEM_RULE = "must be whole numbers or strings"
 
-Words = NDArray[np.uint64]
+Hashes = NDArray[np.uint64]
+# The reason why a row cannot be used, by row number.
 Reasons = dict[int, str]
-# An array with one value per row, null where there is none, and why.
-Made = tuple[pa.Array, Reasons]
+# An array with one value per row, null where a row cannot be used, and the reasons.
+Extracted = tuple[pa.Array, Reasons]
 
 
 class Elements(ABC):
-    """How some columns of a row become what the row is compared by. Plain data, so that it can be sent to others."""
+    """Rule by which columns of a row become the value that the row is compared by. Plain data that can be pickled."""
 
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """The columns to read."""
 
     @abstractmethod
-    def complaint(self, name: str, kind: pa.DataType) -> str | None:
-        """What is wrong with a column of this type, if anything is."""
+    def type_problem(self, name: str, kind: pa.DataType) -> str | None:
+        """Return why a column of this type cannot be used, or None."""
 
     @abstractmethod
-    def of_arrow(self, columns: Sequence[pa.Array]) -> Made:
-        """What rows of a table with types are compared by."""
+    def from_arrow(self, columns: Sequence[pa.Array]) -> Extracted:
+        """Return the values of rows whose columns have types."""
 
     @abstractmethod
-    def of_values(self, rows: Sequence[Sequence[Any] | None]) -> Made:
-        """What rows of values without types are compared by; None is a row that can not be used. Bytes are text."""
+    def from_values(self, rows: Sequence[Sequence[Any] | None]) -> Extracted:
+        """Return the values of rows without types; None is a row that cannot be used. Bytes are text."""
 
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Every setting that differs from the default, under its public name."""
+        """Every setting that differs from its default, under its public name."""
 
 
-def mixed(words: Words) -> Words:
-    """Each word stirred: ``mix`` of DESIGN, section 3."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+def mix_hashes(hashes: Hashes) -> Hashes:
+    """Apply ``mix`` of DESIGN, section 3, to each hash."""
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return hashes ^ (hashes >> np.uint64(31))
 
 
-def gather_sets(
-    owners: NDArray[np.int64], elements: Words, counts: NDArray[np.int64] | None, rows: int
-) -> tuple[pa.Array, Reasons]:
-    """The sets of ``rows`` owners as a list column, ascending and distinct; too large ones are null.
+def build_sets(owners: NDArray[np.int64], elements: Hashes, counts: NDArray[np.int64] | None, rows: int) -> Extracted:
+    """Return the sets of ``rows`` owners as a list column, ascending and distinct; oversized sets are null.
 
     Args:
-        owners: Whose each element is.
+        owners: The row that each element belongs to.
         elements: The elements, in any order.
-        counts: How often each is there, so that a bag is made of them, in which those of one owner add up; None for
-            sets.
-        rows: How many owners there are.
+        counts: How often each occurs, to build bags, in which the counts of an owner add up; None for sets.
+        rows: The number of owners.
     """
     order = np.lexsort((elements, owners))
     owners, elements = owners[order], elements[order]
@@ -108,45 +119,45 @@ def gather_sets(
         times = np.add.reduceat(counts[order], starts)
     sizes = np.zeros(rows, dtype=np.int64)
     np.add.at(sizes, owners, times)
-    reasons = {row: too_many_reason(int(sizes[row])) for row in np.flatnonzero(sizes > MAX_ELEMENTS).tolist()}
+    reasons = {row: too_many_elements(int(sizes[row])) for row in np.flatnonzero(sizes > MAX_ELEMENTS).tolist()}
     if reasons:
         times = np.where(sizes[owners] > MAX_ELEMENTS, 0, times)
         sizes[list(reasons)] = 0
-    elements = _expanded(owners, elements, times)
+    elements = _expand(owners, elements, times)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return from_lists(offsets, from_numpy(elements), all_but(reasons, rows)), reasons
+    return from_lists(offsets, from_numpy(elements), valid_except(reasons, rows)), reasons
 
 
-def too_many_reason(count: int) -> str:
-    """What is wrong with a set that is too large."""
+def too_many_elements(count: int) -> str:
+    """Return the reason why a set of ``count`` elements cannot be used."""
     return f"has {count} elements, more than {MAX_ELEMENTS}"
 
 
-def _expanded(owners: NDArray[np.int64], elements: Words, times: NDArray[np.int64]) -> Words:
-    """Each element as often as it occurs, the further occurrences as elements of their own; ascending per owner."""
+def _expand(owners: NDArray[np.int64], elements: Hashes, times: NDArray[np.int64]) -> Hashes:
+    """Repeat each element, with further occurrences as elements of their own; the result is ascending per owner."""
     if not len(times) or (times == 1).all():
         return elements
     owners, elements = np.repeat(owners, times), np.repeat(elements, times)
     ordinal = (np.arange(len(elements)) - np.repeat(np.cumsum(times) - times, times)).astype(np.uint64)
-    elements = np.where(ordinal == 0, elements, mixed(elements + ordinal * GOLDEN))
+    elements = np.where(ordinal == 0, elements, mix_hashes(elements + ordinal * GOLDEN_RATIO))
     return elements[np.lexsort((elements, owners))]
 
 
-def all_but(missing: Iterable[int], rows: int) -> NDArray[np.bool_]:
-    """A flag for each of so many rows, set but for those that are missing."""
+def valid_except(invalid: Iterable[int], rows: int) -> NDArray[np.bool_]:
+    """Return a flag for each of ``rows`` rows, set except for the ``invalid`` ones."""
     valid = np.ones(rows, dtype=bool)
-    valid[list(missing)] = False
+    valid[list(invalid)] = False
     return valid
 
 
-def without(array: pa.Array, missing: Iterable[int]) -> pa.Array:
-    """A list column that is null in some rows more."""
-    valid = present(array) & all_but(missing, len(array))
+def set_null(array: pa.Array, rows: Iterable[int]) -> pa.Array:
+    """Return a list column that is also null in ``rows``."""
+    valid = valid_mask(array) & valid_except(rows, len(array))
     return from_lists(to_numpy(array.offsets), array.values, valid)
 
 
-def hash_column(column: pa.Array, seed: int) -> Words:
-    """The hashes of values as those of :meth:`ShingleSets.from_sets`; of a null it is anything."""
+def hash_column(column: pa.Array, seed: int) -> Hashes:
+    """Hash values as :meth:`ShingleSets.from_sets` does; hashes at null positions are undefined."""
     if pa.types.is_integer(column.type):
         if column.type == pa.uint64() and len(column) and int(to_numpy(column).max()) >= 2**63:
             return np.array([hash_member(value or 0, 0, seed) for value in column.to_pylist()], dtype=np.uint64)
@@ -155,52 +166,63 @@ def hash_column(column: pa.Array, seed: int) -> Words:
     return _kernel.hash_strings(chunk.offsets, chunk.data, seed)
 
 
-def is_item(kind: pa.DataType) -> bool:
-    """Whether values of a type can be items."""
-    flat = (pa.string(), pa.large_string(), pa.string_view(), pa.null())
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_integer(kind)) or kind in flat
+def hash_values(values: Sequence[Any], seed: int) -> Hashes:
+    """Hash whole numbers and strings as :meth:`ShingleSets.from_sets` does."""
+    if all(type(value) is str for value in values):
+        return hash_column(from_bytes([value.encode() for value in values], pa.large_string()), seed)
+    return np.array([hash_member(value, 0, seed) for value in values], dtype=np.uint64)
 
 
-def plain(column: pa.Array) -> pa.Array:
-    """The values without a dictionary; strings in one buffer, and a null of no type as a string."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+def is_item_type(kind: pa.DataType) -> bool:
+    """Return whether values of a type can be items."""
+    kind = value_type(kind)
+    return bool(pa.types.is_integer(kind)) or kind in (pa.string(), pa.large_string(), pa.string_view(), pa.null())
+
+
+def value_type(kind: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the type of the values of a column: of a dictionary, that of its entries."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def decode_dictionary(column: pa.Array) -> pa.Array:
+    """Return the column without a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def decode_items(column: pa.Array) -> pa.Array:
+    """Return items without a dictionary, strings in one buffer, and the null type as large_string."""
+    column = decode_dictionary(column)
     return column.cast(pa.large_string()) if column.type in (pa.string_view(), pa.null()) else column
 
 
-def decoded(value: bytes, name: str) -> str:
-    """Bytes of a file as text.
+def decode_utf8(value: bytes, name: str) -> str:
+    """Return bytes of a file as text.
 
     Raises:
-        InputError: If they are none.
+        InputError: If they are not UTF-8.
     """
-    invalid = invalid_at(value)
+    invalid = invalid_utf8_offset(value)
     if invalid is not None:
         raise InputError(f"{name} is not valid UTF-8 at byte {invalid}")
     return value.decode()
 
 
-def hash_objects(items: Sequence[Any], seed: int) -> Words:
-    """The hashes of whole numbers and strings, as those of :meth:`ShingleSets.from_sets`."""
-    if all(type(item) is str for item in items):
-        return hash_column(from_bytes([item.encode() for item in items], pa.large_string()), seed)
-    return np.array([hash_member(item, 0, seed) for item in items], dtype=np.uint64)
+def id_array(values: Sequence[int | str | None]) -> pa.Array:
+    """Return ids of documents, groups or items: int64 if all fit, else large_string, in which a number is its digits.
 
-
-def keys_of(values: Sequence[Any]) -> pa.Array:
-    """Names of groups: int64 if all are such numbers, large_string otherwise; None stays null."""
-    if all(value is None or (type(value) is int and value in INT64) for value in values):
-        return from_numbers(values, np.int64)
+    None stays null.
+    """
+    if all(value is None or (isinstance(value, int) and value in INT64_RANGE) for value in values):
+        return from_numbers([None if value is None else int(value) for value in values], np.int64)
     return from_bytes([None if value is None else str(value).encode() for value in values], pa.large_string())
 
 
-def key_column(column: pa.Array) -> pa.Array:
-    """The names of groups in a column: int64 if it is of such numbers, large_string otherwise; null stays null."""
-    column = plain(column)
+def id_column(column: pa.Array) -> pa.Array:
+    """Return a column of ids as int64 if all fit, else as large_string; null stays null."""
+    column = decode_items(column)
     if not pa.types.is_integer(column.type):
         return column.cast(pa.large_string())
     try:
         return column.cast(pa.int64())
-    except pa.ArrowInvalid:  # unsigned and beyond
+    except pa.ArrowInvalid:  # uint64 values of 2**63 or more
         return column.cast(pa.large_string())

@@ -1,7 +1,7 @@
-"""Files: paths and URLs in, open streams out, decompressed on the way; and the other way round for copies.
+"""Files by path or URL: opening, decompression, and the paths and compression of copies.
 
-An error of the system (no permission, disk full) stays an ``OSError`` and names the file. An error of the content
-(truncated, not what its name says) becomes ``Unreadable``, which a source reports as a fault.
+A system error (no permission, disk full) stays an ``OSError`` and names the file. A content error (truncated file,
+wrong format) becomes ``Unreadable``, which a source reports as a fault.
 """
 
 import bz2
@@ -18,12 +18,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.source import Source, Unreadable
+from minwise.inputs.source import RowMask, Source, Unreadable
 
 __all__ = [
     "BOM",
@@ -31,54 +29,54 @@ __all__ = [
     "File",
     "FileSource",
     "is_url",
+    "open_output",
     "output_path",
-    "reading",
-    "started",
+    "prime",
     "strip_bom",
+    "translate_errors",
     "url_filesystem",
-    "writing",
 ]
 
-# By the last part of a file's name.
+# By the suffix of the file name.
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-# As the tools of the same names set it; Arrow writes zstd at level 1 and takes no other.
+# The defaults of the tools of the same names; Arrow writes zstd at level 1 and accepts no other level.
 LEVELS = {"gzip": 6, "bz2": 9}
-# What is read at a time: with 128 KiB, a block of zstd, hardly anything before a damaged place is lost.
+# Bytes per read: 128 KiB, a block of zstd, so that hardly anything before a damaged block is lost.
 CHUNK_BYTES = 1 << 17
 BOM = b"\xef\xbb\xbf"
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+)://")
 DRIVERS = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub", "az": "adlfs"}
-# Where a file system of fsspec says that a file is another one than before.
+# Keys under which fsspec file systems store the version of a file.
 VERSION_KEYS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
-# OSErrors that decompression raises about the bytes; a network error is of a type of its own or has a number.
+# OSErrors that decompression raises about the bytes; a network error is of another type or has an errno.
 CONTENT_ERRORS = (OSError, gzip.BadGzipFile)
 
 Item = TypeVar("Item")
 
 
-def is_url(place: object) -> bool:
-    """Whether a path is one that fsspec opens; None is not.
+def is_url(path: object) -> bool:
+    """Return whether fsspec opens a path; False for None.
 
     >>> is_url("s3://bucket/key"), is_url("a/b")
     (True, False)
     """
-    return SCHEME.match(str(place)) is not None
+    return SCHEME.match(str(path)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file, by its path or URL as the user gave it.
+    """One file.
 
     Attributes:
-        path: What opens it.
+        path: Path or URL as the user gave it.
     """
 
     path: str
 
     @property
     def name(self) -> str:
-        """The path as anything can show it: bytes that are no UTF-8 are escaped."""
+        """The path as valid UTF-8: other bytes are escaped."""
         return self.path.encode("utf-8", "backslashreplace").decode()
 
     @property
@@ -88,15 +86,15 @@ class File:
 
     @property
     def compression(self) -> str | None:
-        """How it is compressed, by its name."""
+        """The compression, by the suffix of the name."""
         return COMPRESSIONS.get(os.path.splitext(self.path)[1].lower())  # noqa: PTH122 - a path may be a URL
 
     def size_bytes(self) -> int:
-        """Bytes of the file as it lies there."""
+        """Return the bytes of the file, compressed if it is."""
         return int(self._info()["size"] or 0) if self.is_url else Path(self.path).stat().st_size
 
     def fingerprint(self) -> dict[str, object]:
-        """Name, bytes and when it was modified, or the version that a server gives instead."""
+        """Return name, bytes and modification time, or the version that a server gives instead."""
         if self.is_url:
             info = self._info()
             version = next((str(info[key]) for key in VERSION_KEYS if info.get(key) is not None), None)
@@ -106,33 +104,33 @@ class File:
 
     def _info(self) -> dict[str, Any]:
         filesystem, path = url_filesystem(self.path)
-        with reading(self):
+        with translate_errors(self):
             return dict(filesystem.info(path))
 
     def open(self) -> BinaryIO:
-        """The bytes of the file as they lie there."""
+        """Open the file for reading, without decompression."""
         if not self.is_url:
             return Path(self.path).open("rb")
         filesystem, path = url_filesystem(self.path)
-        with reading(self):
+        with translate_errors(self):
             return filesystem.open(path, "rb")  # type: ignore[no-any-return]
 
     def open_arrow(self, *, memory_map: bool = False) -> pa.NativeFile:
-        """The bytes of the file as Arrow reads them."""
+        """Open the file as an Arrow file, without decompression."""
         if self.is_url:
             return pa.PythonFile(self.open(), mode="r")
         return pa.memory_map(self.path, "r") if memory_map else pa.OSFile(self.path, "rb")
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes, decompressed, a piece at a time.
+        """Yield the decompressed bytes in chunks.
 
         Raises:
-            Unreadable: If they can not be decompressed, or not to the end.
+            Unreadable: If they cannot be decompressed to the end.
         """
         if self.compression and not self.size_bytes():
             raise Unreadable(f"truncated {self.compression}: it is empty")
-        with self.open() as raw, reading(self), _decompressed(raw, self.compression) as stream:
-            # read1 gives what there is before it meets what is damaged; Arrow's streams have no such thing.
+        with self.open() as raw, translate_errors(self), _decompress(raw, self.compression) as stream:
+            # read1 returns the bytes before damaged ones; streams of Arrow do not have it.
             read = getattr(stream, "read1", stream.read)
             while chunk := read(CHUNK_BYTES):
                 yield chunk
@@ -146,29 +144,33 @@ class FileSource(Source):
         self.name = file.name
 
     def fingerprint(self) -> dict[str, object]:
-        """Name, bytes and time of the file."""
+        """Return name, bytes and modification time of the file."""
         return {**self.file.fingerprint(), "name": self.name}
 
     def size_bytes(self) -> int:
-        """Bytes of the file as it lies there."""
+        """Return the bytes of the file, compressed if it is."""
         return self.file.size_bytes()
 
     def paths(self) -> list[str]:
-        """The file."""
+        """Return the path of the file."""
         return [self.file.path]
 
     @contextmanager
-    def _copying(self, keep: NDArray[np.bool_]) -> Iterator[None]:
-        """Lets a file be that can not be read and of which nothing is kept; anything else would lose rows."""
+    def _copying(self, keep: RowMask) -> Iterator[None]:
+        """Skip an unreadable file when none of its rows are kept.
+
+        Raises:
+            InputError: If rows are kept: they would be lost.
+        """
         try:
             yield
         except Unreadable as error:
             if keep.any():
-                raise InputError(f"{self.name}: kept rows can not be copied: {error}") from None
+                raise InputError(f"{self.name}: kept rows cannot be copied: {error}") from None
 
 
 def url_filesystem(url: str) -> tuple[Any, str]:
-    """The file system of a URL and the path within it.
+    """Return the file system of a URL and the path within it.
 
     Raises:
         ConfigError: If the packages that open such URLs are not installed.
@@ -181,18 +183,18 @@ def url_filesystem(url: str) -> tuple[Any, str]:
     except ImportError as error:
         package = " ".join(dict.fromkeys(["fsspec", DRIVERS.get(scheme, "fsspec")]))
         why = " ".join(str(error).split())
-        raise ConfigError(f"{url}: {scheme}:// takes another package ({why}): pip install {package}") from None
+        raise ConfigError(f"{url}: {scheme}:// requires another package ({why}): pip install {package}") from None
     except ValueError as error:
-        raise ConfigError(f"{url}: {scheme}:// can not be read: {error}") from None
+        raise ConfigError(f"{url}: {scheme}:// cannot be read: {error}") from None
     return filesystem, path
 
 
 @contextmanager
-def _decompressed(raw: BinaryIO, compression: str | None) -> Iterator[Any]:
-    """The stream within.
+def _decompress(raw: BinaryIO, compression: str | None) -> Iterator[Any]:
+    """Open the decompressed stream.
 
-    gzip and bz2 by the standard library: Arrow stumbles over bz2 of several streams and over gzip padded with zeros,
-    and loses what it has read of a chunk when the next byte is bad.
+    gzip and bz2 use the standard library: Arrow fails on bz2 of several streams and on gzip padded with zeros, and
+    loses the bytes of a chunk that it has decompressed when the next byte is damaged.
     """
     if compression == "gzip":
         with gzip.GzipFile(fileobj=raw) as stream:
@@ -208,29 +210,29 @@ def _decompressed(raw: BinaryIO, compression: str | None) -> Iterator[Any]:
 
 
 @contextmanager
-def reading(file: File) -> Iterator[None]:
-    """Sorts the errors of reading: those of the system name the file, those of its content are ``Unreadable``."""
+def translate_errors(file: File) -> Iterator[None]:
+    """Translate read errors: system errors name the file, content errors become ``Unreadable``."""
     try:
         yield
     except (pa.ArrowMemoryError, Unreadable):
         raise
     except OSError as error:
         if error.errno is None and type(error) in CONTENT_ERRORS:
-            raise Unreadable(_reason(file, error)) from None
-        raise _named(error, file.path) from None
+            raise Unreadable(_content_reason(file, error)) from None
+        raise _with_path(error, file.path) from None
     except (pa.ArrowException, EOFError, zlib.error) as error:
-        raise Unreadable(_reason(file, error)) from None
+        raise Unreadable(_content_reason(file, error)) from None
 
 
-def _reason(file: File, error: Exception) -> str:
+def _content_reason(file: File, error: Exception) -> str:
     if isinstance(error, EOFError) or "Truncated" in str(error):
         return f"truncated {file.compression or 'file'}: it ends before its end marker"
-    kind = f"damaged {file.compression}" if file.compression else "can not be read"
+    kind = f"damaged {file.compression}" if file.compression else "cannot be read"
     return f"{kind}: {' '.join(str(error).split())}"
 
 
-def _named(error: OSError, path: str) -> OSError:
-    """The same error, with the name of the file if it has none, and without Arrow's wrapping around the message."""
+def _with_path(error: OSError, path: str) -> OSError:
+    """Return the error with the path of the file if it has none, and without the message that Arrow wraps around it."""
     if isinstance(error, FileNotFoundError) and error.errno is None:  # as fsspec raises it
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if error.filename is not None or error.errno is None:
@@ -238,18 +240,18 @@ def _named(error: OSError, path: str) -> OSError:
     return OSError(error.errno, os.strerror(error.errno), path)
 
 
-def started(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items; what goes wrong with the first goes wrong now."""
+def prime(items: Iterator[Item]) -> Iterator[Item]:
+    """Return the same items after reading the first, so that its error is raised now."""
     return chain(list(islice(items, 1)), items)
 
 
 def strip_bom(data: bytes) -> bytes:
-    """The bytes without a byte order mark at their start."""
+    """Return the bytes without a leading byte order mark."""
     return data.removeprefix(BOM)
 
 
 def output_path(name: str, folder: Path, root: str) -> Path:
-    """Where the copy of a file goes: its name relative to ``root``, and never outside ``folder``."""
+    """Return the path of the copy of a file: its name relative to ``root``, always inside ``folder``."""
     parts = name.split("/")
     if root:
         parts = parts[len(root.rstrip("/").split("/")) :]
@@ -258,19 +260,19 @@ def output_path(name: str, folder: Path, root: str) -> Path:
 
 
 @contextmanager
-def writing(path: Path, compression: str | None = None) -> Iterator[Any]:
-    """A new file to write to, compressed on the way; an error names it."""
+def open_output(path: Path, compression: str | None = None) -> Iterator[Any]:
+    """Open a new file for writing, with compression; an error names the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with path.open("wb") as raw, _compressed(raw, compression) as stream:
+        with path.open("wb") as raw, _compress(raw, compression) as stream:
             yield stream
     except OSError as error:
-        raise _named(error, str(path)) from None
+        raise _with_path(error, str(path)) from None
 
 
 @contextmanager
-def _compressed(raw: io.BufferedWriter, compression: str | None) -> Iterator[Any]:
-    """The stream that compresses; gzip without name and time, so that the same rows are the same bytes."""
+def _compress(raw: io.BufferedWriter, compression: str | None) -> Iterator[Any]:
+    """Open the compressing stream; gzip has neither name nor time, so equal rows give equal bytes."""
     if compression == "gzip":
         with gzip.GzipFile("", "wb", LEVELS["gzip"], raw, mtime=0) as stream:
             yield stream

@@ -1,4 +1,8 @@
-"""Items: columns of lists or of single values in; the sets of their items out, or the items themselves."""
+"""Sets of items: columns of lists, of delimited strings or of single values, and rows that each add an item to a group.
+
+Items are whole numbers or strings. A list becomes the set (or the bag) of its hashed items; for ``transpose`` the items
+stay themselves. A row with a null list, a null item or an item of another type has a fault.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,41 +13,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import bitmap, from_lists, from_numpy, present, to_numpy
+from minwise._internal.arrays import from_lists, from_numpy, to_numpy, valid_mask, validity_bitmap
 from minwise.errors import InputError
 from minwise.inputs.elements import (
     ITEM_RULE,
     MAX_ELEMENTS,
     Elements,
-    Made,
+    Extracted,
+    Hashes,
     Reasons,
-    Words,
-    all_but,
-    decoded,
-    gather_sets,
+    build_sets,
+    decode_items,
+    decode_utf8,
     hash_column,
-    hash_objects,
-    is_item,
-    key_column,
-    keys_of,
-    plain,
-    without,
+    hash_values,
+    id_array,
+    id_column,
+    is_item_type,
+    set_null,
+    valid_except,
+    value_type,
 )
 
-__all__ = ["ItemLists", "ItemSets", "Members", "OneValue", "split_items"]
+__all__ = ["GroupedItems", "ItemLists", "ItemSets", "SingleValue", "split_items"]
 
 LIST_RULE = "must be a list of items with shingle set"
-STRING_REMEDY = "separator says where to cut strings"
+STRING_REMEDY = "set separator to split strings"
+WEIGHT_RULE = f"must be a whole number from 0 to {MAX_ELEMENTS}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSets(Elements):
-    """A column of lists, or of strings that are cut at a separator, as sets of their items.
+    """A column of lists, or of strings that are split at a separator, as sets of their items.
 
     Attributes:
         column: The column.
-        separator: What stands between items where they are in one string; without it strings are refused.
-        bag: Whether an item that is there twice counts twice.
+        separator: The separator of items within a string; without it strings are rejected.
+        bag: Whether an item that occurs twice counts twice.
         seed: Seed of the hash.
     """
 
@@ -54,48 +60,48 @@ class ItemSets(Elements):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
+        """The only column."""
         return (self.column,)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of sets that are not the usual ones."""
+        """The settings of sets that differ from their defaults."""
         given = {"bag": self.bag, "separator": self.separator}
         return {"shingle": "set", **{name: value for name, value in given.items() if value}}
 
-    def complaint(self, name: str, kind: pa.DataType) -> str | None:
-        """Lists of whole numbers or strings; strings if there is a separator to cut them at."""
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    def type_problem(self, name: str, kind: pa.DataType) -> str | None:
+        """Accept lists of whole numbers or strings, and strings if there is a separator."""
+        kind = value_type(kind)
         if kind in (pa.string(), pa.large_string(), pa.string_view(), pa.null()):
-            uncut = self.separator is None and kind != pa.null()
-            return f"{name} {LIST_RULE}, got a column of {kind}; {STRING_REMEDY}" if uncut else None
-        if not _is_list(kind):
+            rejected = self.separator is None and kind != pa.null()
+            return f"{name} {LIST_RULE}, got a column of {kind}; {STRING_REMEDY}" if rejected else None
+        if not _is_list_type(kind):
             return f"{name} {LIST_RULE}, got a column of {kind}"
-        return None if is_item(kind.value_type) else f"items of {name} {ITEM_RULE}, got a column of {kind}"
+        return None if is_item_type(kind.value_type) else f"items of {name} {ITEM_RULE}, got a column of {kind}"
 
-    def of_arrow(self, columns: Sequence[pa.Array]) -> Made:
-        """The sets of a column."""
+    def from_arrow(self, columns: Sequence[pa.Array]) -> Extracted:
+        """Return the sets of a column."""
         column = columns[0]
-        if not _is_list(column.type):
-            return self.of_values([[value] for value in plain(column).to_pylist()])
-        offsets, items, reasons = list_parts(column, self.column)
+        if not _is_list_type(column.type):
+            return self.from_values([[value] for value in decode_items(column).to_pylist()])
+        offsets, items, reasons = _split_list_column(column, self.column)
         owners = np.repeat(np.arange(len(column)), np.diff(offsets))
-        return self._made(owners, hash_column(items, self.seed), len(column), reasons)
+        return self._sets(owners, hash_column(items, self.seed), len(column), reasons)
 
-    def of_values(self, rows: Sequence[Sequence[Any] | None]) -> Made:
-        """The sets of lists of items, or of strings of them."""
-        items, owners, reasons = item_lists(rows, self.column, self.separator)
-        return self._made(owners, hash_objects(items, self.seed), len(rows), reasons)
+    def from_values(self, rows: Sequence[Sequence[Any] | None]) -> Extracted:
+        """Return the sets of lists of items, or of delimited strings."""
+        items, owners, reasons = _collect_items(rows, self.column, self.separator)
+        return self._sets(owners, hash_values(items, self.seed), len(rows), reasons)
 
-    def _made(self, owners: NDArray[np.int64], hashes: Words, rows: int, reasons: Reasons) -> Made:
+    def _sets(self, owners: NDArray[np.int64], hashes: Hashes, rows: int, reasons: Reasons) -> Extracted:
         counts = np.ones(len(owners), dtype=np.int64) if self.bag else None
-        sets, large = gather_sets(owners, hashes, counts, rows)
-        return without(sets, reasons), {**large, **reasons}
+        sets, oversized = build_sets(owners, hashes, counts, rows)
+        return set_null(sets, reasons), {**oversized, **reasons}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemLists(Elements):
-    """The same column as lists of the items themselves, for whoever turns sets and items round.
+    """The column of :class:`ItemSets` as lists of the items themselves, to swap the roles of sets and items.
 
     Attributes:
         column: The column.
@@ -109,36 +115,36 @@ class ItemLists(Elements):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
+        """The only column."""
         return (self.column,)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Nothing beyond that of sets."""
+        """The settings of sets that differ from their defaults."""
         return ItemSets(column=self.column, separator=self.separator, bag=self.bag).settings
 
-    def complaint(self, name: str, kind: pa.DataType) -> str | None:
-        """As of sets."""
-        return ItemSets(column=self.column, separator=self.separator).complaint(name, kind)
+    def type_problem(self, name: str, kind: pa.DataType) -> str | None:
+        """Accept the types that :class:`ItemSets` accepts."""
+        return ItemSets(column=self.column, separator=self.separator).type_problem(name, kind)
 
-    def of_arrow(self, columns: Sequence[pa.Array]) -> Made:
-        """Lists of int64 or large_string."""
+    def from_arrow(self, columns: Sequence[pa.Array]) -> Extracted:
+        """Return lists of int64 or large_string."""
         column = columns[0]
-        if not _is_list(column.type):
-            return self.of_values([[value] for value in plain(column).to_pylist()])
-        offsets, items, reasons = list_parts(column, self.column)
-        return from_lists(offsets, key_column(items), all_but(reasons, len(column))), reasons
+        if not _is_list_type(column.type):
+            return self.from_values([[value] for value in decode_items(column).to_pylist()])
+        offsets, items, reasons = _split_list_column(column, self.column)
+        return from_lists(offsets, id_column(items), valid_except(reasons, len(column))), reasons
 
-    def of_values(self, rows: Sequence[Sequence[Any] | None]) -> Made:
-        """Lists of int64 if all items are such, else of large_string."""
-        items, owners, reasons = item_lists(rows, self.column, self.separator)
+    def from_values(self, rows: Sequence[Sequence[Any] | None]) -> Extracted:
+        """Return lists of int64 if all items fit, else of large_string."""
+        items, owners, reasons = _collect_items(rows, self.column, self.separator)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=len(rows)))]).astype(np.int64)
-        return from_lists(offsets, keys_of(items), all_but(reasons, len(rows))), reasons
+        return from_lists(offsets, id_array(items), valid_except(reasons, len(rows))), reasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneValue(Elements):
-    """A column of single values, each the one element of its row; none where it is null or empty.
+class SingleValue(Elements):
+    """A column of single values, each the only element of its row; the set is empty where it is null or empty.
 
     Attributes:
         column: The column.
@@ -148,64 +154,64 @@ class OneValue(Elements):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The one column."""
+        """The only column."""
         return (self.column,)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """None."""
+        """No settings."""
         return {}
 
-    def complaint(self, name: str, kind: pa.DataType) -> str | None:
-        """Whole numbers or strings."""
-        return None if is_item(kind) else f"{name} {ITEM_RULE}, got a column of {kind}"
+    def type_problem(self, name: str, kind: pa.DataType) -> str | None:
+        """Accept whole numbers and strings."""
+        return None if is_item_type(kind) else f"{name} {ITEM_RULE}, got a column of {kind}"
 
-    def of_arrow(self, columns: Sequence[pa.Array]) -> Made:
-        """A value is its text, so that numbers of one file equal those of another that has no types."""
-        return self.of_values([[value] for value in plain(columns[0]).to_pylist()])
+    def from_arrow(self, columns: Sequence[pa.Array]) -> Extracted:
+        """Hash each value as text, so that a number equals the same number of a file without types."""
+        return self.from_values([[value] for value in decode_items(columns[0]).to_pylist()])
 
-    def of_values(self, rows: Sequence[Sequence[Any] | None]) -> Made:
-        """As above."""
-        texts = [None if row is None else _text_of(row[0]) for row in rows]
+    def from_values(self, rows: Sequence[Sequence[Any] | None]) -> Extracted:
+        """Hash each value as text."""
+        texts = [None if row is None else _value_text(row[0]) for row in rows]
         owners = np.array([row for row, text in enumerate(texts) if text], dtype=np.int64)
-        sets, _ = gather_sets(owners, hash_objects([text for text in texts if text], 0), None, len(rows))
-        return without(sets, [number for number, row in enumerate(rows) if row is None]), {}
+        sets, _ = build_sets(owners, hash_values([text for text in texts if text], 0), None, len(rows))
+        return set_null(sets, [number for number, row in enumerate(rows) if row is None]), {}
 
 
-def _text_of(value: object) -> str | None:
+def _value_text(value: object) -> str | None:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else None if value is None else str(value)
 
 
-def _is_list(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+def _is_list_type(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
-def list_parts(column: pa.Array, name: str) -> tuple[NDArray[np.int64], pa.Array, Reasons]:
-    """Offsets and items of a list column from its first on, and why rows can not be used: these have no items."""
-    kept = present(column)
-    reasons = dict.fromkeys(np.flatnonzero(~kept).tolist(), f"{name} is null")
+def _split_list_column(column: pa.Array, name: str) -> tuple[NDArray[np.int64], pa.Array, Reasons]:
+    """Return offsets from 0, items and reasons of a list column; a row that cannot be used has no items."""
+    valid = valid_mask(column)
+    reasons = dict.fromkeys(np.flatnonzero(~valid).tolist(), f"{name} is null")
     column = column.cast(pa.large_list(column.type.value_type)) if not pa.types.is_large_list(column.type) else column
-    items = plain(column.flatten())  # leaves out what a null list may have
-    sizes = np.where(kept, np.diff(to_numpy(column.offsets)), 0)
+    items = decode_items(column.flatten())  # flatten drops the items that a null list may have
+    sizes = np.where(valid, np.diff(to_numpy(column.offsets)), 0)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     if items.null_count:
-        nulls = np.flatnonzero(~present(items))
+        nulls = np.flatnonzero(~valid_mask(items))
         for row in (np.searchsorted(offsets, nulls, side="right") - 1).tolist():
             reasons.setdefault(row, f"{name} holds a null item")
     return offsets, items, reasons
 
 
-def item_lists(
+def _collect_items(
     rows: Sequence[Sequence[Any] | None], name: str, separator: str | None
 ) -> tuple[list[Any], NDArray[np.int64], Reasons]:
-    """The items of rows without types, whose they are, and why rows can not be used."""
+    """Return the items of rows without types, the row of each item, and the reasons of rows that cannot be used."""
     items: list[Any] = []
     sizes: list[int] = []
     reasons: Reasons = {}
     for number, row in enumerate(rows):
         found: Sequence[Any] = ()
         try:
-            found = () if row is None else _items(row[0], name, separator)
+            found = () if row is None else _row_items(row[0], name, separator)
         except InputError as error:
             reasons[number] = str(error)
         items.extend(found)
@@ -214,11 +220,11 @@ def item_lists(
     return items, np.repeat(np.arange(len(rows)), sizes), {**missing, **reasons}
 
 
-def _items(value: object, name: str, separator: str | None) -> Sequence[Any]:
-    """The items of one row, which are whole numbers or strings."""
+def _row_items(value: object, name: str, separator: str | None) -> Sequence[Any]:
+    """Return the items of one row, which are whole numbers or strings."""
     if value is None:
         raise InputError(f"{name} is null")
-    text = decoded(value, name) if isinstance(value, bytes) else value
+    text = decode_utf8(value, name) if isinstance(value, bytes) else value
     if isinstance(text, str):
         if separator is None:
             raise InputError(f"{name} {LIST_RULE}, got a string; {STRING_REMEDY}")
@@ -234,25 +240,22 @@ def _items(value: object, name: str, separator: str | None) -> Sequence[Any]:
 
 
 def split_items(text: str, separator: str | None) -> list[str]:
-    """The items of a line: what stands between separators, or in white space, and without that around it."""
+    """Return the items of a line, split at the separator or at white space; stripped, without empty ones."""
     if separator is None:
         return text.split()
     return [item for part in text.split(separator) if (item := part.strip())]
 
 
-WEIGHT_RULE = f"must be a whole number from 0 to {MAX_ELEMENTS}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Members(Elements):
-    """A row says that an item belongs to a group.
+class GroupedItems(Elements):
+    """Rows that each add an item to a group.
 
     Attributes:
-        group: The column that names the group.
+        group: The column with the id of the group.
         item: The column of the item.
-        weight: The column of how often it is there; None for once.
-        bag: Whether an item that is there twice counts twice; with weights it always does.
-        turned: Whether items name the groups and groups are their elements.
+        weight: The column with the count of the item; None for 1.
+        bag: Whether an item that occurs twice counts twice; with weights it always does.
+        transposed: Whether the item column identifies the groups and the group column holds their elements.
         seed: Seed of the hash.
     """
 
@@ -260,13 +263,13 @@ class Members(Elements):
     item: str
     weight: str | None = None
     bag: bool = False
-    turned: bool = False
+    transposed: bool = False
     seed: int = 1
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What names the group, what is its element and, if there is one, the weight."""
-        pair = (self.item, self.group) if self.turned else (self.group, self.item)
+        """The column of the group id, that of the element and, if there is one, that of the weight."""
+        pair = (self.item, self.group) if self.transposed else (self.group, self.item)
         return (*pair, *([] if self.weight is None else [self.weight]))
 
     @property
@@ -275,26 +278,26 @@ class Members(Elements):
         given = {"bag": self.bag, "group_by": self.group, "item": self.item, "weight": self.weight}
         return {"shingle": "set", **{name: value for name, value in given.items() if value}}
 
-    def complaint(self, name: str, kind: pa.DataType) -> str | None:
-        """Groups and items are whole numbers or strings, weights are numbers."""
+    def type_problem(self, name: str, kind: pa.DataType) -> str | None:
+        """Accept whole numbers and strings for groups and items, numbers for weights."""
         if name == self.weight:
-            number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.null()
-            return None if number else f"{name} must be whole numbers, got a column of {kind}"
-        return None if is_item(kind) else f"{name} {ITEM_RULE}, got a column of {kind}"
+            is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or kind == pa.null()
+            return None if is_number else f"{name} must be whole numbers, got a column of {kind}"
+        return None if is_item_type(kind) else f"{name} {ITEM_RULE}, got a column of {kind}"
 
-    def of_arrow(self, columns: Sequence[pa.Array]) -> Made:
-        """Structs of key (int64 or large_string), element and count."""
+    def from_arrow(self, columns: Sequence[pa.Array]) -> Extracted:
+        """Return structs of key (int64 or large_string), element and count."""
         reasons: Reasons = {}
-        keys, items = (plain(column) for column in columns[:2])
+        keys, items = (decode_items(column) for column in columns[:2])
         for name, column in zip(self.columns, (keys, items), strict=False):
             _note_missing(name, column, reasons)
         counts = np.ones(len(keys), dtype=np.int64)
         if self.weight is not None:
-            counts = _whole_weights(columns[2], self.weight, reasons)
-        return _structs(key_column(keys), hash_column(items, self.seed), counts, reasons), reasons
+            counts = _weight_counts(columns[2], self.weight, reasons)
+        return _structs(id_column(keys), hash_column(items, self.seed), counts, reasons), reasons
 
-    def of_values(self, rows: Sequence[Sequence[Any] | None]) -> Made:
-        """Group, element and count of each row of values without types."""
+    def from_values(self, rows: Sequence[Sequence[Any] | None]) -> Extracted:
+        """Return structs of key, element and count of rows without types."""
         reasons: Reasons = {}
         keys: list[Any] = []
         items: list[Any] = []
@@ -305,8 +308,8 @@ class Members(Elements):
             count = 0
             try:
                 if row is not None:
-                    key, item = _name(row[0], self.columns[0]), _name(row[1], self.columns[1])
-                    count = 1 if self.weight is None else _weight(row[2], self.weight)
+                    key, item = _check_name(row[0], self.columns[0]), _check_name(row[1], self.columns[1])
+                    count = 1 if self.weight is None else _parse_weight(row[2], self.weight)
             except InputError as error:
                 reasons[number] = str(error)
                 key, item = None, ""
@@ -314,41 +317,42 @@ class Members(Elements):
             items.append(item)
             counts.append(count)
         missing = {number: "" for number, row in enumerate(rows) if row is None}
-        hashes = hash_objects(items, self.seed)
+        hashes = hash_values(items, self.seed)
         reasons = {**missing, **reasons}
-        return _structs(keys_of(keys), hashes, np.array(counts, dtype=np.int64), reasons), reasons
+        return _structs(id_array(keys), hashes, np.array(counts, dtype=np.int64), reasons), reasons
 
 
-def _structs(keys: pa.Array, elements: NDArray[np.uint64], counts: NDArray[np.int64], missing: Reasons) -> pa.Array:
+def _structs(keys: pa.Array, elements: Hashes, counts: NDArray[np.int64], missing: Reasons) -> pa.Array:
     fields = {"key": keys, "element": from_numpy(elements), "count": from_numpy(counts)}
     kind = pa.struct([(name, column.type) for name, column in fields.items()])
-    valid = bitmap(all_but(missing, len(keys)))
+    valid = validity_bitmap(valid_except(missing, len(keys)))
     return pa.Array.from_buffers(kind, len(keys), [valid], children=list(fields.values()))
 
 
 def _note_missing(name: str, column: pa.Array, reasons: Reasons) -> None:
-    for row in np.flatnonzero(~present(column)).tolist() if column.null_count else ():
+    """Add a reason for each null or empty value."""
+    for row in np.flatnonzero(~valid_mask(column)).tolist() if column.null_count else ():
         reasons.setdefault(row, f"{name} is null")
     if not pa.types.is_integer(column.type):
         empty = to_numpy(pc.binary_length(column)) == 0
-        for row in np.flatnonzero(empty & present(column)).tolist():
+        for row in np.flatnonzero(empty & valid_mask(column)).tolist():
             reasons.setdefault(row, f"{name} is empty")
 
 
-def _whole_weights(column: pa.Array, name: str, reasons: Reasons) -> NDArray[np.int64]:
-    """Weights as whole numbers; 0 with a reason where one is none."""
+def _weight_counts(column: pa.Array, name: str, reasons: Reasons) -> NDArray[np.int64]:
+    """Return weights as whole numbers; an invalid one becomes 0 and gets a reason."""
     values = to_numpy(column.cast(pa.float64()))
     with np.errstate(invalid="ignore"):
-        good = present(column) & (values >= 0) & (values <= MAX_ELEMENTS) & (values == np.floor(values))
+        good = valid_mask(column) & (values >= 0) & (values <= MAX_ELEMENTS) & (values == np.floor(values))
     for row in np.flatnonzero(~good).tolist():
         value = column[row].as_py()
         reasons.setdefault(row, f"{name} is null" if value is None else f"{name} {WEIGHT_RULE}, got {value}")
     return np.where(good, values, 0).astype(np.int64)
 
 
-def _name(value: object, name: str) -> int | str:
-    """A group or an item: a whole number or a string that is not empty."""
-    text = decoded(value, name) if isinstance(value, bytes) else value
+def _check_name(value: object, name: str) -> int | str:
+    """Return a group or an item: a whole number or a string that is not empty."""
+    text = decode_utf8(value, name) if isinstance(value, bytes) else value
     if text is None:
         raise InputError(f"{name} is null")
     if isinstance(text, bool) or not isinstance(text, (int, str)):
@@ -358,11 +362,11 @@ def _name(value: object, name: str) -> int | str:
     return text
 
 
-def _weight(value: object, name: str) -> int:
-    """A weight: a whole number, or what spells one."""
+def _parse_weight(value: object, name: str) -> int:
+    """Return a weight: a whole number, or a string of one."""
     if value is None or value in ("", b""):
         raise InputError(f"{name} is null")
-    text = decoded(value, name) if isinstance(value, bytes) else value
+    text = decode_utf8(value, name) if isinstance(value, bytes) else value
     try:
         number = float(text) if isinstance(text, (int, float, str)) and not isinstance(text, bool) else -1.0
     except (ValueError, OverflowError):

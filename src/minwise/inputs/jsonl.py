@@ -1,4 +1,9 @@
-"""JSON lines: one object per line in, batches of the fields asked for out; kept lines are copied byte for byte."""
+"""JSON lines: one object per line, perhaps compressed; blank lines are not rows.
+
+Ids come from the field ``id`` if the first object has it, or from the id column that the user named. A row has a fault
+if its line is not a JSON object, or if its text or id is missing or has the wrong type. Kept lines are copied byte for
+byte.
+"""
 
 import errno
 import io
@@ -11,44 +16,52 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
 import orjson
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from minwise._internal.arrays import from_bytes, invalid_at
-from minwise.inputs.files import File, FileSource, output_path, started, strip_bom, writing
-from minwise.inputs.lines import TooLong, lines_by_chunk, too_long_reason
-from minwise.inputs.schemaless import RankColumn, RowReader, ids_of, made_of
-from minwise.inputs.source import Batch, Columns, Fault, Unreadable
+from minwise._internal.arrays import from_bytes, invalid_utf8_offset
+from minwise.inputs.elements import id_array
+from minwise.inputs.files import File, FileSource, open_output, output_path, prime, strip_bom
+from minwise.inputs.schemaless import (
+    Line,
+    OversizedLine,
+    RankColumn,
+    RowReader,
+    lines_by_chunk,
+    oversized_reason,
+    values_and_faults,
+)
+from minwise.inputs.source import Batch, Columns, Fault, RowMask, Unreadable
 
 __all__ = [
     "JsonLinesFile",
     "JsonLinesReader",
-    "Line",
+    "NumberedLine",
     "StandardInput",
-    "arriving_lines",
     "looks_like_json_lines",
-    "numbered_by_chunk",
+    "read_available_lines",
 ]
 
-Flags = NDArray[np.bool_]
+READ_BYTES = 1 << 20
+# Maximum number of lines in a group of lines from a stream.
+MAX_LINES = 8192
+
 # The number of a line, counted from 1, and the line.
-Line = tuple[int, bytes | TooLong]
+NumberedLine = tuple[int, Line]
 
 
 class JsonLinesFile(FileSource):
-    """One file of JSON lines, perhaps compressed. Blank lines are no rows."""
+    """One file of JSON lines, perhaps compressed."""
 
-    def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
-        return JsonLinesReader(self.name, columns).read(_lines(self.file), wanted, batch_bytes)
+    def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        return JsonLinesReader(self.name, columns).read(_numbered_lines(self.file), wanted, batch_bytes)
 
-    def copy_kept(self, keep: Flags, folder: Path, root: str) -> int:
-        """Writes the kept lines as they are; the last one gets a line feed if it has none."""
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept lines unchanged; the last one gets a line feed if it has none."""
         written = 0
         with self._copying(keep):
-            lines = started(_lines(self.file))
-            with writing(output_path(self.file.path, folder, root), self.file.compression) as copy:
+            lines = prime(_numbered_lines(self.file))
+            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
                 for kept, (_, line) in zip(keep.tolist(), lines, strict=False):
                     if kept and isinstance(line, bytes):
                         copy.write(line if line.endswith(b"\n") else line + b"\n")
@@ -57,62 +70,62 @@ class JsonLinesFile(FileSource):
 
 
 def looks_like_json_lines(file: File) -> bool:
-    """Whether the first line that is not blank is a JSON object of its own."""
+    """Return whether the first line that is not blank is a complete JSON object."""
     try:
-        _, line = next(_lines(file), (0, b""))
+        _, line = next(_numbered_lines(file), (0, b""))
         return isinstance(line, bytes) and isinstance(orjson.loads(line), dict)
     except (Unreadable, orjson.JSONDecodeError):
         return False
 
 
-def _lines(file: File) -> Iterator[Line]:
-    return chain.from_iterable(numbered_by_chunk(file.chunks()))
+def _numbered_lines(file: File) -> Iterator[NumberedLine]:
+    return chain.from_iterable(_numbered_lines_by_chunk(file.chunks()))
 
 
-def numbered_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
-    """The lines that are rows, with their numbers; those that end in a chunk together, before the next is asked for."""
+def _numbered_lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[NumberedLine]]:
+    """Yield the lines that are rows with their numbers; those that end in a chunk before the next chunk is read."""
     done = 0
     for lines in lines_by_chunk(chunks):
         numbered = enumerate(lines, done + 1)
         done += len(lines)
-        yield [(number, row) for number, line in numbered if (row := _row(number, line))]
+        yield [(number, row) for number, line in numbered if (row := _strip_row(number, line))]
 
 
-def _row(number: int, line: bytes | TooLong) -> bytes | TooLong | None:
-    """The line without a mark at the start of the file; None if it is blank."""
-    if isinstance(line, TooLong):
+def _strip_row(number: int, line: Line) -> Line | None:
+    """Return the line without a byte order mark at the start of the file; None if it is blank."""
+    if isinstance(line, OversizedLine):
         return line
     text = strip_bom(line) if number == 1 else line
     return None if text.isspace() else text
 
 
-class _Unusable(Exception):  # noqa: N818 - the reason of a fault
-    """A line, text or id can not be used."""
+class _RowError(Exception):
+    """The reason why a line, text or id cannot be used."""
 
 
-class JsonLinesReader(RowReader[Line]):
-    """Lines in, batches out; the first object says whether there are ids."""
+class JsonLinesReader(RowReader[NumberedLine]):
+    """Converts lines to batches; the first object decides whether there are ids."""
 
     def __init__(self, source: str, columns: Columns) -> None:
         self.source = source
         self.columns = columns
         self.id = columns.id or "id"
-        self.has_ids = True if columns.id else None  # else the first object decides
+        self.has_ids = True if columns.id else None  # None until the first object decides
         self.rank = None if columns.rank is None else RankColumn(digits_are_numbers=False)
         self.unseen = set(columns.metadata)
 
     @property
     def knows_columns(self) -> bool:
-        """Whether ids and the kind of ranks are known."""
+        """Whether ids, metadata columns and the kind of ranks are known."""
         return not self.unseen and self.has_ids is not None and (self.rank is None or self.rank.kind is not None)
 
-    def size_of(self, row: Line) -> int:
-        """Bytes of the line; none if it is too long to be held."""
+    def size_of(self, row: NumberedLine) -> int:
+        """Return the bytes of the line; 0 if it is too long to be held."""
         return len(row[1]) if isinstance(row[1], bytes) else 0
 
-    def batch(self, first: int, rows: list[Line]) -> Batch:
-        """The batch of some lines that follow each other."""
-        texts: list[Any] = []
+    def batch(self, first: int, rows: list[NumberedLine]) -> Batch:
+        """Return the batch of consecutive lines."""
+        values: list[Any] = []
         ids: list[int | str | None] = []
         ranks: list[object] = []
         metadata: list[dict[str, Any]] = []
@@ -121,33 +134,33 @@ class JsonLinesReader(RowReader[Line]):
         for row, (number, line) in enumerate(rows, first):
             record: dict[str, Any] = {}
             try:
-                record = _parse(number, line)
+                record = _parse_line(number, line)
                 ids.append(self._id(record))
-                texts.append(self._text(record) if self.columns.elements is None else self._values(record))
-            except _Unusable as unusable:
-                faults.append(Fault(self.source, row, str(unusable)))
-                texts.append(None)
-                ids.extend([None] * (len(texts) - len(ids)))
+                values.append(self._text(record) if self.columns.elements is None else self._fields(record))
+            except _RowError as error:
+                faults.append(Fault(self.source, row, str(error)))
+                values.append(None)
+                ids.extend([None] * (len(values) - len(ids)))
             ranks.append(record.get(self.columns.rank) if self.columns.rank else None)
             metadata.append({name: record.get(name) for name in self.columns.metadata})
             self.unseen.difference_update(record)
             last = record or last
-        self._refuse_unseen(last)
-        column, faults = self._column(texts, first, faults)
+        self._reject_unseen(last)
+        column, faults = self._column(values, first, faults)
         return Batch(
             first,
             column,
-            ids_of(ids) if self.has_ids else None,
+            id_array(ids) if self.has_ids else None,
             None if self.rank is None else self.rank.array(ranks),
             tuple(faults),
             metadata if self.columns.metadata else None,
         )
 
-    def _refuse_unseen(self, columns: dict[str, Any]) -> None:
-        """Raises if none of the first objects has a column of metadata; what a later one lacks is null there."""
-        if columns and self.unseen:
+    def _reject_unseen(self, record: dict[str, Any]) -> None:
+        """Raise if none of the first objects has a metadata column; a later object may lack it and is null there."""
+        if record and self.unseen:
             name = next(name for name in self.columns.metadata if name in self.unseen)
-            raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(columns)}")
+            raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(record)}")
 
     def _id(self, record: dict[str, Any]) -> int | str | None:
         if self.has_ids is None:
@@ -155,22 +168,22 @@ class JsonLinesReader(RowReader[Line]):
         if not self.has_ids:
             return None
         if self.columns.id and self.id not in record:
-            raise _Unusable(f"has no column {self.id!r}")
+            raise _RowError(f"has no column {self.id!r}")
         value = record.get(self.id)
         if value is None or (isinstance(value, (int, str)) and not isinstance(value, bool)):
             return value
-        raise _Unusable(f"{self.id} must be a string or a whole number, got {type(value).__name__}")
+        raise _RowError(f"{self.id} must be a string or a whole number, got {type(value).__name__}")
 
-    def _column(self, texts: list[Any], first: int, faults: list[Fault]) -> tuple[pa.Array, list[Fault]]:
-        """The texts as a column, or what is made of values, with all faults in order."""
+    def _column(self, values: list[Any], first: int, faults: list[Fault]) -> tuple[pa.Array, list[Fault]]:
+        """Return the texts, or the elements of the fields, as a column, with all faults in order."""
         if self.columns.elements is None:
-            return from_bytes(texts, pa.large_string()), faults
-        return made_of(self.columns.elements, texts, self.source, first, faults)
+            return from_bytes(values, pa.large_string()), faults
+        return values_and_faults(self.columns.elements, values, self.source, first, faults)
 
-    def _values(self, record: dict[str, Any]) -> list[Any]:
+    def _fields(self, record: dict[str, Any]) -> list[Any]:
         for name in self.columns.text:
             if name not in record:
-                raise _Unusable(f"has no column {name!r}")
+                raise _RowError(f"has no column {name!r}")
         return [record[name] for name in self.columns.text]
 
     def _text(self, record: dict[str, Any]) -> bytes:
@@ -183,24 +196,24 @@ def _text_field(record: dict[str, Any], name: str) -> str:
     if isinstance(value, str):
         return value
     if name not in record:
-        raise _Unusable(f"has no column {name!r}")
-    raise _Unusable(f"{name} is null" if value is None else f"{name} must be a string, got {type(value).__name__}")
+        raise _RowError(f"has no column {name!r}")
+    raise _RowError(f"{name} is null" if value is None else f"{name} must be a string, got {type(value).__name__}")
 
 
-def _parse(number: int, line: bytes | TooLong) -> dict[str, Any]:
-    if isinstance(line, TooLong):
-        raise _Unusable(too_long_reason())
+def _parse_line(number: int, line: Line) -> dict[str, Any]:
+    if isinstance(line, OversizedLine):
+        raise _RowError(oversized_reason())
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise _Unusable(_complaint(number, line, error)) from None
+        raise _RowError(_syntax_reason(number, line, error)) from None
     if not isinstance(record, dict):
-        raise _Unusable(f"line {number} must be a JSON object, got {type(record).__name__}")
+        raise _RowError(f"line {number} must be a JSON object, got {type(record).__name__}")
     return record
 
 
-def _complaint(number: int, line: bytes, error: orjson.JSONDecodeError) -> str:
-    invalid = invalid_at(line)
+def _syntax_reason(number: int, line: bytes, error: orjson.JSONDecodeError) -> str:
+    invalid = invalid_utf8_offset(line)
     if invalid is not None:
         return f"line {number} is not valid UTF-8 at byte {invalid}"
     column = min(error.pos, len(line.decode().rstrip())) + 1
@@ -208,60 +221,55 @@ def _complaint(number: int, line: bytes, error: orjson.JSONDecodeError) -> str:
 
 
 class StandardInput(JsonLinesFile):
-    """All that standard input gives; the copy is gone when this is."""
+    """Standard input, copied to a temporary file that is deleted on garbage collection."""
 
     def __init__(self) -> None:
         if sys.stdin is None:
             raise OSError(errno.EBADF, "is closed", "standard input")
         self._folder = tempfile.TemporaryDirectory(prefix=".minwise-")
-        place = Path(self._folder.name) / "stdin.jsonl"
-        with place.open("wb") as copy:
+        path = Path(self._folder.name) / "stdin.jsonl"
+        with path.open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
-        super().__init__(File(str(place)))
+        super().__init__(File(str(path)))
         self.name = "-"
 
-    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
-        """Writes the kept lines to ``stdin.jsonl``."""
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept lines to ``stdin.jsonl``."""
         return super().copy_kept(keep, folder, self._folder.name)
 
 
-READ_BYTES = 1 << 20
-# Lines that are handed on together when they come faster than that.
-MOST_LINES = 8192
-
-
-def arriving_lines(source: BinaryIO, most_bytes: int) -> Iterator[list[Line]]:
-    """Yields what has come, at the latest before waiting for more, and in groups of about ``most_bytes`` at most.
+def read_available_lines(stream: BinaryIO, max_bytes: int) -> Iterator[list[NumberedLine]]:
+    """Yield the lines of a stream in groups, always before a read that would block.
 
     Args:
-        source: A pipe, a terminal, a file: whatever can be read.
-        most_bytes: Bytes of lines after which a group is full.
+        stream: A pipe, a terminal or a file.
+        max_bytes: Bytes of lines at which a group is full.
     """
-    waiting: list[Line] = []
+    group: list[NumberedLine] = []
     size = 0
-    for lines in numbered_by_chunk(_chunks(source)):
+    for lines in _numbered_lines_by_chunk(_stream_chunks(stream)):
         for line in lines:
-            waiting.append(line)
+            group.append(line)
             size += len(line[1]) if isinstance(line[1], bytes) else 0
-            if len(waiting) == MOST_LINES or size >= most_bytes:
-                yield waiting
-                waiting, size = [], 0
-        if waiting and not _has_more(source):
-            yield waiting
-            waiting, size = [], 0
-    if waiting:
-        yield waiting
+            if len(group) == MAX_LINES or size >= max_bytes:
+                yield group
+                group, size = [], 0
+        if group and not _is_ready(stream):
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
-def _chunks(source: BinaryIO) -> Iterator[bytes]:
-    read = getattr(source, "read1", source.read)
+def _stream_chunks(stream: BinaryIO) -> Iterator[bytes]:
+    read = getattr(stream, "read1", stream.read)
     while chunk := read(READ_BYTES):
         yield chunk
 
 
-def _has_more(source: BinaryIO) -> bool:
-    """Whether reading would give something, or an end, without waiting."""
+def _is_ready(stream: BinaryIO) -> bool:
+    """Return whether a read would return data or the end of the stream without blocking."""
     try:
-        return bool(select.select([source], [], [], 0)[0])
+        return bool(select.select([stream], [], [], 0)[0])
     except (AttributeError, OSError, TypeError, ValueError, io.UnsupportedOperation):  # not a pipe, terminal or socket
         return True

@@ -1,4 +1,8 @@
-"""Parquet: row groups in, batches of their text column out; the kept rows into row groups of a fixed size."""
+"""Parquet: row groups read in batches of bounded size.
+
+Values, ids and faults follow from typed columns (:mod:`minwise.inputs.columns`). A copy has the schema, the metadata
+and the codecs of its input, and row groups of a fixed size.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,83 +12,78 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from minwise._internal.prefetch import prefetch
-from minwise.inputs.columns import check_types, is_text, select, to_batches
-from minwise.inputs.files import File, FileSource, output_path, reading, writing
-from minwise.inputs.row_groups import kept_rows, regroup
-from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, Unreadable
+from minwise.inputs.columns import check_types, is_text_type, select_columns, to_batches
+from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
+from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, Unreadable
+from minwise.inputs.table_writer import kept_rows, row_groups
 
 __all__ = ["ParquetFile"]
 
-# A column is read a piece at a time, so that a large row group does not lie in memory. It costs at most 4 %: of twelve
-# runs each on texts of 13 kB and 2.3 kB the best had 1.10 and 1.24 GB/s, with whole columns 1.11 and 1.25, with memory
+# A column is read in pieces, so that a large row group is never in memory as a whole. It costs at most 4 %: the best of
+# twelve runs each on texts of 13 kB and 2.3 kB was 1.10 and 1.24 GB/s; with whole columns 1.11 and 1.25, with memory
 # maps 1.14 and 1.26, with pre_buffer 1.15 and 1.27, with read_row_group 1.11 and 1.19.
 BUFFER_BYTES = 1 << 20
-# A column with a dictionary may hold far more text than its size says, so its batches have fewer rows...
+# A column with a dictionary may hold far more text than its size tells, so its batches have fewer rows...
 DICTIONARY_ROWS = 8_192
-# ...and one with fewer bytes per value than this is read as what it is, numbers into a dictionary.
+# ...and one with fewer bytes per value than this is read as a dictionary, without decoding.
 DENSE_BYTES = 64
 DEFAULT_CODEC = "snappy"
-# Rows that are decoded to see how large they really are.
+# Rows that are decoded to measure their real size.
 PEEK_ROWS = 16
-
-Flags = NDArray[np.bool_]
 
 
 class ParquetFile(FileSource):
     """One Parquet file."""
 
     def known_rows(self) -> int | None:
-        """As the metadata has it; None if there is none to read."""
+        """Return the rows by the metadata; None if it cannot be read."""
         try:
-            with _opened(self.file) as parquet:
+            with _open_parquet(self.file) as parquet:
                 return int(parquet.metadata.num_rows)
         except Unreadable:
             return None
 
-    def cuts(self, most_bytes: int) -> list[int]:
-        """Ends of row groups."""
+    def split_points(self, max_bytes: int) -> list[int]:
+        """Return ends of row groups."""
         try:
-            with _opened(self.file) as parquet:
+            with _open_parquet(self.file) as parquet:
                 groups = [parquet.metadata.row_group(number) for number in range(parquet.num_row_groups)]
         except Unreadable:
             return []
-        sizes = np.cumsum(
-            [sum(group.column(at).total_compressed_size for at in range(group.num_columns)) for group in groups]
-        )
-        piece = sizes // max(1, most_bytes)
+        sizes = np.cumsum([sum(chunk.total_compressed_size for chunk in _column_chunks(group)) for group in groups])
+        piece = sizes // max(1, max_bytes)
         rows = np.cumsum([group.num_rows for group in groups])
         return [int(row) for row in rows[:-1][piece[1:] != piece[:-1]]]
 
-    def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
-        with _opened(self.file) as plain:
-            selection = select(columns, plain.schema_arrow.names)
-            check_types(selection, plain.schema_arrow)
-            with _opened(self.file, _dense(plain, columns.text)) as parquet:
+    def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        with _open_parquet(self.file) as footer:
+            selection = select_columns(columns, footer.schema_arrow.names)
+            check_types(selection, footer.schema_arrow)
+            with _open_parquet(self.file, _dense_columns(footer, columns.text)) as parquet:
                 for first, rows in _pieces(parquet, self.file, selection.needed, columns.text, wanted, batch_bytes):
                     yield from to_batches(rows, first, selection, self.name, batch_bytes)
 
-    def copy_kept(self, keep: Flags, folder: Path, root: str) -> int:
-        """Writes the kept rows with the file's schema and codecs."""
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept rows with the schema and the codecs of the file."""
         written = 0
-        with self._copying(keep), _opened(self.file) as plain:
-            schema, codecs = plain.schema_arrow, _codecs(plain.metadata)
-            texts = tuple(field.name for field in schema if is_text(field.type))
-            with _opened(self.file, _dense(plain, texts)) as parquet:
+        with self._copying(keep), _open_parquet(self.file) as footer:
+            schema, codecs = footer.schema_arrow, _codecs(footer.metadata)
+            texts = tuple(field.name for field in schema if is_text_type(field.type))
+            with _open_parquet(self.file, _dense_columns(footer, texts)) as parquet:
                 pieces = kept_rows(prefetch(_pieces(parquet, self.file, schema.names, None, keep, BATCH_BYTES)), keep)
-                with _writer(output_path(self.file.path, folder, root), schema, codecs) as writer:
-                    for table in regroup(pieces, schema):
+                with _open_writer(output_path(self.file.path, folder, root), schema, codecs) as writer:
+                    for table in row_groups(pieces, schema):
                         writer.write_table(table, row_group_size=len(table))
                         written += len(table)
         return written
 
 
 @contextmanager
-def _opened(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[Any]:
-    """The file, open; ``dictionaries`` are columns to read as such."""
-    with reading(file), file.open_arrow() as raw:
+def _open_parquet(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[Any]:
+    """Open the file; ``dictionaries`` are columns to read as dictionaries."""
+    with translate_errors(file), file.open_arrow() as raw:
         options = {"buffer_size": BUFFER_BYTES, "pre_buffer": file.is_url}
         yield pq.ParquetFile(raw, read_dictionary=list(dictionaries) or None, **options)
 
@@ -94,16 +93,16 @@ def _pieces(
     file: File,
     names: list[str],
     texts: tuple[str, ...] | None,
-    wanted: Flags | None,
-    most: int,
+    wanted: RowMask | None,
+    max_bytes: int,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Rows with the number of their first, of all row groups that have a wanted row."""
+    """Yield rows with the number of the first, of all row groups that have a wanted row."""
     first = 0
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
         if wanted is None or wanted[first : first + group.num_rows].any():
-            size = _batch_rows(group, texts, most)
-            size = min(size, _rows_within(parquet, file, number, names, size, most))
+            size = _batch_rows(group, texts, max_bytes)
+            size = min(size, _rows_within(parquet, file, number, names, size, max_bytes))
             for done, rows in _read_group(parquet, file, number, names, size):
                 yield first + done, rows
         first += group.num_rows
@@ -116,10 +115,10 @@ def _read_group(
     names: list[str],
     size: int,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of one row group; of a damaged one all that stand before the damage, whatever the size of a batch."""
+    """Yield the rows of one row group; of a damaged one all rows before the damage, whatever the batch size."""
     done = 0
     try:
-        with reading(file):
+        with translate_errors(file):
             for rows in parquet.iter_batches(size, row_groups=[number], columns=names, use_threads=len(names) > 1):
                 yield done, rows
                 done += len(rows)
@@ -137,42 +136,42 @@ def _rows_within(
     number: int,
     names: list[str],
     size: int,
-    most: int,
+    max_bytes: int,
 ) -> int:
-    """Rows in a batch of ``most`` bytes, going by the first few as they are decoded.
+    """Return the rows in a batch of ``max_bytes``, estimated from the first few rows, decoded.
 
-    What the metadata tells is the size of the encoding, and a page of repeated texts may stand for a thousand times as
-    much.
+    The metadata has only the encoded size, and a page of repeated texts may decode to a thousand times as much.
     """
     if size <= PEEK_ROWS:
         return size
     try:
-        with reading(file):
+        with translate_errors(file):
             rows = next(parquet.iter_batches(PEEK_ROWS, row_groups=[number], columns=names, use_threads=False), None)
     except Unreadable:
-        return size  # reading it for good will say so
-    return max(1, most * len(rows) // max(1, rows.nbytes)) if rows is not None and len(rows) else size
+        return size  # reading the rows will raise the same error
+    return max(1, max_bytes * len(rows) // max(1, rows.nbytes)) if rows is not None and len(rows) else size
 
 
-def _batch_rows(group: Any, texts: tuple[str, ...] | None, most: int) -> int:  # noqa: ANN401 - as above
-    """Rows in a batch so that their texts (None: all their columns) have about ``most`` bytes."""
-    chunks = [group.column(number) for number in range(group.num_columns)]
-    read = [chunk for chunk in chunks if texts is None or chunk.path_in_schema.split(".")[0] in texts]
+def _batch_rows(group: Any, texts: tuple[str, ...] | None, max_bytes: int) -> int:  # noqa: ANN401 - as above
+    """Return the rows in a batch whose texts (None: all columns) have about ``max_bytes``."""
+    read = [chunk for chunk in _column_chunks(group) if texts is None or chunk.path_in_schema.split(".")[0] in texts]
     size: int = sum(chunk.total_uncompressed_size for chunk in read)
     limit = DICTIONARY_ROWS if any(_has_dictionary(chunk) for chunk in read) else BATCH_ROWS
-    return max(1, min(limit, most * int(group.num_rows) // max(1, size)))
+    return max(1, min(limit, max_bytes * int(group.num_rows) // max(1, size)))
 
 
-def _dense(parquet: Any, names: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ANN401 - as above
-    """The columns in which some row group has so few bytes per value that the dictionary repeats them."""
+def _dense_columns(parquet: Any, names: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ANN401 - as above
+    """Return the columns in which a row group has so few bytes per value that its dictionary entries must repeat."""
     found = set()
     for number in range(parquet.num_row_groups):
-        group = parquet.metadata.row_group(number)
-        for position in range(group.num_columns):
-            chunk = group.column(position)
+        for chunk in _column_chunks(parquet.metadata.row_group(number)):
             if _has_dictionary(chunk) and chunk.total_uncompressed_size < DENSE_BYTES * chunk.num_values:
                 found.add(chunk.path_in_schema)
     return tuple(name for name in names if name in found)
+
+
+def _column_chunks(group: Any) -> list[Any]:  # noqa: ANN401 - as above
+    return [group.column(position) for position in range(group.num_columns)]
 
 
 def _has_dictionary(chunk: Any) -> bool:  # noqa: ANN401 - as above
@@ -180,12 +179,10 @@ def _has_dictionary(chunk: Any) -> bool:  # noqa: ANN401 - as above
 
 
 def _codecs(metadata: Any) -> dict[str, str] | str:  # noqa: ANN401 - as above
-    """The codec of each column, as the first row group has it."""
+    """Return the codec of each column in the first row group."""
     if metadata.num_row_groups == 0:
         return DEFAULT_CODEC
-    group = metadata.row_group(0)
-    chunks = [group.column(number) for number in range(group.num_columns)]
-    return {chunk.path_in_schema: _codec(chunk.compression) for chunk in chunks}
+    return {chunk.path_in_schema: _codec(chunk.compression) for chunk in _column_chunks(metadata.row_group(0))}
 
 
 def _codec(name: str) -> str:
@@ -195,6 +192,6 @@ def _codec(name: str) -> str:
 
 
 @contextmanager
-def _writer(path: Path, schema: pa.Schema, codecs: dict[str, str] | str) -> Iterator[Any]:
-    with writing(path) as raw, pq.ParquetWriter(raw, schema, compression=codecs) as writer:
+def _open_writer(path: Path, schema: pa.Schema, codecs: dict[str, str] | str) -> Iterator[Any]:
+    with open_output(path) as raw, pq.ParquetWriter(raw, schema, compression=codecs) as writer:
         yield writer

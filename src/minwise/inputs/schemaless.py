@@ -1,7 +1,14 @@
-"""Untyped: rows of formats that have no types (JSON lines, CSV) in, batches out."""
+"""Parts shared by the formats without a schema (JSON lines, CSV, baskets): lines of limited length, rows to batches.
 
+A line longer than ``MAX_RECORD_BYTES`` is skipped without being held: a line of a gigabyte costs no more memory than
+one of 128 MiB.
+"""
+
+import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 from typing import Any, Generic, TypeVar
 
@@ -11,21 +18,135 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bytes, from_numbers
 from minwise.inputs.elements import Elements
-from minwise.inputs.source import BATCH_ROWS, Batch, Fault, Unreadable
+from minwise.inputs.source import BATCH_ROWS, Batch, Fault, RowMask, Unreadable
 
-__all__ = ["RankColumn", "RowReader", "ids_of", "made_of"]
+__all__ = [
+    "MAX_RECORD_BYTES",
+    "Line",
+    "OversizedLine",
+    "RankColumn",
+    "RowReader",
+    "lines_by_chunk",
+    "oversized_reason",
+    "quoted_lines",
+    "values_and_faults",
+]
+
+# A document is held in memory as a whole, and several at a time; human-written texts are far shorter than this.
+MAX_RECORD_BYTES = 1 << 27
 
 Row = TypeVar("Row")
 
-INT64 = range(-(2**63), 2**63)
+
+@dataclass(frozen=True, slots=True)
+class OversizedLine:
+    """Placeholder of a line longer than ``MAX_RECORD_BYTES``.
+
+    Attributes:
+        quotes: Its number of quotation marks, which tells whether a quoted CSV field continues after it.
+    """
+
+    quotes: int
+
+
+Line = bytes | OversizedLine
+
+
+def oversized_reason() -> str:
+    """Return the reason why a record that is too long cannot be used."""
+    return f"is longer than {MAX_RECORD_BYTES} bytes"
+
+
+def lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
+    """Yield the lines that end in each chunk, with their line feeds; the last line may have none.
+
+    The list of a chunk, perhaps empty, is yielded before the next chunk is read, so a reader of a pipe can process the
+    lines before it blocks. If the chunks end in an error, the bytes after the last line feed are not yielded: the line
+    is incomplete.
+    """
+    partial = _PartialLine()
+    for chunk in chunks:
+        lines = io.BytesIO(chunk).readlines()
+        tail = b"" if chunk.endswith(b"\n") else lines.pop()
+        yield [partial.finish(line) for line in lines]
+        partial.add(tail)
+    if partial.length:
+        yield [partial.finish(b"")]
+
+
+def quoted_lines(chunks: Iterable[bytes]) -> Iterator[Line]:
+    """Yield the same bytes, with lines within quotation marks together: mostly one CSV record each.
+
+    Whether a line feed is within quotation marks is guessed from the number of marks before it. No result may depend on
+    the guess; it makes reading several times as fast where texts have many lines.
+    """
+    partial = _PartialLine()
+    odd = 0
+    for chunk in chunks:
+        whole = chunk.rfind(b"\n") + 1
+        start = chunk.find(b"\n") + 1 if partial.length else 0
+        if whole and partial.length:
+            yield partial.finish(chunk[:start])
+        quotes, ends = _ends_outside_quotes(chunk[:whole], odd)
+        for begin, end in pairwise([start, *ends[ends > start].tolist()]):
+            yield chunk[begin:end]
+        partial.add(chunk[whole:])
+        odd = (quotes + chunk.count(b'"', whole)) % 2
+    if partial.length:
+        yield partial.finish(b"")
+
+
+def _ends_outside_quotes(data: bytes, quotes_before: int) -> tuple[int, NDArray[np.int64]]:
+    """Return the number of quotation marks so far, and the ends of lines after an even number of them.
+
+    The end of the data is always one of these ends.
+    """
+    values = np.frombuffer(data, dtype=np.uint8)
+    feeds = np.flatnonzero(values == ord("\n"))
+    marks = np.flatnonzero(values == ord('"'))
+    even = (np.searchsorted(marks, feeds) + quotes_before) % 2 == 0
+    if len(feeds):
+        even[-1] = True
+    return quotes_before + len(marks), feeds[even] + 1
+
+
+class _PartialLine:
+    """The part of a line that earlier chunks held."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.length = 0
+        self.quotes = 0
+
+    def add(self, part: bytes) -> None:
+        """Hold the part, or only count it if the line is already too long."""
+        if not part:
+            return
+        self.length += len(part)
+        if self.length > MAX_RECORD_BYTES:
+            self.quotes += sum(held.count(b'"') for held in self.parts) + part.count(b'"')
+            self.parts.clear()
+        else:
+            self.parts.append(part)
+
+    def finish(self, part: bytes) -> Line:
+        """Return the whole line and start another."""
+        if not self.length and len(part) <= MAX_RECORD_BYTES:
+            return part
+        self.add(part.removesuffix(b"\n"))
+        whole: Line = b"".join([*self.parts, part[-1:] if part.endswith(b"\n") else b""])
+        if self.length > MAX_RECORD_BYTES:
+            whole = OversizedLine(self.quotes)
+        self.parts, self.length, self.quotes = [], 0, 0
+        return whole
 
 
 class RowReader(ABC, Generic[Row]):
-    """Turns rows into batches, and remembers what earlier rows decided for all."""
+    """Converts rows to batches, and remembers what earlier rows decided about the columns."""
 
-    def read(self, rows: Iterator[Row], wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
-        """Yields the batches that have a wanted row."""
-        for first, group in self._gathered(rows, batch_bytes):
+    def read(self, rows: Iterator[Row], wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        """Yield the batches that have a wanted row."""
+        for first, group in self._group(rows, batch_bytes):
             if wanted is None or wanted[first : first + len(group)].any():
                 yield self.batch(first, group)
             elif not wanted[first:].any():
@@ -33,8 +154,8 @@ class RowReader(ABC, Generic[Row]):
             elif not self.knows_columns:
                 self.batch(first, group)
 
-    def _gathered(self, rows: Iterator[Row], most: int) -> Iterator[tuple[int, list[Row]]]:
-        """Rows of about ``most`` bytes together, with the number of the first; all that come before a failure."""
+    def _group(self, rows: Iterator[Row], max_bytes: int) -> Iterator[tuple[int, list[Row]]]:
+        """Yield groups of about ``max_bytes`` with the number of their first row, up to the row of a failure."""
         first = size = 0
         held: list[Row] = []
         failure: Unreadable | None = None
@@ -42,7 +163,7 @@ class RowReader(ABC, Generic[Row]):
             for row in rows:
                 held.append(row)
                 size += self.size_of(row)
-                if size >= most or len(held) == BATCH_ROWS:
+                if size >= max_bytes or len(held) == BATCH_ROWS:
                     yield first, held
                     first, size, held = first + len(held), 0, []
         except Unreadable as error:
@@ -55,37 +176,30 @@ class RowReader(ABC, Generic[Row]):
     @property
     @abstractmethod
     def knows_columns(self) -> bool:
-        """Whether no row that was not read yet can decide how later ones are read."""
+        """Whether no unread row can change how later rows are read."""
 
     @abstractmethod
     def size_of(self, row: Row) -> int:
-        """Bytes of the row in the file."""
+        """Return the bytes of the row in the file."""
 
     @abstractmethod
     def batch(self, first: int, rows: list[Row]) -> Batch:
-        """The batch of some rows that follow each other."""
+        """Return the batch of consecutive rows."""
 
 
-def ids_of(values: Sequence[int | str | None]) -> pa.Array:
-    """int64 if all of them are such numbers, otherwise large_string, in which a number is its digits."""
-    if all(value is None or (isinstance(value, int) and value in INT64) for value in values):
-        return from_numbers([None if value is None else int(value) for value in values], np.int64)
-    return from_bytes([None if value is None else str(value).encode() for value in values], pa.large_string())
-
-
-def made_of(
+def values_and_faults(
     elements: Elements, rows: Sequence[Sequence[Any] | None], source: str, first: int, faults: Sequence[Fault]
 ) -> tuple[pa.Array, list[Fault]]:
-    """What is made of rows, None for those that have a fault already, and all faults in order."""
-    column, reasons = elements.of_values(rows)
-    known = {fault.row: fault for fault in faults}
+    """Return the values of rows, and all faults in order; a row that has a fault already is None."""
+    column, reasons = elements.from_values(rows)
+    by_row = {fault.row: fault for fault in faults}
     for row, reason in reasons.items():
-        known.setdefault(first + row, Fault(source, first + row, reason))
-    return column, [fault for _, fault in sorted(known.items(), key=lambda one: one[0] or 0)]
+        by_row.setdefault(first + row, Fault(source, first + row, reason))
+    return column, [fault for _, fault in sorted(by_row.items(), key=lambda entry: entry[0] or 0)]
 
 
 class RankColumn:
-    """The column by which rows are ranked: numbers or strings, as its first value that is not null decides.
+    """The rank column: numbers or strings, as its first value that is not null decides.
 
     Numbers are float64, so whole numbers beyond 2**53 are rounded. A value of the other kind is null.
     """
@@ -95,19 +209,19 @@ class RankColumn:
         self.kind: type[float] | type[str] | None = None
 
     def array(self, values: Sequence[object]) -> pa.Array:
-        """The values of some rows; of the null type as long as there was none."""
-        plain = [self._plain(value) for value in values]
+        """Return the values of some rows; of the null type until the first value that is not null."""
+        parsed = [self._parse(value) for value in values]
         if self.kind is None:
-            self.kind = next((type(value) for value in plain if value is not None), None)
+            self.kind = next((type(value) for value in parsed if value is not None), None)
         if self.kind is float:
-            return from_numbers([value if isinstance(value, float) else None for value in plain], np.float64)
+            return from_numbers([value if isinstance(value, float) else None for value in parsed], np.float64)
         if self.kind is str:
-            texts = [value if isinstance(value, bytes) else None for value in map(self._encoded, values)]
+            texts = [value.encode() if isinstance(value, str) else None for value in values]
             return from_bytes(texts, pa.large_string())
         return pa.nulls(len(values))
 
-    def _plain(self, value: object) -> float | str | None:
-        """A finite number or a string; with ``digits_are_numbers`` a string that spells a number is one."""
+    def _parse(self, value: object) -> float | str | None:
+        """Return a finite number or a string; with ``digits_are_numbers`` the string of a number is a number."""
         if isinstance(value, (int, float)):
             return float(value) if isfinite(value) else None
         if not isinstance(value, str) or (self.digits_are_numbers and not value):
@@ -119,7 +233,3 @@ class RankColumn:
         except ValueError:
             return value
         return number if isfinite(number) else None
-
-    @staticmethod
-    def _encoded(value: object) -> bytes | None:
-        return value.encode() if isinstance(value, str) else None

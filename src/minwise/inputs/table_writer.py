@@ -1,101 +1,89 @@
-"""JSON objects: rows of an Arrow table in, what JSON can hold of them out."""
+"""Table writer: result tables as Parquet, CSV, TSV or JSON lines, and kept rows as row groups.
+
+The bytes of a file depend on its rows alone, not on the pieces in which they were read: result tables are cut after
+``TABLE_ROWS`` rows; a row group of a copy ends after ``GROUP_ROWS`` rows, or before the row with which it would exceed
+``GROUP_BYTES``.
+"""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
-from decimal import Decimal
-from itertools import product
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from minwise._internal.atomic import atomic_writer
 from minwise.checks import check_path
 from minwise.errors import ConfigError
+from minwise.inputs.columns import byte_lengths, filter_rows, int64_values, is_text_type
+from minwise.inputs.elements import value_type
 from minwise.inputs.files import is_url, url_filesystem
+from minwise.inputs.source import RowMask
 
-__all__ = ["json_objects", "table_file", "write_tables"]
+__all__ = [
+    "GROUP_BYTES",
+    "GROUP_ROWS",
+    "TABLE_ROWS",
+    "kept_rows",
+    "local_table_path",
+    "row_bytes",
+    "row_groups",
+    "write_tables",
+]
 
-
-def json_objects(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    """An object for each row, and for each row that can not be one the reason.
-
-    Times become ISO strings, decimals numbers, bytes text, and what is not a number null.
-    """
-    try:
-        return _plain(rows), {}
-    except (UnicodeDecodeError, orjson.JSONEncodeError):
-        return _one_by_one(rows)
-
-
-def _one_by_one(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], dict[int, str]]:
-    objects: list[dict[str, Any]] = [{} for _ in range(len(rows))]
-    reasons: dict[int, str] = {}
-    for row, name in product(range(len(rows)), rows.schema.names):
-        value = rows.slice(row, 1).select([name])
-        try:
-            objects[row].update(_plain(value)[0])
-        except (UnicodeDecodeError, orjson.JSONEncodeError):
-            reasons.setdefault(row, f"{name} has bytes that are not valid UTF-8, which JSON can not hold")
-    return objects, reasons
-
-
-def _plain(rows: pa.RecordBatch) -> list[dict[str, Any]]:
-    objects: list[dict[str, Any]] = orjson.loads(orjson.dumps(rows.to_pylist(), default=_value))
-    return objects
-
-
-def _value(value: object) -> object:
-    """What orjson does not know how to write."""
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, Decimal):
-        return float(value)
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-Write = Callable[[BinaryIO, Iterator[pa.Table], pa.Schema], None]
-# Rows of a table that are written at a time; also the row groups of Parquet files.
+# Rows of a result table that are written at a time; also the row groups of its Parquet file.
 TABLE_ROWS = 1 << 16
+# RunLimits of a row group of a copy.
+GROUP_ROWS = 65_536
+GROUP_BYTES = 1 << 24
+# Bytes that a value of fixed width counts.
+VALUE_BYTES = 8
+
+Sizes = NDArray[np.int64]
+WriteTables = Callable[[BinaryIO, Iterator[pa.Table], pa.Schema], None]
 
 
 def write_tables(path: str | PathLike[str], tables: Iterable[pa.Table], schema: pa.Schema) -> int:
-    """Writes one file, which appears whole or not at all; ``-`` is JSON lines on standard output.
+    """Write one file atomically; ``-`` is JSON lines on standard output.
 
     Returns:
-        How many rows were written. The bytes depend on the rows alone, not on how the tables cut them.
+        The number of rows written.
+
+    Raises:
+        ConfigError: If the suffix of the name is not that of a format.
     """
-    _check_name(path)
-    counted = _Counted(tables, schema)
-    _write(path, counted.pieces(), schema)
-    return counted.rows
+    _check_suffix(path)
+    pieces = _EqualPieces(tables, schema)
+    _write(path, iter(pieces), schema)
+    return pieces.rows
 
 
-class _Counted:
-    """Tables, cut anew after equal numbers of rows and counted on their way."""
+class _EqualPieces:
+    """Tables cut into pieces of ``TABLE_ROWS`` rows, and counted."""
 
     def __init__(self, tables: Iterable[pa.Table], schema: pa.Schema) -> None:
         self._tables, self._schema = tables, schema
         self.rows = 0
 
-    def pieces(self) -> Iterator[pa.Table]:
+    def __iter__(self) -> Iterator[pa.Table]:
         held: list[pa.Table] = []
-        waiting = 0
+        held_rows = 0
         for table in self._tables:
             self.rows += len(table)
             held.append(table.cast(self._schema))
-            waiting += len(table)
-            while waiting >= TABLE_ROWS:
+            held_rows += len(table)
+            while held_rows >= TABLE_ROWS:
                 whole = pa.concat_tables(held)
                 yield whole.slice(0, TABLE_ROWS).combine_chunks()
-                held, waiting = [whole.slice(TABLE_ROWS)], waiting - TABLE_ROWS
-        if waiting:
+                held, held_rows = [whole.slice(TABLE_ROWS)], held_rows - TABLE_ROWS
+        if held_rows:
             yield pa.concat_tables(held).combine_chunks()
 
 
@@ -105,13 +93,14 @@ def _write(path: str | PathLike[str], tables: Iterator[pa.Table], schema: pa.Sch
         sys.stdout.buffer.flush()
         return
     if is_url(path):
-        _write_and_send(str(path), tables, schema)
+        _write_url(str(path), tables, schema)
         return
     with atomic_writer(Path(path)) as file:
-        FORMATS[Path(path).suffix.lower()](file, tables, schema)
+        WRITERS[Path(path).suffix.lower()](file, tables, schema)
 
 
-def _write_and_send(url: str, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+def _write_url(url: str, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+    """Write a temporary file and upload it."""
     filesystem, target = url_filesystem(url)
     with TemporaryDirectory(prefix="minwise-") as folder:
         path = Path(folder) / target.rpartition("/")[2]
@@ -120,22 +109,22 @@ def _write_and_send(url: str, tables: Iterator[pa.Table], schema: pa.Schema) -> 
         filesystem.put_file(str(path), target)
 
 
-def table_file(output: str | PathLike[str] | None) -> Path | None:
-    """The file of this machine that tables go to; None if they go to standard output, to a URL or into memory.
+def local_table_path(output: str | PathLike[str] | None) -> Path | None:
+    """Return the local file that tables are written to; None for standard output, a URL or a result in memory.
 
     Raises:
-        ConfigError: If the name does not tell how to write.
+        ConfigError: If the suffix of the name is not that of a format.
     """
     if output is None:
         return None
     path = check_path("output", output)
-    _check_name(output)
+    _check_suffix(output)
     return None if str(output) == "-" or is_url(output) else path
 
 
-def _check_name(path: str | PathLike[str]) -> None:
-    if str(path) != "-" and Path(path).suffix.lower() not in FORMATS:
-        raise ConfigError(f"output must end in {', '.join(FORMATS)}, or be - for standard output, got {path}")
+def _check_suffix(path: str | PathLike[str]) -> None:
+    if str(path) != "-" and Path(path).suffix.lower() not in WRITERS:
+        raise ConfigError(f"output must end in {', '.join(WRITERS)}, or be - for standard output, got {path}")
 
 
 def _write_parquet(file: BinaryIO, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
@@ -160,9 +149,77 @@ def _write_jsonl(file: BinaryIO, tables: Iterator[pa.Table], schema: pa.Schema) 
             file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
 
-FORMATS: dict[str, Write] = {
+WRITERS: dict[str, WriteTables] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
     ".tsv": _write_tsv,
     ".jsonl": _write_jsonl,
 }
+
+
+def kept_rows(pieces: Iterator[tuple[int, pa.RecordBatch]], keep: RowMask) -> Iterator[pa.RecordBatch]:
+    """Yield the kept rows of each piece; rows beyond the end of ``keep`` are dropped."""
+    if not keep.any():
+        return
+    for first, rows in pieces:
+        kept = keep[first : first + len(rows)]
+        if kept.any():
+            yield filter_rows(rows[: len(kept)], kept)
+        if first + len(rows) >= len(keep):
+            return
+
+
+def row_groups(pieces: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows of all pieces as row groups: tables of one chunk each, none of them empty."""
+    group: list[pa.RecordBatch] = []
+    rows = held = 0
+    for piece in pieces:
+        ends = np.concatenate([[0], np.cumsum(_batch_row_bytes(piece))])
+        start = 0
+        while start < len(piece):
+            fitting = int(np.searchsorted(ends, ends[start] + GROUP_BYTES - held, side="right")) - 1
+            stop = min(max(fitting, start if rows else start + 1), start + GROUP_ROWS - rows)
+            group.append(piece[start:stop])
+            rows, held = rows + stop - start, held + int(ends[stop] - ends[start])
+            start = stop
+            if start < len(piece):
+                full, group, rows, held = _group_table(group, schema), [], 0, 0
+                yield full
+    if rows:
+        yield _group_table(group, schema)
+
+
+def _group_table(group: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    table = pa.Table.from_batches(group)
+    for position, field in enumerate(schema):
+        column = table.column(position)
+        if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
+            table = table.set_column(position, field.name, column.cast(column.type.value_type))
+    return table.cast(schema).combine_chunks()
+
+
+def _batch_row_bytes(rows: pa.RecordBatch) -> Sizes:
+    return sum((row_bytes(column) for column in rows.columns), np.zeros(len(rows), dtype=np.int64))
+
+
+def row_bytes(array: Any) -> Sizes:  # noqa: ANN401 - pyarrow has no types
+    """Return the approximate bytes of each value; they depend on the value, not on the array that holds it."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return row_bytes(array.storage)
+    if is_text_type(value_type(kind)):
+        return byte_lengths(array)
+    if pa.types.is_struct(kind):
+        return sum((row_bytes(field) for field in array.flatten()), _constant_sizes(array, 0))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        return _list_bytes(array)
+    return _constant_sizes(array, VALUE_BYTES * (kind.list_size if pa.types.is_fixed_size_list(kind) else 1))
+
+
+def _list_bytes(array: Any) -> Sizes:  # noqa: ANN401 - as above
+    ends = np.concatenate([[0], np.cumsum(row_bytes(array.items if pa.types.is_map(array.type) else array.values))])
+    return np.diff(ends[int64_values(array.offsets, missing=0)])
+
+
+def _constant_sizes(array: pa.Array, size: int) -> Sizes:
+    return np.full(len(array), size, dtype=np.int64)

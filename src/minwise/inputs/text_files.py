@@ -1,4 +1,8 @@
-"""Text files: a document per file in, batches of many files out; kept files are copied as they are."""
+"""Text files: one document per file, perhaps compressed.
+
+The id of a document is the path relative to the directory that was given. A file that is too long or cannot be
+decompressed has a fault. Kept files are copied byte for byte.
+"""
 
 import hashlib
 import shutil
@@ -11,24 +15,22 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bytes, from_strings
 from minwise.errors import InputError
-from minwise.inputs import lines as limits
-from minwise.inputs.files import File, output_path, strip_bom, writing
-from minwise.inputs.lines import too_long_reason
-from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable
+from minwise.inputs import schemaless
+from minwise.inputs.files import File, open_output, output_path, strip_bom
+from minwise.inputs.schemaless import oversized_reason
+from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, Unreadable
 
 __all__ = ["TextFiles"]
 
 COPY_BYTES = 1 << 20
 
-Flags = NDArray[np.bool_]
-
 
 class TextFiles(Source):
-    """Files that are one document each, perhaps compressed; row ``i`` is file ``i``.
+    """Files of one document each, perhaps compressed; row ``i`` is file ``i``.
 
     Attributes:
-        files: The files, in order. The source is named after the first.
-        ids: Of each file.
+        files: The files, in order. The source has the name of the first.
+        ids: The id of each file.
     """
 
     def __init__(self, files: Sequence[File], ids: Sequence[str]) -> None:
@@ -39,35 +41,36 @@ class TextFiles(Source):
         self.name = self.files[0].name
 
     def fingerprint(self) -> dict[str, object]:
-        """Name, bytes of all files, time of the latest, their number, and a digest of these for each of them."""
-        prints = [file.fingerprint() for file in self.files]
-        digest = hashlib.blake2b(repr([tuple(one.values()) for one in prints]).encode(), digest_size=16).hexdigest()
-        size = sum(int(str(one["bytes"])) for one in prints)
-        latest = max(prints, key=lambda one: str(one["modified"]).zfill(32))["modified"]
-        return {"name": self.name, "bytes": size, "modified": latest, "files": len(prints), "digest": digest}
+        """Return name, total bytes, latest modification time, number of files and a digest of their fingerprints."""
+        fingerprints = [file.fingerprint() for file in self.files]
+        versions = repr([tuple(entry.values()) for entry in fingerprints])
+        digest = hashlib.blake2b(versions.encode(), digest_size=16).hexdigest()
+        size = sum(int(str(entry["bytes"])) for entry in fingerprints)
+        latest = max(fingerprints, key=lambda entry: str(entry["modified"]).zfill(32))["modified"]
+        return {"name": self.name, "bytes": size, "modified": latest, "files": len(fingerprints), "digest": digest}
 
     def size_bytes(self) -> int:
-        """Bytes of all files."""
+        """Return the bytes of all files."""
         return sum(file.size_bytes() for file in self.files)
 
     def known_rows(self) -> int:
-        """The number of files."""
+        """Return the number of files."""
         return len(self.files)
 
-    def cuts(self, most_bytes: int) -> list[int]:
-        """Between any two files."""
-        piece = np.cumsum([file.size_bytes() for file in self.files]) // max(1, most_bytes)
+    def split_points(self, max_bytes: int) -> list[int]:
+        """Return rows between files."""
+        piece = np.cumsum([file.size_bytes() for file in self.files]) // max(1, max_bytes)
         return (np.flatnonzero(piece[1:] != piece[:-1]) + 1).tolist()
 
     def locate(self, rows: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
-        """The name of each file, in which the document is row 0."""
+        """Return the name of each file; the document is its row 0."""
         return from_strings([self.files[row].name for row in rows.tolist()]), np.zeros(len(rows), dtype=np.int64)
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
-        """The ids of the files: their paths, relative to the directory that was given."""
+        """Return the ids of the files: their paths, relative to the directory that was given."""
         return from_strings([self.ids[row] for row in rows.tolist()])
 
-    def _read(self, columns: Columns, wanted: Flags | None, batch_bytes: int) -> Iterator[Batch]:
+    def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         if columns.metadata:
             raise Unreadable(f"has no column {columns.metadata[0]!r}: a text file is one text and nothing else")
         if columns.elements is not None:
@@ -77,7 +80,7 @@ class TextFiles(Source):
         faults: list[Fault] = []
         for row, file in enumerate(self.files):
             if wanted is None or wanted[row]:
-                text = _document(file)
+                text = _read_document(file)
                 texts.append(text if isinstance(text, bytes) else None)
                 faults.extend([text] if isinstance(text, Fault) else [])
                 size += len(text) if isinstance(text, bytes) else 0
@@ -90,28 +93,28 @@ class TextFiles(Source):
             yield Batch(first, from_bytes(texts, pa.large_binary()), faults=tuple(faults))
 
     def paths(self) -> list[str]:
-        """All the files."""
+        """Return the paths of all files."""
         return [file.path for file in self.files]
 
-    def copy_kept(self, keep: Flags, folder: Path, root: str) -> int:
-        """Copies the kept files, byte for byte."""
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Copy the kept files byte for byte."""
         for row in np.flatnonzero(keep).tolist():
             file = self.files[row]
-            with file.open() as original, writing(output_path(file.path, folder, root)) as copy:
+            with file.open() as original, open_output(output_path(file.path, folder, root)) as copy:
                 shutil.copyfileobj(original, copy, COPY_BYTES)
         return int(np.count_nonzero(keep))
 
 
-def _document(file: File) -> bytes | Fault:
-    """The text of a file, or why there is none."""
+def _read_document(file: File) -> bytes | Fault:
+    """Return the text of a file, or the fault if it cannot be used."""
     parts: list[bytes] = []
     size = 0
     try:
         for chunk in file.chunks():
             parts.append(chunk)
             size += len(chunk)
-            if size > limits.MAX_RECORD_BYTES:
-                return Fault(file.name, 0, too_long_reason())
+            if size > schemaless.MAX_RECORD_BYTES:
+                return Fault(file.name, 0, oversized_reason())
     except Unreadable as error:
         return Fault(file.name, 0, str(error))
     return strip_bom(b"".join(parts))

@@ -67,7 +67,7 @@ def test_it_keeps_what_the_stream_of_dedup_keeps(folder: Path) -> None:
     (folder / "stdin").write_bytes(data)
     expected = run(folder, "dedup", "-", "-o", "-", "--quiet", job=Job(stdin=str(folder / "stdin")))
     assert 0 < expected.out.count("\n") < len(texts)
-    job = Job(stdin=str(folder / "stdin"), constants={"minwise.inputs.jsonl.MOST_LINES": 400})
+    job = Job(stdin=str(folder / "stdin"), constants={"minwise.inputs.jsonl.MAX_LINES": 400})
     done = run(folder, "index", *UNIQUE, "-o", "-", "--quiet", job=job)
     assert (done.status, done.err) == (OK, "")
     assert done.out == expected.out
@@ -173,7 +173,7 @@ def test_files(folder: Path, name: str) -> None:
     write(folder / name, ROWS)
     done = run(
         folder, "index", "add", "news.mw", name, "--unique", "-o", "new.jsonl", "--metadata-column", "note",
-        job=Job(constants={"minwise.index.readers.MOST_DOCUMENTS": 2}),
+        job=Job(constants={"minwise.index.ingest.BATCH_DOCUMENTS": 2}),
     )  # fmt: skip
     assert (done.status, done.err) == (OK, "minwise: 5 read: 3 added, 2 near-duplicates left out; 3 in news.mw\n")
     assert [(one["id"], one["duplicate_of"]) for one in objects(done.out)] == [
@@ -250,7 +250,7 @@ def test_going_on_after_an_interrupt(folder: Path) -> None:
     """The same command on the same lines gives the whole output."""
     lines = json_lines([{"id": number, "text": text} for number, text in enumerate(documents(300))])
     (folder / "stdin").write_bytes(lines)
-    job = Job(stdin=str(folder / "stdin"), constants={"minwise.inputs.jsonl.MOST_LINES": 100})
+    job = Job(stdin=str(folder / "stdin"), constants={"minwise.inputs.jsonl.MAX_LINES": 100})
     stopped = run(
         folder, "index", *UNIQUE, "-o", "new.jsonl",
         job=Job(stdin=job.stdin, constants=job.constants, stage_trap=("add", "stop")),

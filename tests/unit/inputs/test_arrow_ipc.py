@@ -12,8 +12,8 @@ from pyarrow import ipc
 from support.expect import complaint
 from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, texts_of
 
-import minwise as mw
-from minwise.inputs import row_groups as regroup
+from minwise.errors import InputError
+from minwise.inputs import table_writer
 from minwise.inputs.arrow_ipc import ArrowFile
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns, Fault
@@ -83,7 +83,7 @@ def test_the_bytes_of_a_copy_depend_on_the_rows_alone(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not on the batches of the input."""
-    monkeypatch.setattr(regroup, "GROUP_ROWS", 2)
+    monkeypatch.setattr(table_writer, "GROUP_ROWS", 2)
     keep = np.array([True, False, True, True, False, True, True])
     copies = set()
     for number, table in enumerate([TABLE, pa.concat_tables([TABLE[:1], TABLE[1:2], TABLE[2:]])]):
@@ -150,7 +150,7 @@ def test_a_truncated_stream_gives_its_whole_batches(tmp_path: Path) -> None:
     assert [fault.row for fault in faults_of(file)] == [None]
     assert file.copy_kept(np.ones(6, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 6
     every = np.ones(7, dtype=np.bool_)
-    assert "can not be copied" in complaint(mw.InputError, lambda: file.copy_kept(every, tmp_path / "2", str(tmp_path)))
+    assert "cannot be copied" in complaint(InputError, lambda: file.copy_kept(every, tmp_path / "2", str(tmp_path)))
 
 
 def test_offsets_that_lie_are_a_fault(tmp_path: Path) -> None:
@@ -165,5 +165,5 @@ def test_offsets_that_lie_are_a_fault(tmp_path: Path) -> None:
     invalid = pa.array([b"\xff"]).view(pa.string())
     nested = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), invalid)
     file = source(pa.table({"text": invalid, "nested": nested}), tmp_path / "file.arrow")
-    assert [batch.texts.cast(pa.binary()).to_pylist() for batch in file.batches(Columns())] == [[b"\xff"]]
+    assert [batch.values.cast(pa.binary()).to_pylist() for batch in file.batches(Columns())] == [[b"\xff"]]
     assert file.copy_kept(np.ones(1, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 1

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.source_rows import COMPRESS, TEXTS, delimited, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
 
-from minwise.inputs import files, lines
+from minwise.inputs import files, schemaless
 from minwise.inputs.delimited import DelimitedFile
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns, Fault
@@ -120,7 +120,7 @@ def test_invalid_utf8_is_handed_on_in_texts_and_refused_in_ids(tmp_path: Path) -
     """Where the kernel sees it, and where it does not."""
     file = source(tmp_path / "x.csv", b"text,id\na\xff,1\nb,\xfe\nc,\n")
     (batch,) = file.batches(Columns())
-    assert batch.texts.to_pylist() == [b"a\xff", None, b"c"]
+    assert batch.values.to_pylist() == [b"a\xff", None, b"c"]
     assert ids_of(file) == ["1", None, None]
     assert faults_of(file) == [Fault(file.name, 1, "id is not valid UTF-8 at byte 0")]
 
@@ -133,7 +133,7 @@ def test_records_that_can_not_be_used_are_faults(tmp_path: Path) -> None:
     assert list(reasons) == [1, 2, 3, 5]
     assert reasons[1] == "has 1 fields where the header has 2"
     assert reasons[2] == "has 3 fields where the header has 2"
-    assert reasons[3].startswith("line 5 can not be read: new-line character seen in unquoted field")
+    assert reasons[3].startswith("line 5 cannot be read: new-line character seen in unquoted field")
     assert reasons[5] == "line 7 opens a quotation mark that is never closed"
 
 
@@ -179,7 +179,7 @@ def test_a_long_record_is_a_fault_and_ends_where_its_quotes_do(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one line or in many, which are read past without being held."""
-    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 30)
+    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 30)
     long = b'"' + b"x" * 40 + b'\ny,\n""z",2\n'
     many = b'"' + b"short\n" * 10 + b'",3\n'
     data = b"text,id\na,1\n" + long + b"b,2\n" + many + b"c,3\n" + b"d" * 50 + b",4\ne,5\n"

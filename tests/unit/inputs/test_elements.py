@@ -6,17 +6,18 @@ import pyarrow as pa
 import pytest
 
 import minwise as mw
+from minwise.errors import ConfigError
 from minwise.inputs.elements import Elements
-from minwise.inputs.items import ItemLists, ItemSets, Members, OneValue, split_items
-from minwise.inputs.records import Field, Records, parse_fields
+from minwise.inputs.items import GroupedItems, ItemLists, ItemSets, SingleValue, split_items
+from minwise.inputs.records import Field, RecordFields, parse_fields
 
 ITEMS = ItemSets(column="items")
-MEMBERS = Members(group="user", item="movie", weight="times")
+MEMBERS = GroupedItems(group="user", item="movie", weight="times")
 
 
 def sets_of(elements: Elements, column: pa.Array) -> list[list[int] | None]:
     """What a column with types becomes."""
-    return list(elements.of_arrow([column])[0].to_pylist())
+    return list(elements.from_arrow([column])[0].to_pylist())
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_lists_of_every_type_are_the_same_sets(column: pa.Array) -> None:
     """Those that sets given directly become."""
     expected = [sorted(one.tolist()) for one in mw.ShingleSets.from_sets([["x", "y"], []])]
     assert sets_of(ITEMS, column) == expected
-    assert ITEMS.complaint("items", column.type) is None
+    assert ITEMS.type_problem("items", column.type) is None
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()], ids=str)
@@ -50,9 +51,9 @@ def test_numbers_are_numbers_whatever_their_width(kind: pa.DataType) -> None:
 def test_rows_without_types_are_the_same_sets() -> None:
     """As JSON has them, and as CSV has them, if it is said where to cut; bytes are text."""
     cut = ItemSets(column="items", separator=" ")
-    made, reasons = cut.of_values([[["x", 3]], ["x y"], [b"x y"], None])
-    assert cut.of_arrow([pa.array(["x y x", "y"])])[0].to_pylist()[0] == made.to_pylist()[1]
-    assert cut.of_arrow([pa.array(["x y x", "y"]).dictionary_encode()])[0].to_pylist()[0] == made.to_pylist()[1]
+    made, reasons = cut.from_values([[["x", 3]], ["x y"], [b"x y"], None])
+    assert cut.from_arrow([pa.array(["x y x", "y"])])[0].to_pylist()[0] == made.to_pylist()[1]
+    assert cut.from_arrow([pa.array(["x y x", "y"]).dictionary_encode()])[0].to_pylist()[0] == made.to_pylist()[1]
     expected = [sorted(one.tolist()) for one in mw.ShingleSets.from_sets([["x", 3], ["x", "y"], ["x", "y"]])]
     assert made.to_pylist() == [*expected, None]
     assert reasons == {3: ""}
@@ -67,21 +68,21 @@ def test_rows_without_types_are_the_same_sets() -> None:
         ([True], "items of items must be whole numbers or strings, got bool"),
         ([["x"]], "items of items must be whole numbers or strings, got list"),
         (5, "items must be a list of items with shingle set, got int"),
-        ("x", "items must be a list of items with shingle set, got a string; separator says where to cut strings"),
+        ("x", "items must be a list of items with shingle set, got a string; set separator to split strings"),
         (b"x \xff", "items is not valid UTF-8 at byte 2"),
     ],
 )
 @pytest.mark.parametrize("elements", [ITEMS, ItemLists(column="items")], ids=["sets", "lists"])
 def test_what_is_no_set_is_told(elements: Elements, value: Any, reason: str) -> None:  # noqa: ANN401 - anything
     """And leaves the others alone."""
-    made, reasons = elements.of_values([[["x"]], [value]])
+    made, reasons = elements.from_values([[["x"]], [value]])
     assert reasons == {1: reason}
     assert made.is_null().to_pylist() == [False, True]
 
 
 def test_nulls_of_a_column_are_told() -> None:
     """A null list, and a null in one."""
-    made, reasons = ITEMS.of_arrow([pa.array([["x"], None, ["x", None], []])])
+    made, reasons = ITEMS.from_arrow([pa.array([["x"], None, ["x", None], []])])
     assert reasons == {1: "items is null", 2: "items holds a null item"}
     assert made.is_null().to_pylist() == [False, True, True, False]
 
@@ -90,18 +91,18 @@ def test_nulls_of_a_column_are_told() -> None:
     ("elements", "kind", "complaint"),
     [
         (ITEMS, pa.int64(), "x must be a list of items with shingle set, got a column of int64"),
-        (ITEMS, pa.string(), "x must be a list of items with shingle set, got a column of string; separator says"),
+        (ITEMS, pa.string(), "x must be a list of items with shingle set, got a column of string; set separator"),
         (ItemLists(column="x"), pa.string(), "x must be a list of items with shingle set, got a column of string; "),
         (ITEMS, pa.list_(pa.float64()), "items of x must be whole numbers or strings, got a column of list<"),
-        (OneValue(column="x"), pa.float64(), "x must be whole numbers or strings, got a column of double"),
+        (SingleValue(column="x"), pa.float64(), "x must be whole numbers or strings, got a column of double"),
         (MEMBERS, pa.list_(pa.int8()), "x must be whole numbers or strings, got a column of list<"),
-        (Members(group="a", item="b", weight="x"), pa.string(), "x must be whole numbers, got a column of string"),
-        (Records(fields=(Field("x", "whole"),)), pa.list_(pa.int8()), "x must be strings, numbers or dates, got a"),
+        (GroupedItems(group="a", item="b", weight="x"), pa.string(), "x must be whole numbers, got a column of string"),
+        (RecordFields(fields=(Field("x", "whole"),)), pa.list_(pa.int8()), "x must be strings, numbers or dates, got"),
     ],
 )
 def test_columns_of_a_wrong_type_are_told(elements: Elements, kind: pa.DataType, complaint: str) -> None:
     """Before anything is read."""
-    assert (elements.complaint("x", kind) or "").startswith(complaint)
+    assert (elements.type_problem("x", kind) or "").startswith(complaint)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_separators(separator: str | None, line: str, items: list[str]) -> None:
     """White space around items never belongs to them, and nothing is no item."""
     assert split_items(line, separator) == items
     if separator is not None:
-        assert ItemLists(column="items", separator=separator).of_values([[line]])[0].to_pylist() == [items]
+        assert ItemLists(column="items", separator=separator).from_values([[line]])[0].to_pylist() == [items]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_separators(separator: str | None, line: str, items: list[str]) -> None:
 )
 def test_rows_that_name_no_member_are_told(row: tuple[Any, ...], reason: str) -> None:
     """One by one, and the rest stays."""
-    made, reasons = MEMBERS.of_values([("ann", 1, 1), row, (b"ann", b"x", b"2"), ("ann", 7, 3.0)])
+    made, reasons = MEMBERS.from_values([("ann", 1, 1), row, (b"ann", b"x", b"2"), ("ann", 7, 3.0)])
     assert reasons == {1: reason}
     assert made.is_null().to_pylist() == [False, True, False, False]
     assert [one["count"] for one in made.to_pylist() if one] == [1, 2, 3]
@@ -152,7 +153,7 @@ def test_columns_that_name_no_member_are_told() -> None:
     users = pa.array(["ann", None, "", "bob", "bob", "bob"])
     movies = pa.array([1, 1, 1, None, 1, 1])
     times = pa.array([2.0, 1, 1, 1, -1, 0.5])
-    made, reasons = MEMBERS.of_arrow([users, movies, times])
+    made, reasons = MEMBERS.from_arrow([users, movies, times])
     assert reasons == {
         1: "user is null",
         2: "user is empty",
@@ -166,9 +167,9 @@ def test_columns_that_name_no_member_are_told() -> None:
 
 def test_members_can_be_turned_round() -> None:
     """Then the item names the group."""
-    turned = Members(group="user", item="movie", turned=True)
+    turned = GroupedItems(group="user", item="movie", transposed=True)
     assert turned.columns == ("movie", "user")
-    made, _ = turned.of_values([(7, "ann")])
+    made, _ = turned.from_values([(7, "ann")])
     assert made[0].as_py() == {"key": 7, "element": mw.ShingleSets.from_sets([["ann"]])[0].item(), "count": 1}
 
 
@@ -197,7 +198,7 @@ def test_members_can_be_turned_round() -> None:
 )
 def test_wrong_fields_and_weights_are_refused(fields: Any, weights: Any, message: str) -> None:  # noqa: ANN401 - anything
     """In one line."""
-    with pytest.raises(mw.ConfigError) as caught:
+    with pytest.raises(ConfigError) as caught:
         parse_fields(fields, weights)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
@@ -205,7 +206,7 @@ def test_wrong_fields_and_weights_are_refused(fields: Any, weights: Any, message
 
 def test_fields_come_back_as_they_can_be_typed() -> None:
     """Sorted by name, names with spaces in quotation marks."""
-    records = Records(fields=parse_fields({"sur name": "char:3", "b": "digits"}, {"sur name": 2}), bag=True)
+    records = RecordFields(fields=parse_fields({"sur name": "char:3", "b": "digits"}, {"sur name": 2}), bag=True)
     assert records.settings == {
         "shingle": "set",
         "bag": True,
@@ -218,12 +219,12 @@ def test_fields_come_back_as_they_can_be_typed() -> None:
 
 def test_records_of_columns_and_of_values_are_the_same() -> None:
     """Numbers and dates by their text, a null as nothing, and the names of fields keep equal values apart."""
-    records = Records(fields=parse_fields("a:whole b:whole", None))
+    records = RecordFields(fields=parse_fields("a:whole b:whole", None))
     columns = [pa.array(["x", None, "5"]), pa.array([5, 7, None])]
-    typed, untyped = records.of_arrow(columns)[0], records.of_values([["x", 5], [None, 7], [b"5", ""]])[0]
+    typed, untyped = records.from_arrow(columns)[0], records.from_values([["x", 5], [None, 7], [b"5", ""]])[0]
     assert typed.equals(untyped)
     assert [len(one) for one in typed.to_pylist()] == [2, 1, 1]
     assert typed[2].as_py()[0] not in typed[0].as_py()
-    assert records.of_values([[["x"], 1]])[1] == {0: "a must be a string or a number, got list"}
+    assert records.from_values([[["x"], 1]])[1] == {0: "a must be a string or a number, got list"}
     broken = pa.array([b"ok", b"\xff"]).cast(pa.large_binary())
-    assert records.of_arrow([broken, broken])[1] == {1: "a is not valid UTF-8 at byte 0"}
+    assert records.from_arrow([broken, broken])[1] == {1: "a is not valid UTF-8 at byte 0"}

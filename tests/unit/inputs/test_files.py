@@ -11,8 +11,8 @@ import pytest
 from support.expect import complaint
 from support.source_rows import COMPRESS
 
-import minwise as mw
-from minwise.inputs.files import File, output_path, url_filesystem, writing
+from minwise.errors import ConfigError
+from minwise.inputs.files import File, open_output, output_path, url_filesystem
 from minwise.inputs.source import Unreadable
 
 BODY = os.urandom(150_000).hex().encode()
@@ -85,7 +85,7 @@ def test_a_full_disk_is_an_error_with_number_and_name(compression: str | None) -
     """So that the command can tell it from others."""
 
     def fill() -> None:
-        with writing(Path("/dev/full"), compression) as file:
+        with open_output(Path("/dev/full"), compression) as file:
             file.write(os.urandom(1 << 22))
 
     with pytest.raises(OSError, match="No space left") as caught:
@@ -97,7 +97,7 @@ def test_a_full_disk_is_an_error_with_number_and_name(compression: str | None) -
 def test_the_same_bytes_compress_to_the_same_bytes(compression: str, tmp_path: Path) -> None:
     """No time and no name in the header."""
     for name in ("one", "two"):
-        with writing(tmp_path / name, compression) as file:
+        with open_output(tmp_path / name, compression) as file:
             file.write(BODY)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert compression != "gzip" or (tmp_path / "one").read_bytes()[3:8] == bytes(5)
@@ -133,11 +133,11 @@ def test_a_name_that_is_no_text_is_escaped(tmp_path: Path) -> None:
 def test_a_missing_driver_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that installs it, for fsspec too."""
     monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
-    message = complaint(mw.ConfigError, lambda: url_filesystem("s3://bucket/x.csv"))
+    message = complaint(ConfigError, lambda: url_filesystem("s3://bucket/x.csv"))
     assert message.endswith("pip install fsspec s3fs")
-    assert "no-such" in complaint(mw.ConfigError, lambda: url_filesystem("no-such://bucket/x.csv"))
+    assert "no-such" in complaint(ConfigError, lambda: url_filesystem("no-such://bucket/x.csv"))
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
-    assert complaint(mw.ConfigError, lambda: url_filesystem("memory://x.csv")).endswith("pip install fsspec")
+    assert complaint(ConfigError, lambda: url_filesystem("memory://x.csv")).endswith("pip install fsspec")
 
 
 def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:

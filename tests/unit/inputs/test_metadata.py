@@ -12,17 +12,17 @@ import pytest
 from support.expect import complaint
 from support.source_rows import faults_of
 
-import minwise as mw
-from minwise.inputs.open_sources import open_sources
+from minwise.errors import ConfigError
+from minwise.inputs.memory_sources import TableSource, as_table
+from minwise.inputs.open_sources import open_files
 from minwise.inputs.source import BATCH_BYTES, Batch, Columns, Fault, Source
-from minwise.inputs.tables import TableSource, as_table
 
 ABOUT = Columns(metadata=("a", "b"))
 
 
 def opened(path: Path) -> Source:
     """The file as a source."""
-    (source,), _ = open_sources([str(path)])
+    (source,), _ = open_files([str(path)])
     return source
 
 
@@ -114,7 +114,7 @@ def test_a_text_file_has_no_columns(tmp_path: Path) -> None:
 
 
 def test_lines_may_lack_a_column_that_one_of_the_first_has(tmp_path: Path) -> None:
-    """It is null there, also where a line can not be read, and in later batches."""
+    """It is null there, also where a line cannot be read, and in later batches."""
     lines = ['{"text": "one", "a": 1}', "{oops", '{"text": "two", "b": [2]}', *['{"text": "more"}'] * 9]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     expected = [{"a": 1, "b": None}, {"a": None, "b": None}, {"a": None, "b": [2]}, *[{"a": None, "b": None}] * 9]
@@ -131,7 +131,7 @@ def test_fields_that_are_no_text(tmp_path: Path) -> None:
     for column in (broken, broken.view(pa.binary()), pa.StructArray.from_arrays([broken], ["n"])):
         table = TableSource(pa.table({"text": ["one", "two"], "a": [1, 2], "b": column}))
         (fault,) = faults_of(table, ABOUT)
-        assert (fault.row, fault.reason) == (0, "b has bytes that are not valid UTF-8, which JSON can not hold")
+        assert (fault.row, fault.reason) == (0, "b has bytes that are not valid UTF-8, which JSON cannot hold")
         assert metadata_of(table)[1]["b"] in ("x", {"n": "x"})
 
 
@@ -139,7 +139,7 @@ def test_objects_of_several_kinds() -> None:
     """Would be lost when they become a table, so they are refused."""
     source = TableSource(as_table([{"text": "one", "a": 1, "b": 1}, {"text": "two", "a": 2, "b": "x"}]))
     (fault,) = faults_of(source, ABOUT)
-    assert fault.reason == "row 0: b must be a string, got int; metadata of a table must be of one kind in all rows"
+    assert fault.reason == "row 0: b must be a string, got int; metadata of a table must be of one type in all rows"
 
 
 def test_names_of_columns() -> None:
@@ -149,8 +149,8 @@ def test_names_of_columns() -> None:
         text=("x", "y"), id="i", metadata=("a", "b")
     )
     for wrong in (["a", ""], [1], 5, {"a"}):
-        message = complaint(mw.ConfigError, lambda given=wrong: Columns.of("text", None, metadata_columns=given))  # type: ignore[misc]
-        assert message.startswith("metadata_columns must be a name or several, got ")
+        message = complaint(ConfigError, lambda given=wrong: Columns.of("text", None, metadata_columns=given))  # type: ignore[misc]
+        assert message.startswith("metadata_columns must be one or more names, got ")
 
 
 def test_a_part_of_a_batch() -> None:
@@ -158,9 +158,9 @@ def test_a_part_of_a_batch() -> None:
     faults = (Fault("f", 11, "first"), Fault("f", 13, "second"))
     about = [{"a": row} for row in range(5)]
     batch = Batch(10, pa.array(["0", None, "2", None, "4"]), pa.array([0, 1, 2, 3, 4]), None, faults, about)
-    assert batch.part(0, 5) is batch
-    part = batch.part(2, 4)
-    assert (part.first, part.texts.to_pylist()) == (12, ["2", None])
+    assert batch.slice(0, 5) is batch
+    part = batch.slice(2, 4)
+    assert (part.first, part.values.to_pylist()) == (12, ["2", None])
     assert part.ids == pa.array([2, 3])
     assert (part.faults, part.metadata) == (faults[1:], [{"a": 2}, {"a": 3}])
-    assert batch.part(5, 5).faults == ()
+    assert batch.slice(5, 5).faults == ()

@@ -11,9 +11,8 @@ import pytest
 from support.expect import complaint
 from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
 
-import minwise as mw
-from minwise.inputs import parquet
-from minwise.inputs import row_groups as regroup
+from minwise.errors import InputError
+from minwise.inputs import parquet, table_writer
 from minwise.inputs.files import File
 from minwise.inputs.parquet import ParquetFile
 from minwise.inputs.source import Columns, Fault
@@ -133,7 +132,7 @@ def test_invalid_utf8_is_handed_on(tmp_path: Path) -> None:
     lie = pa.array([b"a", b"\xff"]).view(pa.string())
     file = source(tmp_path / "x.parquet", pa.table({"text": lie}))
     (batch,) = file.batches(Columns())
-    assert batch.texts.cast(pa.binary()).to_pylist() == [b"a", b"\xff"]
+    assert batch.values.cast(pa.binary()).to_pylist() == [b"a", b"\xff"]
     assert faults_of(file) == []
 
 
@@ -142,7 +141,7 @@ def test_batches_hold_no_more_text_than_asked_for(batch_bytes: int, tmp_path: Pa
     """Or one row; and they are in order."""
     file = source(tmp_path / "x.parquet", many(), row_group_size=170)
     for batch in file.batches(Columns(), batch_bytes=batch_bytes):
-        assert len(batch) == 1 or sum(map(len, plain(batch.texts))) <= batch_bytes
+        assert len(batch) == 1 or sum(map(len, plain(batch.values))) <= batch_bytes
     assert texts_of(file, batch_bytes=batch_bytes) == many()["text"].to_pylist()
     assert faults_of(file, batch_bytes=batch_bytes) == []
 
@@ -181,7 +180,7 @@ def test_a_dictionary_does_not_blow_up(copies: int, words: int, unique: int, tmp
     before = pa.total_allocated_bytes()
     for batch in file.batches(Columns(), batch_bytes=1 << 20):
         assert pa.total_allocated_bytes() - before < 1 << 25
-        assert sum(map(len, plain(batch.texts[:1]))) <= 1 << 20
+        assert sum(map(len, plain(batch.values[:1]))) <= 1 << 20
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 300, 1 << 25])
@@ -203,9 +202,7 @@ def test_of_a_damaged_file_the_same_rows_are_read_in_any_batches(batch_bytes: in
     assert file.copy_kept(np.ones(len(texts), dtype=np.bool_), tmp_path / "out", str(tmp_path)) == len(texts)
     assert pq.read_table(tmp_path / "out" / "x.parquet")["text"].to_pylist() == texts
     beyond = np.ones(1000, dtype=np.bool_)
-    assert "can not be copied" in complaint(
-        mw.InputError, lambda: file.copy_kept(beyond, tmp_path / "2", str(tmp_path))
-    )
+    assert "cannot be copied" in complaint(InputError, lambda: file.copy_kept(beyond, tmp_path / "2", str(tmp_path)))
 
 
 @pytest.mark.parametrize("data", [b"", b"no Parquet at all", b"PAR1" + bytes(100) + b"PAR1"])
@@ -214,7 +211,7 @@ def test_what_is_no_parquet_is_one_fault_and_no_copy(data: bytes, tmp_path: Path
     path = tmp_path / "x.parquet"
     path.write_bytes(data)
     file = ParquetFile(File(str(path)))
-    assert [(fault.row, fault.reason[:16]) for fault in faults_of(file)] == [(None, "can not be read:")]
+    assert [(fault.row, fault.reason[:15]) for fault in faults_of(file)] == [(None, "cannot be read:")]
     assert file.known_rows() is None
     assert file.copy_kept(np.empty(0, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 0
     assert not (tmp_path / "out").exists()
@@ -248,8 +245,8 @@ def test_a_copy_has_schema_metadata_codecs_and_the_kept_rows(mask: int, tmp_path
 
 def test_the_bytes_of_a_copy_do_not_depend_on_how_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other row groups in the input, other batches: the same copy, cut at the same rows."""
-    monkeypatch.setattr(regroup, "GROUP_ROWS", 150)
-    monkeypatch.setattr(regroup, "GROUP_BYTES", 9000)
+    monkeypatch.setattr(table_writer, "GROUP_ROWS", 150)
+    monkeypatch.setattr(table_writer, "GROUP_BYTES", 9000)
     keep = masks(1000)[2]
     copies = set()
     for number, (rows, batch) in enumerate([(1000, 1 << 25), (7, 1 << 25), (300, 1), (300, 5000)]):

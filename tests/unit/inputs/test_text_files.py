@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.source_rows import COMPRESS, TEXTS, faults_of, kept, masks, texts_of
 
-from minwise.inputs import lines
+from minwise.inputs import schemaless
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns, Fault
 from minwise.inputs.text_files import TextFiles
@@ -60,14 +60,14 @@ def test_a_mark_is_not_part_of_the_text_but_of_the_copy(tmp_path: Path) -> None:
     """As are bytes that are no UTF-8."""
     files = source(tmp_path / "in", [b"\xef\xbb\xbfabc", b"a\xff"])
     (batch,) = files.batches(Columns())
-    assert batch.texts.to_pylist() == [b"abc", b"a\xff"]
+    assert batch.values.to_pylist() == [b"abc", b"a\xff"]
     files.copy_kept(np.ones(2, dtype=np.bool_), tmp_path / "out", str(tmp_path / "in"))
     assert (tmp_path / "out" / "0.txt").read_bytes() == b"\xef\xbb\xbfabc"
 
 
 def test_faults_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too long, also when unpacked, or truncated; their row is 0, as everywhere."""
-    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 50)
+    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 50)
     files = source(tmp_path, [b"a", bytes(51), b"b" * 50, b"c"], ".gz")
     (tmp_path / "3.txt.gz").write_bytes((tmp_path / "3.txt.gz").read_bytes()[:-3])
     assert texts_of(files) == ["a", None, "b" * 50, None]

@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 
 import minwise as mw
-from minwise.inputs import lines
+from minwise.inputs import schemaless
+from minwise.inputs.baskets import BasketFile
 from minwise.inputs.elements import Elements
 from minwise.inputs.files import File
 from minwise.inputs.items import ItemLists, ItemSets
-from minwise.inputs.sets import BasketLines
 from minwise.inputs.source import Batch, Columns
 
 LINES = b"\xef\xbb\xbfbread milk\n\nmilk  milk\r\n\xff\nlast"
 
 
-def source(path: Path, content: bytes, *, named: bool = False) -> BasketLines:
+def source(path: Path, content: bytes, *, named: bool = False) -> BasketFile:
     """A file of lines."""
     path.write_bytes(content)
-    return BasketLines(File(str(path)), named=named)
+    return BasketFile(File(str(path)), named=named)
 
 
-def batches(lines_of: BasketLines, elements: Elements, **options: Any) -> list[Batch]:  # noqa: ANN401 - of reading
+def batches(lines_of: BasketFile, elements: Elements, **options: Any) -> list[Batch]:  # noqa: ANN401 - of reading
     """What is read of it."""
     return list(lines_of.batches(Columns(text=("text",), elements=elements), **options))
 
@@ -32,7 +32,7 @@ def batches(lines_of: BasketLines, elements: Elements, **options: Any) -> list[B
 def test_a_line_is_a_set(tmp_path: Path) -> None:
     """A blank one is empty, one that is no text has a fault, the last needs no end; a mark at the start is none."""
     (batch,) = batches(source(tmp_path / "x.dat", LINES), ItemLists(column="text"))
-    assert batch.texts.to_pylist() == [["bread", "milk"], [], ["milk", "milk"], None, ["last"]]
+    assert batch.values.to_pylist() == [["bread", "milk"], [], ["milk", "milk"], None, ["last"]]
     assert [str(fault) for fault in batch.faults] == [f"{tmp_path}/x.dat: row 3: line 4 is not valid UTF-8 at byte 0"]
     assert batch.ids is None
 
@@ -44,7 +44,7 @@ def test_batches_do_not_show(tmp_path: Path) -> None:
     (whole,) = batches(lines_of, elements)
     single = batches(lines_of, elements, batch_bytes=1)
     assert [batch.first for batch in single] == [0, 1, 2, 3, 4]
-    assert [one for batch in single for one in batch.texts.to_pylist()] == whole.texts.to_pylist()
+    assert [one for batch in single for one in batch.values.to_pylist()] == whole.values.to_pylist()
     assert tuple(fault for batch in single for fault in batch.faults) == whole.faults
     some = batches(lines_of, elements, batch_bytes=1, wanted=np.array([False, False, True, False, False]))
     assert [batch.first for batch in some] == [2]
@@ -64,21 +64,21 @@ def test_a_line_may_have_a_name(
     lines_of = source(tmp_path / "x.txt", content, named=True)
     (batch,) = batches(lines_of, ItemLists(column="text", separator=separator))
     assert batch.ids is not None
-    assert (batch.ids.to_pylist(), batch.texts.to_pylist()) == (names, items)
+    assert (batch.ids.to_pylist(), batch.values.to_pylist()) == (names, items)
 
 
 def test_a_line_without_its_name_has_a_fault(tmp_path: Path) -> None:
     """And no id."""
     (batch,) = batches(source(tmp_path / "x.txt", b"a b\n \n", named=True), ItemSets(column="text"))
     assert [fault.reason for fault in batch.faults] == ["line 2 has no name: its first item is missing"]
-    assert batch.texts.null_count == 1
+    assert batch.values.null_count == 1
 
 
 def test_a_line_that_is_too_long_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are read."""
-    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 10)
     (batch,) = batches(source(tmp_path / "x.dat", b"a b\n" + b"c " * 50 + b"\nd\n"), ItemLists(column="text"))
-    assert batch.texts.to_pylist() == [["a", "b"], None, ["d"]]
+    assert batch.values.to_pylist() == [["a", "b"], None, ["d"]]
     assert [fault.row for fault in batch.faults] == [1]
 
 
@@ -87,9 +87,9 @@ def test_lines_have_no_columns(columns: dict[str, Any], tmp_path: Path) -> None:
     """And say so by name."""
     asked = Columns(elements=ItemSets(column="text"), **columns)
     (batch,) = source(tmp_path / "x.dat", b"a\n").batches(asked)
-    assert str(batch.faults[0].reason).endswith(": a line of it is one set and nothing else")
+    assert str(batch.faults[0].reason).endswith(": each of its lines is one set and nothing else")
     (batch,) = source(tmp_path / "x.dat", b"a\n").batches(Columns())
-    assert batch.faults[0].reason == "has no column 'text': a line of it is one set, which takes shingle set"
+    assert batch.faults[0].reason == "has no column 'text': each of its lines is one set, which needs shingle set"
 
 
 def test_kept_lines_are_copied_as_they_are(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minwise.inputs import row_groups as regroup
-from minwise.inputs.row_groups import row_bytes
+from minwise.inputs import table_writer
+from minwise.inputs.table_writer import row_bytes
 
 
 @given(
@@ -24,9 +24,9 @@ def test_groups_follow_from_the_rows(sizes: list[int], cuts: list[int], rows: in
     ends = sorted({0, *(cut for cut in cuts if cut < len(sizes)), len(sizes)})
     pieces = [batch[start:stop] for start, stop in pairwise(ends)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regroup, "GROUP_ROWS", rows)
-        patch.setattr(regroup, "GROUP_BYTES", most)
-        groups = [table["text"] for table in regroup.regroup(pieces, batch.schema)]
+        patch.setattr(table_writer, "GROUP_ROWS", rows)
+        patch.setattr(table_writer, "GROUP_BYTES", most)
+        groups = [table["text"] for table in table_writer.row_groups(pieces, batch.schema)]
     assert all(group.num_chunks == 1 for group in groups)
     assert [list(map(len, group.to_pylist())) for group in groups] == expected_groups(sizes, rows, most)
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minwise.inputs import lines
+from minwise.inputs import schemaless
 from minwise.inputs.files import File
-from minwise.inputs.lines import TooLong, lines_by_chunk, read_quoted_lines
+from minwise.inputs.schemaless import Line, OversizedLine, lines_by_chunk, quoted_lines
 
 
-def read_lines(chunks: Iterable[bytes]) -> list[bytes | TooLong]:
+def read_lines(chunks: Iterable[bytes]) -> list[Line]:
     """All lines, whatever the chunks they end in."""
     return list(chain.from_iterable(lines_by_chunk(chunks)))
 
@@ -47,24 +47,24 @@ def test_lines_within_quotes_come_together(data: str, size: int) -> None:
     """Nothing is lost, everything ends with a line, and a record that one chunk holds is not cut."""
     encoded = data.encode()
     chunks = [encoded[start : start + size] for start in range(0, len(encoded), size)]
-    pieces = [piece for piece in read_quoted_lines(chunks) if isinstance(piece, bytes)]
+    pieces = [piece for piece in quoted_lines(chunks) if isinstance(piece, bytes)]
     assert b"".join(pieces) == encoded
     assert all(piece.endswith(b"\n") for piece in pieces[:-1])
-    assert list(read_quoted_lines([b'a,"b\n\nc"\n"d"\n\n'])) == [b'a,"b\n\nc"\n', b'"d"\n', b"\n"]
+    assert list(quoted_lines([b'a,"b\n\nc"\n"d"\n\n'])) == [b'a,"b\n\nc"\n', b'"d"\n', b"\n"]
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_a_long_line_is_replaced_and_its_quotes_are_counted(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exactly the limit is allowed, its line feed not counted; the lines around it are there."""
-    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 8)
+    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 8)
     data = b'a\n12345678\n12"4"67"9 and "more"\nb\n123456789'
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
-    assert read_lines(chunks) == [b"a\n", b"12345678\n", TooLong(5), b"b\n", TooLong(0)]
+    assert read_lines(chunks) == [b"a\n", b"12345678\n", OversizedLine(5), b"b\n", OversizedLine(0)]
 
 
 def test_a_line_of_a_gigabyte_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bomb: 64 gzip members of 16 MiB of zeros are one line, of which no more than the limit is ever held."""
-    monkeypatch.setattr(lines, "MAX_RECORD_BYTES", 1 << 22)
+    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 1 << 22)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(bytes(1 << 24), 9) * 64 + gzip.compress(b"\nshort\n"))
     tracemalloc.start()
@@ -73,5 +73,5 @@ def test_a_line_of_a_gigabyte_takes_little_memory(tmp_path: Path, monkeypatch: p
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert found == [TooLong(0), b"short\n"]
+    assert found == [OversizedLine(0), b"short\n"]
     assert peak < 1 << 24

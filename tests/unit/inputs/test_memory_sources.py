@@ -16,9 +16,9 @@ import pytest
 from support.expect import complaint
 from support.source_rows import TEXTS, faults_of, ids_of, masks, ranks_of, texts_of
 
-import minwise as mw
+from minwise.errors import InputError
+from minwise.inputs.memory_sources import SMALL_CHUNK, TableSource, as_table
 from minwise.inputs.source import Columns, Fault
-from minwise.inputs.tables import SMALL_CHUNK, TableSource, as_table
 
 ROWS = [{"text": text, "id": number} for number, text in enumerate(TEXTS)]
 TABLE = pa.table({"text": TEXTS, "id": list(range(len(TEXTS)))})
@@ -192,14 +192,14 @@ def test_small_chunks_are_joined_and_unwanted_left_out() -> None:
 @pytest.mark.parametrize("source", ["text", b"text", {"text": ["a"]}, 3, None, pl.LazyFrame({"text": ["a"]})])
 def test_what_is_no_table_is_refused(source: Any) -> None:  # noqa: ANN401 - anything
     """One text in particular is not a list of characters."""
-    assert complaint(mw.InputError, lambda: as_table(source)).startswith("source must be")
+    assert complaint(InputError, lambda: as_table(source)).startswith("source must be")
 
 
 def test_rows_of_two_kinds_are_refused() -> None:
     """With the number of the first that differs."""
-    assert complaint(mw.InputError, lambda: as_table([{"text": "a"}, "b"])).startswith("row 1 must be a mapping")
+    assert complaint(InputError, lambda: as_table([{"text": "a"}, "b"])).startswith("row 1 must be a mapping")
     twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
-    assert "two of one name" in complaint(mw.InputError, lambda: as_table(twice))
+    assert "two of one name" in complaint(InputError, lambda: as_table(twice))
 
 
 def test_a_copy_of_a_table_in_memory_is_a_parquet_file(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ LIGHT = """
 import sys
 from pathlib import Path
 import numpy as np
-from minwise.inputs.open_sources import open_sources
+from minwise.inputs.open_sources import open_files
 from minwise.inputs.source import Columns
-from minwise.inputs.tables import TableSource, as_table
+from minwise.inputs.memory_sources import TableSource, as_table
 Path("x.jsonl").write_text('{"text": "a", "id": 1, "n": 2}\\n' * 3)
 Path("x.csv").write_text("text,id\\na,1\\n" * 3)
 Path("x.txt").write_text("abc")
@@ -226,7 +226,7 @@ pq.write_table(table, "x.parquet")
 with pa.ipc.new_file("x.arrow", table.schema) as writer:
     writer.write_table(table)
 for name in ("x.jsonl", "x.csv", "x.txt", "x.parquet", "x.arrow"):
-    (source,), root = open_sources([name])
+    (source,), root = open_files([name])
     rows = sum(len(batch) for batch in source.batches(Columns()))
     source.default_ids(np.arange(rows)), source.copy_kept(np.arange(rows) > 0, Path("out"), root)
 list(TableSource(as_table(["a", None, 3])).batches(Columns()))

@@ -7,6 +7,8 @@ import pytest
 from support.expect import complaint
 
 import minwise as mw
+from minwise.api import estimate_run
+from minwise.errors import ConfigError, InputError
 
 ROWS = [{"user": "ann", "movie": 1, "times": 1, "text": "x"}]
 
@@ -52,8 +54,8 @@ def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message
 def test_dedup_of_groups_is_refused(options: dict[str, Any]) -> None:
     """A group is many rows; which of them to remove nobody can say."""
     [name, *_] = options
-    for call in (mw.dedup, mw.estimate_run):
-        message = complaint(mw.ConfigError, lambda call=call: call(ROWS, **options))  # type: ignore[misc]
+    for call in (mw.dedup, estimate_run):
+        message = complaint(ConfigError, lambda call=call: call(ROWS, **options))  # type: ignore[misc]
         assert message.startswith(f"{name} must be left out with dedup: a group is many rows of its file")
 
 
@@ -63,7 +65,7 @@ def test_dedup_of_groups_is_refused(options: dict[str, Any]) -> None:
         ({"truth": ""}, "truth must be a name, got ''"),
         ({"truth": "user", "output": None}, "truth must be left out without an output"),
         ({"truth": "user", "group_by": "user", "item": "movie"}, "truth must be left out with group_by and transpose"),
-        ({"truth": "nobody"}, "truth can not be read; has no column 'nobody'"),
+        ({"truth": "nobody"}, "truth cannot be read; has no column 'nobody'"),
     ],
 )
 def test_truth_that_means_nothing_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -75,13 +77,13 @@ def test_truth_that_means_nothing_is_refused(options: dict[str, Any], message: s
 def test_sets_that_lost_their_items_can_not_be_turned_round() -> None:
     """Hashes are no items, and of bags they have lost how often."""
     sets = mw.ShingleSets.from_sets([[1], [1]])
-    assert "ShingleSets" in complaint(mw.ConfigError, lambda: mw.pairs(sets, transpose=True))
-    assert "ShingleSets" in complaint(mw.ConfigError, lambda: mw.pairs(sets, bag=True))
-    assert "items must all be" in complaint(mw.InputError, lambda: mw.pairs([[1, "x"]], shingle="set", transpose=True))
+    assert "ShingleSets" in complaint(ConfigError, lambda: mw.pairs(sets, transpose=True))
+    assert "ShingleSets" in complaint(ConfigError, lambda: mw.pairs(sets, bag=True))
+    assert "items must all be" in complaint(InputError, lambda: mw.pairs([[1, "x"]], shingle="set", transpose=True))
 
 
 def test_baskets_take_sets(tmp_path: Path) -> None:
     """A format that texts have not."""
     (tmp_path / "x.dat").write_text("a b\n")
-    message = complaint(mw.ConfigError, lambda: mw.pairs(tmp_path / "x.dat", format="baskets"))
-    assert message == "format must be that of a table or text, got baskets, which takes shingle set"
+    message = complaint(ConfigError, lambda: mw.pairs(tmp_path / "x.dat", format="baskets"))
+    assert message == "format must be that of a table or text, got baskets, which needs shingle set"

@@ -1,0 +1,107 @@
+"""Baskets: one set per line, perhaps compressed, its items separated by white space or by the separator.
+
+In ``named-baskets`` the first item of a line is the id of the set. A blank line is an empty set. A row has a fault if
+its line is not valid UTF-8, too long, or has no name where it needs one. Kept lines are copied byte for byte.
+"""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from minwise._internal.arrays import from_bytes
+from minwise.errors import InputError
+from minwise.inputs.elements import decode_utf8
+from minwise.inputs.files import File, FileSource, open_output, output_path, prime, strip_bom
+from minwise.inputs.items import ItemLists, ItemSets, split_items
+from minwise.inputs.schemaless import (
+    Line,
+    OversizedLine,
+    RowReader,
+    lines_by_chunk,
+    oversized_reason,
+    values_and_faults,
+)
+from minwise.inputs.source import Batch, Columns, Fault, RowMask, Unreadable
+
+__all__ = ["BasketFile"]
+
+
+class BasketFile(FileSource):
+    """One file with a set on each line, perhaps compressed.
+
+    Attributes:
+        named: Whether the first item of a line is the name of the set.
+    """
+
+    def __init__(self, file: File, *, named: bool) -> None:
+        super().__init__(file)
+        self.named = named
+
+    def _lines(self) -> Iterator[Line]:
+        return chain.from_iterable(lines_by_chunk(self.file.chunks()))
+
+    def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        other = next((name for name in (columns.id, columns.rank, *columns.metadata) if name is not None), None)
+        if other is not None:
+            raise Unreadable(f"has no column {other!r}: each of its lines is one set and nothing else")
+        if not isinstance(columns.elements, (ItemSets, ItemLists)):
+            name = columns.text[0]
+            raise Unreadable(f"has no column {name!r}: each of its lines is one set, which needs shingle set")
+        return BasketReader(self.name, columns.elements, named=self.named).read(self._lines(), wanted, batch_bytes)
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept lines unchanged; the last one gets a line feed if it has none."""
+        written = 0
+        with self._copying(keep):
+            lines = prime(self._lines())
+            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
+                for kept, line in zip(keep.tolist(), lines, strict=False):
+                    if kept and isinstance(line, bytes):
+                        copy.write(line if line.endswith(b"\n") else line + b"\n")
+                        written += 1
+        return written
+
+
+class BasketReader(RowReader[Line]):
+    """Converts lines to batches."""
+
+    knows_columns = True
+
+    def __init__(self, source: str, elements: ItemSets | ItemLists, *, named: bool) -> None:
+        self.source, self.elements, self.named = source, elements, named
+
+    def size_of(self, row: Line) -> int:
+        """Return the bytes of the line; 0 if it is too long to be held."""
+        return len(row) if isinstance(row, bytes) else 0
+
+    def batch(self, first: int, rows: list[Line]) -> Batch:
+        """Return the batch of consecutive lines."""
+        values: list[list[Any] | None] = []
+        names: list[bytes | None] = []
+        faults: list[Fault] = []
+        for row, line in enumerate(rows, first):
+            name, items = None, None
+            try:
+                name, items = self._parse_line(line, row)
+            except InputError as error:
+                faults.append(Fault(self.source, row, str(error)))
+            names.append(name)
+            values.append(None if items is None else [items])
+        column, faults = values_and_faults(self.elements, values, self.source, first, faults)
+        ids = from_bytes(names, pa.large_string()) if self.named else None
+        return Batch(first, column, ids, None, tuple(faults))
+
+    def _parse_line(self, line: Line, row: int) -> tuple[bytes | None, list[str]]:
+        """Return the name of a set, if it has one, and its items."""
+        if isinstance(line, OversizedLine):
+            raise InputError(oversized_reason())
+        text = decode_utf8(strip_bom(line) if row == 0 else line, f"line {row + 1}")
+        items = split_items(text, self.elements.separator)
+        if not self.named:
+            return None, items
+        if not items:
+            raise InputError(f"line {row + 1} has no name: its first item is missing")
+        return items[0].encode(), items[1:]
