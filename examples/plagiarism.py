@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import minwise as mw
+from minwise import sketches
 
 # Instructions given to the students, from most to least copied.
 LABELS = ("cut", "light", "heavy", "non")
@@ -46,11 +47,11 @@ def rank_answers(folder: Path, shingle: str = "word:3") -> list[Match]:
     for position, name in enumerate(ids):
         if position in originals:
             continue
-        best = max(originals, key=lambda original: mw.containment(sets[position], sets[original]))
+        best = max(originals, key=lambda original: sketches.containment(sets[position], sets[original]))
         match = Match(
             answer=name,
             original=ids[best],
-            containment=mw.containment(sets[position], sets[best]),
+            containment=sketches.containment(sets[position], sets[best]),
             similarity=mw.jaccard(sets[position], sets[best]),
             label=labels.get(name, ""),
         )

@@ -42,6 +42,12 @@ def _section(words: tuple[str, ...]) -> str:
 
 def _help(words: tuple[str, ...]) -> str:
     """Return the help that the terminal shows for a command."""
-    width = {"terminal_width": WIDTH, "max_content_width": WIDTH}
-    printed = CliRunner().invoke(command, [*words, "--help"], prog_name="minwise", catch_exceptions=False, **width)
+    printed = CliRunner().invoke(
+        command,
+        [*words, "--help"],
+        prog_name="minwise",
+        catch_exceptions=False,
+        terminal_width=WIDTH,
+        max_content_width=WIDTH,
+    )
     return "\n".join(line.rstrip() for line in printed.output.splitlines())

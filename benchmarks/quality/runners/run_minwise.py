@@ -21,7 +21,7 @@ def answer(job: Job) -> Answer:
         "threads": 1,
     }
     if group:
-        clusters = mw.clusters(job.texts, group=group[0], **options)
+        clusters = mw.clusters(job.texts, **options | {"group": group[0]})
         return Answer(clusters=[int(cluster) for cluster in clusters["cluster"].to_pylist()])
     found = mw.pairs(job.texts, **options)
     return Answer(pairs=[(int(row["left"]), int(row["right"])) for row in found.to_pylist()])
