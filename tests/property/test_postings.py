@@ -258,12 +258,12 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "bands": lambda: _kernel.Postings(0),
         "ascending": lambda: postings.push(6, rows),
         "below 4294967295": lambda: postings.push(2**32 - 2, rows),
-        "2 keys, got 1": lambda: postings.push(9, rows[:, 1:]),
-        "1 keys, got 2": lambda: postings.candidates(rows, 1, 1, 1),
+        "2 columns, got 1": lambda: postings.push(9, rows[:, 1:]),
+        "1 columns, got 2": lambda: postings.candidates(rows, 1, 1, 1),
         "equally many": lambda: _kernel.write_segment(path, [(0, rows), (2, rows[:, 1:])], 0, 9),
-        "from 3 to below 4": lambda: _kernel.write_segment(path, [(3, rows)], 3, 4),
+        "at least 3 and below 4": lambda: _kernel.write_segment(path, [(3, rows)], 3, 4),
         "got 4 and 3": lambda: _kernel.write_segment(path, [], 4, 3),
-        "to merge": lambda: _kernel.merge_segments([], path, nobody),
+        "at least one segment": lambda: _kernel.merge_segments([], path, nobody),
         "8 bytes": lambda: _kernel.set_similarities(
             rows[0], _kernel.seal_documents(0, [b"a"], [False], [b""], [b"1234567"])[0], 0.5
         ),
@@ -304,9 +304,9 @@ def test_signatures_have_the_keys_of_their_sets(scheme: str) -> None:
     bander.band_sets(offsets, elements, 1, block, 0, 1)
     np.testing.assert_array_equal(keys, block.keys.T)
     assert (keys[0] == NO_KEY).all()
-    with pytest.raises(ValueError, match="slots of the scheme"):
+    with pytest.raises(ValueError, match="slots must be those of the scheme"):
         bander.band_signatures(slots[:, 1:].copy(), keys)
-    with pytest.raises(ValueError, match="slots of the scheme"):
+    with pytest.raises(ValueError, match="slots must be those of the scheme"):
         bander.band_signatures(slots.astype(np.uint64 if scheme == "minhash" else np.uint32), keys)
 
 
