@@ -16,6 +16,7 @@ from pathlib import Path
 import minwise as mw
 from benchmarks.server.texts import cut_pieces, questions, stored_texts
 from benchmarks.speed.corpus import cache_dir, prepare_corpus
+from minwise.index import StoreKind
 
 MEGABYTES = 400
 # Documents that are added with one call.
@@ -53,7 +54,7 @@ def main() -> None:
     print(prepare(int(sys.argv[1]), sys.argv[2]).index)
 
 
-def prepare(documents: int, store: str) -> Prepared:
+def prepare(documents: int, store: StoreKind) -> Prepared:
     """Return an index of so many documents and its bodies, built if the cache has none."""
     folder = cache_dir() / "server" / f"{documents}-{store}-{VERSION}-{mw.__version__}"
     done = Prepared(index=folder / "index.mw", questions=folder / "questions", pieces=folder / "pieces")
@@ -67,7 +68,7 @@ def prepare(documents: int, store: str) -> Prepared:
     return done
 
 
-def build(folder: Path, documents: int, store: str) -> None:
+def build(folder: Path, documents: int, store: StoreKind) -> None:
     """Fill the index, and write what is sent."""
     pieces = cut_pieces(prepare_corpus("short", MEGABYTES).path)
     sample: list[str] = []

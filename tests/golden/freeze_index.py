@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import minwise as mw
+from minwise.index import StoredDocument, StoreKind
 
 FROZEN = Path(__file__).with_name("index")
-STORES = ("shingles", "text", "sketch")
+STORES: tuple[StoreKind, ...] = ("shingles", "text", "sketch")
 SETTINGS: dict[str, Any] = {"shingle": "word:2", "threshold": 0.4, "bands": 8, "rows": 2, "seed": 20_261_116}
 TEXTS = [
     "the tide table on the harbour wall is older than the wall",
@@ -31,7 +32,7 @@ ASKED = ["the tide table on the harbour wall is older", TEXTS[4], "a bell is run
 NAMES = ("2", "ß", -4, "5", "7", "8", "9")
 
 
-def make(path: Path, store: str) -> None:
+def make(path: Path, store: StoreKind) -> None:
     """Two segments, of which one lost a document; documents that are in none; ids and metadata of every kind."""
     with mw.Index.create(path, store=store, **SETTINGS) as index:
         index.add(["a", 2, "ß"], TEXTS[:3], [{"lang": "en", "n": 1}, None, {"lang": "de", "deep": {"x": [1, 2.5]}}])
@@ -52,13 +53,13 @@ def facts(index: mw.Index) -> dict[str, Any]:
     }
 
 
-def describe(stored: mw.StoredDocument) -> dict[str, Any]:
+def describe(stored: StoredDocument) -> dict[str, Any]:
     """A document in plain values; elements as lines of a diff."""
     elements = None if stored.elements is None else [f"{element:016x}" for element in stored.elements.tolist()]
     return {"id": stored.id, "metadata": stored.metadata, "text": stored.text, "elements": elements}
 
 
-def freeze(store: str) -> None:
+def freeze(store: StoreKind) -> None:
     """Writes the index of one store, and what it tells."""
     path = FROZEN / f"{store}.mw"
     shutil.rmtree(path, ignore_errors=True)

@@ -16,7 +16,11 @@ from support.expect import complaint
 from support.plain_index import PlainIndex, content_of, seal
 
 import minwise as mw
+from minwise._kernel import UNICODE_VERSION
+from minwise.errors import FormatError, MismatchError
+from minwise.index import OpenMode
 from minwise.index.settings import FORMAT_VERSION
+from minwise.sketches import Scheme
 
 
 def files(path: Path) -> list[str]:
@@ -82,10 +86,10 @@ def edit_settings(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
 
 
 @pytest.mark.parametrize("mode", ["r", "w"])
-def test_a_newer_version_is_refused(frozen: Path, mode: str) -> None:
+def test_a_newer_version_is_refused(frozen: Path, mode: OpenMode) -> None:
     """With both versions, by readers and writers."""
     edit_settings(frozen, lambda settings: settings.update(version=2))
-    message = complaint(mw.FormatError, lambda: mw.Index.open(frozen, mode))
+    message = complaint(FormatError, lambda: mw.Index.open(frozen, mode))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert "version 1, got 2" in message
 
@@ -93,10 +97,10 @@ def test_a_newer_version_is_refused(frozen: Path, mode: str) -> None:
 def test_another_unicode_version_is_refused(frozen: Path) -> None:
     """With both versions: texts would be cut in other places."""
     edit_settings(frozen, lambda settings: settings.update(unicode_version="9.0.0"))
-    message = complaint(mw.MismatchError, lambda: mw.Index.open(frozen))
+    message = complaint(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert "9.0.0" in message
-    assert mw.UNICODE_VERSION in message
+    assert UNICODE_VERSION in message
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_another_unicode_version_is_refused(frozen: Path) -> None:
 def test_settings_of_another_program_are_refused(frozen: Path, name: str, value: object, rule: str) -> None:
     """Though their checksum is right: with what they must be and what they are."""
     edit_settings(frozen, lambda settings: settings.update({name: value}))
-    message = complaint(mw.FormatError, lambda: mw.Index.open(frozen))
+    message = complaint(FormatError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert rule in message
 
@@ -125,7 +129,7 @@ def test_settings_of_another_program_are_refused(frozen: Path, name: str, value:
 def test_changed_settings_are_refused(frozen: Path, name: str, value: object) -> None:
     """Settings under which nothing would be found any more: both fingerprints are told."""
     edit_settings(frozen, lambda settings: settings.update({name: value}))
-    message = complaint(mw.MismatchError, lambda: mw.Index.open(frozen))
+    message = complaint(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     theirs = PlainIndex(frozen).contents("manifest")[2].hex()
     assert re.search(f"fingerprint {theirs} there, (?!{theirs})[0-9a-f]{{16}} here", message)
@@ -134,14 +138,14 @@ def test_changed_settings_are_refused(frozen: Path, name: str, value: object) ->
 def test_signatures_of_other_settings_are_refused(tmp_path: Path) -> None:
     """With both values."""
     path = shutil.copytree(FROZEN / "sketch.mw", tmp_path / "sketch.mw")
-    schemes: list[tuple[mw.Scheme, str, str]] = [
+    schemes: list[tuple[Scheme, str, str]] = [
         (mw.FastSketch(slots=99), "99", "16"),
         (mw.MinHash(slots=16), "minhash", "fast"),
     ]
     with mw.Index.open(path, "w") as index:
         for scheme, theirs, ours in schemes:
             add = partial(index.add_signatures, ["x"], scheme.sketch_texts(TEXTS[:1], index.shingler))
-            message = complaint(mw.MismatchError, add)
+            message = complaint(MismatchError, add)
             assert theirs in message
             assert ours in message
         mine = index.scheme.sketch_texts(TEXTS[:1], index.shingler)

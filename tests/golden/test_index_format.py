@@ -13,7 +13,6 @@ from support.plain_index import NO_KEY, PlainIndex, Posting
 import minwise as mw
 from minwise import reference
 from minwise.index import database, store, view, writer
-from minwise.index import database as beside
 from minwise.reference.banding import band_keys
 
 PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text(encoding="utf-8")
@@ -126,7 +125,7 @@ def test_the_page_names_every_table_and_file() -> None:
     for table, statement in store.SCHEMA.items():
         assert f"`{table}`" in PAGE
         assert statement.replace(table, "documents", 1) in PAGE
-    for name in (database.DATABASE, beside.HEAD, beside.LOCK, writer.SEGMENT.format(1)):
+    for name in (database.DATABASE, database.HEAD, database.LOCK, writer.SEGMENT.format(1)):
         assert f"`{name}`" in PAGE
 
 
@@ -140,4 +139,4 @@ def test_the_page_has_the_numbers_of_the_program() -> None:
     assert "four or more" in PAGE
     assert writer.FANOUT == 4
     assert "a tenth of the pages" in PAGE
-    assert store.WORTH_SHRINKING == 0.1
+    assert store.MIN_FREE_SHARE == 0.1

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import minwise as mw
+from minwise.errors import FormatError
 from minwise.server.service import Service
 
 FOLDER = Path(__file__).parent
@@ -26,7 +27,7 @@ def struck(name, work):
         while (FOLDER / f"hold {name}").exists():
             time.sleep(0.005)
         if (FOLDER / f"damage {name}").exists():
-            raise mw.FormatError(f"{FOLDER}: damaged")
+            raise FormatError(f"{FOLDER}: damaged")
         if (FOLDER / f"fill {name}").exists():
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(FOLDER))
         return work(*given, **options)
@@ -35,7 +36,7 @@ def struck(name, work):
 
 
 mw.Index.add_each = struck("add", mw.Index.add_each)
-mw.Index.query = struck("query", mw.Index.query)
+mw.Index.query_many = struck("query", mw.Index.query_many)
 Service.compare = struck("compare", Service.compare)
 """
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, BinaryIO, cast
 
@@ -110,7 +110,7 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
 
 def _add_unique(
     index: "mw.Index", inputs: tuple[str, ...], output: str | None, settings: dict[str, Any]
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     """Decides on every row; kept rows go to the output, decisions to standard output unless kept rows go there."""
     with ExitStack() as stack:
         kept = None if output is None else stack.enter_context(lines_to(output, inputs))
@@ -119,7 +119,7 @@ def _add_unique(
         return index.add_stream(Files(inputs[1:]), *files, **settings)
 
 
-def _add_summary(counts: dict[str, Any]) -> str:
+def _add_summary(counts: Mapping[str, Any]) -> str:
     shown = [f"{counts[name]:,} {text}" for name, text in COUNTS.items() if counts.get(name) or name == "added"]
     files = [f"{counts['unreadable']:,} files not read to their end"] if counts["unreadable"] else []
     return f"{counts['read']:,} read: {', '.join([*shown, *files])}"
@@ -174,7 +174,7 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
         click.echo(f"{'minwise: ' if aside else ''}{_query_summary(counts)}", err=aside)
 
 
-def _answer(answers: Iterator[dict[str, Any]], lines: LinesOut, counts: "Counter[str]") -> None:
+def _answer(answers: Iterator[Mapping[str, Any]], lines: LinesOut, counts: "Counter[str]") -> None:
     """Writes each answer as soon as there is one."""
     for answer in answers:
         lines.write(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")

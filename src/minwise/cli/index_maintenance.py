@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import click
 from rich.markup import escape
@@ -13,7 +12,7 @@ import minwise as mw
 from minwise.cli.options import verbosity_options
 from minwise.cli.output import printed, show_outcome
 from minwise.errors import ConfigError, FormatError
-from minwise.index import Damage
+from minwise.index import Damage, IndexStats
 from minwise.sketches import Plan
 
 __all__ = ["backup", "compact", "export", "stats", "verify"]
@@ -113,7 +112,7 @@ def stats(index: str, as_json: bool) -> None:
         console.print(table)
 
 
-def _rows(facts: dict[str, Any], plan: Plan) -> Iterator[tuple[str, str]]:
+def _rows(facts: IndexStats, plan: Plan) -> Iterator[tuple[str, str]]:
     settings, segments = facts["settings"], facts["segments"]
     yield "documents", f"{facts['documents']:,}; {facts['removed']:,} more were removed"
     each = f", {facts['bytes'] / facts['documents']:,.0f} bytes a document" if facts["documents"] else ""

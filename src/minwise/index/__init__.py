@@ -1,6 +1,42 @@
-"""The persistent index: documents remembered on disk, asked for near-duplicates in milliseconds."""
+"""Persistent index of documents, with near-duplicate queries."""
 
-from minwise.index.answers import Added, Answer, Damage, Decision, Hit, Listing, StoredDocument
 from minwise.index.index import Index
+from minwise.index.result_types import (
+    AddCounts,
+    Added,
+    Answer,
+    Damage,
+    Decision,
+    DedupCounts,
+    Hit,
+    HitRow,
+    IndexStats,
+    Listing,
+    OnDuplicateId,
+    PassageRow,
+    QueryRow,
+    SegmentStats,
+    StoredDocument,
+)
+from minwise.index.settings import OpenMode, StoreKind
 
-__all__ = ["Added", "Answer", "Damage", "Decision", "Hit", "Index", "Listing", "StoredDocument"]
+__all__ = [
+    "AddCounts",
+    "Added",
+    "Answer",
+    "Damage",
+    "Decision",
+    "DedupCounts",
+    "Hit",
+    "HitRow",
+    "Index",
+    "IndexStats",
+    "Listing",
+    "OnDuplicateId",
+    "OpenMode",
+    "PassageRow",
+    "QueryRow",
+    "SegmentStats",
+    "StoreKind",
+    "StoredDocument",
+]

@@ -1,4 +1,4 @@
-"""Database: SQLite connections, and what goes wrong with them as our errors; syncs whose failure is told apart."""
+"""SQLite connections, translation of their errors, and the files beside the database: commit head and writer lock."""
 
 import errno
 import fcntl
@@ -20,34 +20,34 @@ __all__ = [
     "HEAD",
     "LOCK",
     "REMEDY",
-    "Head",
+    "HeadFile",
     "SyncError",
+    "add_file_name",
+    "close_unchanged",
     "connect",
-    "connected",
-    "drop",
-    "naming",
-    "naming_file",
+    "create_database",
+    "lock_for_writing",
+    "roll_back",
     "sync",
-    "take_back",
-    "take_lock",
     "transaction",
+    "translate_errors",
 ]
 
 DATABASE = "index.db"
 REMEDY = "restore a backup"
 FAILED_SYNCS = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
-NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+PERMISSION_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class SyncError(OSError):
-    """A sync failed: what it was to make durable may be lost, and asking again would hide that."""
+    """A failed sync: the data may be lost, and a second attempt would report success without writing it."""
 
 
 def sync(path: Path) -> None:
-    """Makes a file or the names in a directory last.
+    """Flush a file, or the entries of a directory, to disk.
 
     Raises:
-        SyncError: If that fails.
+        SyncError: If the sync fails.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -59,8 +59,8 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def naming_file(path: Path) -> Iterator[None]:
-    """Adds the name of a file to what reading and writing raise without one."""
+def add_file_name(path: Path) -> Iterator[None]:
+    """Add the file name to an ``OSError`` without one, as reads and writes of an open file raise."""
     try:
         yield
     except OSError as error:
@@ -69,55 +69,58 @@ def naming_file(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def connect(path: Path, flags: int, name: str | None = None) -> apsw.Connection:
-    """A connection that somebody will close or drop; ``name`` is what SQLite is told in place of the path."""
-    with naming(path, None):
-        return apsw.Connection(name or str(path), flags=flags)
+def connect(path: Path, flags: int, uri: str | None = None) -> apsw.Connection:
+    """Return a connection, which the caller closes; ``uri`` replaces the path as the name passed to SQLite."""
+    with translate_errors(path, None):
+        return apsw.Connection(uri or str(path), flags=flags)
 
 
-def drop(connection: apsw.Connection) -> None:
-    """Closes a connection without another write: whatever the log holds stays there."""
+def close_unchanged(connection: apsw.Connection) -> None:
+    """Close a connection without a checkpoint: no file is written."""
     with suppress(apsw.Error):
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.close()
 
 
 @contextmanager
-def connected(path: Path) -> Iterator[apsw.Connection]:
-    """A connection to a new database, closed afterwards; dropped if something fails."""
+def create_database(path: Path) -> Iterator[apsw.Connection]:
+    """Yield a connection to a new database, and close it; without a checkpoint on failure."""
     connection = connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
-        with naming(path, connection):
+        with translate_errors(path, connection):
             yield connection
             connection.close()
     except BaseException:
-        drop(connection)
+        close_unchanged(connection)
         raise
 
 
 @contextmanager
 def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """What is written inside is committed at its end, or taken back; SQLite itself takes back after some errors."""
-    take_back(connection)
+    """Commit the writes of the block at its end, or roll them back on an exception."""
+    roll_back(connection)
     try:
         connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     except BaseException:
-        take_back(connection)
+        roll_back(connection)
         raise
 
 
-def take_back(connection: apsw.Connection) -> None:
-    """Ends a transaction that is open, perhaps because somebody was interrupted who would have ended it."""
+def roll_back(connection: apsw.Connection) -> None:
+    """Roll back an open transaction, such as one whose owner was interrupted.
+
+    SQLite itself rolls back after some errors, so there may be none.
+    """
     if connection.in_transaction:
         with suppress(apsw.Error):
             connection.execute("ROLLBACK")
 
 
 @contextmanager
-def naming(path: Path, connection: apsw.Connection | None) -> Iterator[None]:
-    """Turns what SQLite raises into our errors, with the file's name."""
+def translate_errors(path: Path, connection: apsw.Connection | None) -> Iterator[None]:
+    """Translate SQLite errors into ``OSError`` and ``FormatError`` with the file name."""
     try:
         yield
     except apsw.Error as error:
@@ -126,41 +129,41 @@ def naming(path: Path, connection: apsw.Connection | None) -> Iterator[None]:
         raise FormatError(f"{path}: damaged: a text is not UTF-8; {REMEDY}") from None
 
 
-def _raise_for(error: apsw.Error, path: Path, number: int) -> NoReturn:
-    """Raises the error that says the same; ``number`` is what the system said last, 0 if that is unknown."""
-    told, result = " ".join(str(error).split()), getattr(error, "extendedresult", 0)
+def _raise_for(error: apsw.Error, path: Path, system_errno: int) -> NoReturn:
+    """Raise the equivalent error; ``system_errno`` is the last error of the system, 0 if unknown."""
+    message, result = " ".join(str(error).split()), getattr(error, "extendedresult", 0)
     if isinstance(error, apsw.FullError):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
-    if isinstance(error, apsw.IOError) and result != apsw.SQLITE_IOERR_SHORT_READ:  # which a file that was cut gives
-        kind = SyncError if result in FAILED_SYNCS else OSError
-        raise kind(number or errno.EIO, f"{os.strerror(number or errno.EIO)} ({told})", str(path)) from None
+    if isinstance(error, apsw.IOError) and result != apsw.SQLITE_IOERR_SHORT_READ:  # which means a truncated file
+        kind, number = SyncError if result in FAILED_SYNCS else OSError, system_errno or errno.EIO
+        raise kind(number, f"{os.strerror(number)} ({message})", str(path)) from None
     if isinstance(error, (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError)):
-        number = number or errno.EACCES
-        hint = f"; readers too write {DATABASE}-shm" if number in NO_RIGHT else ""
-        raise OSError(number, f"{os.strerror(number)} ({told}){hint}", str(path)) from None
+        number = system_errno or errno.EACCES
+        hint = f"; readers also write {DATABASE}-shm" if number in PERMISSION_ERRORS else ""
+        raise OSError(number, f"{os.strerror(number)} ({message}){hint}", str(path)) from None
     if isinstance(error, (apsw.BusyError, apsw.LockedError, apsw.ProtocolError)):
-        raise OSError(errno.EBUSY, f"is busy ({told})", str(path)) from None
+        raise OSError(errno.EBUSY, f"is busy ({message})", str(path)) from None
     if isinstance(error, (apsw.NoMemError, apsw.TooBigError)):
-        raise OSError(errno.ENOMEM, told, str(path)) from None
-    raise FormatError(f"{path}: damaged: {told}; {REMEDY}") from None
+        raise OSError(errno.ENOMEM, message, str(path)) from None
+    raise FormatError(f"{path}: damaged: {message}; {REMEDY}") from None
 
 
 HEAD, LOCK = "head", "writer.lock"
 COMMIT_NUMBER = struct.Struct("<QI")
 
 
-class Head:
-    """The number of the last commit, by which a log that lost its end is noticed.
+class HeadFile:
+    """File with the number of the last commit, which reveals a log that lost its end.
 
     Attributes:
-        path: The file.
-        last_commit: What it said when it was opened; 0 if it said nothing.
+        path: The path of the file.
+        last_commit: The number that the file held when it was opened; 0 if it held none.
     """
 
     def __init__(self, folder: Path, *, writable: bool) -> None:
         self.path = folder / HEAD
         self.last_commit = self._read()
-        self._file = _opened(self.path) if writable else None
+        self._file = _open_or_create(self.path) if writable else None
 
     def _read(self) -> int:
         with suppress(OSError, struct.error):
@@ -170,12 +173,12 @@ class Head:
         return 0
 
     def write(self, commit: int) -> None:
-        """Notes a commit; needs no sync, and may fail."""
+        """Store the number of a commit. It is not synced, and a failed write is ignored."""
         with suppress(OSError):
             os.pwrite(self._file.fileno(), COMMIT_NUMBER.pack(commit, _checksum(commit)), 0)  # type: ignore[union-attr]
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -184,23 +187,27 @@ def _checksum(commit: int) -> int:
     return _kernel.crc32c(np.frombuffer(struct.pack("<Q", commit), dtype=np.uint8), 0)
 
 
-def _opened(path: Path) -> BinaryIO:
-    """A file to read and write, made if it is not there; closed when nobody knows it any more."""
+def _open_or_create(path: Path) -> BinaryIO:
+    """Open a file for reading and writing, without truncation; it is closed on garbage collection."""
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
 
 
-def take_lock(folder: Path) -> BinaryIO:
-    """The lock file, which says who holds it."""
-    lock = _opened(folder / LOCK)
+def lock_for_writing(folder: Path) -> BinaryIO:
+    """Lock an index for one writer, and return the lock file, which holds the process id of its owner.
+
+    Raises:
+        ConfigError: If another process has the lock.
+    """
+    lock = _open_or_create(folder / LOCK)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        holder = lock.read(32).decode(errors="replace").strip() or "unknown"
+        owner = lock.read(32).decode(errors="replace").strip() or "unknown"
         lock.close()
         raise ConfigError(
-            f"index {folder} is open for writing in process {holder}; one process writes at a time"
+            f"index {folder} is open for writing in process {owner}; one process writes at a time"
         ) from None
-    with suppress(OSError):  # a full disk must not keep anybody from removing something
+    with suppress(OSError):  # documents can be removed when the disk is full
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n".encode())
     return lock

@@ -1,25 +1,43 @@
-"""Index: documents remembered on disk. Add, remove and ask one by one; what a call has acknowledged survives."""
+"""Persistent index: documents on disk, with durable additions and removals, and near-duplicate queries."""
 
 import errno
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import BinaryIO, Literal
 
-from minwise.checks import check_choice, check_path, check_raised, check_whole, show
-from minwise.errors import ConfigError, FormatError, InputError
-from minwise.index import ingest as bulk
-from minwise.index.admission import Admission, Incoming, Names, decide_each, find_holders, gone_of
-from minwise.index.answers import Added, Answer, Damage, Decision, DocumentId, Listing, Metadata, StoredDocument
-from minwise.index.handle import Opened
-from minwise.index.lookup import list_newest, stored_document
-from minwise.index.maintenance import describe, find_damage, new_directory, write_signatures
-from minwise.index.records import encode_metadata
-from minwise.index.settings import IndexSettings
-from minwise.index.sketching import Sketched, Sketching, texts_as_bytes
+from minwise.checks import check_choice, check_integer, check_path, check_raised_threshold, check_threads, show
+from minwise.errors import ConfigError, FormatError, InputError, MismatchError
+from minwise.index import ingest
+from minwise.index.database import DATABASE, REMEDY
+from minwise.index.dedup_on_add import AddBuilder, NewDocuments, decide_documents, removed_documents
+from minwise.index.ingest import AnySource, FileFormat, OnError, ReadOptions
+from minwise.index.lookup import Lookup
+from minwise.index.maintenance import back_up, describe, find_damage, new_directory, write_signatures
+from minwise.index.records import DocumentIds, encode_metadata
+from minwise.index.result_types import (
+    AddCounts,
+    Added,
+    Answer,
+    Damage,
+    Decision,
+    DedupCounts,
+    DocumentId,
+    IndexStats,
+    Listing,
+    Metadata,
+    OnDuplicateId,
+    QueryRow,
+    StoredDocument,
+)
+from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, SketchedTexts, StoreKind, encode_texts
 from minwise.index.store import State, Store
-from minwise.index.writer import MAX_DOCUMENTS, Change, Gone
+from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
+from minwise.index.writer import MAX_DOCUMENTS, RemovedDocument, WriteBatch, Writer
+from minwise.progress import Progress
 from minwise.settings import parse_bytes
 from minwise.sketches.planning import Plan
 from minwise.sketches.schemes import FastSketch, MinHash
@@ -30,39 +48,75 @@ from minwise.text.shingling import Shingler
 __all__ = ["Index"]
 
 AnyPath = str | PathLike[str]
-AnySource = Any
-AnySetting = Any
-MOST_HITS = 10_000
-# A terabyte, beyond which a size is a mistake.
-MOST_CACHED = 10**12
-# Documents whose records are held at a time when they are removed.
-REMOVED_AT_ONCE = 4096
+MAX_HITS = 10_000
+# A terabyte; a larger size is a mistake.
+MAX_CACHE_BYTES = 10**12
+# Documents whose records are in memory at a time during a removal.
+REMOVAL_DOCUMENTS = 4096
 
 
 class Index:
-    """A directory of documents that can be asked for near-duplicates of a text.
+    """A persistent directory of documents that answers near-duplicate queries.
 
-    One process writes at a time, any number read; each sees everything that was acknowledged before it asked. When
-    :meth:`add` or :meth:`remove` returns, what it did survives a crash and a power cut.
+    One process writes at a time, and any number of processes read; each query sees all earlier commits. When
+    :meth:`add` or :meth:`remove` returns, its changes survive a crash and a power failure.
 
-    Made by :meth:`create` or :meth:`open`; a context manager. Threads may share one, but take turns.
+    Created by :meth:`create` or :meth:`open`; a context manager. Threads may share one object; their calls run one
+    after the other.
 
     Attributes:
-        path: The directory.
-        mode: ``"r"`` or ``"w"``.
+        path: The index directory.
+        mode: ``"r"`` for reading, or ``"w"`` for reading and writing.
 
     >>> import minwise as mw, tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "news.mw"
     >>> with mw.Index.create(path, threshold=0.7, shingle="word:2") as index:
     ...     _ = index.add(["a", "b"], ["the cat sat on the mat", "a dog barked all night long"])
-    ...     [(hit.id, round(hit.similarity, 2)) for hit in index.query("the cat sat on the mat again")]
+    ...     [(hit.id, round(hit.similarity, 2)) for hit in index.query("the cat sat on the mat again").hits]
     [('a', 0.83)]
     """
 
-    def __init__(self, path: Path, mode: str, threads: int | None = None, cache_bytes: int = 0) -> None:
+    def __init__(self, path: Path, mode: OpenMode, threads: int | None = None, cache_bytes: int = 0) -> None:
         self.path = path
         self.mode = mode
-        self._opened = Opened(path, mode, threads, cache_bytes)
+        self._lock = threading.RLock()
+        self._closed = False
+        self._store = Store(path, writable=mode == "w")
+        try:
+            self._load(check_threads(threads), cache_bytes)
+        except BaseException:
+            self._store.close()
+            raise
+
+    def _load(self, threads: int, cache_bytes: int) -> None:
+        """Read the settings and the current state, and prepare the writer."""
+        self._settings = self._read_settings()
+        self._sketcher = IndexSketcher(self._settings, threads)
+        self._check_fingerprint()
+        self._view = View(self._store, self._settings.plan.bands, cache_bytes)
+        with self._view.snapshot():
+            pass
+        if self.mode == "w":
+            self._store.recover_log()
+        self._lookup = Lookup(self._settings, self._view, self._store, threads)
+        self._writer = Writer(self._store, self._view) if self.mode == "w" else None
+
+    def _read_settings(self) -> IndexSettings:
+        try:
+            return IndexSettings.decode(self._store.content("manifest", SETTINGS_ROW))
+        except (ConfigError, FormatError, MismatchError) as error:
+            if str(error).startswith(str(self.path)):
+                raise
+            kind = MismatchError if isinstance(error, MismatchError) else FormatError
+            raise kind(f"{self.path / DATABASE}: {error}") from None
+
+    def _check_fingerprint(self) -> None:
+        """Raise ``MismatchError`` if this version shingles or sketches differently from the creator of the index."""
+        stored, current = self._store.content("manifest", FINGERPRINT_ROW), self._sketcher.fingerprint()
+        if stored != current:
+            rule = "the settings must give the same sketches as at creation"
+            values = f"fingerprint {stored.hex()} there, {current.hex()} here"
+            raise MismatchError(f"{self.path / DATABASE}: {rule}: {values}")
 
     @classmethod
     def create(
@@ -73,55 +127,63 @@ class Index:
         recall: float = 0.99,
         shingle: str = "word:5",
         bag: bool = False,
-        scheme: str = "fast",
+        scheme: Literal["fast", "minhash"] = "fast",
         slots: int = 256,
         bands: int | None = None,
         rows: int | None = None,
         seed: int | None = None,
         max_bucket: int = 64,
-        store: str = "shingles",
+        store: StoreKind = "shingles",
     ) -> "Index":
-        """A new, empty index, open for writing. None of the settings can be changed later.
+        """Create an empty index and open it for writing. Its settings cannot be changed later.
 
         Args:
             path: A directory that does not exist, or is empty.
-            threshold: Jaccard similarity from which on documents are near-duplicates; a query may ask for more.
-            recall: With what probability one at the threshold is found.
-            shingle: ``word:5``, ``char:9``, ``byte:8``: how texts are cut.
-            bag: Whether repeated shingles count.
-            scheme: ``fast`` or ``minhash``.
-            slots: Slots that the plan may use.
-            bands: With ``rows``: a layout that wins over ``recall``.
+            threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1; a query may raise it.
+            recall: Probability of finding a near-duplicate whose similarity is the threshold, between 0 and 1.
+            shingle: Kind and length of shingles: ``word:5``, ``char:9`` or ``byte:8``.
+            bag: Whether repeated shingles count as often as they occur.
+            scheme: Sketching scheme, ``fast`` or ``minhash``.
+            slots: Maximum number of slots that the plan may use, from 1 to 16384.
+            bands: Number of bands; given together with ``rows``, it replaces the layout that ``recall`` asks for.
             rows: Slots per band.
-            seed: Seed of every hash; drawn at random and kept secret if not given, so that nobody can prepare documents
-                that crowd a bucket.
-            max_bucket: Members up to which a whole bucket is looked at.
-            store: ``shingles`` for exact similarities, ``text`` to keep the texts too, ``sketch`` for estimates in
-                little space.
+            seed: Seed of every hash, an unsigned 64-bit integer. By default it is random and kept secret, so that
+                documents cannot be crafted to overfill a bucket.
+            max_bucket: Number of documents up to which a bucket is searched completely.
+            store: ``shingles`` for exact similarities, ``text`` to store the texts too, ``sketch`` for estimated
+                similarities in less space.
+
+        Raises:
+            ConfigError: If a setting breaks its rule, or the directory is not empty.
         """
-        settings = IndexSettings.chosen(
+        settings = IndexSettings.from_options(
             threshold=threshold, recall=recall, shingle=shingle, bag=bag, scheme=scheme, slots=slots, bands=bands,
             rows=rows, seed=seed, max_bucket=max_bucket, store=store,
         )  # fmt: skip
-        folder = _folder(path)
+        folder = _absolute(path)
         with new_directory(folder) as unfinished:
-            Store.create(unfinished, [settings.encode(), State().encode(), Sketching(settings).fingerprint()])
+            Store.create(unfinished, [settings.encode(), State().encode(), IndexSketcher(settings).fingerprint()])
         return cls(folder, "w")
 
     @classmethod
-    def open(cls, path: AnyPath, mode: str = "r", *, threads: int | None = None, cache: int | str = 0) -> "Index":
-        """An index that is there, for reading (``"r"``) or reading and writing (``"w"``).
+    def open(cls, path: AnyPath, mode: OpenMode = "r", *, threads: int | None = None, cache: int | str = 0) -> "Index":
+        """Open an existing index.
 
         Args:
-            path: The directory.
-            mode: ``"r"`` or ``"w"``.
-            threads: How many threads sketch texts and look them up; all cores if not given.
-            cache: Memory that may keep what was read of segments, such as ``256MB``. Whoever asks thousands of times
-                gains: the postings of a million documents take 300 MB.
+            path: The index directory.
+            mode: ``"r"`` for reading, or ``"w"`` for reading and writing.
+            threads: Number of threads that sketch texts and look them up, from 1 to 1024; default: all cores.
+            cache: Memory for segment data that was read, in bytes or as a string such as ``256MB``. It makes thousands
+                of queries faster: the postings of a million documents take 300 MB.
+
+        Raises:
+            FileNotFoundError: If the directory does not exist.
+            FormatError: If it is not an index, or damaged.
+            ConfigError: If another process has it open for writing, and ``mode`` is ``"w"``.
         """
         check_choice("mode", mode, ("r", "w"))
-        cache_bytes = check_whole("cache", parse_bytes("cache", cache), 0, MOST_CACHED)
-        folder = _folder(path)
+        cache_bytes = check_integer("cache", parse_bytes("cache", cache), 0, MAX_CACHE_BYTES)
+        folder = _absolute(path)
         if not folder.exists():
             raise FileNotFoundError(errno.ENOENT, "No such index", str(path))
         if not folder.is_dir():
@@ -129,8 +191,11 @@ class Index:
         return cls(folder, mode, threads, cache_bytes)
 
     def close(self) -> None:
-        """Lets go of the files; a second call does nothing."""
-        self._opened.close()
+        """Close all files; a second call does nothing."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._store.close()
 
     def __enter__(self) -> "Index":
         return self
@@ -144,114 +209,153 @@ class Index:
     @property
     def plan(self) -> Plan:
         """Threshold, bands and rows."""
-        return self._opened.settings.plan
+        return self._settings.plan
 
     @property
     def shingler(self) -> Shingler:
-        """How texts are cut; it knows the seed."""
-        return self._opened.settings.shingler
+        """The shingler of the index; it holds the seed."""
+        return self._settings.shingler
 
     @property
     def scheme(self) -> FastSketch | MinHash:
-        """How sketches are made; it knows the seed."""
-        return self._opened.settings.scheme
+        """The sketching scheme of the index; it holds the seed."""
+        return self._settings.scheme
 
     @property
-    def store(self) -> str:
-        """What is kept of documents: ``shingles``, ``text`` or ``sketch``."""
-        return self._opened.settings.store
+    def store(self) -> StoreKind:
+        """The stored part of documents: ``shingles``, ``text`` or ``sketch``."""
+        return self._settings.store
 
-    def _names(self, ids: Iterable[object]) -> Names:
-        return Names.of(ids, self._opened.settings.find.seed)
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Show the newest state for the duration of the block."""
+        with self._lock:
+            if self._closed:
+                raise ConfigError(f"index {self.path} must be open, got a closed one; open it again")
+            with self._view.snapshot():
+                yield
 
-    # Asking
+    @contextmanager
+    def _writing(self) -> Iterator[Writer]:
+        """Yield the writer, on the newest state; an exception in the block resets the view."""
+        with self._lock:
+            if self._writer is None:
+                raise ConfigError(f"index {self.path} is open for reading; open it with mode 'w' to change it")
+            if not self._closed:
+                self._store.check_sync_failure()
+            with self._reading():
+                try:
+                    yield self._writer
+                except BaseException:
+                    self._view.invalidate()
+                    raise
 
-    @overload
+    def _check_ids(self, ids: Iterable[object]) -> DocumentIds:
+        return DocumentIds.check(ids, self._settings.seed)
+
+    # Reading
+
     def query(
         self,
-        texts: str,
+        text: str | bytes,
         threshold: float | None = None,
         top: int = 10,
         *,
         where: Metadata | None = None,
         with_text: bool = False,
-    ) -> Answer: ...
-    @overload
-    def query(
-        self,
-        texts: Texts,
-        threshold: float | None = None,
-        top: int = 10,
-        *,
-        where: Metadata | None = None,
-        with_text: bool = False,
-    ) -> list[Answer]: ...
-    def query(
-        self,
-        texts: Texts,
-        threshold: float | None = None,
-        top: int = 10,
-        *,
-        where: Metadata | None = None,
-        with_text: bool = False,
-    ) -> Answer | list[Answer]:
-        """The near-duplicates of a text, or of each of several.
+    ) -> Answer:
+        """Return the near-duplicates of one text.
 
         Args:
-            texts: A string, or whatever :meth:`Shingler.shingle` takes.
-            threshold: The least similarity: that of the index, or any above it.
-            top: The most hits for a text.
-            where: Only documents whose metadata has these values.
-            with_text: Whether hits carry their texts, if the index stores them.
-        """
-        planned = self.plan.threshold
-        least = planned if threshold is None else check_raised(threshold, planned, "which the index was planned for")
-        most = check_whole("top", top, 1, MOST_HITS)
-        wanted = None if where is None else json.loads(encode_metadata(where, "to ask for"))
-        asked = self._opened.sketching.sketch([texts] if isinstance(texts, str) else texts)
-        with self._opened.reading():
-            shown = with_text and self.store == "text"
-            answers = self._opened.lookup.answers(asked, least, most, wanted, with_text=shown)
-        return answers[0] if isinstance(texts, str) else answers
+            text: The text; bytes must be valid UTF-8 unless the index uses byte shingles.
+            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
+            top: Maximum number of hits, from 1 to 10000.
+            where: Metadata values that a hit must have; default: no filter.
+            with_text: Whether hits include their texts, if the index stores them.
 
-    def get(self, id: DocumentId) -> StoredDocument:  # noqa: A002 - the name that documents go by
-        """What is stored under an id.
+        Raises:
+            ConfigError: If ``threshold`` or ``top`` is out of range.
+            InputError: If the text is not a string or not valid UTF-8.
+        """
+        if not isinstance(text, (str, bytes)):
+            raise InputError(f"text must be one string or bytes, got {type(text).__name__}; use query_many for a list")
+        (answer,) = self.query_many([text], threshold, top, where=where, with_text=with_text)
+        return answer
+
+    def query_many(
+        self,
+        texts: Texts,
+        threshold: float | None = None,
+        top: int = 10,
+        *,
+        where: Metadata | None = None,
+        with_text: bool = False,
+    ) -> list[Answer]:
+        """Return the near-duplicates of each of many texts, in their order. One call is faster than a call per text.
+
+        Args:
+            texts: A list of strings or bytes, or a column of a pyarrow, pandas or polars table.
+            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
+            top: Maximum number of hits per text, from 1 to 10000.
+            where: Metadata values that a hit must have; default: no filter.
+            with_text: Whether hits include their texts, if the index stores them.
+
+        Raises:
+            ConfigError: If ``threshold`` or ``top`` is out of range.
+            InputError: If a text is null, not a string or not valid UTF-8; the message names its position.
+        """
+        minimum = self.plan.threshold
+        if threshold is not None:
+            minimum = check_raised_threshold(threshold, minimum, "which the index was planned for")
+        maximum = check_integer("top", top, 1, MAX_HITS)
+        condition = None if where is None else json.loads(encode_metadata(where, "to query for"))
+        sketches = self._sketcher.sketch(texts)
+        with_text = with_text and self._settings.stores_text
+        with self._reading():
+            return self._lookup.query(sketches, minimum, maximum, condition, with_text=with_text)
+
+    def get(self, id: DocumentId) -> StoredDocument:  # noqa: A002 - the public name of document ids
+        """Return the document with an id.
+
+        Args:
+            id: A string or an integer; ``5`` and ``"5"`` are the same id.
 
         Raises:
             InputError: If there is no such document.
         """
-        with self._opened.reading():
-            names = self._names([id])
-            held = find_holders(names, self._opened.view, self._opened.store).get(names.names[0])
-            if held is None:
+        with self._reading():
+            ids = self._check_ids([id])
+            existing = self._lookup.find_ids(ids).get(ids.encoded[0])
+            if existing is None:
                 raise InputError(f"id {show(id)} is not in the index {self.path}")
-            return stored_document(held.number, held.record, self._opened.settings, self._opened.store)
+            return self._lookup.document(existing)
 
     def newest(self, limit: int = 50, before: int | None = None) -> Listing:
-        """Documents in the order in which they were added, the newest first.
+        """Return a page of documents in reverse order of addition.
 
         Args:
-            limit: How many; fewer if their texts are long.
-            before: ``next`` of the list before, to go on after it; whatever has been added since is not in the way.
+            limit: Maximum number of documents, from 1 to 10000; a page ends earlier if it holds more than 8 MB.
+            before: ``next`` of the previous page; documents that were added since do not shift the pages. Default: the
+                first page.
         """
-        most = check_whole("limit", limit, 1, MOST_HITS)
-        below = None if before is None else check_whole("before", before, 0, MAX_DOCUMENTS)
-        with self._opened.reading():
-            return list_newest(most, below, self._opened.settings, self._opened.store)
+        maximum = check_integer("limit", limit, 1, MAX_HITS)
+        bound = None if before is None else check_integer("before", before, 0, MAX_DOCUMENTS)
+        with self._reading():
+            return self._lookup.newest(maximum, bound)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002
         try:
-            names = self._names([id])
-        except InputError:  # nothing of this kind is in any index
+            ids = self._check_ids([id])
+        except InputError:  # not an id, so no document has it
             return False
-        with self._opened.reading():
-            return bool(find_holders(names, self._opened.view, self._opened.store))
+        with self._reading():
+            return bool(self._lookup.find_ids(ids))
 
     def __len__(self) -> int:
-        with self._opened.reading():
-            return self._opened.view.state.documents
+        with self._reading():
+            return self._view.state.documents
 
-    # Changing
+    # Writing
 
     def add(
         self,
@@ -259,17 +363,22 @@ class Index:
         texts: Texts,
         metadata: Sequence[Metadata | None] | None = None,
         *,
-        on_duplicate_id: str = "error",
+        on_duplicate_id: OnDuplicateId = "error",
     ) -> Added:
-        """Adds documents, all or none; when it returns they survive whatever happens.
+        """Add documents in one durable transaction: all of them or none.
 
-        A document that is there already, the same under the same id, is left as it is, so a call may be repeated.
+        A document that the index already holds with the same id, text and metadata is left unchanged, so a call may be
+        repeated.
 
         Args:
-            ids: A string or whole number each; ``5`` and ``"5"`` are the same id.
-            texts: As many texts, as :meth:`Shingler.shingle` takes them.
-            metadata: As many JSON objects or None, to be returned with hits and to be asked for.
-            on_duplicate_id: ``error``, ``skip`` or ``replace``: what becomes of a document whose id has another one.
+            ids: One string or integer per document; ``5`` and ``"5"`` are the same id.
+            texts: One text per document: a list of strings or bytes, or a column of a pyarrow, pandas or polars table.
+            metadata: One JSON object or None per document, returned with hits and usable as a filter; default: none.
+            on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
+                document, ``replace`` stores the new one.
+
+        Raises:
+            InputError: If an id, text or metadata is invalid, their numbers differ, or an id is taken.
         """
         return self._add(ids, *self._sketch(texts), metadata, on_duplicate_id)
 
@@ -279,33 +388,43 @@ class Index:
         signatures: Signatures,
         metadata: Sequence[Metadata | None] | None = None,
         *,
-        on_duplicate_id: str = "error",
+        on_duplicate_id: OnDuplicateId = "error",
     ) -> Added:
-        """Adds documents that were sketched elsewhere with :attr:`scheme` and :attr:`shingler`; as :meth:`add` does.
+        """Add documents whose signatures were computed elsewhere, in one durable transaction: all of them or none.
 
-        Only for an index that stores sketches.
+        Args:
+            ids: One string or integer per document; ``5`` and ``"5"`` are the same id.
+            signatures: Signatures made with :attr:`scheme` and :attr:`shingler` of this index.
+            metadata: One JSON object or None per document, returned with hits and usable as a filter; default: none.
+            on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
+                document, ``replace`` stores the new one.
+
+        Raises:
+            ConfigError: If the index does not store sketches, or the signatures have another seed or shingler.
+            MismatchError: If the signatures have another scheme, number of slots or bits.
+            InputError: If an id or metadata is invalid, their numbers differ, or an id is taken.
         """
-        return self._add(ids, self._opened.sketching.sketched(signatures), [], metadata, on_duplicate_id)
+        return self._add(ids, self._sketcher.from_signatures(signatures), [], metadata, on_duplicate_id)
 
-    def _sketch(self, texts: Texts) -> tuple[Sketched, list[bytes]]:
-        """The texts sketched and, if they are stored, as bytes."""
+    def _sketch(self, texts: Texts) -> tuple[SketchedTexts, list[bytes]]:
+        """Return the sketches of texts and, if the index stores texts, the texts as bytes."""
         if isinstance(texts, Iterator):
             texts = list(texts)
-        return self._opened.sketching.sketch(texts), texts_as_bytes(texts) if self.store == "text" else []
+        return self._sketcher.sketch(texts), encode_texts(texts) if self._settings.stores_text else []
 
     def _add(
         self,
         ids: Iterable[DocumentId],
-        sketched: Sketched,
+        sketches: SketchedTexts,
         texts: list[bytes],
         metadata: Sequence[Metadata | None] | None,
-        policy: str,
+        policy: OnDuplicateId,
     ) -> Added:
-        incoming = Incoming.of(self._names(ids), sketched, texts, metadata)
-        with self._opened.writing() as writer:
-            admission = Admission(incoming, [policy] * len(incoming.names), self._opened.view, self._opened.store)
-            added = admission.admit_all()
-            writer.commit(admission.change())
+        documents = NewDocuments.check(self._check_ids(ids), sketches, texts, metadata)
+        with self._writing() as writer:
+            builder = AddBuilder(documents, [policy] * len(sketches), self._lookup, self._view, self._store)
+            added = builder.add_all()
+            writer.commit(builder.batch())
         return added
 
     def add_unique(
@@ -314,11 +433,24 @@ class Index:
         texts: Texts,
         metadata: Sequence[Metadata | None] | None = None,
         *,
-        on_duplicate_id: str = "error",
+        on_duplicate_id: OnDuplicateId = "error",
     ) -> list[Decision]:
-        """Adds those documents that are no near-duplicate of one that is there or came before; says so for each.
+        """Add the documents that have no near-duplicate in the index or earlier in the call.
 
-        What is decided survives when it returns, all of it or nothing. The arguments are those of :meth:`add`.
+        The call is one durable transaction: all decisions are stored, or none.
+
+        Args:
+            ids: One string or integer per document; ``5`` and ``"5"`` are the same id.
+            texts: One text per document: a list of strings or bytes, or a column of a pyarrow, pandas or polars table.
+            metadata: One JSON object or None per document, returned with hits and usable as a filter; default: none.
+            on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
+                document, ``replace`` stores the new one.
+
+        Returns:
+            The decision on each document, in order.
+
+        Raises:
+            InputError: If an id, text or metadata is invalid, their numbers differ, or an id is taken.
         """
         return self.add_each(ids, texts, metadata, unique=True, on_duplicate_id=on_duplicate_id)
 
@@ -329,47 +461,105 @@ class Index:
         metadata: Sequence[Metadata | None] | None = None,
         *,
         unique: bool | Sequence[bool] = False,
-        on_duplicate_id: str | Sequence[str] = "error",
+        on_duplicate_id: OnDuplicateId | Sequence[OnDuplicateId] = "error",
     ) -> list[Decision]:
-        """Adds documents that may each come with a wish of its own; says what became of each.
+        """Add documents with options for each one, such as those of several clients that share one transaction.
 
-        What is decided survives when it returns, all of it or nothing. So those who add at the same time can share the
-        wait for the disk.
+        The call is one durable transaction: all decisions are stored, or none.
 
         Args:
-            ids: As in :meth:`add`.
-            texts: As in :meth:`add`.
-            metadata: As in :meth:`add`.
-            unique: Whether it is left out if it is a near-duplicate of one that is there or came before.
-            on_duplicate_id: As in :meth:`add`.
+            ids: One string or integer per document; ``5`` and ``"5"`` are the same id.
+            texts: One text per document: a list of strings or bytes, or a column of a pyarrow, pandas or polars table.
+            metadata: One JSON object or None per document, returned with hits and usable as a filter; default: none.
+            unique: Whether a document is left out if it has a near-duplicate in the index or earlier in the call; one
+                value for all documents, or one per document.
+            on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
+                document, ``replace`` stores the new one; one value for all documents, or one per document.
+
+        Returns:
+            The decision on each document, in order.
+
+        Raises:
+            InputError: If an id, text or metadata is invalid, their numbers differ, or an id is taken.
         """
-        sketched, stored = self._sketch(texts)
-        incoming = Incoming.of(self._names(ids), sketched, stored, metadata)
-        checked = [unique] * len(sketched) if isinstance(unique, bool) else list(unique)
-        policies = [on_duplicate_id] * len(sketched) if isinstance(on_duplicate_id, str) else list(on_duplicate_id)
-        if not len(checked) == len(policies) == len(sketched):
-            counts = f"{len(checked)}, {len(policies)} and {len(sketched)}"
+        sketches, encoded = self._sketch(texts)
+        documents = NewDocuments.check(self._check_ids(ids), sketches, encoded, metadata)
+        checks = [unique] * len(sketches) if isinstance(unique, bool) else list(unique)
+        policies = _each_policy(on_duplicate_id, len(sketches))
+        if not len(checks) == len(policies) == len(sketches):
+            counts = f"{len(checks)}, {len(policies)} and {len(sketches)}"
             raise InputError(f"there must be as many of unique and on_duplicate_id as ids, got {counts}")
-        with self._opened.writing() as writer:
-            admission = Admission(incoming, policies, self._opened.view, self._opened.store)
-            decisions = decide_each(incoming, checked, admission, self._opened.lookup, self._opened.view)
-            writer.commit(admission.change(), pushed=True)
+        with self._writing() as writer:
+            builder = AddBuilder(documents, policies, self._lookup, self._view, self._store)
+            decisions = decide_documents(documents, checks, builder, self._lookup, self._view)
+            writer.commit(builder.batch(), pushed=True)
         return decisions
 
     def remove(self, ids: Iterable[DocumentId]) -> int:
-        """Removes documents; returns how many were there. When it returns they are gone for good."""
-        names, gone = self._names(ids), dict[int, Gone]()
-        with self._opened.writing() as writer:
-            for start in range(0, len(names), REMOVED_AT_ONCE):
-                held = find_holders(names.part(start, start + REMOVED_AT_ONCE), self._opened.view, self._opened.store)
-                documents = gone_of(list(held.values()), self._opened.store, texts=self.store == "text")
-                gone.update((one.number, one) for one in documents)
-            writer.commit(Change.removal(list(gone.values())))
-        return len(gone)
+        """Remove documents in one durable transaction, and return how many of the ids were in the index.
 
-    def add_from(self, source: AnySource, *, on_duplicate_id: str = "error", **options: AnySetting) -> dict[str, Any]:
-        """Adds every document of files, tables or a stream; see :func:`minwise.index.ingest.add_from`."""
-        return bulk.add_from(self, source, on_duplicate_id=on_duplicate_id, **options)
+        Args:
+            ids: Strings or integers; ids that are not in the index are ignored.
+
+        Raises:
+            InputError: If an id is invalid.
+        """
+        checked, removed = self._check_ids(ids), dict[int, RemovedDocument]()
+        with self._writing() as writer:
+            for start in range(0, len(checked), REMOVAL_DOCUMENTS):
+                existing = self._lookup.find_ids(checked.slice(start, start + REMOVAL_DOCUMENTS)).values()
+                documents = removed_documents(list(existing), self._store, texts=self._settings.stores_text)
+                removed.update((document.number, document) for document in documents)
+            writer.commit(WriteBatch.removal(list(removed.values())))
+        return len(removed)
+
+    # Bulk ingestion
+
+    def add_from(
+        self,
+        source: AnySource,
+        *,
+        on_duplicate_id: OnDuplicateId = "error",
+        text_column: str | Sequence[str] = "text",
+        id_column: str | None = None,
+        metadata_columns: str | Sequence[str] = (),
+        format: FileFormat | None = None,  # noqa: A002 - the public name
+        on_error: OnError = "fail",
+        memory: str | int = "4GB",
+        progress: Progress | None = None,
+        on_fault: Callable[[str], None] | None = None,
+    ) -> AddCounts:
+        """Add every document of files, a table or a stream, a batch of at most 16384 documents per transaction.
+
+        Args:
+            source: Paths or patterns, a list of texts, rows, an Arrow table or stream, or a data frame; ``-`` is
+                standard input; an open binary file is read as JSON lines.
+            on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
+                document, ``replace`` stores the new one.
+            text_column: Column of the text; several columns are joined by a line break.
+            id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
+            metadata_columns: Columns to store with each document; default: none.
+            format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
+                ending of each file name.
+            on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
+                them.
+            memory: Memory limit, in bytes or as a string such as ``4GB``.
+            progress: Receives progress events; default: none.
+            on_fault: Called with one line for each row or file that is left out; default: not called.
+
+        Returns:
+            The counts ``read``, ``added``, ``replaced``, ``skipped``, ``unchanged``, ``quarantined`` (rows) and
+            ``unreadable`` (files), and the first 100 ``faults``.
+
+        Raises:
+            ConfigError: If an option breaks its rule, or the source is the index itself.
+            InputError: If a row is unusable and ``on_error`` is ``fail``, no row is usable, or an id is taken.
+        """
+        options = ReadOptions(
+            text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
+            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+        )  # fmt: skip
+        return ingest.add_from(self, source, options, on_duplicate_id)
 
     def add_stream(
         self,
@@ -377,52 +567,166 @@ class Index:
         kept: BinaryIO | None = None,
         decisions: BinaryIO | None = None,
         *,
-        on_duplicate_id: str = "error",
-        **options: AnySetting,
-    ) -> dict[str, Any]:
-        """Adds what is no near-duplicate, and says so of every row; see :func:`minwise.index.ingest.add_stream`."""
-        return bulk.add_stream(self, source, kept, decisions, on_duplicate_id=on_duplicate_id, **options)
+        on_duplicate_id: OnDuplicateId = "error",
+        text_column: str | Sequence[str] = "text",
+        id_column: str | None = None,
+        metadata_columns: str | Sequence[str] = (),
+        format: FileFormat | None = None,  # noqa: A002 - the public name
+        on_error: OnError = "fail",
+        memory: str | int = "4GB",
+        progress: Progress | None = None,
+        on_fault: Callable[[str], None] | None = None,
+    ) -> DedupCounts:
+        """Add the documents of a source that have no near-duplicate in the index or earlier in the source.
+
+        Lines of a stream are decided on as soon as they arrive. A decision is written after it is durable.
+
+        Args:
+            source: Paths or patterns, a list of texts, rows, an Arrow table or stream, or a data frame; ``-`` is
+                standard input; an open binary file is read as JSON lines.
+            kept: Binary file for the rows that the index holds: lines of a stream unchanged, other rows as JSON lines
+                with ``id``, ``text`` and ``metadata``; default: not written.
+            decisions: Binary file for one JSON line per row, in their order; default: not written.
+            on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
+                document, ``replace`` stores the new one.
+            text_column: Column of the text; several columns are joined by a line break.
+            id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
+            metadata_columns: Columns to store with each document; default: none.
+            format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
+                ending of each file name.
+            on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
+                them.
+            memory: Memory limit, in bytes or as a string such as ``4GB``.
+            progress: Receives progress events; default: none.
+            on_fault: Called with one line for each row or file that is left out; default: not called.
+
+        Returns:
+            The counts of :meth:`add_from`, ``duplicates``, and the number of ``truncated`` searches.
+
+        Raises:
+            ConfigError: If an option breaks its rule, or the source is the index itself.
+            InputError: If a row is unusable and ``on_error`` is ``fail``, no row is usable, or an id is taken.
+        """
+        options = ReadOptions(
+            text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
+            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+        )  # fmt: skip
+        return ingest.add_stream(self, source, kept, decisions, options, on_duplicate_id)
 
     def query_from(
-        self, source: AnySource, threshold: float | None = None, top: int = 10, **options: AnySetting
-    ) -> Iterator[dict[str, Any]]:
-        """The near-duplicates of every document of a source; see :func:`minwise.index.ingest.query_from`."""
-        return bulk.query_from(self, source, threshold=threshold, top=top, **options)
+        self,
+        source: AnySource,
+        threshold: float | None = None,
+        top: int = 10,
+        *,
+        where: Metadata | None = None,
+        passages: bool = False,
+        text_column: str | Sequence[str] = "text",
+        id_column: str | None = None,
+        format: FileFormat | None = None,  # noqa: A002 - the public name
+        on_error: OnError = "fail",
+        memory: str | int = "4GB",
+        progress: Progress | None = None,
+        on_fault: Callable[[str], None] | None = None,
+    ) -> Iterator[QueryRow]:
+        """Yield the near-duplicates of every document of a source, in their order.
 
-    # Upkeep
+        Lines of a stream are looked up as soon as they arrive.
+
+        Args:
+            source: Paths or patterns, a list of texts, rows, an Arrow table or stream, or a data frame; ``-`` is
+                standard input; an open binary file is read as JSON lines.
+            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
+            top: Maximum number of hits per document, from 1 to 10000.
+            where: Metadata values that a hit must have; default: no filter.
+            passages: Whether each hit includes the longest passage that it shares with the document; the index must
+                store texts.
+            text_column: Column of the text; several columns are joined by a line break.
+            id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
+            format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
+                ending of each file name.
+            on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
+                them.
+            memory: Memory limit, in bytes or as a string such as ``4GB``.
+            progress: Receives progress events; default: none.
+            on_fault: Called with one line for each row or file that is left out; default: not called.
+
+        Returns:
+            An iterator of ``id``, ``hits`` and ``truncated`` of each document.
+
+        Raises:
+            ConfigError: If an option breaks its rule; raised before the source is read.
+            InputError: If a row is unusable and ``on_error`` is ``fail``, or no row is usable.
+        """
+        options = ReadOptions(
+            text_column=text_column, id_column=id_column, format=format, on_error=on_error, memory=memory,
+            progress=progress, on_fault=on_fault,
+        )  # fmt: skip
+        return ingest.query_from(self, source, options, threshold=threshold, top=top, where=where, passages=passages)
+
+    # Maintenance
 
     def flush(self) -> None:
-        """Moves recent postings into a segment now. What was added is durable without it."""
-        with self._opened.writing() as writer:
+        """Move recent postings into a segment. Additions are durable without it."""
+        with self._writing() as writer:
             writer.flush()
 
     def compact(self) -> None:
-        """Makes one segment of all, and gives back the room of removed documents."""
-        with self._opened.writing() as writer:
+        """Merge all segments into one, and release the disk space of removed documents."""
+        with self._writing() as writer:
             writer.compact()
 
     def backup(self, path: AnyPath) -> None:
-        """Copies one state of the index to a new directory, also while another process writes."""
-        self._opened.back_up(check_path("path", path))
+        """Copy the current state to a new directory, also while another process writes.
+
+        Args:
+            path: A directory that does not exist, or is empty.
+        """
+        target = check_path("path", path)
+        if not any(self._try_backup(target) for _ in range(ATTEMPTS)):
+            raise FormatError(f"{self.path}: a segment is missing; {REMEDY}")
+
+    def _try_backup(self, target: Path) -> bool:
+        """Return whether the copy was made: false if the writer merged a segment before it was opened."""
+        try:
+            with self._reading():
+                back_up(self._store, self._view.segment_paths(), target)
+        except FileNotFoundError as error:
+            if error.filename is None or Path(error.filename).parent != self.path:
+                raise
+            return False
+        return True
 
     def export(self, path: AnyPath) -> int:
-        """Writes id, metadata and signature of every document to a Parquet file; returns how many."""
-        with self._opened.reading():
-            return write_signatures(check_path("path", path), self._opened.settings, self._opened.store)
+        """Write id, metadata and signature of every document to a Parquet file, and return the number of documents.
+
+        Args:
+            path: The file to write.
+        """
+        with self._reading():
+            return write_signatures(check_path("path", path), self._settings, self._store)
 
     def verify(self) -> list[Damage]:
-        """Checks every checksum and every count; what is not as it was written."""
-        with self._opened.reading():
-            return find_damage(self._opened.settings, self._opened.view, self._opened.store)
+        """Check every checksum and every count, and return the damage found. It reads the whole index."""
+        with self._reading():
+            return find_damage(self._settings, self._view, self._store)
 
-    def stats(self) -> dict[str, Any]:
-        """How much there is, in how many files, and under which settings; a secret seed is left out."""
-        with self._opened.reading():
-            return describe(self._opened.settings, self._opened.view, self._opened.store)
+    def stats(self) -> IndexStats:
+        """Return counts, file sizes and settings; a secret seed is left out."""
+        with self._reading():
+            return describe(self._settings, self._view, self._store)
 
 
-def _folder(path: AnyPath) -> Path:
-    """The directory, wherever the working directory will be."""
+def _each_policy(given: OnDuplicateId | Sequence[OnDuplicateId], count: int) -> list[OnDuplicateId]:
+    """Return one policy per document."""
+    if isinstance(given, str):
+        policy: OnDuplicateId = given
+        return [policy] * count
+    return list(given)
+
+
+def _absolute(path: AnyPath) -> Path:
+    """Return the absolute path, which stays valid when the working directory changes."""
     folder = check_path("path", path).absolute()
     try:
         str(folder).encode()

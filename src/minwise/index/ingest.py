@@ -1,201 +1,226 @@
-"""Bulk: whatever holds documents in; all of it added to an index, looked up in it, or decided on one by one.
+"""Bulk ingestion: documents of files, tables and streams are added to an index, deduplicated, or looked up.
 
-Every portion is durable before the next is read. A run that was interrupted is therefore resumed by running it again:
-what it has added by then is there unchanged.
+Each batch is durable before the next one is read. An interrupted run is therefore resumed by running it again: the
+documents that it has added are reported as unchanged.
 """
 
+import errno
+import io
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
+import numpy as np
 import orjson
+import pyarrow as pa
 
+from minwise._internal.arrays import from_numpy, from_strings, invalid_utf8_offset, valid_mask
+from minwise._internal.prefetch import prefetch
+from minwise.checks import check_on_error
 from minwise.comparison.comparison import compare
 from minwise.errors import ConfigError, InputError
-from minwise.index.answers import Decision, Hit
-from minwise.index.readers import Faults, Portion, Portions, ReadOptions
-from minwise.inputs.source import Fault
+from minwise.index.result_types import (
+    AddCounts,
+    Decision,
+    DedupCounts,
+    DocumentId,
+    Hit,
+    HitRow,
+    Metadata,
+    OnDuplicateId,
+    PassageRow,
+    QueryRow,
+)
+from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
+from minwise.inputs.open_sources import Files, open_sources
+from minwise.inputs.source import Batch, Columns, Fault, Source, Unreadable
+from minwise.progress import NullProgress, Progress
+from minwise.settings import RunLimits
+from minwise.text.shingling import ShingleSets
 
 if TYPE_CHECKING:
     from minwise.index import Index
 
-__all__ = ["add_from", "add_stream", "query_from"]
+__all__ = [
+    "AnySource",
+    "FileFormat",
+    "OnError",
+    "ReadOptions",
+    "SourceBatch",
+    "SourceReader",
+    "add_from",
+    "add_stream",
+    "query_from",
+]
 
+# Paths, patterns, Files, texts, rows, Arrow tables, data frames, or an open binary file.
 AnySource = Any
-AnySetting = Any
-# Documents that are looked up together: answers come soon, and what a call costs by itself does not matter.
-QUERIED_TOGETHER = 256
-# What becomes of documents, and the count that it goes into.
-FATES = {name: name for name in ("added", "replaced", "unchanged", "skipped")} | {"duplicate": "duplicates"}
+FileFormat = Literal["parquet", "jsonl", "csv", "tsv", "arrow", "text"]
+OnError = Literal["fail", "quarantine", "skip"]
+# Documents, and bytes of text, that are added in one transaction. More would not be faster, but take more memory, and
+# an interruption would cost more.
+BATCH_DOCUMENTS = 16_384
+BATCH_BYTES = 1 << 24
+# Documents that are looked up together: few enough that answers appear soon, and enough to make the cost of a call
+# negligible.
+QUERY_DOCUMENTS = 256
+# Faults that a result lists.
+LISTED_FAULTS = 100
+STANDARD_INPUT = "standard input"
+# The count that each decision increases.
+COUNT_NAMES = {name: name for name in ("added", "replaced", "unchanged", "skipped")} | {"duplicate": "duplicates"}
 
 
-def add_from(
-    index: "Index", source: AnySource, *, on_duplicate_id: str = "error", **options: AnySetting
-) -> dict[str, Any]:
-    """Adds every document of a source.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Options for reading documents, documented at :meth:`Index.add_from`."""
 
-    Args:
-        index: Open for writing.
-        source: As in :func:`minwise.dedup`; ``-`` is standard input, an open binary file is read as JSON lines.
-        on_duplicate_id: ``error``, ``skip`` or ``replace``.
-        options: How the source is read; see :class:`minwise.index.readers.ReadOptions`.
+    text_column: str | Sequence[str]
+    id_column: str | None
+    metadata_columns: str | Sequence[str] = ()
+    format: FileFormat | None
+    on_error: OnError
+    memory: str | int
+    progress: Progress | None
+    on_fault: Callable[[str], None] | None
 
-    Returns:
-        The counts ``read``, ``added``, ``replaced``, ``skipped``, ``unchanged``, ``quarantined`` (rows) and
-        ``unreadable`` (files), and the first ``faults``.
-    """
-    chosen = ReadOptions.of(options)
-    _refuse_own_files(index, source)
-    portions, faults = Portions(source, chosen, any_bytes=_takes_bytes(index)), Faults(chosen)
+    @property
+    def receiver(self) -> Progress:
+        """The receiver of progress events."""
+        return self.progress or NullProgress()
+
+
+def add_from(index: "Index", source: AnySource, options: ReadOptions, on_duplicate_id: OnDuplicateId) -> AddCounts:
+    """Add every document of a source; see :meth:`Index.add_from`."""
+    _refuse_index_files(index, source)
+    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), FaultLog(options)
     counts = Counter(dict.fromkeys(("read", "added", "replaced", "skipped", "unchanged"), 0))
-    with chosen.watcher.stage("add", portions.known_rows, "documents") as stage:
-        for portion in portions:
-            faults.note(portion)
-            if portion.ids:
-                with _telling(counts):
-                    added = index.add(portion.ids, portion.texts, portion.metadata, on_duplicate_id=on_duplicate_id)
+    with options.receiver.stage("add", reader.known_rows, "documents") as stage:
+        for batch in reader:
+            faults.record(batch)
+            if batch.ids:
+                with _reporting_earlier(counts):
+                    added = index.add(batch.ids, batch.texts, batch.metadata, on_duplicate_id=on_duplicate_id)
                 counts.update(added._asdict())
-            counts["read"] += portion.rows
-            stage.advance(portion.rows)
-    return _result(counts, faults)
+            counts["read"] += batch.rows
+            stage.advance(batch.rows)
+    return cast(AddCounts, _result(counts, faults))
 
 
 def add_stream(
     index: "Index",
     source: AnySource,
-    kept: BinaryIO | None = None,
-    decisions: BinaryIO | None = None,
-    *,
-    on_duplicate_id: str = "error",
-    **options: AnySetting,
-) -> dict[str, Any]:
-    """Adds what is no near-duplicate of anything that is there before it, and says of every row what became of it.
-
-    Args:
-        index: Open for writing.
-        source: As in :func:`add_from`. The lines of a stream are decided on before more of them are waited for.
-        kept: Where the rows go that the index holds now: lines of a stream as they came, others as JSON lines with
-            ``id``, ``text`` and ``metadata``.
-        decisions: Where a JSON line goes for every row, in their order, once the decision is durable.
-        on_duplicate_id: ``error``, ``skip`` or ``replace``.
-        options: How the source is read; see :class:`minwise.index.readers.ReadOptions`.
-
-    Returns:
-        The counts of :func:`add_from`, ``duplicates``, and how many decisions were ``truncated``.
-    """
-    chosen = ReadOptions.of(options)
-    _refuse_own_files(index, source)
-    portions, faults = Portions(source, chosen, any_bytes=_takes_bytes(index)), Faults(chosen)
-    counts = Counter(dict.fromkeys(("read", *FATES.values(), "truncated"), 0))
-    shown: set[int] = set()
-    with chosen.watcher.stage("add", portions.known_rows, "documents") as stage:
-        for portion in portions:
-            faults.note(portion)
-            with _telling(counts):
-                decided = _decide(index, portion, on_duplicate_id)
-            _write(kept, _kept_lines(portion, decided, shown))
-            _write(decisions, _decision_lines(portion, decided))
-            counts.update(FATES[decision.fate] for decision in decided)
-            counts.update(truncated=sum(decision.truncated for decision in decided), read=portion.rows)
-            stage.advance(portion.rows)
-    return _result(counts, faults)
+    kept: BinaryIO | None,
+    decisions: BinaryIO | None,
+    options: ReadOptions,
+    on_duplicate_id: OnDuplicateId,
+) -> DedupCounts:
+    """Add the documents of a source that have no near-duplicate; see :meth:`Index.add_stream`."""
+    _refuse_index_files(index, source)
+    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), FaultLog(options)
+    counts = Counter(dict.fromkeys(("read", *COUNT_NAMES.values(), "truncated"), 0))
+    written: set[int] = set()
+    with options.receiver.stage("add", reader.known_rows, "documents") as stage:
+        for batch in reader:
+            faults.record(batch)
+            with _reporting_earlier(counts):
+                decided = _decide(index, batch, on_duplicate_id)
+            _write(kept, _kept_lines(batch, decided, written))
+            _write(decisions, _decision_lines(batch, decided))
+            counts.update(COUNT_NAMES[decision.fate] for decision in decided)
+            counts.update(truncated=sum(decision.truncated for decision in decided), read=batch.rows)
+            stage.advance(batch.rows)
+    return cast(DedupCounts, _result(counts, faults))
 
 
-def _decide(index: "Index", portion: Portion, on_duplicate_id: str) -> list[Decision]:
-    if not portion.ids:
+def _decide(index: "Index", batch: "SourceBatch", on_duplicate_id: OnDuplicateId) -> list[Decision]:
+    if not batch.ids:
         return []
-    return index.add_unique(portion.ids, portion.texts, portion.metadata, on_duplicate_id=on_duplicate_id)
+    return index.add_unique(batch.ids, batch.texts, batch.metadata, on_duplicate_id=on_duplicate_id)
 
 
 def query_from(
     index: "Index",
     source: AnySource,
+    options: ReadOptions,
     *,
-    threshold: float | None = None,
-    top: int = 10,
-    where: dict[str, Any] | None = None,
-    passages: bool = False,
-    **options: AnySetting,
-) -> Iterator[dict[str, Any]]:
-    """The near-duplicates of every document of a source.
-
-    Args:
-        index: Open in any mode.
-        source: As in :func:`add_from`. The lines of a stream are looked up before more of them are waited for.
-        threshold: As in ``Index.query``.
-        top: As in ``Index.query``.
-        where: As in ``Index.query``.
-        passages: Whether to add to every hit the longest passage that both texts have; needs stored texts.
-        options: How the source is read; see :class:`minwise.index.readers.ReadOptions`.
-
-    Returns:
-        For each document, as they are asked for: ``id``, ``hits`` and whether the search was ``truncated``.
-    """
-    chosen = ReadOptions.of(options, without=("metadata_columns",))
+    threshold: float | None,
+    top: int,
+    where: Metadata | None,
+    passages: bool,
+) -> Iterator[QueryRow]:
+    """Yield the near-duplicates of every document of a source; see :meth:`Index.query_from`."""
     if passages and index.store != "text":
         raise ConfigError(f"passages need an index that stores texts, got one with store {index.store!r}")
-    index.query([], threshold, top, where=where)  # so that what is wrong with these is said before anything is read
-    portions = Portions(source, chosen, any_bytes=_takes_bytes(index), need_ids=False, most=QUERIED_TOGETHER)
-    faults = Faults(chosen)
+    index.query_many([], threshold, top, where=where)  # checks these options before the source is opened
+    reader = SourceReader(
+        source, options, any_bytes=_takes_bytes(index), need_ids=False, batch_documents=QUERY_DOCUMENTS
+    )
+    faults = FaultLog(options)
 
-    def answers() -> Iterator[dict[str, Any]]:
+    def answers() -> Iterator[QueryRow]:
         read = 0
-        with chosen.watcher.stage("query", portions.known_rows, "documents") as stage:
-            for portion in portions:
-                faults.note(portion)
-                found = index.query(portion.texts, threshold, top, where=where)
-                texts = portion.texts.to_pylist() if passages else [None] * len(found)
-                for one, text, answer in zip(portion.ids, texts, found, strict=True):
-                    hits = [_hit(index, hit, text) for hit in answer]
-                    yield {"id": one, "hits": hits, "truncated": answer.truncated}
-                read += portion.rows
-                stage.advance(portion.rows)
-        faults.refuse_nothing_readable(read)
+        with options.receiver.stage("query", reader.known_rows, "documents") as stage:
+            for batch in reader:
+                faults.record(batch)
+                found = index.query_many(batch.texts, threshold, top, where=where)
+                texts = batch.texts.to_pylist() if passages else [None] * len(found)
+                for document_id, text, answer in zip(batch.ids, texts, found, strict=True):
+                    hits = [_hit_row(index, hit, text) for hit in answer]
+                    yield {"id": document_id, "hits": hits, "truncated": answer.truncated}
+                read += batch.rows
+                stage.advance(batch.rows)
+        faults.check_any_readable(read)
 
     return answers()
 
 
 @contextmanager
-def _telling(counts: "Counter[str]") -> Iterator[None]:
-    """Adds to what is wrong with a portion that those before it are in the index."""
+def _reporting_earlier(counts: "Counter[str]") -> Iterator[None]:
+    """Add to an error the number of documents that earlier batches have stored."""
     try:
         yield
     except InputError as error:
-        before = counts["added"] + counts["replaced"]
-        raise InputError(f"{error}; {before:,} added before stay" if before else str(error)) from None
+        earlier = counts["added"] + counts["replaced"]
+        raise InputError(f"{error}; {earlier:,} added before stay" if earlier else str(error)) from None
 
 
-def _refuse_own_files(index: "Index", source: AnySource) -> None:
-    """Raises if the index itself is to be read as documents."""
+def _refuse_index_files(index: "Index", source: AnySource) -> None:
+    """Raise ``ConfigError`` if the source is the index itself."""
     folder = index.path.resolve()
-    for one in source if isinstance(source, (list, tuple)) else [source]:
-        path = Path(one).resolve() if isinstance(one, (str, PathLike)) and one else None
+    for item in source if isinstance(source, (list, tuple)) else [source]:
+        path = Path(item).resolve() if isinstance(item, (str, PathLike)) and item else None
         if path is not None and folder in (path, *path.parents):
-            raise ConfigError(f"source must not be the index itself, got {one}")
+            raise ConfigError(f"source must not be the index itself, got {item}")
 
 
 def _takes_bytes(index: "Index") -> bool:
-    """Whether a text may be any bytes."""
+    """Return whether a text may be bytes that are not valid UTF-8."""
     return index.shingler.kind == "byte"
 
 
-def _result(counts: "Counter[str]", faults: Faults) -> dict[str, Any]:
-    faults.refuse_nothing_readable(counts["read"])
+def _result(counts: "Counter[str]", faults: "FaultLog") -> dict[str, Any]:
+    faults.check_any_readable(counts["read"])
     return {**counts, "quarantined": faults.rows, "unreadable": faults.files, "faults": faults.to_list()}
 
 
-def _hit(index: "Index", hit: Hit, text: str | bytes | None) -> dict[str, Any]:
-    """A hit in plain values; with the passage that it shares with the text, if there is one."""
-    about = {} if hit.metadata is None else {"metadata": hit.metadata}
-    passage = {} if text is None else {"passage": _longest_passage(index, hit, text)}
-    return {"id": hit.id, "similarity": hit.similarity, "exact": hit.exact, **about, **passage}
+def _hit_row(index: "Index", hit: Hit, text: str | bytes | None) -> HitRow:
+    """Return a hit in plain values, with the longest shared passage if the query text is given."""
+    row: HitRow = {"id": hit.id, "similarity": hit.similarity, "exact": hit.exact}
+    if hit.metadata is not None:
+        row["metadata"] = hit.metadata
+    if text is not None:
+        row["passage"] = _longest_passage(index, hit, text)
+    return row
 
 
-def _longest_passage(index: "Index", hit: Hit, text: str | bytes) -> dict[str, Any] | None:
-    """The longest passage that both texts have, and where it starts and ends in either."""
+def _longest_passage(index: "Index", hit: Hit, text: str | bytes) -> PassageRow | None:
+    """Return the longest passage that the query text and the stored text share, with its offsets in both."""
     try:
         stored = index.get(hit.id).text
     except InputError:  # another process has removed it since
@@ -203,40 +228,42 @@ def _longest_passage(index: "Index", hit: Hit, text: str | bytes) -> dict[str, A
     if stored is None:
         return None
     shared = compare(text, stored, shingler=index.shingler).passages
-    longest = max(shared, key=lambda one: one.left_end - one.left_start, default=None)
+    longest = max(shared, key=lambda passage: passage.left_end - passage.left_start, default=None)
     if longest is None:
         return None
-    words = _shown(text[longest.left_start : longest.left_end])
-    places = {"query": [longest.left_start, longest.left_end], "document": [longest.right_start, longest.right_end]}
-    return {"text": words, **places}
+    return {
+        "text": _json_text(text[longest.left_start : longest.left_end]),
+        "query": [longest.left_start, longest.left_end],
+        "document": [longest.right_start, longest.right_end],
+    }
 
 
-def _kept_lines(portion: Portion, decided: list[Decision], shown: set[int]) -> Iterator[bytes]:
-    """The rows of what is in the index now: lines of a stream as they came, others as JSON.
+def _kept_lines(batch: "SourceBatch", decided: list[Decision], written: set[int]) -> Iterator[bytes]:
+    """Yield the rows that the index holds: lines of a stream unchanged, other rows as JSON.
 
-    A row that comes again is kept once: ``shown`` are the hashes of ids that were kept before.
+    A repeated row is written once: ``written`` holds the hashes of the ids of earlier rows.
     """
     for number, decision in enumerate(decided):
-        name = hash(str(decision.id))
-        if not decision.kept or (decision.fate == "unchanged" and name in shown):
+        id_hash = hash(str(decision.id))
+        if not decision.kept or (decision.fate == "unchanged" and id_hash in written):
             continue
-        shown.add(name)
-        if portion.lines:
-            line = portion.lines[portion.places[number]]
+        written.add(id_hash)
+        if batch.lines:
+            line = batch.lines[batch.document_rows[number]]
             yield line if line.endswith(b"\n") else line + b"\n"
         else:
-            metadata = None if portion.metadata is None else portion.metadata[number]
-            yield _json_line({"id": decision.id, "text": _shown(portion.texts[number].as_py()), "metadata": metadata})
+            metadata = None if batch.metadata is None else batch.metadata[number]
+            yield _json_line({"id": decision.id, "text": _json_text(batch.texts[number].as_py()), "metadata": metadata})
 
 
-def _decision_lines(portion: Portion, decided: list[Decision]) -> Iterator[bytes]:
-    """A line for every row, in the order of the rows."""
-    lines = {place: _decision(decision) for place, decision in zip(portion.places, decided, strict=True)}
-    lines |= {place: _quarantined(fault) for place, fault in portion.faults.items()}
-    return (_json_line(lines[place]) for place in sorted(lines))
+def _decision_lines(batch: "SourceBatch", decided: list[Decision]) -> Iterator[bytes]:
+    """Yield one line for every row, in the order of the rows."""
+    lines = {row: _decision_row(decision) for row, decision in zip(batch.document_rows, decided, strict=True)}
+    lines |= {row: _quarantine_row(fault) for row, fault in batch.faults.items()}
+    return (_json_line(lines[row]) for row in sorted(lines))
 
 
-def _decision(decision: Decision) -> dict[str, Any]:
+def _decision_row(decision: Decision) -> dict[str, Any]:
     return {
         "id": decision.id,
         "fate": decision.fate,
@@ -247,22 +274,212 @@ def _decision(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _quarantined(fault: Fault) -> dict[str, Any]:
-    nothing = _decision(Decision("", "quarantined"))
-    return {**nothing, "id": None, **fault.to_dict()}
+def _quarantine_row(fault: Fault) -> dict[str, Any]:
+    empty = dict.fromkeys(("duplicate_of", "similarity"))
+    return {"id": None, "fate": "quarantined", "kept": False, **empty, "truncated": False, **fault.to_dict()}
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _shown(text: str | bytes) -> str:
-    """A text as JSON can hold it."""
+def _json_text(text: str | bytes) -> str:
+    """Return a text as valid Unicode, with invalid bytes replaced."""
     return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
 def _write(file: BinaryIO | None, lines: Iterator[bytes]) -> None:
-    """Writes all lines, and lets them go before anything else is waited for."""
+    """Write and flush lines."""
     if file is not None:
         file.write(b"".join(lines))
         file.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBatch:
+    """Consecutive rows of a source: the documents among them, and the faults of the other rows.
+
+    Attributes:
+        rows: The number of rows.
+        document_rows: The rows of the batch that are documents, ascending.
+        ids: The id of each document.
+        texts: The text of each document: valid strings, or any bytes for byte shingles.
+        metadata: The metadata of each document; None if no columns were requested.
+        faults: The faults of the other rows, by row of the batch.
+        unreadable: The reason why a file cannot be read, or not to its end.
+        lines: The unchanged lines, if the source is a stream.
+    """
+
+    rows: int
+    document_rows: list[int]
+    ids: list[DocumentId]
+    texts: pa.Array
+    metadata: list[Metadata] | None
+    faults: dict[int, Fault]
+    unreadable: Fault | None = None
+    lines: list[bytes] = field(default_factory=list)
+
+
+class FaultLog:
+    """Counts unusable rows and files, and applies ``on_error``.
+
+    Attributes:
+        rows: Rows that could not be used.
+        files: Files that could not be read, or not to their end.
+        first: The first faults of both kinds.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._on_error = check_on_error(options.on_error)
+        self._on_fault = options.on_fault
+        self.rows = self.files = 0
+        self.first: list[Fault] = []
+
+    def record(self, batch: SourceBatch) -> None:
+        """Record the faults of a batch.
+
+        Raises:
+            InputError: For the first fault, if ``on_error`` is ``fail``.
+        """
+        file = [batch.unreadable] if batch.unreadable is not None else []
+        faults = [*batch.faults.values(), *file]
+        if faults and self._on_error == "fail":
+            raise InputError(f"{faults[0]}; set on_error='quarantine' to skip such rows")
+        self.rows += len(batch.faults)
+        self.files += len(file)
+        self.first.extend(faults[: LISTED_FAULTS - len(self.first)])
+        if self._on_fault is not None:
+            for fault in faults:
+                self._on_fault(str(fault))
+
+    def check_any_readable(self, read: int) -> None:
+        """Raise ``InputError`` if no row could be used, which means a wrong column or file."""
+        if self.first and self.rows >= read:
+            raise InputError(f"no document can be read; {self.first[0]}")
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the first faults in plain values."""
+        return [fault.to_dict() for fault in self.first]
+
+
+class SourceReader:
+    """Reads a source in batches; the lines of a stream as soon as they arrive.
+
+    Attributes:
+        known_rows: The number of rows, if it is known in advance.
+    """
+
+    def __init__(
+        self,
+        source: AnySource,
+        options: ReadOptions,
+        *,
+        any_bytes: bool,
+        need_ids: bool = True,
+        batch_documents: int | None = None,
+    ) -> None:
+        self._columns = Columns.of(options.text_column, options.id_column, metadata_columns=options.metadata_columns)
+        self._any_bytes, self._need_ids = any_bytes, need_ids
+        self._batch_documents = batch_documents or BATCH_DOCUMENTS
+        self._batch_bytes = min(BATCH_BYTES, RunLimits.of(options.memory, None).batch_bytes)
+        self._stream = _open_stream(source, options.format)
+        if isinstance(source, ShingleSets):
+            raise InputError("source must hold texts, got sets; an index cuts its texts itself")
+        self._sources = [] if self._stream is not None else open_sources(source, self._columns, options.format)[0]
+        rows = [item.known_rows() for item in self._sources]
+        self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
+
+    def __iter__(self) -> Iterator[SourceBatch]:
+        """Yield the batches in document order; those of files are read ahead by another thread."""
+        return self._read_stream(self._stream) if self._stream is not None else prefetch(self._read_sources())
+
+    def _read_sources(self) -> Iterator[SourceBatch]:
+        for source in self._sources:
+            for batch in source.batches(self._columns, batch_bytes=self._batch_bytes):
+                for start in range(0, max(1, len(batch)), self._batch_documents):
+                    part = batch.slice(start, min(start + self._batch_documents, len(batch)))
+                    yield self._to_batch(part, source)
+
+    def _read_stream(self, stream: BinaryIO) -> Iterator[SourceBatch]:
+        reader = JsonLinesReader(STANDARD_INPUT, self._columns)
+        reader.has_ids = True  # a line without an id says nothing about the next one
+        read = 0
+        for lines in read_available_lines(stream, self._batch_bytes):
+            try:
+                batch = reader.batch(read, lines)
+            except Unreadable as error:
+                raise InputError(f"{STANDARD_INPUT} {error}") from None
+            yield self._to_batch(batch, None, [line if isinstance(line, bytes) else b"" for _, line in lines])
+            read += len(lines)
+
+    def _to_batch(self, batch: Batch, source: Source | None, lines: Sequence[bytes] = ()) -> SourceBatch:
+        ids = self._ids(batch, source)
+        row_faults = (fault for fault in batch.faults if fault.row is not None)
+        faults = dict(zip(np.flatnonzero(~valid_mask(batch.values)).tolist(), row_faults, strict=True))
+        for row, reason in {**self._invalid_texts(batch), **_invalid_ids(ids)}.items():
+            faults.setdefault(row, _fault(source, batch.first + row, reason))
+        rows = [row for row in range(len(batch)) if row not in faults]
+        texts = batch.values.take(from_numpy(np.array(rows, dtype=np.int64))) if faults else batch.values
+        return SourceBatch(
+            rows=len(batch),
+            document_rows=rows,
+            ids=[ids[row] for row in rows],  # type: ignore[misc] # rows without an id are faults
+            texts=texts.cast(pa.large_binary() if self._any_bytes else pa.large_string()),
+            metadata=None if batch.metadata is None else [batch.metadata[row] for row in rows],
+            faults=dict(sorted(faults.items())),
+            unreadable=next((fault for fault in batch.faults if fault.row is None), None),
+            lines=list(lines),
+        )
+
+    def _ids(self, batch: Batch, source: Source | None) -> list[DocumentId | None]:
+        """Return the id of each row, or the default id of the source where a row has none."""
+        rows = np.arange(batch.first, batch.first + len(batch), dtype=np.int64)
+        ids = [None] * len(batch) if batch.ids is None else batch.ids.to_pylist()
+        if None not in ids or (source is None and self._need_ids):
+            return ids
+        defaults = (
+            source.default_ids(rows) if source is not None else from_strings([f"-:{row}" for row in rows.tolist()])
+        )
+        return [default if own is None else own for own, default in zip(ids, defaults.to_pylist(), strict=True)]
+
+    def _invalid_texts(self, batch: Batch) -> dict[int, str]:
+        """Return the fault of each text that is not valid UTF-8, by row."""
+        if self._any_bytes:
+            return {}
+        texts = batch.values.cast(pa.large_binary())
+        try:
+            texts.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            offsets = ((row, invalid_utf8_offset(text or b"")) for row, text in enumerate(texts.to_pylist()))
+            return {row: f"is not valid UTF-8 at byte {offset}" for row, offset in offsets if offset is not None}
+        return {}
+
+
+def _invalid_ids(ids: list[DocumentId | None]) -> dict[int, str]:
+    """Return the fault of each missing or empty id, by row."""
+    invalid = {row: value for row, value in enumerate(ids) if value is None or value == ""}
+    return {row: "needs an id" if value is None else "id must not be empty" for row, value in invalid.items()}
+
+
+def _fault(source: Source | None, row: int, reason: str) -> Fault:
+    if source is None:
+        return Fault(STANDARD_INPUT, row, reason)
+    names, rows = source.locate(np.array([row], dtype=np.int64))
+    return Fault(names[0].as_py(), int(rows[0]), reason)
+
+
+def _open_stream(source: AnySource, format: FileFormat | None) -> BinaryIO | None:  # noqa: A002 - the public name
+    """Return the stream if the source is one: a binary file, or ``-`` for standard input."""
+    if isinstance(source, io.TextIOBase):
+        raise InputError("source must be a file that is open in binary mode, got one of text")
+    is_standard = source == "-" if isinstance(source, str) else isinstance(source, Files) and source == ("-",)
+    if not is_standard and not hasattr(source, "read"):
+        return None
+    if format not in (None, "jsonl"):
+        raise ConfigError(f"format must be jsonl for a stream, got {format}; give a file")
+    if not is_standard:
+        stream: BinaryIO = source
+        return stream
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "is closed", STANDARD_INPUT)
+    return sys.stdin.buffer

@@ -1,4 +1,4 @@
-"""Lookup: a sketched text in, the documents that are similar to it out."""
+"""Lookup of documents in one view of an index: by id, by order of addition, and by similarity to a text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -8,26 +8,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.index.answers import Answer, Hit, Listing, Metadata, StoredDocument
-from minwise.index.records import DocumentRecord, as_text, body_of, content_of
-from minwise.index.settings import IndexSettings
-from minwise.index.sketching import Sketched, compare_sketches
+from minwise.index.records import DocumentIds, DocumentRecord, body_of, content_of, decode_text, has_id
+from minwise.index.result_types import Answer, Hit, Listing, Metadata, StoredDocument
+from minwise.index.settings import IndexSettings, SketchedTexts
 from minwise.index.store import Store
 from minwise.index.view import View
+from minwise.sketches.similarity import estimate_packed_similarities
 
-__all__ = ["Lookup", "Similar", "list_newest", "stored_document"]
+__all__ = ["ExistingDocument", "Lookup", "SimilarDocument"]
 
-# Candidates that are compared, however few hits are wanted...
-LEAST_CANDIDATES = 32
-# ...and for each hit that is wanted.
+# Candidates that are compared for a query, however few hits are requested…
+MIN_CANDIDATES = 32
+# …and for each requested hit.
 CANDIDATES_PER_HIT = 3
-# Candidates that are compared if few may count: those with some metadata; or if it matters most: what stays out of the
-# index stays out for ever.
-MOST_COMPARED = 256
+# Candidates that are compared if a metadata filter may reject most of them; or if the decision is final: a document
+# that is left out of the index is never looked at again.
+MAX_CANDIDATES = 256
+# Bytes of records and texts after which a page of documents ends.
+PAGE_BYTES = 1 << 23
 
 
-class Similar(NamedTuple):
-    """A document that reaches the threshold: how similar it is, its number and its record."""
+class ExistingDocument(NamedTuple):
+    """A stored document: its number and its record."""
+
+    number: int
+    record: bytes
+
+
+class SimilarDocument(NamedTuple):
+    """A stored document that reaches the threshold: its similarity, number and record."""
 
     similarity: float
     number: int
@@ -35,107 +44,126 @@ class Similar(NamedTuple):
 
 
 class Lookup:
-    """Finds similar documents in one view of an index."""
+    """Reads documents from one view of an index."""
 
     def __init__(self, settings: IndexSettings, view: View, store: Store, threads: int) -> None:
         self._settings, self._view, self._store, self._threads = settings, view, store, threads
 
-    def answers(
-        self, asked: Sketched, threshold: float, top: int, where: Metadata | None, *, with_text: bool
+    def query(
+        self, texts: SketchedTexts, threshold: float, top: int, where: Metadata | None, *, with_text: bool
     ) -> list[Answer]:
-        """The near-duplicates of each text."""
-        most = max(LEAST_CANDIDATES if where is None else MOST_COMPARED, CANDIDATES_PER_HIT * top)
-        offsets, documents, _, truncated = self._view.postings.candidates(asked.keys, self._cap, most, self._threads)
+        """Return the near-duplicates of each text.
+
+        Args:
+            texts: The sketched texts.
+            threshold: The minimum similarity of a hit.
+            top: The maximum number of hits per text.
+            where: Metadata values that a hit must have.
+            with_text: Whether hits include their texts.
+        """
+        limit = max(MIN_CANDIDATES if where is None else MAX_CANDIDATES, CANDIDATES_PER_HIT * top)
+        offsets, documents, truncated = self._view.candidates(
+            texts.keys, self._settings.max_bucket, limit, self._threads
+        )
         bounds = offsets.tolist()
         answers = []
-        for place, body in enumerate(asked.bodies):
-            candidates = documents[bounds[place] : bounds[place + 1]].tolist()
+        for row, body in enumerate(texts.bodies):
+            candidates = documents[bounds[row] : bounds[row + 1]].tolist()
             similar = self._similar(body, candidates, threshold, {})
-            hits = ((found.number, self._hit(found)) for found in similar)
-            wanted = hits if where is None else (hit for hit in hits if _has(hit[1].metadata or {}, where))
-            best = list(islice(wanted, top))
-            told = self._with_texts(best) if with_text else [hit for _, hit in best]
-            answers.append(Answer(tuple(told), bool(truncated[place])))
+            hits = ((document.number, self._hit(document)) for document in similar)
+            matching = hits if where is None else (hit for hit in hits if _matches(hit[1].metadata or {}, where))
+            best = list(islice(matching, top))
+            shown = self._with_texts(best) if with_text else [hit for _, hit in best]
+            answers.append(Answer(tuple(shown), bool(truncated[row])))
         return answers
 
     def _with_texts(self, numbered: list[tuple[int, Hit]]) -> list[Hit]:
-        """Hits with their texts."""
         texts = self._store.records("texts", [number for number, _ in numbered])
-        return [hit._replace(text=as_text(content_of(text))) for (_, hit), text in zip(numbered, texts, strict=True)]
+        return [
+            hit._replace(text=decode_text(content_of(text))) for (_, hit), text in zip(numbered, texts, strict=True)
+        ]
 
     def most_similar(
-        self, keys: NDArray[np.uint64], body: bytes, but: int | None, pending: Mapping[int, bytes]
-    ) -> tuple[Similar | None, bool]:
-        """The document most similar to one that may come in, and whether the search was cut short.
+        self, keys: NDArray[np.uint64], body: bytes, excluded: int | None, pending: Mapping[int, bytes]
+    ) -> tuple[SimilarDocument | None, bool]:
+        """Return the document most similar to a new one, and whether the search was cut short.
 
         Args:
-            keys: The keys of its bands.
-            body: What is compared.
-            but: The number of a document that does not count, since this one would take its place.
-            pending: Records of documents that came in but are not in the database yet.
+            keys: The band keys of the new document.
+            body: Its elements or packed sketch.
+            excluded: The number of a document to ignore, since the new one would replace it.
+            pending: Records of documents that are accepted but not in the database yet.
         """
-        _, documents, _, truncated = self._view.postings.candidates(keys[None], self._cap, MOST_COMPARED, 1)
-        candidates = [number for number in documents.tolist() if number != but]
-        found = self._similar(body, candidates, self._settings.plan.threshold, pending)
-        return next(found, None), bool(truncated[0])
-
-    @property
-    def _cap(self) -> int:
-        return self._settings.find.max_bucket
+        _, documents, truncated = self._view.candidates(keys[None], self._settings.max_bucket, MAX_CANDIDATES, 1)
+        candidates = [number for number in documents.tolist() if number != excluded]
+        similar = self._similar(body, candidates, self._settings.plan.threshold, pending)
+        return next(similar, None), bool(truncated[0])
 
     def _similar(
         self, body: bytes, candidates: Sequence[int], threshold: float, pending: Mapping[int, bytes]
-    ) -> Iterator[Similar]:
-        """The candidates that reach the threshold, the most similar first, and of equal ones the first added."""
+    ) -> Iterator[SimilarDocument]:
+        """Return the candidates that reach the threshold, the most similar first, equal ones in order of addition."""
         if not candidates or not body:
             return iter(())
         stored = [number for number in candidates if number not in pending]
-        there = dict(zip(stored, self._store.records("documents", stored), strict=True))
-        records = [there[number] if number in there else pending[number] for number in candidates]
+        by_number = dict(zip(stored, self._store.records("documents", stored), strict=True))
+        records = [by_number[number] if number in by_number else pending[number] for number in candidates]
         similarities = self._similarities(body, records, threshold)
-        places = np.flatnonzero(similarities >= threshold)
-        best = places[np.argsort(-similarities[places], kind="stable")].tolist()
-        return (Similar(float(similarities[place]), candidates[place], records[place]) for place in best)
+        rows = np.flatnonzero(similarities >= threshold)
+        best = rows[np.argsort(-similarities[rows], kind="stable")].tolist()
+        return (SimilarDocument(float(similarities[row]), candidates[row], records[row]) for row in best)
 
     def _similarities(self, body: bytes, records: list[bytes], threshold: float) -> NDArray[np.float64]:
-        """Similarities; anything below the threshold may be NaN."""
+        """Return the similarity of each record; values below the threshold may be NaN."""
         if self._settings.exact:
             return _kernel.set_similarities(np.frombuffer(body, dtype="<u8"), records, threshold)
-        return compare_sketches(body, [body_of(record) for record in records], self._settings.plan.slots)
+        bodies = [body, *(body_of(record) for record in records)]
+        packed = np.frombuffer(b"".join(bodies), dtype=np.uint8).reshape(len(bodies), -1)
+        others = np.arange(1, len(bodies), dtype=np.int64)
+        pairs = np.column_stack([np.zeros_like(others), others])
+        return estimate_packed_similarities(packed, pairs, self._settings.plan.slots)
 
-    def _hit(self, found: Similar) -> Hit:
-        document = DocumentRecord.decode(found.record)
-        return Hit(document.id, found.similarity, document.described(), self._settings.exact)
+    def _hit(self, document: SimilarDocument) -> Hit:
+        record = DocumentRecord.decode(document.record)
+        return Hit(record.id, document.similarity, record.decode_metadata(), self._settings.exact)
+
+    def find_ids(self, ids: DocumentIds) -> dict[bytes, ExistingDocument]:
+        """Return the stored documents that have these ids, by encoded id."""
+        offsets, documents = self._view.find_ids(ids.hashes)
+        if not len(documents):
+            return {}
+        numbers, bounds = documents.tolist(), offsets.tolist()
+        records = self._store.records("documents", numbers)
+        return {
+            ids.encoded[row]: ExistingDocument(numbers[match], records[match])
+            for row in np.flatnonzero(np.diff(offsets)).tolist()
+            for match in range(bounds[row], bounds[row + 1])
+            if has_id(records[match], ids.encoded[row])
+        }
+
+    def document(self, existing: ExistingDocument) -> StoredDocument:
+        """Decode a document, and read its text if the index stores texts."""
+        record = DocumentRecord.decode(existing.record)
+        text = decode_text(self._store.content("texts", existing.number)) if self._settings.stores_text else None
+        elements = np.frombuffer(record.body, dtype="<u8") if self._settings.exact else None
+        return StoredDocument(record.id, record.decode_metadata(), text, elements)
+
+    def newest(self, limit: int, before: int | None) -> Listing:
+        """Return the documents with numbers below ``before``, the highest first."""
+        documents: list[StoredDocument] = []
+        size, last = 0, None
+        for number, record in self._store.rows_before("documents", before):
+            if len(documents) == limit or size > PAGE_BYTES:
+                return Listing(documents, last)
+            documents.append(self.document(ExistingDocument(number, record)))
+            size += len(record) + len(documents[-1].text or "")
+            last = number
+        return Listing(documents, None)
 
 
-def _has(about: Metadata, where: Metadata) -> bool:
-    """Whether metadata has these values; true and 1 are not the same in JSON."""
+def _matches(metadata: Metadata, where: Metadata) -> bool:
+    """Return whether metadata has these values; true and 1 are different values in JSON."""
     return all(
-        key in about and about[key] == value and isinstance(about[key], bool) == isinstance(value, bool)
+        key in metadata and metadata[key] == value and isinstance(metadata[key], bool) == isinstance(value, bool)
         for key, value in where.items()
     )
-
-
-# Bytes of records and texts after which a list ends, however many were asked for.
-LISTED_BYTES = 1 << 23
-
-
-def stored_document(number: int, record: bytes, settings: IndexSettings, store: Store) -> StoredDocument:
-    """A document whose record is at hand."""
-    document = DocumentRecord.decode(record)
-    text = as_text(store.content("texts", number)) if settings.store == "text" else None
-    elements = np.frombuffer(document.body, dtype="<u8") if settings.exact else None
-    return StoredDocument(document.id, document.described(), text, elements)
-
-
-def list_newest(limit: int, before: int | None, settings: IndexSettings, store: Store) -> Listing:
-    """Documents with numbers below ``before``, the highest first."""
-    documents: list[StoredDocument] = []
-    held, last = 0, None
-    for number, record in store.rows_before("documents", before):
-        if len(documents) == limit or held > LISTED_BYTES:
-            return Listing(documents, last)
-        documents.append(stored_document(number, record, settings, store))
-        held += len(record) + len(documents[-1].text or "")
-        last = number
-    return Listing(documents, None)

@@ -1,4 +1,4 @@
-"""Backup: an index in, a copy of one of its states in a new directory out. New indexes appear in the same way."""
+"""Maintenance of an index: creation and backup of directories, verification, statistics and export."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import orjson
@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from minwise._internal.arrays import from_bytes, from_matrix
 from minwise._internal.atomic import atomic_writer
 from minwise.errors import ConfigError, FormatError
-from minwise.index.answers import Damage
-from minwise.index.database import DATABASE, naming_file, sync
+from minwise.index.database import DATABASE, add_file_name, sync
 from minwise.index.records import DocumentRecord, checksum_of, find_damaged
+from minwise.index.result_types import Damage, IndexStats, SegmentStats
 from minwise.index.settings import IndexSettings
 from minwise.index.store import TABLES, Store
 from minwise.index.view import View
@@ -33,39 +33,43 @@ __all__ = ["back_up", "describe", "find_damage", "new_directory", "write_signatu
 
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """A directory beside ``path`` that takes its place once it is complete and on disk."""
-    path = path.resolve()  # a link keeps pointing where it points
+    """Yield a temporary directory in the same parent, and rename it to ``path`` once it is complete and durable.
+
+    Raises:
+        ConfigError: If ``path`` exists and is not an empty directory.
+    """
+    path = path.resolve()  # a symbolic link keeps its target
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConfigError(f"{path} must be a new or an empty directory, got one that holds something; delete it first")
-    _make_lasting(path.parent)
-    _forget_unfinished(path)
+    _make_directories(path.parent)
+    _delete_unfinished(path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     unfinished.mkdir()
-    with _held(unfinished):
+    with _lock_directory(unfinished):
         try:
             yield unfinished
             sync(unfinished)
-            os.replace(unfinished, path)  # noqa: PTH105 - what Path.replace says of files, this says of directories too
+            os.replace(unfinished, path)  # noqa: PTH105 - documented for directories, unlike Path.replace
             sync(path.parent)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
 
 
-def _forget_unfinished(path: Path) -> None:
-    """Deletes what others began in the same place and were kept from finishing; not what somebody is at."""
-    ours = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.tmp")
-    for unfinished in (one for one in path.parent.iterdir() if ours.fullmatch(one.name)):
-        with suppress(OSError), _held(unfinished):
+def _delete_unfinished(path: Path) -> None:
+    """Delete temporary directories of interrupted processes; those of running processes are locked."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.tmp")
+    for unfinished in (entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name)):
+        with suppress(OSError), _lock_directory(unfinished):
             shutil.rmtree(unfinished)
 
 
 @contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Holds a directory, as long as the process lives at most.
+def _lock_directory(folder: Path) -> Iterator[None]:
+    """Lock a directory for the duration of the block; the system releases the lock when the process ends.
 
     Raises:
-        BlockingIOError: If another process holds it.
+        BlockingIOError: If another process has the lock.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -75,48 +79,50 @@ def _held(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _make_lasting(folder: Path) -> None:
-    """Makes a directory and its parents, those that are not there, and their names last."""
+def _make_directories(folder: Path) -> None:
+    """Create a directory and its missing parents, and sync their entries."""
     if not folder.exists():
-        _make_lasting(folder.parent)
+        _make_directories(folder.parent)
         folder.mkdir(exist_ok=True)
         sync(folder.parent)
 
 
 def back_up(store: Store, segments: Sequence[Path], path: Path) -> None:
-    """Copies the database that a snapshot shows, and the segments of its state; all of it is durable before it appears.
+    """Copy the database of the current snapshot, and the segments of its state, to a new directory.
+
+    The copy is durable before it appears under its name.
 
     Raises:
-        FileNotFoundError: If a segment has been merged away since the snapshot was taken: take another.
+        FileNotFoundError: If the writer has merged a segment since the snapshot was taken; retry with a new one.
     """
     with ExitStack() as stack:
-        opened = [stack.enter_context(segment.open("rb")) for segment in segments]  # from now on they can be read
+        files = [stack.enter_context(segment.open("rb")) for segment in segments]  # readable even if deleted now
         with new_directory(path) as unfinished:
             store.copy_to(unfinished / DATABASE)
-            for file, segment in zip(opened, segments, strict=True):
+            for file, segment in zip(files, segments, strict=True):
                 _copy(file, unfinished / segment.name)
 
 
 def _copy(file: BinaryIO, path: Path) -> None:
-    with naming_file(path), path.open("xb") as copy:
+    with add_file_name(path), path.open("xb") as copy:
         shutil.copyfileobj(file, copy, 1 << 20)
     sync(path)
 
 
 def find_damage(settings: IndexSettings, view: View, store: Store) -> list[Damage]:
-    """Reads every byte that is part of the index, and compares it with its checksum; then counts and digest."""
+    """Read every byte of the index, compare it with its checksum, and check counts and digest."""
     damages = [*_damaged_segments(view), *_damaged_rows(settings, view, store)]
     known = {damage.what for damage in damages}
-    damages += [Damage(str(store.path), what) for what in store.complaints() if what not in known]
+    damages += [Damage(str(store.path), message) for message in store.integrity_errors() if message not in known]
     return damages
 
 
 def _damaged_segments(view: View) -> Iterator[Damage]:
-    """Reads the files that are open: another process may have merged them away by name."""
-    for place, path in enumerate(view.segment_paths()):
-        what = view.postings.check_segment(place)
-        if what is not None:
-            yield Damage(str(path), what)
+    """Check the open segments: another process may have merged and deleted the files."""
+    for position, path in enumerate(view.segment_paths()):
+        damage = view.check_segment(position)
+        if damage is not None:
+            yield Damage(str(path), damage)
 
 
 def _damaged_rows(settings: IndexSettings, view: View, store: Store) -> Iterator[Damage]:
@@ -139,62 +145,57 @@ def _damaged_rows(settings: IndexSettings, view: View, store: Store) -> Iterator
         yield Damage(path, "documents: the digest of all rows is not that of the manifest")
 
 
-def describe(settings: IndexSettings, view: View, store: Store) -> dict[str, Any]:
-    """Documents, files, bytes, memory and settings; without a seed that is secret."""
-    state, opened = view.state, view.postings.segments()
-    segments = [
-        {"file": one.name, "bytes": size, "documents": one.high - one.low, "postings": one.postings}
-        for one, (*_, size) in zip(state.segments, opened, strict=True)
+def describe(settings: IndexSettings, view: View, store: Store) -> IndexStats:
+    """Return counts, sizes and settings; a secret seed is left out."""
+    state, sizes = view.state, view.segment_bytes()
+    segments: list[SegmentStats] = [
+        {"file": segment.name, "bytes": size, "documents": segment.high - segment.low, "postings": segment.postings}
+        for segment, size in zip(state.segments, sizes, strict=True)
     ]
     return {
         "documents": state.documents,
         "removed": state.next - state.documents,
         "recent": state.next - state.flushed,
         "commits": state.commit,
-        "bytes": store.database_bytes + sum(size for *_, size in opened),
+        "bytes": store.database_bytes + sum(sizes),
         "database_bytes": store.database_bytes,
         "segments": segments,
-        "resident_bytes": view.postings.resident_bytes,
-        "settings": settings.shown(),
+        "resident_bytes": view.resident_bytes,
+        "settings": settings.to_dict(),
     }
 
 
-# Documents in a row group.
-GROUP = 1 << 14
+# Documents per Parquet row group.
+ROW_GROUP_DOCUMENTS = 1 << 14
 
 
 def write_signatures(path: Path, settings: IndexSettings, store: Store) -> int:
-    """Writes id, metadata and signature of every document, in the order they were added; returns how many.
+    """Write id, metadata and signature of every document, in the order of addition, and return their number.
 
-    A signature is a row of slots; of an index that stores sketches, 16 bits of each. It is null for a document without
-    elements. The settings are in the file's metadata, without a seed that is secret.
+    A signature is a list of slots; 16 bits of each slot if the index stores sketches. It is null for a document without
+    elements. The metadata of the file holds the settings, without a secret seed.
     """
     schema = _schema(settings)
     written = 0
     with atomic_writer(path) as file, pq.ParquetWriter(file, schema) as writer:
-        rows = (DocumentRecord.decode(record) for _, record in store.checked_rows("documents"))
-        for group in _groups(rows):
-            ids = from_bytes([record.name for record in group], pa.large_string())
-            about = from_bytes([record.metadata or None for record in group], pa.large_string())
-            columns = [ids, about, _signatures(group, settings)]
+        documents = (DocumentRecord.decode(record) for _, record in store.checked_rows("documents"))
+        while group := list(islice(documents, ROW_GROUP_DOCUMENTS)):
+            ids = from_bytes([record.encoded_id for record in group], pa.large_string())
+            metadata = from_bytes([record.metadata or None for record in group], pa.large_string())
+            columns = [ids, metadata, _signatures(group, settings)]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             written += len(group)
     return written
 
 
 def _schema(settings: IndexSettings) -> pa.Schema:
-    slot = pa.uint16() if settings.store == "sketch" else pa.from_numpy_dtype(settings.scheme.settings.dtype)
+    slot = pa.from_numpy_dtype(settings.scheme.settings.dtype) if settings.exact else pa.uint16()
     fields = [
         ("id", pa.large_string()),
         ("metadata", pa.large_string()),
         ("signature", pa.list_(slot, settings.plan.slots)),
     ]
-    return pa.schema(fields, metadata={"minwise": orjson.dumps(settings.shown())})
-
-
-def _groups(rows: Iterator[DocumentRecord]) -> Iterator[list[DocumentRecord]]:
-    while group := list(islice(rows, GROUP)):
-        yield group
+    return pa.schema(fields, metadata={"minwise": orjson.dumps(settings.to_dict())})
 
 
 def _signatures(group: list[DocumentRecord], settings: IndexSettings) -> pa.Array:
@@ -204,7 +205,7 @@ def _signatures(group: list[DocumentRecord], settings: IndexSettings) -> pa.Arra
 
 def _slots(group: list[DocumentRecord], filled: NDArray[np.bool_], settings: IndexSettings) -> NDArray[np.generic]:
     bodies = b"".join(record.body for record in group)
-    if settings.store == "sketch":
+    if not settings.exact:
         slots = np.zeros((len(group), settings.plan.slots), dtype="<u2")
         slots[filled] = np.frombuffer(bodies, dtype="<u2").reshape(-1, settings.plan.slots)
         return slots

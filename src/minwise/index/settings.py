@@ -1,50 +1,60 @@
-"""Settings of an index: what it was created with, and never changes."""
+"""Index settings, which are fixed at creation, and the sketcher that applies them to texts."""
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from operator import length_hint
+from typing import Any, Final, Literal
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.checks import check_choice, check_seed
 from minwise.errors import ConfigError, FormatError, MismatchError
-from minwise.settings import FindSettings
+from minwise.search.bands import FILLED, NO_KEY, KeyBlock
+from minwise.settings import SearchSettings
 from minwise.sketches.planning import Plan
 from minwise.sketches.planning import plan as make_plan
 from minwise.sketches.schemes import FastSketch, MinHash
+from minwise.sketches.signatures import Signatures, check_equal_settings
+from minwise.text.chunks import Texts, read_texts
 from minwise.text.shingling import Shingler
 
-__all__ = ["FORMAT_VERSION", "IndexSettings"]
+__all__ = ["FORMAT_VERSION", "IndexSettings", "IndexSketcher", "OpenMode", "SketchedTexts", "StoreKind", "encode_texts"]
 
-# Changes with the layout of any file or with the meaning of anything in one.
+# Increases with every change to the layout of a file or to the meaning of a field.
 FORMAT_VERSION = 1
-STORES = ("shingles", "text", "sketch")
+StoreKind = Literal["shingles", "text", "sketch"]
+OpenMode = Literal["r", "w"]
+STORES: tuple[StoreKind, ...] = ("shingles", "text", "sketch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
-    """What decides the answers of an index.
+    """Settings that decide the answers of an index.
 
     Attributes:
-        find: Plan, shingler, scheme, seed and caps, as the batch engine has them.
-        store: ``shingles`` keeps the shingle hashes of every document, ``text`` its text too, ``sketch`` only 16 bits
+        find: Plan, shingler, scheme, seed and caps, as the batch engine uses them.
+        shingler: Cuts texts into shingles.
+        store: ``shingles`` stores the shingle hashes of every document, ``text`` also its text, ``sketch`` only 16 bits
             of each slot.
-        secret: Whether the seed was drawn at random, and is shown to nobody.
+        secret: Whether the seed was drawn at random; a secret seed is never shown.
     """
 
-    find: FindSettings
+    find: SearchSettings
     shingler: Shingler
-    store: str
+    store: StoreKind
     secret: bool
 
     @classmethod
-    def chosen(
+    def from_options(
         cls,
         *,
         threshold: float,
         recall: float,
-        shingle: str | Shingler,
+        shingle: str,
         bag: bool,
         scheme: str,
         slots: int,
@@ -54,26 +64,30 @@ class IndexSettings:
         max_bucket: int,
         store: str,
     ) -> "IndexSettings":
-        """The settings as a user gives them."""
+        """Check the options of :meth:`Index.create`.
+
+        Raises:
+            ConfigError: If an option breaks its rule.
+        """
         if shingle == "set":
             raise ConfigError("shingle must be word:N, char:N or byte:N for an index, got set")
         if isinstance(shingle, Shingler):
             raise ConfigError("shingle must be a string such as word:5 for an index, got a Shingler")
-        given = secrets.randbits(64) if seed is None else check_seed("seed", seed)
+        chosen_seed = secrets.randbits(64) if seed is None else check_seed("seed", seed)
         plan = make_plan(threshold, recall, slots=slots, bands=bands, rows=rows)
-        shingler = Shingler(shingle, bag=bag, seed=given)
-        return cls._of(plan, shingler, scheme, given, max_bucket, store, secret=seed is None)
+        shingler = Shingler(shingle, bag=bag, seed=chosen_seed)
+        return cls._build(plan, shingler, scheme, chosen_seed, max_bucket, store, secret=seed is None)
 
     @classmethod
-    def _of(
+    def _build(
         cls, plan: Plan, shingler: Shingler, scheme: str, seed: int, max_bucket: int, store: str, *, secret: bool
     ) -> "IndexSettings":
-        check_choice("store", store, STORES)
-        verify = "signature" if store == "sketch" else "exact"
-        find = FindSettings(
+        kind = check_choice("store", store, STORES)
+        verify = "signature" if kind == "sketch" else "exact"
+        find = SearchSettings(
             plan=plan, shingler=shingler, scheme=scheme, seed=seed, verify=verify, max_bucket=max_bucket
         )
-        return cls(find=find, shingler=shingler, store=store, secret=secret)
+        return cls(find=find, shingler=shingler, store=kind, secret=secret)
 
     @property
     def plan(self) -> Plan:
@@ -81,22 +95,37 @@ class IndexSettings:
         return self.find.plan
 
     @property
+    def seed(self) -> int:
+        """The seed of every hash."""
+        return self.find.seed
+
+    @property
+    def max_bucket(self) -> int:
+        """The size up to which a bucket is searched completely."""
+        return self.find.max_bucket
+
+    @property
     def scheme(self) -> FastSketch | MinHash:
-        """The scheme of the sketches, as many slots as the bands use."""
+        """The sketching scheme, with as many slots as the bands use."""
         kind = FastSketch if self.find.scheme == "fast" else MinHash
-        return kind(slots=self.plan.slots, seed=self.find.seed)
+        return kind(slots=self.plan.slots, seed=self.seed)
 
     @property
     def exact(self) -> bool:
         """Whether similarities are exact."""
         return self.store != "sketch"
 
-    def shown(self) -> dict[str, Any]:
-        """The settings as anybody may see them: without a seed that is secret."""
+    @property
+    def stores_text(self) -> bool:
+        """Whether texts are stored."""
+        return self.store == "text"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings in plain values, without a secret seed."""
         plan, shingles = self.plan, self.shingler.settings
         if self.secret:
             del shingles["seed"]
-        seed = {} if self.secret else {"seed": self.find.seed}
+        seed = {} if self.secret else {"seed": self.seed}
         layout = {
             "threshold": plan.threshold,
             "bands": plan.bands,
@@ -104,22 +133,22 @@ class IndexSettings:
             "wanted_recall": plan.wanted_recall,
         }
         return {
-            **layout, **shingles, "scheme": self.find.scheme, "max_bucket": self.find.max_bucket, "store": self.store,
+            **layout, **shingles, "scheme": self.find.scheme, "max_bucket": self.max_bucket, "store": self.store,
             "secret_seed": self.secret, **seed,
         }  # fmt: skip
 
     def encode(self) -> bytes:
-        """The content of their row."""
-        about = {"version": FORMAT_VERSION, "unicode_version": _kernel.UNICODE_VERSION}
-        return orjson.dumps({**about, **self.shown(), "seed": self.find.seed})
+        """Return the content of the settings row, which includes the seed."""
+        versions = {"version": FORMAT_VERSION, "unicode_version": _kernel.UNICODE_VERSION}
+        return orjson.dumps({**versions, **self.to_dict(), "seed": self.seed})
 
     @classmethod
     def decode(cls, content: bytes) -> "IndexSettings":
-        """The settings of a row's content.
+        """Decode the content of the settings row.
 
         Raises:
-            FormatError: If they are of another version.
-            MismatchError: If texts were cut by another version of Unicode.
+            FormatError: If the format version is another one.
+            MismatchError: If the index was created with another version of Unicode.
         """
         try:
             fields = orjson.loads(content)
@@ -132,16 +161,113 @@ class IndexSettings:
             here = _kernel.UNICODE_VERSION
             raise MismatchError(f"texts must be cut by the same Unicode version: {unicode_version} there, {here} here")
         try:
-            return cls._decoded(fields)
+            return cls._from_fields(fields)
         except (KeyError, TypeError) as error:
             raise FormatError(f"the settings must have the fields of this version: {error}") from None
 
     @classmethod
-    def _decoded(cls, fields: dict[str, Any]) -> "IndexSettings":
+    def _from_fields(cls, fields: dict[str, Any]) -> "IndexSettings":
         names = ("threshold", "bands", "rows", "wanted_recall")
         plan = Plan(**{name: fields.pop(name) for name in names})
         scheme, max_bucket, store, secret = (
             fields.pop(name) for name in ("scheme", "max_bucket", "store", "secret_seed")
         )
         shingler = Shingler(fields.pop("shingle"), **fields)
-        return cls._of(plan, shingler, scheme, shingler.seed, max_bucket, store, secret=secret)
+        return cls._build(plan, shingler, scheme, shingler.seed, max_bucket, store, secret=secret)
+
+
+# Bits of each slot that a stored sketch keeps, as in the batch engine.
+BITS: Final = 16
+# Input of the fingerprint: letters with marks, digits, signs, another script, repeated words.
+PROBE = "The café of 1891, the café again: ﬁne — ΑΒΓ, 你好; the end of the café, the end of 1891."
+# Fewer texts than this are sketched by one thread, which finishes before others have started.
+MIN_PARALLEL_TEXTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SketchedTexts:
+    """Band keys and bodies of texts.
+
+    Attributes:
+        keys: The band keys, one row per text; ``NO_KEY`` for texts without elements.
+        bodies: The compared part of each text: its elements, or its packed sketch; empty for texts without elements.
+    """
+
+    keys: NDArray[np.uint64]
+    bodies: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+
+class IndexSketcher:
+    """Computes the band keys and bodies of texts with the settings of an index."""
+
+    def __init__(self, settings: IndexSettings, threads: int = 0) -> None:
+        plan = settings.plan
+        self.settings = settings
+        self._threads = threads
+        sketcher = _kernel.Sketcher(scheme=settings.find.scheme, slots=plan.slots, seed=settings.seed)
+        self._bander = _kernel.Bander(sketcher, plan.bands, plan.rows, settings.seed)
+
+    def sketch(self, texts: Texts) -> SketchedTexts:
+        """Sketch texts.
+
+        Raises:
+            InputError: If a text is null, not a string or not UTF-8; the message names its position.
+        """
+        threads = 1 if length_hint(texts, MIN_PARALLEL_TEXTS) < MIN_PARALLEL_TEXTS else self._threads
+        sets = self.settings.shingler.shingle(texts, threads=threads or None)
+        block = KeyBlock.allocate(self.settings.find, len(sets))
+        self._bander.band_sets(sets.offsets, sets.hashes, self.settings.seed, block, 0, threads)
+        keys = np.ascontiguousarray(block.keys.T)
+        if block.packed is not None:
+            return SketchedTexts(keys, _packed_rows(block.packed, block.states == FILLED))
+        elements, bounds = sets.hashes.astype("<u8", copy=False).tobytes(), (8 * sets.offsets).tolist()
+        return SketchedTexts(keys, [elements[start:end] for start, end in pairwise(bounds)])
+
+    def fingerprint(self) -> bytes:
+        """Return a hash of the keys and elements of a fixed text; it changes when shingling or sketching changes."""
+        probe = self.sketch([PROBE])
+        content = probe.keys.astype("<u8").tobytes() + probe.bodies[0]
+        return _kernel.hash_item("b", content, 0).to_bytes(8, "little")
+
+    def from_signatures(self, signatures: Signatures) -> SketchedTexts:
+        """Return the keys and bodies of signatures that were made with the scheme and shingler of the index.
+
+        Raises:
+            ConfigError: If the index stores shingles, or the signatures have another seed or shingler.
+            MismatchError: If the signatures have another scheme, number of slots or bits.
+        """
+        if self.settings.exact:
+            raise ConfigError(f"signatures can be added to an index with store sketch only, got {self.settings.store}")
+        theirs, ours = signatures.settings, self.settings.scheme.settings
+        names = ("scheme", "slots", "bits")
+        check_equal_settings(
+            "signatures and index", *({name: getattr(side, name) for name in names} for side in (theirs, ours))
+        )
+        shingles = self.settings.shingler.settings
+        if theirs.seed != ours.seed or (signatures.shingle_settings or shingles) != shingles:  # a seed may be secret
+            raise ConfigError(
+                "signatures must be made with index.scheme and index.shingler, got some of another seed or shingler"
+            )
+        keys = np.empty((len(signatures), self.settings.plan.bands), dtype=np.uint64)
+        self._bander.band_signatures(np.ascontiguousarray(signatures.slots), keys)
+        keys[signatures.empty] = np.uint64(NO_KEY)
+        return SketchedTexts(keys, _packed_rows(signatures.bbit(BITS).slots, ~signatures.empty))
+
+
+def _packed_rows(packed: NDArray[np.uint8], filled: NDArray[np.bool_]) -> list[bytes]:
+    width, data = packed.shape[1], packed.tobytes()
+    return [
+        data[width * row : width * (row + 1)] if is_filled else b"" for row, is_filled in enumerate(filled.tolist())
+    ]
+
+
+def encode_texts(texts: Texts) -> list[bytes]:
+    """Return each text as bytes."""
+    encoded: list[bytes] = []
+    for chunk in read_texts(texts):
+        data, bounds = chunk.data.tobytes(), chunk.offsets.tolist()
+        encoded += [data[start:end] for start, end in pairwise(bounds)]
+    return encoded

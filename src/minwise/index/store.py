@@ -1,4 +1,4 @@
-"""State: what an index consists of after a commit. One row of the database; whoever reads it sees everything."""
+"""Database of an index: its state record, and the transactions that read and write its rows."""
 
 import errno
 import os
@@ -14,17 +14,17 @@ from minwise.errors import ConfigError, FormatError
 from minwise.index.database import (
     DATABASE,
     REMEDY,
-    Head,
+    HeadFile,
     SyncError,
+    add_file_name,
+    close_unchanged,
     connect,
-    connected,
-    drop,
-    naming,
-    naming_file,
+    create_database,
+    lock_for_writing,
+    roll_back,
     sync,
-    take_back,
-    take_lock,
     transaction,
+    translate_errors,
 )
 from minwise.index.records import content_of, find_damaged, seal
 
@@ -36,10 +36,10 @@ class SegmentFile:
     """A file of postings.
 
     Attributes:
-        name: Its name in the directory.
+        name: The name of the file in the index directory.
         low: The number of the first document whose postings it may hold.
-        high: One past the number of the last.
-        postings: Entries of both runs.
+        high: The number of the last such document plus one.
+        postings: The number of entries in both of its runs.
     """
 
     name: str
@@ -50,16 +50,16 @@ class SegmentFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Everything that a commit changes, but the rows themselves.
+    """Everything that a commit changes except the rows. It is one row of the database.
 
     Attributes:
-        commit: How many commits there have been.
-        next: The number that the next document gets.
-        flushed: Postings of documents below it are in segments, the others in rows of ``recent``.
-        documents: Documents that are there: as many as there are rows; numbers without one are removed.
+        commit: The number of commits so far.
+        next: The number of the next document.
+        flushed: Postings of documents below this number are in segments, the others in rows of ``recent``.
+        documents: The number of documents, which is the number of rows; a number without a row was removed.
         digest: The sum of ``number·2³² + checksum`` over all rows of documents and texts, modulo 2⁶⁴.
-        segments: The files of postings, by ascending documents.
-        next_segment: The number that the next file gets.
+        segments: The files of postings, in ascending order of their documents.
+        next_segment: The number of the next segment file.
     """
 
     commit: int = 0
@@ -71,12 +71,16 @@ class State:
     next_segment: int = 1
 
     def encode(self) -> bytes:
-        """The content of its row."""
+        """Return the content of the state row."""
         return orjson.dumps(self)
 
     @classmethod
     def decode(cls, content: bytes) -> "State":
-        """The state of a row's content."""
+        """Decode the content of the state row.
+
+        Raises:
+            FormatError: If a field is missing or unknown.
+        """
         try:
             fields = orjson.loads(content)
             segments = tuple(SegmentFile(**segment) for segment in fields.pop("segments"))
@@ -87,26 +91,28 @@ class State:
 
 TABLES = ("manifest", "documents", "texts", "recent", "removed")
 SCHEMA = {table: f"CREATE TABLE {table}(number INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT" for table in TABLES}
-# Pages of the log after which it is copied into the database: 4 MB. From then on it is written over, not made longer,
-# which a sync is done with in two thirds of the time; and a start after a crash reads no more than that.
+# Pages of the log after which it is copied into the database: 4 MB. After that the log is overwritten instead of
+# extended, which makes a sync take two thirds of the time; and opening after a crash reads no more than that.
 CHECKPOINT_PAGES = 1024
-# Rows that one statement asks for.
-MOST_ASKED = 512
-# Above the number of every row.
-NO_NUMBER = 2**63 - 1
+# Rows that one statement selects.
+ROWS_PER_STATEMENT = 512
+# A number above that of every row.
+MAX_ROW_NUMBER = 2**63 - 1
 BUSY_MILLISECONDS = 30_000
-# How long emptying the log waits for readers, who can go on without it.
-PATIENCE_MILLISECONDS = 500
-# Share of free pages from which on the database is written anew.
-WORTH_SHRINKING = 0.1
+# Time that truncating the log waits for readers; the index works with a log that is not truncated.
+TRUNCATE_MILLISECONDS = 500
+# Minimum share of free pages at which the database is rewritten.
+MIN_FREE_SHARE = 0.1
 
 
 class Store:
-    """The database in a directory, open for one writer or for a reader.
+    """The database in an index directory, open for the one writer or for a reader.
 
     Attributes:
-        folder: The directory.
-        writable: Whether it was opened by the writer.
+        folder: The index directory.
+        path: The database file.
+        log: The write-ahead log of the database.
+        writable: Whether the database is open for writing.
     """
 
     def __init__(self, folder: Path, *, writable: bool) -> None:
@@ -114,28 +120,28 @@ class Store:
         self.path = folder / DATABASE
         self.log = folder / f"{DATABASE}-wal"
         self.writable = writable
-        self._stopped: OSError | None = None
-        self._pages = self._copied_pages = 0
+        self._sync_failure: OSError | None = None
+        self._log_pages = self._copied_pages = 0
         if not self.path.exists():
             raise FormatError(f"{folder}: not an index; there must be a file {DATABASE} in it")
         self._process = os.getpid()
-        self._beside = ExitStack()
+        self._open_files = ExitStack()
         try:
             if writable:
-                self._beside.enter_context(take_lock(folder))
-            self._head = self._beside.enter_context(closing(Head(folder, writable=writable)))
+                self._open_files.enter_context(lock_for_writing(folder))
+            self._head = self._open_files.enter_context(closing(HeadFile(folder, writable=writable)))
             self._connection = self._connect()
-            self._file = self.path.stat().st_ino
+            self._inode = self.path.stat().st_ino
         except BaseException:
-            self._beside.close()
+            self._open_files.close()
             raise
 
     @classmethod
     def create(cls, folder: Path, rows: Sequence[bytes]) -> None:
-        """Makes a new database with these rows in its manifest; durable, and closed again."""
+        """Create a durable, closed database whose manifest holds these rows."""
         path = folder / DATABASE
-        with connected(path) as connection:
-            connection.pragma("synchronous", "off")  # nobody knows it yet: it is synced once, by us, where errors show
+        with create_database(path) as connection:
+            connection.pragma("synchronous", "off")  # no other process knows the file: one sync below reports errors
             connection.pragma("journal_mode", "wal")
             with transaction(connection):
                 for statement in SCHEMA.values():
@@ -149,18 +155,18 @@ class Store:
             connection = connect(self.path, apsw.SQLITE_OPEN_READWRITE)
         elif not os.statvfs(self.folder).f_flag & os.ST_RDONLY or self.log.exists():
             connection = connect(self.path, apsw.SQLITE_OPEN_READONLY)
-        else:  # on a disk that is mounted for reading, and nothing waits in a log
+        else:  # a file system that is mounted read-only, and the log is empty
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            connection = connect(self.path, flags, name=f"{self.path.absolute().as_uri()}?immutable=1")
+            connection = connect(self.path, flags, uri=f"{self.path.absolute().as_uri()}?immutable=1")
         try:
-            with naming(self.path, connection):
-                self._prepare(connection)
+            with translate_errors(self.path, connection):
+                self._configure(connection)
         except BaseException:
-            drop(connection)
+            close_unchanged(connection)
             raise
         return connection
 
-    def _prepare(self, connection: apsw.Connection) -> None:
+    def _configure(self, connection: apsw.Connection) -> None:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -168,32 +174,37 @@ class Store:
         if self.writable:
             connection.pragma("synchronous", "full")
             connection.wal_autocheckpoint(0)
-            connection.set_wal_hook(self._note_pages)
+            connection.set_wal_hook(self._record_log_pages)
         else:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        found = dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
-        if found != SCHEMA or (self.writable and connection.pragma("journal_mode") != "wal"):
+        schema = dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
+        if schema != SCHEMA or (self.writable and connection.pragma("journal_mode") != "wal"):
             raise FormatError(f"{self.path}: the tables must be those of an index; {REMEDY}")
 
-    def _note_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
-        self._pages = pages
+    def _record_log_pages(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._log_pages = pages
         return apsw.SQLITE_OK
 
     def close(self) -> None:
-        """Copies the log into the database, unless writing has been stopped, and lets go of everything."""
-        if self._stopped is not None:
-            drop(self._connection)
-        with suppress(apsw.Error):  # what could not be copied stays in the log, from which the next one copies it
+        """Copy the log into the database, unless a sync has failed, and close all files."""
+        if self._sync_failure is not None:
+            close_unchanged(self._connection)
+        with suppress(apsw.Error):  # pages that were not copied stay in the log, and the next writer copies them
             self._connection.close()
-        self._beside.close()
+        self._open_files.close()
 
-    def refuse_elsewhere(self) -> None:
-        """Raises in a process that has forked from the one that opened this, and where the files are others by now."""
+    def check_usable(self) -> None:
+        """Check that this process opened the database, and that the file has not been replaced.
+
+        Raises:
+            ConfigError: In a process that was forked after the database was opened.
+            OSError: If the file was deleted or replaced.
+        """
         if os.getpid() != self._process:
-            here = f"opened in process {self._process}, this is {os.getpid()}"
-            raise ConfigError(f"index {self.folder} was {here}; every process opens its own")
+            processes = f"opened in process {self._process}, this is {os.getpid()}"
+            raise ConfigError(f"index {self.folder} was {processes}; every process opens its own")
         try:
-            same = self.path.stat().st_ino == self._file
+            same = self.path.stat().st_ino == self._inode
         except FileNotFoundError:
             same = False
         if not same:
@@ -210,25 +221,28 @@ class Store:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """One state of the database, whatever is committed meanwhile; the writer needs none, for nobody else writes."""
-        take_back(self._connection)
+        """Show one state of the database for the duration of the block.
+
+        The writer needs no read transaction, since no other process writes.
+        """
+        roll_back(self._connection)
         if self.writable:
             yield
             return
         try:
-            with naming(self.path, self._connection):
+            with translate_errors(self.path, self._connection):
                 self._connection.execute("BEGIN")
             yield
         finally:
-            take_back(self._connection)
+            roll_back(self._connection)
 
     def content(self, table: str, number: int) -> bytes:
-        """The content of one row.
+        """Return the content of one row.
 
         Raises:
-            FormatError: If it is not there, or damaged.
+            FormatError: If the row is missing or damaged.
         """
-        with naming(self.path, self._connection):
+        with translate_errors(self.path, self._connection):
             record = self._connection.execute(f"SELECT record FROM {table} WHERE number = ?", [number]).get
         if record is None:
             raise FormatError(f"{self.path}: {table}: row {number} is missing; {REMEDY}")
@@ -236,14 +250,14 @@ class Store:
         return content_of(record)
 
     def records(self, table: str, numbers: Sequence[int]) -> list[bytes]:
-        """The records of rows, in the order of their numbers as given.
+        """Return the records of rows, in the order of ``numbers``.
 
         Raises:
-            FormatError: If one is not there, or damaged.
+            FormatError: If a row is missing or damaged.
         """
         found: dict[int, bytes] = {}
-        for start in range(0, len(numbers), MOST_ASKED):
-            rows = self._ask(table, list(numbers[start : start + MOST_ASKED]))
+        for start in range(0, len(numbers), ROWS_PER_STATEMENT):
+            rows = self._select(table, list(numbers[start : start + ROWS_PER_STATEMENT]))
             self._check(table, rows)
             found.update(rows)
         missing = next((number for number in numbers if number not in found), None)
@@ -251,41 +265,41 @@ class Store:
             raise FormatError(f"{self.path}: {table}: row {missing} is missing; {REMEDY}")
         return [found[number] for number in numbers]
 
-    def _ask(self, table: str, numbers: list[int]) -> list[tuple[int, bytes]]:
-        places = 1 << (len(numbers) - 1).bit_length()  # few different statements, so that they stay prepared
-        numbers += numbers[-1:] * (places - len(numbers))
-        question = f"SELECT number, record FROM {table} WHERE number IN ({','.join('?' * places)})"
-        with naming(self.path, self._connection):
-            return list(self._connection.execute(question, numbers))
+    def _select(self, table: str, numbers: list[int]) -> list[tuple[int, bytes]]:
+        parameters = 1 << (len(numbers) - 1).bit_length()  # few different statements, so that they stay prepared
+        numbers += numbers[-1:] * (parameters - len(numbers))
+        statement = f"SELECT number, record FROM {table} WHERE number IN ({','.join('?' * parameters)})"
+        with translate_errors(self.path, self._connection):
+            return list(self._connection.execute(statement, numbers))
 
     def rows(self, table: str, first: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Number and record of every row from ``first`` on, in order, as they are."""
-        with naming(self.path, self._connection):
+        """Yield number and record of the rows from ``first``, in order, without checking them."""
+        with translate_errors(self.path, self._connection):
             cursor = self._connection.execute(
                 f"SELECT number, record FROM {table} WHERE number >= ? ORDER BY number", [first]
             )
             yield from cursor
 
     def checked_rows(self, table: str, first: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Number and record of every row from ``first`` on, in order.
+        """Yield number and record of the rows from ``first``, in order.
 
         Raises:
-            FormatError: If one is damaged.
+            FormatError: If a row is damaged.
         """
         for row in self.rows(table, first):
             self._check(table, [row])
             yield row
 
     def rows_before(self, table: str, before: int | None) -> Iterator[tuple[int, bytes]]:
-        """Number and record of every row below ``before``, or of all, the highest first.
+        """Yield number and record of the rows below ``before``, or of all rows, in descending order.
 
         Raises:
-            FormatError: If one is damaged.
+            FormatError: If a row is damaged.
         """
-        bound = NO_NUMBER if before is None else before
-        with naming(self.path, self._connection):
-            question = f"SELECT number, record FROM {table} WHERE number < ? ORDER BY number DESC"
-            for row in self._connection.execute(question, [bound]):
+        bound = MAX_ROW_NUMBER if before is None else before
+        with translate_errors(self.path, self._connection):
+            statement = f"SELECT number, record FROM {table} WHERE number < ? ORDER BY number DESC"
+            for row in self._connection.execute(statement, [bound]):
                 self._check(table, [row])
                 yield row
 
@@ -294,10 +308,10 @@ class Store:
         if damaged is not None:
             raise FormatError(f"{self.path}: {table}: row {damaged} is damaged; {REMEDY}")
 
-    def complaints(self) -> Iterator[str]:
-        """What SQLite itself finds wrong."""
+    def integrity_errors(self) -> Iterator[str]:
+        """Yield the messages of SQLite's integrity check."""
         try:
-            with naming(self.path, self._connection):
+            with translate_errors(self.path, self._connection):
                 for (line,) in self._connection.execute("PRAGMA integrity_check"):
                     if line != "ok":
                         yield " ".join(str(line).split())
@@ -305,76 +319,80 @@ class Store:
             yield str(error).removeprefix(f"{self.path}: ")
 
     def copy_to(self, path: Path) -> None:
-        """Writes the state of the database that a snapshot shows to a new file, durably."""
-        with connected(path) as copy:
+        """Write the current snapshot of the database to a new, durable file."""
+        with create_database(path) as copy:
             copy.pragma("synchronous", "off")
             with copy.backup("main", self._connection, "main") as backup:
                 backup.step(-1)
         sync(path)
 
-    def start_writing(self) -> None:
-        """Makes what an earlier writer left in the log last, and copies it into the database."""
-        with self._stopping(), naming(self.path, self._connection):
-            self._write_log_again()
+    # Writing
+
+    def recover_log(self) -> None:
+        """Make the log of an earlier writer durable, and copy it into the database."""
+        with self._noting_sync_failure(), translate_errors(self.path, self._connection):
+            self._rewrite_log()
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    def _write_log_again(self) -> None:
-        """Writes the log over itself and syncs it, and its name.
+    def _rewrite_log(self) -> None:
+        """Overwrite the log with its own content, and sync it and its directory entry.
 
-        After a sync that failed the system takes pages for written that are in memory only, and never writes them
-        again. As long as a reader keeps SQLite from starting the log anew, later commits stand behind them.
+        After a failed sync the system treats pages as written that are in memory only, and never writes them again. As
+        long as a reader prevents SQLite from restarting the log, later commits are appended after those pages.
         """
-        with suppress(FileNotFoundError), naming_file(self.log), self.log.open("r+b", buffering=0) as log:
-            while piece := log.read(1 << 20):
-                log.seek(-len(piece), os.SEEK_CUR)
-                log.write(piece)
+        with suppress(FileNotFoundError), add_file_name(self.log), self.log.open("r+b", buffering=0) as log:
+            while chunk := log.read(1 << 20):
+                log.seek(-len(chunk), os.SEEK_CUR)
+                log.write(chunk)
             sync(self.log)
         sync(self.folder)
 
-    # Writing
-
     @contextmanager
     def transaction(self, commit: int) -> Iterator[None]:
-        """What is written inside becomes visible and durable at its end, or not at all.
+        """Commit the writes of the block, visible and durable at its end, or not at all.
 
         Args:
             commit: The number of this commit.
 
         Raises:
-            OSError: If it could not be made durable. After a sync that failed every later one is refused at once.
+            OSError: If the commit could not be made durable. After a failed sync every later call raises at once.
         """
-        self.refuse_if_stopped()
-        with self._stopping(), naming(self.path, self._connection), transaction(self._connection):
+        self.check_sync_failure()
+        with (
+            self._noting_sync_failure(),
+            translate_errors(self.path, self._connection),
+            transaction(self._connection),
+        ):
             yield
         self._head.write(commit)
         self._checkpoint()
 
     def insert(self, table: str, first: int, records: Sequence[bytes]) -> None:
-        """Adds sealed rows from a number on."""
+        """Insert sealed records as rows numbered from ``first``."""
         if records:
             self._connection.executemany(f"INSERT INTO {table} VALUES(?, ?)", enumerate(records, first))
 
     def put(self, table: str, number: int, content: bytes) -> None:
-        """Adds or replaces one row."""
+        """Insert or replace one row."""
         (record,), _ = seal(number, [content])
         self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES(?, ?)", [number, record])
 
     def delete(self, table: str, numbers: Iterable[int]) -> None:
-        """Takes rows away."""
+        """Delete rows."""
         self._connection.executemany(f"DELETE FROM {table} WHERE number = ?", ((number,) for number in numbers))
 
     def clear(self, table: str) -> None:
-        """Takes all rows away."""
+        """Delete all rows of a table."""
         self._connection.execute(f"DELETE FROM {table}")
 
     def shrink(self) -> None:
-        """Gives back the room of rows that are gone, if it is worth it, and that of the log, if no reader needs it."""
-        self.refuse_if_stopped()
+        """Release the space of deleted rows if it is worth a rewrite, and that of the log if no reader uses it."""
+        self.check_sync_failure()
         connection = self._connection
-        with self._stopping(), naming(self.path, connection):
-            if connection.pragma("freelist_count") >= WORTH_SHRINKING * connection.pragma("page_count"):
+        with self._noting_sync_failure(), translate_errors(self.path, connection):
+            if connection.pragma("freelist_count") >= MIN_FREE_SHARE * connection.pragma("page_count"):
                 connection.execute("VACUUM")
-            connection.set_busy_timeout(PATIENCE_MILLISECONDS)
+            connection.set_busy_timeout(TRUNCATE_MILLISECONDS)
             try:
                 with suppress(apsw.BusyError):
                     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -382,40 +400,50 @@ class Store:
                 connection.set_busy_timeout(BUSY_MILLISECONDS)
 
     @contextmanager
-    def _stopping(self) -> Iterator[None]:
+    def _noting_sync_failure(self) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            self.stop_after(error)
+            self.note_sync_failure(error)
             raise
 
-    def stop_after(self, error: BaseException) -> None:
-        """Refuses to write from now on if the error is that of a sync."""
+    def note_sync_failure(self, error: BaseException) -> None:
+        """Refuse all later writes if the error is a failed sync."""
         if isinstance(error, SyncError):
-            self._stopped = error
+            self._sync_failure = error
 
-    def refuse_if_stopped(self) -> None:
-        """Raises if a sync has failed before."""
-        if self._stopped is not None:
-            why = self._stopped.strerror
+    def check_sync_failure(self) -> None:
+        """Raise ``OSError`` if an earlier sync failed."""
+        if self._sync_failure is not None:
+            why = self._sync_failure.strerror
             raise OSError(
-                self._stopped.errno, f"writes stopped after a failed sync ({why}); open the index again", str(self.path)
+                self._sync_failure.errno,
+                f"writes stopped after a failed sync ({why}); open the index again",
+                str(self.path),
             )
 
     def _checkpoint(self) -> None:
-        """Copies a long log into the database. What was committed is durable without it."""
-        if self._pages < self._copied_pages:  # the log has been started anew
+        """Copy a long log into the database. The commits in the log are already durable."""
+        if self._log_pages < self._copied_pages:  # SQLite has restarted the log
             self._copied_pages = 0
-        if self._pages < self._copied_pages + CHECKPOINT_PAGES:
+        if self._log_pages < self._copied_pages + CHECKPOINT_PAGES:
             return
-        self._copied_pages = self._pages  # whether or not a reader stands in the way: not with every commit
-        with suppress(OSError), self._stopping(), naming(self.path, self._connection):  # the log stays, with everything
+        self._copied_pages = self._log_pages  # also if a reader prevents it: do not retry with every commit
+        with (
+            suppress(OSError),  # the log keeps all commits
+            self._noting_sync_failure(),
+            translate_errors(self.path, self._connection),
+        ):
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
-    def refuse_lost_commits(self, commit: int) -> None:
-        """Raises if there were more commits than the database knows."""
+    def check_commits(self, commit: int) -> None:
+        """Check that the database has all commits that the head file knows of.
+
+        Raises:
+            FormatError: If the last commits are missing.
+        """
         known = self._head.last_commit
         if known > commit:
             lost = f"the last {known - commit} of {known} commits are missing"
-            remedy = f"{REMEDY}, or delete {self._head.path} to go on without them"
+            remedy = f"{REMEDY}, or delete {self._head.path} to continue without them"
             raise FormatError(f"{self.log}: {lost}: it was damaged or deleted; {remedy}")

@@ -1,4 +1,4 @@
-"""View: what is in memory of an index: open segments, recent postings, removals. It follows the database."""
+"""In-memory view of an index: open segments, recent postings and removals, refreshed from the database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,30 +10,29 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.errors import FormatError
 from minwise.index.database import DATABASE, REMEDY
-from minwise.index.records import content_of, read_keys
+from minwise.index.records import content_of, decode_keys
 from minwise.index.store import State, Store
 
-__all__ = ["ATTEMPTS", "FINGERPRINT_ROW", "REMOVED_NUMBERS", "SETTINGS_ROW", "STATE_ROW", "View", "naming_damage"]
+__all__ = ["ATTEMPTS", "FINGERPRINT_ROW", "REMOVED_NUMBERS", "SETTINGS_ROW", "STATE_ROW", "View", "translate_damage"]
 
 # Rows of the manifest.
 SETTINGS_ROW, STATE_ROW, FINGERPRINT_ROW = 0, 1, 2
-# Numbers that one row of ``removed`` covers, a bit each.
+# Document numbers that one row of ``removed`` covers, one bit each.
 REMOVED_NUMBERS = 1 << 15
-# Bits that are set in each byte.
+# Number of set bits in each byte value.
 SET_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1).astype(np.uint8)
-# How often a reader looks again when a segment was merged away under it.
+# How often a reader retries when the writer merged a segment before the reader opened it.
 ATTEMPTS = 20
 
 
 class View:
-    """The index as of the last look.
+    """The index as of the last refresh.
 
     Attributes:
-        state: The state that was seen.
-        postings: Buckets and ids of all documents.
-        recent: The keys of documents that are not in segments yet, block by block, with the number of each first.
-        removed: A bit per number, the lowest first; numbers beyond it are there.
-        bands: Keys of each document.
+        state: The state that the view shows.
+        recent: The keys of documents that are not in segments yet: blocks with the number of their first document.
+        removed: One bit per document number, the lowest first; numbers beyond its end are not removed.
+        bands: The number of band keys of each document.
     """
 
     def __init__(self, store: Store, bands: int, cache_bytes: int) -> None:
@@ -41,136 +40,198 @@ class View:
         self._folder = store.folder
         self.bands = bands
         self.state = State()
-        self.postings = _kernel.Postings(bands, cache_bytes)
+        self._postings = _kernel.Postings(bands, cache_bytes)
         self.recent: list[tuple[int, NDArray[np.uint64]]] = []
         self.removed = np.zeros(0, dtype=np.uint8)
-        self._seen = b""
+        self._state_content = b""
+
+    # Refreshing
 
     @contextmanager
-    def current(self) -> Iterator[None]:
-        """One state of the index, in memory and in the database, with everything committed before."""
-        self._store.refuse_elsewhere()
+    def snapshot(self) -> Iterator[None]:
+        """Show one state, with all earlier commits, for the duration of the block, in memory and in the database."""
+        self._store.check_usable()
         for attempt in range(ATTEMPTS):
             with self._store.snapshot():
                 try:
-                    self.follow()
-                except FileNotFoundError as error:  # merged away since: the next look sees what took its place
+                    self.refresh()
+                except FileNotFoundError as error:  # merged in the meantime: the next state names its replacement
                     if attempt + 1 < ATTEMPTS:
                         continue
                     raise FormatError(f"{error.filename}: the segment is missing; {REMEDY}") from None
-                with naming_damage():
+                with translate_damage():
                     yield
                 return
 
-    def follow(self) -> None:
-        """Takes in what has been committed since the last look."""
+    def refresh(self) -> None:
+        """Load the commits since the last refresh."""
         content = self._store.content("manifest", STATE_ROW)
-        if content == self._seen:
+        if content == self._state_content:
             return
         try:
-            self._follow(content)
-        except BaseException:  # half of it may be in memory
-            self.forget()
+            self._load(content)
+        except BaseException:  # a part of it may be in memory
+            self.invalidate()
             raise
 
-    def _follow(self, content: bytes) -> None:
+    def _load(self, content: bytes) -> None:
         try:
             state = State.decode(content)
         except FormatError as error:
             raise FormatError(f"{self._folder / DATABASE}: {error}") from None
-        self._store.refuse_lost_commits(state.commit)
-        if state.segments != self.state.segments or not self._seen:
-            self._open_segments(state)
-        self._follow_recent(state)
-        if state.next - state.documents != self.state.next - self.state.documents or not self._seen:
+        self._store.check_commits(state.commit)
+        if state.segments != self.state.segments or not self._state_content:
+            self._load_segments(state)
+        self._load_recent(state)
+        if state.next - state.documents != self.state.next - self.state.documents or not self._state_content:
             self._load_removed(state)
-        self.state, self._seen = state, content
+        self.state, self._state_content = state, content
 
-    def _open_segments(self, state: State) -> None:
+    def _load_segments(self, state: State) -> None:
         paths = [self._folder / segment.name for segment in state.segments]
-        with naming_damage():
-            self.postings.set_segments([str(path) for path in paths])
-        for path, segment, found in zip(paths, state.segments, self.postings.segments(), strict=True):
+        with translate_damage():
+            self._postings.set_segments([str(path) for path in paths])
+        for path, segment, actual in zip(paths, state.segments, self._postings.segments(), strict=True):
             expected = (segment.low, segment.high, segment.postings)
-            if found[:3] != expected:
+            if actual[:3] != expected:
                 rule = "documents from, to below, and postings must be"
-                raise FormatError(f"{path}: {rule} {expected}, got {found[:3]}: it is another segment; {REMEDY}")
+                raise FormatError(f"{path}: {rule} {expected}, got {actual[:3]}: it is another segment; {REMEDY}")
 
-    def forget(self) -> None:
-        """Takes nothing in memory for granted: the next look is a first one."""
-        self._seen, self.state, self.recent = b"", State(), []
-
-    @property
-    def seen(self) -> bytes:
-        """The state that was seen, as it stands in the database."""
-        return self._seen
-
-    def saw(self, state: State, content: bytes) -> None:
-        """Notes a state that its writer has just committed, and brings about itself."""
-        self.state, self._seen = state, content
-
-    def _follow_recent(self, state: State) -> None:
+    def _load_recent(self, state: State) -> None:
         first = self.state.next
-        if state.flushed != self.state.flushed or not self._seen:
-            self.postings.forget_recent()
-            self.recent, first = [], state.flushed
+        if state.flushed != self.state.flushed or not self._state_content:
+            self.clear_recent()
+            first = state.flushed
         for number, record in self._store.checked_rows("recent", first):
-            keys = read_keys(content_of(record))
+            keys = decode_keys(content_of(record))
             if number != first or keys.shape[1] != 1 + self.bands:
                 break
-            self.take_recent(number, keys)
+            self.add_recent(number, keys)
             first += len(keys)
         if first != state.next:
             path = self._folder / DATABASE
             raise FormatError(f"{path}: recent: the keys of document {first} are missing; {REMEDY}")
 
-    def take_recent(self, first: int, keys: NDArray[np.uint64], *, pushed: bool = False) -> None:
-        """Adds the postings of documents that are not in a segment, unless they have been pushed one by one."""
-        if not pushed:
-            self.postings.push(first, keys)
-        self.recent.append((first, keys))
+    def _load_removed(self, state: State) -> None:
+        bits = np.zeros(-(-state.next // REMOVED_NUMBERS) * REMOVED_NUMBERS // 8, dtype=np.uint8)
+        for number, record in self._store.checked_rows("removed"):
+            row = np.frombuffer(content_of(record), dtype=np.uint8)
+            bits[number // 8 : number // 8 + len(row)] = row
+        removed, expected = int(SET_BITS[bits].sum(dtype=np.int64)), state.next - state.documents
+        if removed != expected:
+            path = self._folder / DATABASE
+            raise FormatError(f"{path}: removed: {expected} documents are removed, {removed} are marked; {REMEDY}")
+        self.removed = bits
+        self._postings.set_removed(bits)
 
-    def are_removed(self, first: int, count: int) -> NDArray[np.bool_]:
-        """Which of some documents in a row are removed."""
+    def invalidate(self) -> None:
+        """Discard the state, so that the next refresh loads everything."""
+        self._state_content, self.state, self.recent = b"", State(), []
+
+    # Reading
+
+    def candidates(
+        self, keys: NDArray[np.uint64], max_bucket: int, limit: int, threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.bool_]]:
+        """Return the documents that share a band key with each query.
+
+        Args:
+            keys: The band keys, one row per query.
+            max_bucket: The size up to which a bucket is searched completely.
+            limit: The maximum number of candidates per query.
+            threads: The number of threads; 0 for all cores.
+
+        Returns:
+            The offsets of the queries in the document numbers, the document numbers, and for each query whether the
+            search was cut short.
+        """
+        offsets, documents, _, truncated = self._postings.candidates(keys, max_bucket, limit, threads)
+        return offsets, documents, truncated
+
+    def find_ids(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Return the documents with these id hashes: the offset of each hash, and the document numbers."""
+        return self._postings.holders(hashes)
+
+    def removed_mask(self, first: int, count: int) -> NDArray[np.bool_]:
+        """Return which of ``count`` documents from ``first`` are removed."""
         numbers = np.arange(first, first + count)
         bits = np.zeros(count, dtype=np.uint8)
         known = numbers // 8 < len(self.removed)
         bits[known] = self.removed[numbers[known] // 8] >> (numbers[known] % 8) & 1
         return bits.view(np.bool_)
 
-    def _load_removed(self, state: State) -> None:
-        bits = np.zeros(-(-state.next // REMOVED_NUMBERS) * REMOVED_NUMBERS // 8, dtype=np.uint8)
-        for number, record in self._store.checked_rows("removed"):
-            marked = np.frombuffer(content_of(record), dtype=np.uint8)
-            bits[number // 8 : number // 8 + len(marked)] = marked
-        removed, expected = int(SET_BITS[bits].sum(dtype=np.int64)), state.next - state.documents
-        if removed != expected:
-            path = self._folder / DATABASE
-            raise FormatError(f"{path}: removed: {expected} documents are removed, {removed} are marked; {REMEDY}")
-        self.removed = bits
-        self.postings.set_removed(bits)
+    def segment_paths(self) -> list[Path]:
+        """Return the files of postings."""
+        return [self._folder / segment.name for segment in self.state.segments]
+
+    def segment_bytes(self) -> list[int]:
+        """Return the size of each segment file."""
+        return [size for *_, size in self._postings.segments()]
+
+    def check_segment(self, position: int) -> str | None:
+        """Read a whole segment and return a description of its damage, or None."""
+        return self._postings.check_segment(position)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Bytes of memory held by postings."""
+        return self._postings.resident_bytes
+
+    # Following the commits of the writer
+
+    @property
+    def state_content(self) -> bytes:
+        """The state row as the database holds it."""
+        return self._state_content
+
+    def set_state(self, state: State, content: bytes) -> None:
+        """Set the state that the writer of this process has committed; the writer updates postings itself."""
+        self.state, self._state_content = state, content
+
+    def reopen_segments(self) -> None:
+        """Open the segments of the current state; on failure the next refresh tries again, and raises."""
+        try:
+            with translate_damage():
+                self._postings.set_segments([str(path) for path in self.segment_paths()])
+        except (OSError, FormatError):
+            self.invalidate()
+
+    def push(self, first: int, keys: NDArray[np.uint64]) -> None:
+        """Add the postings of documents that are not committed yet."""
+        self._postings.push(first, keys)
+
+    def add_recent(self, first: int, keys: NDArray[np.uint64], *, pushed: bool = False) -> None:
+        """Add committed documents that are not in a segment; ``pushed`` if :meth:`push` has added their postings."""
+        if not pushed:
+            self.push(first, keys)
+        self.recent.append((first, keys))
+
+    def clear_recent(self) -> None:
+        """Drop the postings of documents that are not in a segment."""
+        self._postings.forget_recent()
+        self.recent = []
+
+    def hide(self, number: int) -> None:
+        """Exclude a document from searches before its removal is committed."""
+        self._postings.remove(np.array([number], dtype=np.uint32))
 
     def mark_removed(self, numbers: NDArray[np.uint32]) -> None:
-        """Takes in that documents are removed."""
+        """Mark documents as removed."""
         if not len(numbers):
             return
-        places, bits = numbers // 8, np.left_shift(1, numbers % 8).astype(np.uint8)
-        room = int(places.max()) + 1
-        if room > len(self.removed):
-            self.removed = np.concatenate([self.removed, np.zeros(room - len(self.removed), dtype=np.uint8)])
-        np.bitwise_or.at(self.removed, places, bits)
-        self.postings.remove(numbers)
-
-    def segment_paths(self) -> list[Path]:
-        """The files of postings."""
-        return [self._folder / segment.name for segment in self.state.segments]
+        offsets, bits = numbers // 8, np.left_shift(1, numbers % 8).astype(np.uint8)
+        size = int(offsets.max()) + 1
+        if size > len(self.removed):
+            self.removed = np.concatenate([self.removed, np.zeros(size - len(self.removed), dtype=np.uint8)])
+        np.bitwise_or.at(self.removed, offsets, bits)
+        self._postings.remove(numbers)
 
 
 @contextmanager
-def naming_damage() -> Iterator[None]:
-    """Turns what the kernel finds damaged into our error."""
+def translate_damage() -> Iterator[None]:
+    """Translate the kernel's damage errors into ``FormatError``."""
     try:
         yield
     except _kernel.DamagedError as error:
-        path, what = error.args
-        raise FormatError(f"{path}: {what}; {REMEDY}") from None
+        path, description = error.args
+        raise FormatError(f"{path}: {description}; {REMEDY}") from None

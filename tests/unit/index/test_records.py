@@ -1,10 +1,11 @@
-"""Rows of an index: what is sealed comes back, and nothing else does."""
+"""Database records of an index: encoding, decoding and detection of damage."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minwise import InputError, _kernel
+from minwise import _kernel
+from minwise.errors import InputError
 from minwise.index.records import (
     DocumentColumns,
     DocumentRecord,
@@ -13,21 +14,20 @@ from minwise.index.records import (
     content_of,
     encode_metadata,
     find_damaged,
-    has_name,
+    has_id,
     seal,
 )
 
 numbers = st.integers(0, 2**32 - 64)
 blobs = st.binary(max_size=40)
 ids = st.integers() | st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
-about = st.none() | st.dictionaries(
+metadata_objects = st.none() | st.dictionaries(
     st.text(max_size=3), st.integers(-5, 5) | st.booleans() | st.text(max_size=3), max_size=3
 )
 
 
 @given(first=numbers, contents=st.lists(blobs, max_size=5))
-def test_a_seal_covers_content_and_number(first: int, contents: list[bytes]) -> None:
-    """The checksum is the CRC-32C of the content begun with the number; the digest sums them up."""
+def test_checksum_covers_content_and_row_number(first: int, contents: list[bytes]) -> None:
     records, digest = seal(first, contents)
     rows = list(enumerate(records, first))
     assert [content_of(record) for record in records] == contents
@@ -39,8 +39,7 @@ def test_a_seal_covers_content_and_number(first: int, contents: list[bytes]) -> 
 
 
 @given(number=numbers, content=blobs, data=st.data())
-def test_every_flipped_bit_is_noticed(number: int, content: bytes, data: st.DataObject) -> None:
-    """Of the checksum as well as of the content; and a record that is cut, or no bytes at all."""
+def test_flipped_bits_and_truncated_records_are_detected(number: int, content: bytes, data: st.DataObject) -> None:
     (record,), _ = seal(number, [content])
     bit = data.draw(st.integers(0, 8 * len(record) - 1))
     flipped = bytearray(record)
@@ -50,45 +49,42 @@ def test_every_flipped_bit_is_noticed(number: int, content: bytes, data: st.Data
 
 
 @pytest.mark.parametrize("number", [-1, 2**32, 2**63 - 1])
-def test_numbers_that_no_row_has(number: int) -> None:
-    """A row under such a number is a damaged one."""
+def test_row_number_out_of_range_is_damage(number: int) -> None:
     assert find_damaged([(number, seal(1, [b"x"])[0][0])]) == number
 
 
-@given(first=numbers, documents=st.lists(st.tuples(ids, about, blobs), max_size=4))
-def test_documents_come_back(first: int, documents: list[tuple[int | str, dict[str, object] | None, bytes]]) -> None:
-    """Ids with their type, metadata as equal objects, bodies byte for byte; also each part alone."""
+@given(first=numbers, documents=st.lists(st.tuples(ids, metadata_objects, blobs), max_size=4))
+def test_documents_decode_to_what_was_encoded(
+    first: int, documents: list[tuple[int | str, dict[str, object] | None, bytes]]
+) -> None:
     columns = DocumentColumns(
-        [str(one).encode() for one, _, _ in documents],
-        [isinstance(one, int) for one, _, _ in documents],
+        [str(value).encode() for value, _, _ in documents],
+        [isinstance(value, int) for value, _, _ in documents],
         [encode_metadata(metadata, 0) for _, metadata, _ in documents],
         [body for _, _, body in documents],
     )
     records, digest = columns.seal(first)
     assert (records, digest) == seal(first, [content_of(record) for record in records])
-    for record, (one, metadata, body) in zip(records, documents, strict=True):
+    for record, (value, metadata, body) in zip(records, documents, strict=True):
         document = DocumentRecord.decode(record)
-        assert (document.id, type(document.id), document.described()) == (one, type(one), metadata)
+        assert (document.id, type(document.id), document.decode_metadata()) == (value, type(value), metadata)
         assert document.body == body_of(record) == body
-        assert has_name(record, str(one).encode())
-        assert not has_name(record, str(one).encode() + b"x")
-        assert not has_name(record, str(one).encode()[:-1])
+        assert has_id(record, str(value).encode())
+        assert not has_id(record, str(value).encode() + b"x")
+        assert not has_id(record, str(value).encode()[:-1])
 
 
-def test_numbers_beyond_32_bits_are_not_sealed() -> None:
-    """The kernel refuses instead of wrapping around."""
+def test_kernel_refuses_row_numbers_beyond_32_bits() -> None:
     with pytest.raises(ValueError, match="32 bits"):
         _kernel.seal_rows(2**32 - 1, [b"", b""])
 
 
-def test_equal_metadata_is_equal_bytes() -> None:
-    """Whatever the order of its keys."""
+def test_equal_metadata_has_equal_bytes_in_any_key_order() -> None:
     assert encode_metadata({"b": 1, "a": [1, "ä"]}, 0) == encode_metadata({"a": [1, "ä"], "b": 1}, 0)
     assert encode_metadata(None, 0) == b""
 
 
-@pytest.mark.parametrize("wrong", [{1: 2}, [], "x", {"a": float("nan")}, {"a": object()}, {"a": "\ud800"}])
-def test_metadata_that_is_no_json_object(wrong: dict[str, object]) -> None:
-    """One line that names its place."""
+@pytest.mark.parametrize("invalid", [{1: 2}, [], "x", {"a": float("nan")}, {"a": object()}, {"a": "\ud800"}])
+def test_metadata_must_be_a_json_object(invalid: dict[str, object]) -> None:
     with pytest.raises(InputError, match="metadata 3 must be a JSON object"):
-        encode_metadata(wrong, 3)
+        encode_metadata(invalid, 3)

@@ -1,0 +1,275 @@
+"""Result types of an index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "AddCounts",
+    "Added",
+    "Answer",
+    "Damage",
+    "Decision",
+    "DedupCounts",
+    "DocumentId",
+    "DocumentStatus",
+    "Hit",
+    "HitRow",
+    "IndexStats",
+    "Listing",
+    "Metadata",
+    "OnDuplicateId",
+    "PassageRow",
+    "QueryRow",
+    "SegmentStats",
+    "StoredDocument",
+]
+
+DocumentId = str | int
+Metadata = dict[str, Any]
+OnDuplicateId = Literal["error", "skip", "replace"]
+DocumentStatus = Literal["added", "replaced", "duplicate", "unchanged", "skipped"]
+
+
+class Hit(NamedTuple):
+    """A stored document that is similar to the query text.
+
+    Attributes:
+        id: The id, of the type that it was added with.
+        similarity: The Jaccard similarity, from 0 to 1.
+        metadata: The metadata that was stored with the document.
+        exact: True if the similarity is computed from the shingle sets, false if it is estimated from sketches.
+        text: The text, if the query requested texts and the index stores them.
+    """
+
+    id: DocumentId
+    similarity: float
+    metadata: Metadata | None
+    exact: bool
+    text: str | bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Sequence[Hit]):
+    """The near-duplicates of one text, in descending similarity; equal similarities in the order of addition.
+
+    Attributes:
+        hits: The near-duplicates.
+        truncated: True if the search was cut short: a bucket was above its cap, or there were more candidates than
+            are compared.
+    """
+
+    hits: tuple[Hit, ...]
+    truncated: bool
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, position: int) -> Hit: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, position: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[position]
+
+
+class Added(NamedTuple):
+    """Counts of the documents of one call by outcome.
+
+    Attributes:
+        added: New documents.
+        replaced: Documents that replaced another one with the same id.
+        skipped: Documents that were left out because another document has their id.
+        unchanged: Documents that the index already holds with the same id, text and metadata.
+    """
+
+    added: int = 0
+    replaced: int = 0
+    skipped: int = 0
+    unchanged: int = 0
+
+
+class Decision(NamedTuple):
+    """The outcome for one document that was checked on addition.
+
+    Attributes:
+        id: The id of the document.
+        fate: ``added``, ``replaced``, ``duplicate``, ``unchanged`` or ``skipped``.
+        duplicate_of: The id of the most similar document in the index; None unless the document is a duplicate.
+        similarity: The similarity to that document.
+        truncated: True if the search for near-duplicates was cut short.
+    """
+
+    id: DocumentId
+    fate: DocumentStatus
+    duplicate_of: DocumentId | None = None
+    similarity: float | None = None
+    truncated: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """Whether the index holds the document after the call."""
+        return self.fate in ("added", "replaced", "unchanged")
+
+
+class StoredDocument(NamedTuple):
+    """A document as the index stores it.
+
+    Attributes:
+        id: The id, of the type that it was added with.
+        metadata: The metadata that was stored with the document.
+        text: The text, if the index stores texts; bytes if it is not valid UTF-8, which only byte shingles accept.
+        elements: The shingle hashes in ascending order, if the index stores them.
+    """
+
+    id: DocumentId
+    metadata: Metadata | None
+    text: str | bytes | None
+    elements: NDArray[np.uint64] | None
+
+
+class Listing(NamedTuple):
+    """One page of documents, the newest first.
+
+    Attributes:
+        documents: The documents of the page.
+        next: The value of ``before`` that returns the next page; None on the last page.
+    """
+
+    documents: list[StoredDocument]
+    next: int | None
+
+
+class Damage(NamedTuple):
+    """A difference between a file and what was written to it.
+
+    Attributes:
+        file: The path of the file.
+        what: A description of the difference.
+    """
+
+    file: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}"
+
+
+class AddCounts(TypedDict):
+    """Counts of one :meth:`Index.add_from` call.
+
+    Attributes:
+        read: Rows read.
+        added: New documents.
+        replaced: Documents that replaced another one with the same id.
+        skipped: Documents left out because another document has their id.
+        unchanged: Documents that the index already held.
+        quarantined: Rows that could not be used.
+        unreadable: Files that could not be read, or not to their end.
+        faults: The first 100 faults: ``source``, ``row`` and ``reason`` of each.
+    """
+
+    read: int
+    added: int
+    replaced: int
+    skipped: int
+    unchanged: int
+    quarantined: int
+    unreadable: int
+    faults: list[dict[str, Any]]
+
+
+class DedupCounts(AddCounts):
+    """Counts of one :meth:`Index.add_stream` call.
+
+    Attributes:
+        duplicates: Near-duplicates left out.
+        truncated: Decisions made after a search that was cut short.
+    """
+
+    duplicates: int
+    truncated: int
+
+
+class PassageRow(TypedDict):
+    """The longest passage that a query text shares with a hit.
+
+    Attributes:
+        text: The passage.
+        query: Start and end offset in the query text.
+        document: Start and end offset in the stored text.
+    """
+
+    text: str
+    query: list[int]
+    document: list[int]
+
+
+class HitRow(TypedDict):
+    """A hit in plain JSON values.
+
+    Attributes:
+        id: The id of the document.
+        similarity: The Jaccard similarity.
+        exact: True if the similarity is computed from the shingle sets.
+        metadata: The metadata; absent if there is none.
+        passage: The longest shared passage, None if there is none; absent unless passages were requested.
+    """
+
+    id: DocumentId
+    similarity: float
+    exact: bool
+    metadata: NotRequired[Metadata]
+    passage: NotRequired[PassageRow | None]
+
+
+class QueryRow(TypedDict):
+    """The answer to one document of a source, in plain JSON values.
+
+    Attributes:
+        id: The id of the document in the source.
+        hits: Its near-duplicates in the index, the most similar first.
+        truncated: True if the search was cut short.
+    """
+
+    id: DocumentId
+    hits: list[HitRow]
+    truncated: bool
+
+
+class SegmentStats(TypedDict):
+    """Size of one segment file."""
+
+    file: str
+    bytes: int
+    documents: int
+    postings: int
+
+
+class IndexStats(TypedDict):
+    """Size and settings of an index.
+
+    Attributes:
+        documents: Documents in the index.
+        removed: Documents that were removed or replaced.
+        recent: Documents whose postings are not in a segment yet.
+        commits: Transactions so far.
+        bytes: Bytes of all files.
+        database_bytes: Bytes of the database and its write-ahead log.
+        segments: Each segment file.
+        resident_bytes: Bytes of memory held by postings.
+        settings: The settings of the index; a secret seed is left out.
+    """
+
+    documents: int
+    removed: int
+    recent: int
+    commits: int
+    bytes: int
+    database_bytes: int
+    segments: list[SegmentStats]
+    resident_bytes: int
+    settings: dict[str, Any]
