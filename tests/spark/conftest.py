@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from .events import Events
+from support.spark.event_log import Events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

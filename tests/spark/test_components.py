@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import coo_matrix, csgraph
 
-from minwise.spark.components import components, star_rounds
+from minwise.spark.clustering import connected_components, star_rounds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +62,9 @@ def expected(edges: Numbers) -> tuple[list[int], list[int]]:
     places, numbers = np.unique(edges[edges[:, 0] != edges[:, 1]], return_inverse=True)
     low, high = numbers.reshape(-1, 2).T
     graph = coo_matrix((np.ones(len(low)), (low, high)), shape=(len(places), len(places)))
-    _, first, labels = np.unique(connected_components(graph, directed=False)[1], return_index=True, return_inverse=True)
+    _, first, labels = np.unique(
+        csgraph.connected_components(graph, directed=False)[1], return_index=True, return_inverse=True
+    )
     return places.tolist(), places[first[labels]].tolist()
 
 
@@ -80,7 +81,7 @@ def plan_lines(frame: "DataFrame") -> int:
 )
 def test_components_are_those_of_scipy(spark: "SparkSession", edges: Numbers, driver_edges: int) -> None:
     """Both ways of joining give every place that has an edge, once, with the smallest place of its component."""
-    assert found(components(frame(spark, edges), driver_edges=driver_edges)) == expected(edges)
+    assert found(connected_components(frame(spark, edges), driver_edges=driver_edges)) == expected(edges)
 
 
 def test_stars_alone_join_a_path_in_a_round_per_doubling(spark: "SparkSession") -> None:
@@ -89,7 +90,7 @@ def test_stars_alone_join_a_path_in_a_round_per_doubling(spark: "SparkSession") 
     And no round remembers the ones before: the plan of the last is as long as that of the first.
     """
     edges = path(600)
-    rounds = list(star_rounds(frame(spark, edges), held_edges=0))
+    rounds = list(star_rounds(frame(spark, edges), task_edges=0))
     assert len(rounds) <= ceil(log2(len(edges))) + 2
     low, high = (np.array(rounds[-1].toArrow().sort_by("high").column(name)) for name in ("low", "high"))
     assert (low.tolist(), high.tolist()) == ([0] * 599, list(range(1, 600)))
@@ -103,7 +104,7 @@ def test_stars_join_what_tasks_have_joined_piece_by_piece(spark: "SparkSession")
     before = spark.conf.get(batch_rows)
     spark.conf.set(batch_rows, "20")
     try:
-        *_, forest = star_rounds(frame(spark, edges), held_edges=40)
+        *_, forest = star_rounds(frame(spark, edges), task_edges=40)
     finally:
         spark.conf.set(batch_rows, str(before))
     places, smallest = expected(edges)
@@ -115,6 +116,6 @@ def test_of_the_rounds_in_a_directory_only_the_last_stays(spark: "SparkSession",
     """Rounds are Parquet directories; a second run over what a first one left gives the same."""
     edges = random_graphs(3)
     for _ in range(2):
-        result = components(frame(spark, edges), driver_edges=0, work=str(tmp_path / "a [b]"))
+        result = connected_components(frame(spark, edges), driver_edges=0, work=str(tmp_path / "a [b]"))
         assert found(result) == expected(edges)
         assert len(list((tmp_path / "a [b]").iterdir())) == 1

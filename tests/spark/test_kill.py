@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.expect import complaint
 from support.fault_corpora import NAMES, write_corpus
+from support.spark.arrangement import Arrangement, unlike
+from support.spark.event_log import Events
+from support.spark.paused_stage import PausedStage
+from support.spark.processes import executors, group_members, wait_for
 
 import minwise as mw
-from minwise.spark.stages import Stages
+from minwise.errors import MismatchError
+from minwise.inputs import Files
+from minwise.spark.stage_store import StageStore
 
-from .arranged import Arrangement, unlike
 from .conftest import QUICK_JAVA, QUICK_PLANS
-from .events import Events
-from .held import Held
-from .processes import executors, group_members, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,19 +42,19 @@ DRIVER = """
 import os, signal, sys
 from pathlib import Path
 from minwise.cli import main
-from minwise.spark.stages import Stages
-from spark.held import Held
+from minwise.spark.stage_store import StageStore
+from support.spark.paused_stage import PausedStage
 
 inside, after, folder = sys.argv[1:4]
-finish = Stages._finish
+finish = StageStore._finish
 
 def finish_and_die(self, name):
     finish(self, name)
     if name == after:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Stages._finish = finish_and_die
-Stages.run = Held(inside, Path(folder)).run()
+StageStore._finish = finish_and_die
+StageStore.run = PausedStage(inside, Path(folder)).run()
 sys.argv[:4] = ["minwise"]
 main()
 """
@@ -64,7 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_corpus(tmp_path_factory.mktemp("kill"), 1500)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        mw.dedup(mw.Files(NAMES), "whole", **SEARCH)
+        mw.dedup(Files(NAMES), "whole", **SEARCH)
     return folder
 
 
@@ -91,12 +93,12 @@ def test_an_executor_is_killed_in_the_middle_of_the_shuffle(
 ) -> None:
     """Its tasks and the shuffle files it held are made again by others."""
     name = f"executor{number}"
-    held = Held("candidates", place / f"{name}.held", passing=1 + number)
-    monkeypatch.setattr(Stages, "run", held.run())
+    held = PausedStage("candidates", place / f"{name}.held", passing=1 + number)
+    monkeypatch.setattr(StageStore, "run", held.run())
     wait_for("two executors", lambda: len(executors()) == 2)
     before = events.now()
     with CUT.on(spark), ThreadPoolExecutor(1) as pool:
-        running = pool.submit(lambda: mw.dedup(mw.Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
+        running = pool.submit(lambda: mw.dedup(Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
         wait_for("a task on each executor", lambda: running.done() or held.waiting == 2)
         os.kill(executors()[0], signal.SIGKILL)
         held.go()
@@ -115,7 +117,7 @@ class Driver:
         self.local = place / f"{name}.local"
         self.local.mkdir(exist_ok=True)
         self.work = place / f"{name}.work"
-        self.held = Held(inside, place / f"{name}.held")
+        self.held = PausedStage(inside, place / f"{name}.held")
         conf = {
             **QUICK_PLANS,
             "spark.local.dir": self.local,
@@ -182,7 +184,7 @@ def test_the_driver_is_killed_in_a_stage_and_after_one(
     assert kept.items() <= again.items()
     assert after in listings(second.work) or inside == after
     assert not (place / name).exists()
-    mw.dedup(mw.Files(NAMES), name, work=second.work, engine="spark", **SEARCH)
+    mw.dedup(Files(NAMES), name, work=second.work, engine="spark", **SEARCH)
     assert again.items() <= made(second.work).items()
     assert unlike(place / "whole", place / name) == []
     for driver in (first, second):
@@ -192,17 +194,17 @@ def test_the_driver_is_killed_in_a_stage_and_after_one(
 
 def refusal(**options: Any) -> str:  # noqa: ANN401 - settings of all kinds
     """Why pairs are not found on in a work directory."""
-    return complaint(mw.MismatchError, lambda: mw.pairs(mw.Files(NAMES), "refused.csv", **{**SEARCH, **options}))
+    return complaint(MismatchError, lambda: mw.write_pairs(Files(NAMES), "refused.csv", **{**SEARCH, **options}))
 
 
 def test_a_work_directory_of_another_run_is_refused_with_both_values(spark: "SparkSession", place: Path) -> None:
     """Other settings, other columns and another engine. How the cluster is cut is none of them: that goes on."""
     of_spark: dict[str, Any] = {"engine": "spark", "work": "spark.work"}
-    mw.pairs(mw.Files(NAMES), "spark.csv", **SEARCH, **of_spark)
-    mw.pairs(mw.Files(NAMES), "local.csv", **SEARCH, work="local.work")
+    mw.write_pairs(Files(NAMES), "spark.csv", **SEARCH, **of_spark)
+    mw.write_pairs(Files(NAMES), "local.csv", **SEARCH, work="local.work")
     before = made(place / "spark.work")
     with CUT.on(spark):
-        mw.pairs(mw.Files(NAMES), "again.csv", **SEARCH, **of_spark)
+        mw.write_pairs(Files(NAMES), "again.csv", **SEARCH, **of_spark)
     assert made(place / "spark.work") == before
     assert {Path(name).read_bytes() for name in ("again.csv", "local.csv")} == {Path("spark.csv").read_bytes()}
     for told, values in (

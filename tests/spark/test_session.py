@@ -16,7 +16,7 @@ import os, signal, threading, time
 from minwise.errors import ConfigError, MinwiseError
 from minwise.spark.errors import spark_errors
 from minwise.spark.session import close_session, open_session
-from spark.processes import DRIVER, children, command_line
+from support.spark.processes import DRIVER, children, command_line
 
 QUICK = {{"spark.driver.extraJavaOptions": "{QUICK_JAVA}"}}
 

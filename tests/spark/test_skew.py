@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.small_corpus import write
+from support.spark.arrangement import Arrangement, unlike
+from support.spark.corpora import crowded
+from support.spark.event_log import Events, Stage
 
 import minwise as mw
 import minwise.spark
-
-from .arranged import Arrangement, unlike
-from .corpora import crowded
-from .events import Events, Stage
+from minwise.inputs import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,13 +70,13 @@ def test_a_crowded_bucket_makes_no_task_long(
         overhead = longest_empty_task(spark, events)
         before = events.now()
         with CUT.on(spark):
-            mw.dedup(mw.Files(["."]), tmp_path / f"spark{number}", engine="spark", **SEARCH)
+            mw.dedup(Files(["."]), tmp_path / f"spark{number}", engine="spark", **SEARCH)
         seen = events.since(before)
         long = [stage.describe() for stage in seen.stages if unfair(stage, overhead)]
         if not long:
             break
     assert long == []
-    result = mw.dedup(mw.Files(["."]), tmp_path / "local", **SEARCH)
+    result = mw.dedup(Files(["."]), tmp_path / "local", **SEARCH)
     assert unlike(tmp_path / "local", tmp_path / "spark0") == []
     assert result.report["caps"]["largest_bucket"] == CROWD
     assert sum(result.report["counts"][name] for name in ("kept", "removed")) == DOCUMENTS

@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from minwise.search.clustering import CopyGroups, PairBlock, group_by_star
-from minwise.spark.components import components
-from minwise.spark.stars import _Members, _removals, stars
+from minwise.spark.clustering import _OpenComponent, _removed_places, connected_components, star_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +95,7 @@ def test_stars_are_those_of_the_local_engine(spark: "SparkSession", rows: int, p
     pairs = random_pairs([*np.random.default_rng(2).integers(2, 20, 200), 400])
     whole = spark.createDataFrame(pairs.table)
     with batches_of(spark, rows):
-        assert found(stars(whole, components(whole), partitions=partitions)) == expected(pairs)
+        assert found(star_groups(whole, connected_components(whole), partitions=partitions)) == expected(pairs)
 
 
 def test_an_unknown_similarity_has_the_first_kept_one_as_witness(spark: "SparkSession") -> None:
@@ -105,25 +104,25 @@ def test_an_unknown_similarity_has_the_first_kept_one_as_witness(spark: "SparkSe
     pairs = pairs._replace(similarity=np.full(len(pairs.low), np.nan))
     whole = spark.createDataFrame(pairs.table)
     with batches_of(spark, 11):
-        assert found(stars(whole, components(whole))) == expected(pairs)
+        assert found(star_groups(whole, connected_components(whole))) == expected(pairs)
 
 
 def test_protected_places_are_never_removed(spark: "SparkSession") -> None:
     """Pairs among them do not count; pairs with others do, and remove the others."""
     pairs = random_pairs([12] * 40, first=0)
     whole, protected = spark.createDataFrame(pairs.table), pairs.documents // 3
-    removed = found(stars(whole, components(whole), protected=protected))
+    removed = found(star_groups(whole, connected_components(whole), protected=protected))
     assert removed == expected(pairs, protected)
     assert min(removed) >= protected
     assert any(witness < protected for witness, _ in removed.values())
-    assert min(found(stars(whole, components(whole)))) < protected
+    assert min(found(star_groups(whole, connected_components(whole)))) < protected
 
 
 def test_no_pairs_remove_nobody(spark: "SparkSession") -> None:
     """Nothing in, nothing out."""
     nothing = spark.createDataFrame([], "low long, high long, similarity double")
-    assert stars(nothing, components(nothing)).collect() == []
-    assert list(_removals(iter([]))) == []  # a part of many
+    assert star_groups(nothing, connected_components(nothing)).collect() == []
+    assert list(_removed_places(iter([]))) == []  # a part of many
 
 
 def test_a_place_without_a_component_is_refused(spark: "SparkSession") -> None:
@@ -132,14 +131,14 @@ def test_a_place_without_a_component_is_refused(spark: "SparkSession") -> None:
 
     pairs = spark.createDataFrame([(3, 4, 0.9), (5, 6, 0.9)], "low long, high long, similarity double")
     with pytest.raises(PySparkException, match="components must have every place of a pair, but not 5"):
-        stars(pairs, components(pairs.where("low = 3"))).collect()
+        star_groups(pairs, connected_components(pairs.where("low = 3"))).collect()
 
 
 def test_members_are_held_and_pairs_are_not() -> None:
     """Of a clique whose first member removes all others, no pair waits for anything."""
-    members, table = _Members(), clique(100).table.sort_by([("low", "ascending"), ("high", "ascending")])
+    members, table = _OpenComponent(), clique(100).table.sort_by([("low", "ascending"), ("high", "ascending")])
     for start in range(0, len(table), 50):
-        members.meet(table.slice(start, 50))
+        members.add(table.slice(start, 50))
         assert len(members) <= 100
-    assert sum(map(len, members.leave())) == 99
+    assert sum(map(len, members.finish())) == 99
     assert len(members) == 0

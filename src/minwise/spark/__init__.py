@@ -1,7 +1,7 @@
-"""minwise on Apache Spark: DataFrames in; pairs, clusters or a clean corpus out, as DataFrames.
+"""Deduplication on Apache Spark: pairs, clusters and deduplicated rows of DataFrames.
 
-What is found is what the calls of :mod:`minwise` find in the same rows, sorted by id. Only the DataFrame interface is
-used, so that it works over Spark Connect too; the executors need minwise installed.
+The functions find what those of :mod:`minwise` find in the same rows, sorted by id. They use only the DataFrame
+interface, so that they also work over Spark Connect; minwise must be installed on the executors.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from minwise._internal.lazy import lazy_attributes as _lazy_attributes
 
 if _TYPE_CHECKING:
-    from minwise.spark.by_stage import (
+    from minwise.spark.dataframes import (
+        DedupFrames,
         candidate_pairs,
+        clusters,
         connected_components,
+        dedup,
+        pairs,
         shingles,
         sketch,
         star_groups,
         verified_pairs,
     )
-    from minwise.spark.frames import DedupFrames, clusters, dedup, pairs
 
 __all__ = [
     "DedupFrames",
@@ -32,8 +35,5 @@ __all__ = [
     "verified_pairs",
 ]
 
-# What needs pyspark comes when it is first asked for: other rooms of this package can tell that it is missing.
-_OF_FRAMES = ("DedupFrames", "clusters", "dedup", "pairs")
-_LATER = {name: "frames" if name in _OF_FRAMES else "by_stage" for name in __all__}
-
-__getattr__, __dir__ = _lazy_attributes(globals(), _LATER)
+# pyspark is imported at the first use of a name, so that minwise.spark.session can report that it is missing.
+__getattr__, __dir__ = _lazy_attributes(globals(), dict.fromkeys(__all__, "dataframes"))

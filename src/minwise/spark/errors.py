@@ -1,7 +1,7 @@
-"""Errors: what Spark raises in, one line of ours out.
+"""Translation of Spark's exceptions into one-line errors of minwise.
 
-What went wrong in an executor reaches the driver as text: a Python traceback, or a Java one around it. Of that text the
-reason is taken, and where it is one of our own errors or one of the system's, it is raised again as what it was.
+A failure in an executor reaches the driver as text: a Python traceback, or a Java stack trace around one. The reason is
+extracted from the text. If it is an error of minwise or of the operating system, it is raised again with its class.
 """
 
 import builtins
@@ -17,14 +17,14 @@ from minwise.errors import MinwiseError
 
 __all__ = ["is_of_spark", "reason_of", "spark_errors", "text_of"]
 
-# The last line of a Python traceback, and what follows it until Java's own lines begin.
+# The last line of a Python traceback, and what follows it up to the lines of Java.
 RAISED = re.compile(
-    r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+(?P<kind>[\w.]+)(?:: (?P<words>.*?))?"
+    r"Traceback \(most recent call last\):\n(?:[ \t]+[^\n]*\n)+(?P<kind>[\w.]+)(?:: (?P<message>.*?))?"
     r"(?=\n+(?:\s+at |\s*SQLSTATE|Driver stacktrace|During handling|The above exception|Caused by|$)|\n*\Z)",
     re.MULTILINE | re.DOTALL,
 )
 CAUSE = re.compile(r"^Caused by: ((?:[\w$]+\.)+[\w$]+: .+)$", re.MULTILINE)
-# What Spark puts before the reason: classes, calls, and which task it was.
+# Text that Spark puts before the reason: classes, calls and the task.
 BEFORE = re.compile(
     r"^(?:An error occurred while calling [\w.]+\.?|:|Job aborted due to stage failure:|"
     r"Task \d+ in stage [\d.]+ failed \d+ times, most recent failure:|"
@@ -45,14 +45,14 @@ ENDED = "Spark's own process has ended, or was ended for taking too much memory"
 
 @contextmanager
 def spark_errors(stage: str) -> Iterator[None]:
-    """Turns what Spark raises into an error of ours that names the stage and the reason, in one line.
+    """Turn exceptions of Spark inside the block into errors of minwise that name the stage and the reason in one line.
 
     Args:
-        stage: What was being done.
+        stage: Name of the stage.
 
     Raises:
-        MinwiseError: The reason; of the class it had where an executor raised it.
-        OSError: If an executor met one. A full disk is one however it is told.
+        MinwiseError: With the reason, and with the class that an executor raised.
+        OSError: If an executor raised one, or if a disk is full.
     """
     try:
         yield
@@ -64,7 +64,7 @@ def spark_errors(stage: str) -> Iterator[None]:
 
 
 def _translated(error: Exception, stage: str) -> Exception | None:
-    """The error as one of ours; None if it does not come from Spark."""
+    """Return the error as one of minwise; None if it does not come from Spark."""
     if not is_of_spark(error):
         return None
     text = text_of(error)
@@ -73,53 +73,53 @@ def _translated(error: Exception, stage: str) -> Exception | None:
     if FULL.search(text):
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f"spark: {stage}")
     *_, raised = [None, *RAISED.finditer(text)]
-    own = None if raised is None else _as_it_was(raised["kind"], _one_line(raised["words"] or ""))
+    own = None if raised is None else _rebuilt(raised["kind"], _one_line(raised["message"] or ""))
     return own or MinwiseError(f"spark: {stage}: {reason_of(text)}")
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Whether Spark raised it, or the connection to it."""
+    """Return whether Spark or the connection to it raised the error."""
     from pyspark.errors import PySparkException
 
     if isinstance(error, OSError):
-        rooms = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
-        return any(room.startswith("py4j.") for room in rooms)
-    # By name, since who talks to a Spark Connect server need not have py4j.
+        modules = [str(frame.f_globals.get("__name__")) for frame, _ in walk_tb(error.__traceback__)]
+        return any(module.startswith("py4j.") for module in modules)
+    # By name, because a Spark Connect client may not have py4j.
     return isinstance(error, PySparkException) or "py4j.protocol" in {kind.__module__ for kind in type(error).__mro__}
 
 
 def text_of(error: BaseException) -> str:
-    """What an error says. One of Java's is asked for it there, if Java is still there."""
+    """Return the message of an error. That of a Java error comes from the Java process, if it still runs."""
     try:
         return str(error)
     except Exception:
         return ENDED
 
 
-def _as_it_was(kind: str, words: str) -> Exception | None:
-    """The error that an executor raised, if it is one of ours or one of the system's."""
-    room, _, name = kind.rpartition(".")
-    if room == errors.__name__ and name in errors.__all__:
+def _rebuilt(kind: str, message: str) -> Exception | None:
+    """Return the error that an executor raised, if it is one of minwise or of the operating system."""
+    module, _, name = kind.rpartition(".")
+    if module == errors.__name__ and name in errors.__all__:
         known: type[Exception] = getattr(errors, name)
-        return known(words)
+        return known(message)
     builtin = getattr(builtins, name, None)
-    if room or not (isinstance(builtin, type) and issubclass(builtin, OSError)):
+    if module or not (isinstance(builtin, type) and issubclass(builtin, OSError)):
         return None
-    numbered = NUMBERED.fullmatch(words)
+    numbered = NUMBERED.fullmatch(message)
     if numbered is None:
-        return builtin(words)
+        return builtin(message)
     return OSError(int(numbered[1]), numbered[2], numbered[3])
 
 
 def reason_of(text: str) -> str:
-    r"""The reason in what Spark says, on one line.
+    r"""Return the reason in a message of Spark, on one line.
 
     >>> reason_of("An error occurred while calling o1.count.\n: java.lang.OutOfMemoryError: Java heap space\n\tat x")
     'OutOfMemoryError: Java heap space'
     """
     *_, raised = [None, *RAISED.finditer(text)]
     if raised is not None:
-        return _with_remedy(_one_line(": ".join(filter(None, (raised["kind"], raised["words"])))))
+        return _with_remedy(_one_line(": ".join(filter(None, (raised["kind"], raised["message"])))))
     *_, cause = [None, *CAUSE.findall(text)]
     lines = [line for line in BEFORE.sub("", cause or text).splitlines() if line.strip()]
     return _with_remedy(PACKAGES.sub("", AFTER.sub("", _one_line(lines[0])))) if lines else "no reason was given"
@@ -127,7 +127,7 @@ def reason_of(text: str) -> str:
 
 def _with_remedy(reason: str) -> str:
     if "No module named" in reason:
-        return f"{reason} on an executor, which needs minwise installed; the guide to Spark says how to ship it"
+        return f"{reason} on an executor, where minwise must be installed; see the guide to Spark"
     return reason
 
 

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from support.expect import complaint
 
 import minwise as mw
+from minwise.errors import ConfigError, InputError
 from minwise.spark.errors import reason_of, spark_errors
 
 PYTHON = """An error occurred while calling o98.parquet.
@@ -37,8 +38,8 @@ def raise_in_spark(text: str) -> None:
 @pytest.mark.parametrize(
     ("raised", "kind", "told"),
     [
-        ("minwise.errors.InputError: a.jsonl: row 3: is null", mw.InputError, "a.jsonl: row 3: is null"),
-        ("minwise.errors.ConfigError: s3://b: takes s3fs", mw.ConfigError, "s3://b: takes s3fs"),
+        ("minwise.errors.InputError: a.jsonl: row 3: is null", InputError, "a.jsonl: row 3: is null"),
+        ("minwise.errors.ConfigError: s3://b: takes s3fs", ConfigError, "s3://b: takes s3fs"),
         ("KeyError: 'text'", mw.MinwiseError, "spark: candidates: KeyError: 'text'"),
         ("ValueError: two\nlines", mw.MinwiseError, "spark: candidates: ValueError: two lines"),
     ],

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from support.expect import complaint
 
-import minwise as mw
+from minwise.errors import ConfigError
 from minwise.spark import java_process, session
 from minwise.spark.session import check_conf, check_master, open_session
 
@@ -39,7 +39,7 @@ def test_masters_that_spark_knows(master: str) -> None:
 )
 def test_masters_that_it_does_not(master: object) -> None:
     """The value and what would be right."""
-    told = complaint(mw.ConfigError, lambda: check_master(master))
+    told = complaint(ConfigError, lambda: check_master(master))
     assert told.startswith("master must be local[N], local[*], spark://HOST:PORT, yarn or k8s://URL, got ")
 
 
@@ -59,12 +59,12 @@ def test_settings_of_spark_become_text() -> None:
 )
 def test_settings_that_are_none(conf: Any, told: str) -> None:  # noqa: ANN401 - whatever a user passes
     """One line with the rule and the value."""
-    assert told in complaint(mw.ConfigError, lambda: check_conf(conf))
+    assert told in complaint(ConfigError, lambda: check_conf(conf))
 
 
 def test_a_master_is_given_once() -> None:
     """Both values are shown."""
-    told = complaint(mw.ConfigError, lambda: open_session("local[2]", {"spark.master": "yarn"}))
+    told = complaint(ConfigError, lambda: open_session("local[2]", {"spark.master": "yarn"}))
     assert told == "master must be given once, got local[2] and spark.master yarn in spark_conf"
 
 
@@ -81,7 +81,7 @@ def test_a_master_that_nobody_answers_for(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What is needed and what to set."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    told = complaint(mw.ConfigError, java_process.check_java)
+    told = complaint(ConfigError, java_process.check_java)
     assert told == f"engine spark needs Java 17 or newer, got none in JAVA_HOME {tmp_path}; install it or set JAVA_HOME"
 
 
@@ -92,12 +92,12 @@ def test_with_an_old_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert "got Java 8, " in complaint(mw.ConfigError, java_process.check_java)
+    assert "got Java 8, " in complaint(ConfigError, java_process.check_java)
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pandas"])
 def test_without_a_package(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The remedy is a command."""
     monkeypatch.setattr(session, "find_spec", lambda name: None if name == package else find_spec(name))
-    told = complaint(mw.ConfigError, lambda: open_session("local[2]"))
+    told = complaint(ConfigError, lambda: open_session("local[2]"))
     assert told == f"engine spark needs {package}, which is not installed; install minwise with the extra spark"

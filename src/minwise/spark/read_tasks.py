@@ -1,6 +1,6 @@
-"""Reading: sources in; tasks that read about equally much of them, and what executors make of their rows, out.
+"""Tasks that read the input: sources are divided into tasks of similar size, whose rows the executors sketch.
 
-Files are read by the same code as on one machine, so that rows, ids and faults are the same.
+Executors read files with the code of the local engine, so that rows, ids and faults are the same.
 """
 
 import os
@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from minwise import errors
 from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.errors import MinwiseError
 from minwise.inputs.source import Batch, Columns, Source
-from minwise.search.documents import Corpus, batch_ids, placed_faults
-from minwise.settings import FindSettings
-from minwise.spark.signatures import ddl, elements_column, signature_columns, signature_fields
+from minwise.search.documents import Corpus, batch_ids, indexed_faults
+from minwise.settings import SearchSettings
+from minwise.spark.arrow_columns import Batches, Int64s, ddl, elements_column, signature_columns, signature_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,35 +29,31 @@ __all__ = [
     "ENDED",
     "FAILED",
     "TASK_BYTES",
-    "Batches",
-    "Task",
-    "in_directory",
+    "ReadTask",
     "plan_tasks",
     "raise_failure",
     "read_sets",
     "read_signatures",
-    "unpacked_ranks",
+    "unpack_ranks",
+    "working_directory",
 ]
 
-# States beside those of documents: a source can not be read on; a task can not be done.
+# States in addition to those of documents: the rest of a source cannot be read; a task has failed.
 ENDED, FAILED = 3, 4
-# Bytes of files that a task reads, about.
+# Approximate bytes of files per task.
 TASK_BYTES = 128 * 10**6
-# Text that is in memory at once.
+# Bytes of text in memory at once.
 BATCH_BYTES = 1 << 24
-
-Numbers = NDArray[np.int64]
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Rows of a source that follow each other.
+class RowSpan:
+    """Consecutive rows of a source.
 
     Attributes:
-        source: Its number.
-        first: The first row.
-        stop: One past the last row; None for all that are there.
+        source: Number of the source.
+        first: First row.
+        stop: One past the last row; None for all that follow.
     """
 
     source: int
@@ -66,34 +61,36 @@ class Span:
     stop: int | None = None
 
 
-Task = tuple[Span, ...]
+ReadTask = tuple[RowSpan, ...]
 
 
-def plan_tasks(sources: list[Source]) -> list[Task]:
-    """Cuts sources, in order, into tasks of about equally many bytes. No row depends on it."""
-    tasks: list[Task] = []
-    growing: list[Span] = []
+def plan_tasks(sources: list[Source]) -> list[ReadTask]:
+    """Divide sources, in order, into tasks of about equally many bytes. The result does not depend on the division."""
+    tasks: list[ReadTask] = []
+    growing: list[RowSpan] = []
     held = 0
     for number, source in enumerate(sources):
         size = source.size_bytes()
-        cuts = source.cuts(TASK_BYTES) if size > TASK_BYTES else []
+        cuts = source.split_points(TASK_BYTES) if size > TASK_BYTES else []
         if growing and (cuts or held + size > TASK_BYTES):
             tasks.append(tuple(growing))
             growing, held = [], 0
         ends = [*cuts, None]
-        tasks.extend((Span(number, first, stop),) for first, stop in zip([0, *cuts], ends, strict=True) if cuts)
+        tasks.extend((RowSpan(number, first, stop),) for first, stop in zip([0, *cuts], ends, strict=True) if cuts)
         if not cuts:
-            growing.append(Span(number))
+            growing.append(RowSpan(number))
             held += size
     return [*tasks, tuple(growing)] if growing else tasks
 
 
-def read_signatures(session: "SparkSession", corpus: Corpus, settings: FindSettings, tasks: list[Task]) -> "DataFrame":
-    """A row for each row of the sources, with source, row, id, rank and signature.
+def read_signatures(
+    session: "SparkSession", corpus: Corpus, settings: SearchSettings, tasks: list[ReadTask]
+) -> "DataFrame":
+    """Return a row for each row of the sources, with source, row, id, rank and signature.
 
-    ``id_is_number`` is null where a source has no ids. A last row of a source has the state ``ENDED`` if it can not be
-    read on. The ranks of rows that were read together are with the first of them, as they were read: they may be of
-    any type.
+    ``id_is_number`` is null where a source has no ids. If a source cannot be read to its end, its last row has the
+    state ``ENDED``. The ranks of rows that were read together are stored with the first of them, as an Arrow stream:
+    they may have any type.
     """
     schema = pa.schema(
         [
@@ -109,47 +106,47 @@ def read_signatures(session: "SparkSession", corpus: Corpus, settings: FindSetti
     directory = str(Path.cwd())
 
     def read(numbers: Batches) -> Batches:
-        with in_directory(directory):
+        with working_directory(directory):
             for number in (number for batch in numbers for number in to_numpy(batch.column("id")).tolist()):
                 for span in tasks[number]:
-                    yield from _reporting_failure(_span_signatures(corpus, settings, span, schema), schema)
+                    yield from _failure_as_row(_span_signatures(corpus, settings, span, schema), schema)
 
     return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, ddl(schema))
 
 
-def _span_signatures(corpus: Corpus, settings: FindSettings, span: Span, schema: pa.Schema) -> Batches:
+def _span_signatures(corpus: Corpus, settings: SearchSettings, span: RowSpan, schema: pa.Schema) -> Batches:
     source = corpus.sources[span.source]
     columns = corpus.columns if span.source >= corpus.against else replace(corpus.columns, rank=None)
-    for batch in _rows_of(source, columns, span):
+    for batch in _span_batches(source, columns, span):
         if len(batch):
             yield _signature_rows(source, span.source, batch, settings, schema)
         for fault in batch.faults:
             if fault.row is None:
-                yield _remark(schema, span.source, batch.first + len(batch), ENDED, fault.reason)
+                yield _status_row(schema, span.source, batch.first + len(batch), ENDED, fault.reason)
 
 
 def _signature_rows(
-    source: Source, number: int, batch: Batch, settings: FindSettings, schema: pa.Schema
+    source: Source, number: int, batch: Batch, settings: SearchSettings, schema: pa.Schema
 ) -> pa.RecordBatch:
-    faults = {place: fault.reason for place, fault in placed_faults(batch) if place < len(batch)}
+    faults = {row: fault.reason for row, fault in indexed_faults(batch) if row < len(batch)}
     ids = batch_ids(source, batch)
     columns = {
         "source": from_numpy(np.full(len(batch), number, dtype=np.int32)),
         "row": from_numpy(np.arange(batch.first, batch.first + len(batch), dtype=np.int64)),
-        **signature_columns(batch.texts, settings, faults),
+        **signature_columns(batch.values, settings, faults),
         "id": pa.nulls(len(batch), pa.string()) if ids is None else ids.cast(pa.string()),
-        "id_is_number": _same_for_all(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
-        "ranks": pa.array([_packed_ranks(batch.rank), *[None] * (len(batch) - 1)], pa.binary()),
+        "id_is_number": _constant_column(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
+        "ranks": pa.array([_pack_ranks(batch.rank), *[None] * (len(batch) - 1)], pa.binary()),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _same_for_all(flag: bool | None, rows: int) -> pa.Array:
+def _constant_column(flag: bool | None, rows: int) -> pa.Array:
     return pa.nulls(rows, pa.bool_()) if flag is None else from_bools(np.full(rows, flag))
 
 
-def _packed_ranks(ranks: pa.Array | None) -> bytes | None:
-    """Values of any type as an Arrow stream."""
+def _pack_ranks(ranks: pa.Array | None) -> bytes | None:
+    """Return values of any type as an Arrow stream."""
     if ranks is None:
         return None
     sink = pa.BufferOutputStream()
@@ -159,14 +156,14 @@ def _packed_ranks(ranks: pa.Array | None) -> bytes | None:
     return bytes(sink.getvalue())
 
 
-def unpacked_ranks(packed: pa.Scalar) -> pa.Array:
-    """The values that one row has for all that were read with it."""
+def unpack_ranks(packed: pa.Scalar) -> pa.Array:
+    """Return the ranks of all rows that were read together, from the column ``ranks`` of the first."""
     with pa.ipc.open_stream(packed.as_buffer()) as stream:
         return stream.read_next_batch().column("rank")
 
 
-def _rows_of(source: Source, columns: Columns, span: Span, wanted: Numbers | None = None) -> Iterator[Batch]:
-    """The rows of a span, and the remark that there are no more to be read; if some are wanted, only their batches."""
+def _span_batches(source: Source, columns: Columns, span: RowSpan, wanted: Int64s | None = None) -> Iterator[Batch]:
+    """Yield the rows of a span, then the fault that ends the source, if any; only batches with ``wanted`` rows."""
     if wanted is None and (span.first, span.stop) == (0, None):
         yield from source.batches(columns, batch_bytes=BATCH_BYTES)
         return
@@ -176,24 +173,24 @@ def _rows_of(source: Source, columns: Columns, span: Span, wanted: Numbers | Non
     chosen = np.zeros(max(source.known_rows() or 0, int(wanted[-1]) + 1 if len(wanted) else 0), dtype=bool)
     chosen[wanted] = True
     for batch in source.batches(columns, wanted=chosen, batch_bytes=BATCH_BYTES):
-        if not len(batch):  # a remark
+        if not len(batch):  # it holds a fault of the source
             yield batch
             continue
         start, end = span.first - batch.first, len(batch) if stop is None else stop - batch.first
-        start, end = (min(len(batch), max(0, place)) for place in (start, end))
+        start, end = (min(len(batch), max(0, row)) for row in (start, end))
         if start < end:
-            yield batch.part(start, end)
+            yield batch.slice(start, end)
 
 
-def _remark(schema: pa.Schema, source: int, row: int, state: int, reason: str) -> pa.RecordBatch:
-    """A row that is no document."""
+def _status_row(schema: pa.Schema, source: int, row: int, state: int, reason: str) -> pa.RecordBatch:
+    """Return a row that reports a state and is no document."""
     values = {"source": source, "row": row, "state": state, "fault": reason}
     return pa.RecordBatch.from_pydict({name: [values.get(name)] for name in schema.names}, schema)
 
 
 @contextmanager
-def in_directory(path: str) -> Iterator[None]:
-    """Goes where the run was started, so that relative names of files mean the same; elsewhere there are none such."""
+def working_directory(path: str) -> Iterator[None]:
+    """Change to the directory of the driver, so that relative file names mean the same; ignored where it is missing."""
     before = Path.cwd()
     try:
         os.chdir(path)
@@ -206,31 +203,31 @@ def in_directory(path: str) -> Iterator[None]:
         os.chdir(before)
 
 
-def _reporting_failure(batches: Batches, schema: pa.Schema) -> Batches:
-    """Turns an error that would come again at every attempt into a row, which the driver raises as it was."""
+def _failure_as_row(batches: Batches, schema: pa.Schema) -> Batches:
+    """Turn an error that every attempt would raise again into a row, from which the driver raises it."""
     try:
         yield from batches
     except MinwiseError as error:
-        yield _remark(schema, -1, -1, FAILED, f"{type(error).__name__}: {error}")
+        yield _status_row(schema, -1, -1, FAILED, f"{type(error).__name__}: {error}")
 
 
 def raise_failure(fault: str) -> NoReturn:
-    """Raises what went wrong in an executor."""
+    """Raise an error that an executor reported as ``CLASS: message``."""
     name, _, message = fault.partition(": ")
     raise getattr(errors, name, MinwiseError)(message)
 
 
 def read_sets(
-    documents: "DataFrame", corpus: Corpus, settings: FindSettings, tasks: list[Task], starts: Numbers
+    documents: "DataFrame", corpus: Corpus, settings: SearchSettings, tasks: list[ReadTask], starts: Int64s
 ) -> "DataFrame":
-    """The shingles of some documents, which are read once more.
+    """Read some documents again and return their shingles.
 
     Args:
         documents: ``document`` and ``place`` of each.
-        corpus: Where they are.
-        settings: How texts are cut.
+        corpus: Sources of the documents.
+        settings: Settings of the search.
         tasks: As in :func:`read_signatures`.
-        starts: The number of each source's first document, and one past the last of all.
+        starts: Number of each source's first document, and one past the last document.
 
     Returns:
         ``place`` and ``elements``.
@@ -246,7 +243,7 @@ def read_sets(
             yield pa.record_batch({"task": from_numpy(task.astype(np.int64)), **_columns(batch)})
 
     def read(batches: Batches) -> Batches:
-        with in_directory(directory):
+        with working_directory(directory):
             for task, chosen, places in _by_task(batches):
                 for span in tasks[task]:
                     first, stop = np.searchsorted(chosen, starts[span.source : span.source + 2])
@@ -263,36 +260,33 @@ def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def _by_task(batches: Batches) -> Iterator[tuple[int, Numbers, Numbers]]:
-    """The documents and places of each task, which lie one after the other."""
-    held: list[tuple[Numbers, Numbers, Numbers]] = []
+def _by_task(batches: Batches) -> Iterator[tuple[int, Int64s, Int64s]]:
+    """Yield each task with its documents and places, from rows sorted by task."""
+    task, documents, places = -1, list[Int64s](), list[Int64s]()
     for batch in batches:
-        tasks, documents, places = (to_numpy(batch.column(name)) for name in ("task", "document", "place"))
+        tasks = to_numpy(batch.column("task"))
         cuts = [0, *(np.flatnonzero(tasks[1:] != tasks[:-1]) + 1).tolist(), len(tasks)]
         for start, end in pairwise(cuts):
-            piece = tasks[start:end], documents[start:end], places[start:end]
-            if held and held[0][0][0] != tasks[start]:
-                yield _joined(held)
-                held = []
-            held.append(piece)
-    if held:
-        yield _joined(held)
-
-
-def _joined(held: list[tuple[Numbers, Numbers, Numbers]]) -> tuple[int, Numbers, Numbers]:
-    return int(held[0][0][0]), np.concatenate([one[1] for one in held]), np.concatenate([one[2] for one in held])
+            if documents and task != tasks[start]:
+                yield task, np.concatenate(documents), np.concatenate(places)
+                documents, places = [], []
+            task = int(tasks[start])
+            documents.append(to_numpy(batch.column("document"))[start:end])
+            places.append(to_numpy(batch.column("place"))[start:end])
+    if documents:
+        yield task, np.concatenate(documents), np.concatenate(places)
 
 
 def _span_sets(
-    corpus: Corpus, settings: FindSettings, span: Span, rows: Numbers, places: Numbers, schema: pa.Schema
+    corpus: Corpus, settings: SearchSettings, span: RowSpan, rows: Int64s, places: Int64s, schema: pa.Schema
 ) -> Batches:
-    """The sets of some rows of a span; a row that is no longer there gives none, and is missed by whoever counts."""
+    """Yield the sets of some rows of a span. A row that no longer exists yields none, which the driver detects."""
     if not len(rows):
         return
     columns = replace(corpus.columns, rank=None)
-    for batch in _rows_of(corpus.sources[span.source], columns, span, rows):
+    for batch in _span_batches(corpus.sources[span.source], columns, span, rows):
         first, stop = np.searchsorted(rows, [batch.first, batch.first + len(batch)])
-        texts = batch.texts.take(from_numpy(rows[first:stop] - batch.first))
+        texts = batch.values.take(from_numpy(rows[first:stop] - batch.first))
         if len(texts) and not texts.null_count:
             elements = elements_column(texts, settings)
             yield pa.RecordBatch.from_arrays([from_numpy(places[first:stop]), elements], schema=schema)

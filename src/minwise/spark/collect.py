@@ -1,4 +1,4 @@
-"""Gathering: finished stages in; the pieces that the local engine would have left, on the driver, out."""
+"""Results of finished stages, collected on the driver into the files that the local engine writes."""
 
 from collections.abc import Iterator
 
@@ -10,13 +10,13 @@ from minwise._internal.arrays import to_numpy
 from minwise.inputs.source import Fault
 from minwise.search.candidates import CHUNK_PAIRS
 from minwise.search.clustering import PairBlock
-from minwise.search.documents import PART_DOCUMENTS, Corpus, Part, refuse_nothing_readable, refuse_too_many
+from minwise.search.documents import PART_DOCUMENTS, Corpus, DocumentPart, refuse_nothing_readable, refuse_too_many
 from minwise.search.verification import write_verified
-from minwise.search.workdir import Work
-from minwise.spark.reading import ENDED, FAILED, raise_failure, unpacked_ranks
-from minwise.spark.stages import Stages
+from minwise.search.workdir import WorkDirectory
+from minwise.spark.read_tasks import ENDED, FAILED, raise_failure, unpack_ranks
+from minwise.spark.stage_store import StageStore
 
-__all__ = ["gather_documents", "gather_pairs"]
+__all__ = ["collect_documents", "collect_pairs"]
 
 COLUMNS = [
     "source",
@@ -30,24 +30,26 @@ COLUMNS = [
     "id_is_number",
     "ranks",
 ]
+PAIR_COLUMNS = ["low", "high", "similarity"]
 
 
-def gather_documents(stages: Stages, corpus: Corpus, work: Work) -> None:
-    """Leaves what the driver needs of each document in the work directory: no text and no band."""
+def collect_documents(stages: StageStore, corpus: Corpus, work: WorkDirectory) -> None:
+    """Write what the driver needs of each document to the work directory: neither texts nor bands."""
     if not work.has("documents"):
-        work.forget("part-")  # of a run that was cut short here
-        work.forget("columns-")
-        work.forget("faults-")
-        _Gathering(corpus, work).run(stages.batches("signatures", COLUMNS))
+        for prefix in ("part-", "columns-", "faults-"):
+            work.delete(prefix)  # of a run that was interrupted here
+        _DocumentCollector(corpus, work).run(stages.batches("signatures", COLUMNS))
 
 
-class _Gathering:
-    def __init__(self, corpus: Corpus, work: Work) -> None:
+class _DocumentCollector:
+    """Writer of document parts from rows of the stage ``signatures``."""
+
+    def __init__(self, corpus: Corpus, work: WorkDirectory) -> None:
         self.corpus, self.work = corpus, work
         self.rows = [0] * len(corpus.sources)
         self.ended: set[int] = set()
-        self.ranks: list[pa.Array] = []  # of rows that are yet to come
-        self.number, self.part = 0, Part(0)
+        self.ranks: list[pa.Array] = []  # of rows that have not been added yet
+        self.number, self.part = 0, DocumentPart(0)
         self.states: list[NDArray[np.uint8]] = []
         self.contents: list[NDArray[np.uint64]] = []
 
@@ -58,15 +60,15 @@ class _Gathering:
                 self._finish_part()
         self._finish_part()
         refuse_nothing_readable(self.work, sum(self.rows))
-        self.work.note("documents", {"rows": self.rows, "parts": self.number})
+        self.work.write_json("documents", {"rows": self.rows, "parts": self.number})
 
     def _take(self, batch: pa.RecordBatch) -> None:
-        """Adds rows, those together that follow each other in a source and have ids of one kind."""
+        """Add rows, together where they are consecutive in a source and have ids of one kind."""
         source, row, state = (to_numpy(batch.column(name)) for name in ("source", "row", "state"))
-        kind = np.array([{None: 2}.get(one, one) for one in batch.column("id_is_number").to_pylist()], dtype=np.int8)
+        kind = np.array([2 if flag is None else flag for flag in batch.column("id_is_number").to_pylist()], np.int8)
         breaks = (source[1:] != source[:-1]) | (row[1:] != row[:-1] + 1) | (kind[1:] != kind[:-1])
-        remarks = (state[1:] >= ENDED) | (state[:-1] >= ENDED)
-        starts = [0, *(np.flatnonzero(breaks | remarks) + 1).tolist()] if len(batch) else []
+        status_rows = (state[1:] >= ENDED) | (state[:-1] >= ENDED)
+        starts = [0, *(np.flatnonzero(breaks | status_rows) + 1).tolist()] if len(batch) else []
         for start, end in zip(starts, [*starts[1:], len(batch)], strict=True):
             rows = batch.slice(start, end - start)
             if state[start] == FAILED:
@@ -79,28 +81,26 @@ class _Gathering:
     def _end(self, source: int, reason: str) -> None:
         if source not in self.ended:
             self.ended.add(source)
-            self.part.note_faults([(0, Fault(self.corpus.sources[source].name, None, reason))], self.corpus.on_error)
+            self.part.add_faults([(0, Fault(self.corpus.sources[source].name, None, reason))], self.corpus.on_error)
 
     def _add(self, number: int, first: int, rows: pa.RecordBatch) -> None:
         ranks = self._ranks_of(rows)
-        if number in self.ended:  # what comes after a place that can not be read is not read on one machine either
+        if number in self.ended:  # the local engine reads nothing after an unreadable row group either
             return
         source = self.corpus.sources[number]
         faulty = np.flatnonzero(to_numpy(rows.column("fault").is_valid().cast(pa.uint8())))
         names, within = source.locate(first + faulty)
         reasons = rows.column("fault").drop_null().to_pylist()
         located = zip(faulty.tolist(), names.to_pylist(), within.tolist(), reasons, strict=True)
-        self.part.note_faults(
-            [(place, Fault(name, row, why)) for place, name, row, why in located], self.corpus.on_error
-        )
+        faults = [(offset, Fault(name, row, reason)) for offset, name, row, reason in located]
+        self.part.add_faults(faults, self.corpus.on_error)
         lengths = to_numpy(rows.column("text_bytes")).view(np.uint64)
         ids = _ids_of(rows)
         start = 0
         for rank in ranks or [None]:
             end = len(rows) if rank is None else start + len(rank)
-            piece = slice(start, end)
             part_ids = None if ids is None else ids.slice(start, end - start)
-            self.part.add(number, first + start, lengths[piece], part_ids, rank)
+            self.part.add(number, first + start, lengths[start:end], part_ids, rank)
             start = end
         contents = (to_numpy(rows.column(name)).view(np.uint64) for name in ("content_high", "content_low"))
         self.contents.append(np.stack(list(contents), axis=1))
@@ -109,9 +109,9 @@ class _Gathering:
         refuse_too_many(self.part.first + sum(map(len, self.states)))
 
     def _ranks_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """The ranks of some rows, as they were read."""
+        """Return the ranks of some rows, in arrays of one type each."""
         packed = rows.column("ranks").drop_null()
-        self.ranks.extend(unpacked_ranks(one) for one in packed)
+        self.ranks.extend(unpack_ranks(stream) for stream in packed)
         missing, found = len(rows), []
         while missing and self.ranks:
             found.append(self.ranks[0].slice(0, missing))
@@ -126,33 +126,32 @@ class _Gathering:
             contents = np.concatenate([np.empty((0, 2), dtype=np.uint64), *self.contents])
             self.part.write(self.work, self.number, self.corpus, {"states": states, "contents": contents})
             self.number += 1
-        self.part = Part(self.part.first + sum(map(len, self.states)))
+        self.part = DocumentPart(self.part.first + sum(map(len, self.states)))
         self.states, self.contents = [], []
 
 
 def _ids_of(rows: pa.RecordBatch) -> pa.Array | None:
-    """The ids of rows, which all have them of one kind or not at all."""
+    """Return the ids of rows, all of one kind, or None if there are none."""
     is_number = rows.column("id_is_number")[0].as_py()
     if is_number is None:
         return None
     return rows.column("id").cast(pa.int64() if is_number else pa.large_string())
 
 
-def gather_pairs(stages: Stages, work: Work, threshold: float) -> None:
-    """Leaves the verified pairs in the work directory, in order."""
-    work.forget("verified-")  # of a run that was cut short here
+def collect_pairs(stages: StageStore, work: WorkDirectory, threshold: float) -> None:
+    """Write the verified pairs to the work directory, in order."""
+    work.delete("verified-")  # of a run that was interrupted here
     held: list[PairBlock] = []
     number = 0
-    for batch in stages.batches("verified", ["low", "high", "similarity"]):
-        low, high = (to_numpy(batch.column(name)).astype(np.uint32) for name in ("low", "high"))
-        held.append(PairBlock(low, high, to_numpy(batch.column("similarity"))))
+    for batch in stages.batches("verified", PAIR_COLUMNS):
+        low, high, similarity = (to_numpy(batch.column(name)) for name in PAIR_COLUMNS)
+        held.append(PairBlock(low.astype(np.uint32), high.astype(np.uint32), similarity))
         if sum(map(len, held)) >= CHUNK_PAIRS:
-            write_verified(work, number, _joined(held), threshold, {})
+            write_verified(work, number, _concatenate(held), threshold, {})
             held, number = [], number + 1
     if held:
-        write_verified(work, number, _joined(held), threshold, {})
+        write_verified(work, number, _concatenate(held), threshold, {})
 
 
-def _joined(blocks: list[PairBlock]) -> PairBlock:
-    columns = ("low", "high", "similarity")
-    return PairBlock(*(np.concatenate([getattr(block, name) for block in blocks]) for name in columns))
+def _concatenate(blocks: list[PairBlock]) -> PairBlock:
+    return PairBlock(*(np.concatenate([getattr(block, name) for block in blocks]) for name in PAIR_COLUMNS))

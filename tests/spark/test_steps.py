@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.spark.engine_results import documents, frame, table
 
 import minwise as mw
-
-from .framed import documents, frame, table
+from minwise.options import VerifyName
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,7 +15,7 @@ SEARCH: dict[str, Any] = {"threshold": 0.6, "shingle": "word:2", "bands": 14, "r
 
 
 @pytest.mark.parametrize("verify", ["exact", "signature"])
-def test_steps_by_hand_find_what_the_whole_finds(verify: str, spark: "SparkSession") -> None:
+def test_steps_by_hand_find_what_the_whole_finds(verify: VerifyName, spark: "SparkSession") -> None:
     """Sketch, band, verify, join and choose, with numbers of one's own in place of ids, of any type."""
     from minwise.spark import (
         candidate_pairs,

@@ -7,18 +7,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minwise.spark.stages import Stages
+from minwise.spark.stage_store import StageStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["Held"]
+__all__ = ["PausedStage"]
 
 GO = "go"
 
 
-class Held:
+class PausedStage:
     """A stage whose first tasks come to their end, while all others wait after their first rows.
 
     Attributes:
@@ -41,10 +41,10 @@ class Held:
         (self.folder / GO).touch()
 
     def run(self) -> "Callable[..., DataFrame]":
-        """What has to stand in for ``Stages.run``."""
-        run, stage, wait = Stages.run, self.stage, _waiting(str(self.folder), self.passing)
+        """What has to stand in for ``StageStore.run``."""
+        run, stage, wait = StageStore.run, self.stage, _waiting(str(self.folder), self.passing)
 
-        def run_held(stages: Stages, name: str, make: "Callable[[], DataFrame]", **options: Any) -> "DataFrame":  # noqa: ANN401
+        def run_held(stages: StageStore, name: str, make: "Callable[[], DataFrame]", **options: Any) -> "DataFrame":  # noqa: ANN401
             def make_held() -> "DataFrame":
                 made = make()
                 return made.mapInArrow(wait, made.schema)

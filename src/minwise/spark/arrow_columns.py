@@ -1,9 +1,9 @@
-"""Signatures: texts in; what the first pass keeps of each, as columns of a table, out.
+"""Signatures and shingle sets as Arrow columns, which Spark stores and shuffles.
 
-The same kernel as the local engine's, in one pass over each Arrow batch.
+The kernel is that of the local engine, in one pass over each Arrow batch.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -14,18 +14,31 @@ from numpy.typing import NDArray
 from minwise._internal.arrays import from_numpy, validity_bitmap
 from minwise.search.bands import FILLED, Bander, KeyBlock, element_arrays
 from minwise.search.first_pass import text_lengths
-from minwise.settings import FindSettings
+from minwise.settings import SearchSettings
 
-__all__ = ["byte_values", "ddl", "elements_column", "key_matrix", "signature_columns", "signature_fields"]
+__all__ = [
+    "SPARK_TYPES",
+    "Batches",
+    "Int64s",
+    "byte_values",
+    "ddl",
+    "elements_column",
+    "key_matrix",
+    "signature_columns",
+    "signature_fields",
+]
 
-bander_of = lru_cache(maxsize=4)(Bander)
+Batches = Iterator[pa.RecordBatch]
+Int64s = NDArray[np.int64]
 
+cached_bander = lru_cache(maxsize=4)(Bander)
 
-# What Spark calls the types that stages come in.
-NAMES = {
+# Spark's names of the Arrow types that stages consist of.
+SPARK_TYPES = {
     pa.int8(): "byte",
     pa.int32(): "int",
     pa.int64(): "long",
+    pa.float64(): "double",
     pa.bool_(): "boolean",
     pa.string(): "string",
     pa.binary(): "binary",
@@ -33,16 +46,16 @@ NAMES = {
 
 
 def ddl(fields: Iterable[pa.Field]) -> str:
-    """The fields as Spark takes them.
+    """Return an Arrow schema in Spark's schema language.
 
     >>> ddl(pa.schema([("place", pa.int64()), ("keys", pa.binary())]))
     'place long, keys binary'
     """
-    return ", ".join(f"{field.name} {NAMES[field.type]}" for field in fields)
+    return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in fields)
 
 
-def signature_fields(settings: FindSettings) -> list[pa.Field]:
-    """The columns that :func:`signature_columns` gives."""
+def signature_fields(settings: SearchSettings) -> list[pa.Field]:
+    """Return the fields of :func:`signature_columns`."""
     fields = [
         ("state", pa.int8()),
         ("text_bytes", pa.int64()),
@@ -56,19 +69,19 @@ def signature_fields(settings: FindSettings) -> list[pa.Field]:
 
 
 def signature_columns(
-    texts: pa.Array, settings: FindSettings, faults: Mapping[int, str] = MappingProxyType({})
+    texts: pa.Array, settings: SearchSettings, faults: Mapping[int, str] = MappingProxyType({})
 ) -> dict[str, pa.Array]:
-    """State, length, content hash and band keys of each text; what is wrong with those that are not text.
+    """Return state, length, content hash, band keys and fault of each text.
 
     Keys are eight bytes per band, and null for a document that is in no bucket.
 
     Args:
-        texts: As a batch of a source has them; null where there is no usable text.
-        settings: What decides the result.
-        faults: Why there is none, by place.
+        texts: Texts or sets of one batch; null where there is no usable text.
+        settings: Settings of the search.
+        faults: Reason of each null, by row.
     """
-    block = KeyBlock.of(settings, len(texts))
-    found = dict(bander_of(settings).band(texts, block, 1))
+    block = KeyBlock.allocate(settings, len(texts))
+    found = dict(cached_bander(settings).band(texts, block, 1))
     filled = block.states == FILLED
     columns = {
         "state": from_numpy(block.states.view(np.int8)),
@@ -84,14 +97,14 @@ def signature_columns(
 
 
 def _sparse_strings(values: dict[int, str], length: int) -> pa.Array:
-    """A column of strings that is null but for a few places."""
+    """Return a column of strings that is null except at a few rows."""
     if not values:
         return pa.nulls(length, pa.string())
-    return pa.array([values.get(place) for place in range(length)], pa.string())
+    return pa.array([values.get(row) for row in range(length)], pa.string())
 
 
 def _binary_column(rows: NDArray[np.uint8], present: NDArray[np.bool_]) -> pa.Array:
-    """The rows of a matrix as a column of bytes; null where a row is not present."""
+    """Return the rows of a matrix as a binary column, null where a row is not present."""
     chosen = np.ascontiguousarray(rows[present])
     offsets = np.concatenate([[0], np.cumsum(np.where(present, rows.shape[1], 0))]).astype(np.int32)
     buffers = [validity_bitmap(present), pa.py_buffer(offsets), pa.py_buffer(chosen)]
@@ -99,13 +112,13 @@ def _binary_column(rows: NDArray[np.uint8], present: NDArray[np.bool_]) -> pa.Ar
 
 
 def key_matrix(keys: pa.Array) -> NDArray[np.uint64]:
-    """Columns of eight-byte numbers of equal width, none of them null, as a matrix with a row each."""
+    """Return a binary column of eight-byte numbers, equally many per row and none null, as a matrix."""
     flat = byte_values(keys).view(np.uint64)
     return flat.reshape(len(keys), -1) if len(keys) else flat.reshape(0, 0)
 
 
 def byte_values(column: pa.Array) -> NDArray[np.uint8]:
-    """The bytes of all values of a binary column, back to back."""
+    """Return a view of the concatenated values of a binary column."""
     _, offsets, data = column.buffers()
     if not len(column) or data is None:
         return np.empty(0, dtype=np.uint8)
@@ -114,8 +127,8 @@ def byte_values(column: pa.Array) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)[ends[column.offset] : ends[column.offset + len(column)]]
 
 
-def elements_column(texts: pa.Array, settings: FindSettings) -> pa.Array:
-    """The distinct shingles of each text, ascending, eight bytes each."""
+def elements_column(texts: pa.Array, settings: SearchSettings) -> pa.Array:
+    """Return the distinct shingles of each text, ascending, eight bytes each."""
     offsets, elements = element_arrays(texts, settings.shingler, 1)
     buffers = [None, pa.py_buffer(8 * offsets), pa.py_buffer(np.ascontiguousarray(elements).view(np.uint8))]
     return pa.Array.from_buffers(pa.large_binary(), len(texts), buffers)

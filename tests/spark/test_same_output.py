@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from property.test_one_answer import SCENARIOS, SEARCH, SHARDS, corpus, write_shards
+from support.spark.arrangement import LOCAL, SPARK, Arrangement, digest, tables, unlike
+from support.spark.corpora import TABLES, write_tables, write_texts
 
 import minwise as mw
-
-from .arranged import LOCAL, SPARK, Arrangement, digest, tables, unlike
-from .corpora import TABLES, write_tables, write_texts
+from minwise.inputs import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,7 +90,7 @@ CASES = {
 }
 
 
-def deduplicated(case: Case, engine: dict[str, Any], files: mw.Files, folder: Path) -> Path:
+def deduplicated(case: Case, engine: dict[str, Any], files: Files, folder: Path) -> Path:
     """What dedup writes and returns; also what it would have been with a higher threshold."""
     result = mw.dedup(files, folder / "out", **case.options, **engine)
     (folder / "memory").mkdir()
@@ -111,7 +111,7 @@ def test_dedup_gives_the_bytes_of_the_local_engine(
     case.make(tmp_path / "in")
     monkeypatch.chdir(tmp_path / "in")
     (tmp_path / "local").mkdir()
-    local = deduplicated(case, LOCAL, mw.Files(case.files), tmp_path / "local")
+    local = deduplicated(case, LOCAL, Files(case.files), tmp_path / "local")
     assert {"out/removed.parquet", "out/clusters.parquet", "out/report.json", "out/run.json"} <= digest(local).keys()
     for number, arrangement in enumerate(ALL if TORTURE else [case.arrangement]):
         folder = tmp_path / f"spark{number}"
@@ -121,16 +121,16 @@ def test_dedup_gives_the_bytes_of_the_local_engine(
         assert unlike(local, other) == []
 
 
-def described(files: mw.Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
+def described(files: Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Pairs in several formats, with and without sources, and the clusters of the same run: found once."""
     shared = {**options, "work": folder / "work"}
     out = folder / "out"
     out.mkdir(parents=True)
     reports = [
-        mw.pairs(files, out / "pairs.jsonl", sources=True, **shared),
-        mw.pairs(files, out / "pairs.parquet", **shared),
-        mw.pairs(files, out / "pairs.csv", sources=True, **shared),
-        mw.clusters(files, out / "clusters.tsv", group="star", **shared),
+        mw.write_pairs(files, out / "pairs.jsonl", sources=True, **shared),
+        mw.write_pairs(files, out / "pairs.parquet", **shared),
+        mw.write_pairs(files, out / "pairs.csv", sources=True, **shared),
+        mw.write_clusters(files, out / "clusters.tsv", group="star", **shared),
     ]
     assert mw.pairs(files, **shared).num_rows == reports[0]["pairs"] > 0
     return reports
@@ -148,7 +148,7 @@ def test_pairs_and_clusters_give_the_bytes_of_the_local_engine(
     monkeypatch.chdir(tmp_path / "in")
     options = {**SEARCH, **SCENARIOS[name]}
     options.pop("keep", None)
-    expected = described(mw.Files(SHARDS), tmp_path / "local", options)
+    expected = described(Files(SHARDS), tmp_path / "local", options)
     with arrangement.on(spark):
         reports = described(arrangement.arranged(SHARDS), tmp_path / "spark", {**options, **SPARK})
     assert reports == expected
@@ -161,11 +161,11 @@ def test_components_of_everything_connected(
     """Clusters as they are by default, of character shingles over several text columns and every format."""
     _tables(tmp_path)
     monkeypatch.chdir(tmp_path)
-    files = mw.Files(["t"])
+    files = Files(["t"])
     options = {**TABLE_SEARCH, "shingle": "char:5", "bag": True}
-    report = mw.clusters(files, "local.parquet", **options)
+    report = mw.write_clusters(files, "local.parquet", **options)
     with ODD.on(spark):
-        assert mw.clusters(files, "spark.parquet", engine="spark", **options) == report
+        assert mw.write_clusters(files, "spark.parquet", engine="spark", **options) == report
     assert report["clusters"] > 10
     assert Path("spark.parquet").read_bytes() == Path("local.parquet").read_bytes()
 
@@ -178,6 +178,6 @@ def test_one_letter_more_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         if name == "other":
             path = Path(SHARDS[2])
             path.write_text(path.read_text(encoding="utf-8") + "w,1\n", encoding="utf-8")
-        mw.dedup(mw.Files(SHARDS), tmp_path / f"out-{name}", **SEARCH)
+        mw.dedup(Files(SHARDS), tmp_path / f"out-{name}", **SEARCH)
     found = unlike(tmp_path / "out-one", tmp_path / "out-other")
     assert {"kept/b.csv", "clusters.parquet", "report.json"} <= set(found)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.expect import complaint
+from support.spark.arrangement import LOCAL, SPARK, Arrangement, digest, unlike
+from support.spark.corpora import changed, huge, write_faults
+from support.spark.event_log import Events
 
 import minwise as mw
-
-from .arranged import LOCAL, SPARK, Arrangement, digest, unlike
-from .corpora import changed, huge, write_faults
-from .events import Events
+from minwise.errors import InputError
+from minwise.inputs import Files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,14 +26,14 @@ HUGE_BYTES = 50 * MEGABYTE
 
 
 @pytest.fixture
-def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mw.Files:
+def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     """Files with every fault, in the current directory."""
     write_faults(tmp_path / "in", 8)
     monkeypatch.chdir(tmp_path / "in")
-    return mw.Files([path.as_posix() for path in sorted(Path().rglob("*")) if path.is_file()])
+    return Files([path.as_posix() for path in sorted(Path().rglob("*")) if path.is_file()])
 
 
-def test_quarantine_is_that_of_the_local_engine(spark: "SparkSession", tmp_path: Path, faults: mw.Files) -> None:
+def test_quarantine_is_that_of_the_local_engine(spark: "SparkSession", tmp_path: Path, faults: Files) -> None:
     """Nulls, bytes that are no text, broken lines, cut and damaged files: the same rows and reasons, and one each."""
     for name, engine in (("local", LOCAL), ("spark", SPARK)):
         with CUT.on(spark):
@@ -47,7 +48,7 @@ def test_quarantine_is_that_of_the_local_engine(spark: "SparkSession", tmp_path:
     assert of["nulls.parquet"][:2] == [0, 7]
 
 
-def test_skipping_leaves_no_quarantine(spark: "SparkSession", tmp_path: Path, faults: mw.Files) -> None:
+def test_skipping_leaves_no_quarantine(spark: "SparkSession", tmp_path: Path, faults: Files) -> None:
     """The counts still tell."""
     for name, engine in (("local", LOCAL), ("spark", SPARK)):
         mw.dedup(faults, tmp_path / name, on_error="skip", **SEARCH, **engine)
@@ -57,14 +58,14 @@ def test_skipping_leaves_no_quarantine(spark: "SparkSession", tmp_path: Path, fa
 
 @pytest.mark.parametrize("first", ["damaged.parquet", "lines.jsonl"])
 def test_failing_tells_the_first_fault_as_the_local_engine_does(
-    first: str, spark: "SparkSession", tmp_path: Path, faults: mw.Files
+    first: str, spark: "SparkSession", tmp_path: Path, faults: Files
 ) -> None:
     """One line with the file, the row and the reason, and nothing is written."""
-    files = mw.Files([one for one in faults if one >= first])
-    expected = complaint(mw.InputError, lambda: mw.dedup(files, tmp_path / "local", **SEARCH))
+    files = Files([one for one in faults if one >= first])
+    expected = complaint(InputError, lambda: mw.dedup(files, tmp_path / "local", **SEARCH))
     assert expected.startswith(first)
     with CUT.on(spark):
-        told = complaint(mw.InputError, lambda: mw.dedup(files, tmp_path / "spark", engine="spark", **SEARCH))
+        told = complaint(InputError, lambda: mw.dedup(files, tmp_path / "spark", engine="spark", **SEARCH))
     assert told == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 

@@ -13,8 +13,8 @@ from minwise.inputs.jsonl import JsonLinesFile
 from minwise.inputs.parquet import ParquetFile
 from minwise.inputs.source import Source
 from minwise.inputs.text_files import TextFiles
-from minwise.spark import reading
-from minwise.spark.reading import Span, plan_tasks
+from minwise.spark import read_tasks
+from minwise.spark.read_tasks import RowSpan, plan_tasks
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def sources(tmp_path: Path) -> list[Source]:
 
 def test_what_is_small_is_one_task(sources: list[Source]) -> None:
     """Starting one costs more than reading so little."""
-    assert plan_tasks(sources) == [(Span(0), Span(1), Span(2))]
+    assert plan_tasks(sources) == [(RowSpan(0), RowSpan(1), RowSpan(2))]
 
 
 def test_what_is_large_is_cut(sources: list[Source], monkeypatch: pytest.MonkeyPatch) -> None:
     """Parquet at row groups, directories between files, lines not at all; rows stay in order."""
-    monkeypatch.setattr(reading, "TASK_BYTES", 4096)
+    monkeypatch.setattr(read_tasks, "TASK_BYTES", 4096)
     tasks = plan_tasks(sources)
     assert all(len(task) == 1 for task in tasks)
     spans = [task[0] for task in tasks]
@@ -49,7 +49,7 @@ def test_what_is_large_is_cut(sources: list[Source], monkeypatch: pytest.MonkeyP
     parquet, lines, texts = ([span for span in spans if span.source == number] for number in range(3))
     assert len(parquet) == 10
     assert [span.first for span in parquet] == list(range(0, 100, 10))
-    assert lines == [Span(1)]
+    assert lines == [RowSpan(1)]
     assert len(texts) == 2
     for cut in (parquet, texts):
         assert cut[0].first == 0

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import minwise as mw
-from minwise.spark import engine, reading
+from minwise.inputs import Files
+from minwise.results import DedupResult
+from minwise.spark import engine, read_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,8 +62,8 @@ class Arrangement:
         }
         before = {name: str(spark.conf.get(name)) for name in given}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reading, "TASK_BYTES", self.task_bytes)
-            patch.setattr(engine, "LEAST_PARTS", self.partitions)
+            patch.setattr(read_tasks, "TASK_BYTES", self.task_bytes)
+            patch.setattr(engine, "LEAST_PARTITIONS", self.partitions)
             try:
                 for name, value in given.items():
                     spark.conf.set(name, value)
@@ -71,9 +72,9 @@ class Arrangement:
                 for name, value in before.items():
                     spark.conf.set(name, value)
 
-    def arranged(self, files: tuple[str, ...]) -> mw.Files:
+    def arranged(self, files: tuple[str, ...]) -> Files:
         """The files in this order, which document order does not depend on."""
-        return mw.Files([*files[self.order :], *files[: self.order]])
+        return Files([*files[self.order :], *files[: self.order]])
 
 
 def digest(folder: Path) -> dict[str, str]:
@@ -91,7 +92,7 @@ def unlike(one: Path, other: Path) -> list[str]:
     return sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name))
 
 
-def tables(result: mw.DedupResult, folder: Path) -> None:
+def tables(result: DedupResult, folder: Path) -> None:
     """What a result tells about itself in memory, as a file."""
     found = [result.removed.to_pydict(), result.clusters.to_pydict(), result.kept.to_pydict(), result.keep.tolist()]
     found += [result.largest_clusters(), result.report]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 import minwise as mw
-
-from .corpora import Row, rows
+from support.spark.corpora import Row, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

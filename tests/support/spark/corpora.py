@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from support.random_corpora import chain, words
 from support.small_corpus import COMPRESSORS, FAULTS, write
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.expect import complaint
+from support.spark.arrangement import Arrangement
+from support.spark.corpora import Row
+from support.spark.engine_results import IDS, Answer, documents, frame, known, local, named_pairs, of_frames, table
 
 import minwise as mw
-
-from .arranged import Arrangement
-from .corpora import Row
-from .framed import IDS, Answer, documents, frame, known, local, named_pairs, of_frames, table
+from minwise.errors import InputError, MismatchError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -167,12 +167,12 @@ def test_pairs_are_those_of_the_local_engine_and_are_not_found_again(spark: "Spa
     assert len(written) > 5
     assert named_pairs(pairs(df.repartition(4, "year"), partitions=2, **shared).toArrow(), int) == named
     assert _files(tmp_path) == written
-    other = complaint(mw.MismatchError, lambda: pairs(df, **{**shared, "threshold": 0.75}))
+    other = complaint(MismatchError, lambda: pairs(df, **{**shared, "threshold": 0.75}))
     assert "settings.threshold 0.7, this one has 0.75" in other
-    fewer = complaint(mw.InputError, lambda: pairs(df.filter("id != 1"), **shared))
+    fewer = complaint(InputError, lambda: pairs(df.filter("id != 1"), **shared))
     assert f"it had {df.count()} rows, now there are {df.count() - 1}, or other ids" in fewer
     renamed = df.withColumn("id", -df["id"])
-    assert "or other ids" in complaint(mw.InputError, lambda: pairs(renamed, **shared))
+    assert "or other ids" in complaint(InputError, lambda: pairs(renamed, **shared))
     assert _files(tmp_path) == written
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from minwise.spark.candidates import CAP_COLUMNS, PAIR_SCHEMA, _Pairing
 
 from minwise.options import DedupOptions
 from minwise.search.clustering import FIRST_MEMBERS
 from minwise.settings import resolve_options, search_settings
-from minwise.spark import verify
+from minwise.spark import pair_tasks
+from minwise.spark.pair_tasks import CAP_COLUMNS, PAIR_SCHEMA, _BucketPairer
 
 Entries = list[tuple[int, int]]
 Pairs = set[tuple[int, int]]
@@ -49,8 +49,12 @@ def pairs_of(bucket: list[int], most: int) -> Pairs:
     return {(bucket[one], bucket[two]) for one, two in every if len(bucket) <= most or one < FIRST_MEMBERS}
 
 
-@given(found=entries(), cuts=CUTS, most=st.integers(min_value=FIRST_MEMBERS, max_value=40), protected=st.integers(0, 12))
-@example(found=[(1, place) for place in range(FIRST_MEMBERS + 1)], cuts=[FIRST_MEMBERS], most=FIRST_MEMBERS, protected=0)
+@given(
+    found=entries(), cuts=CUTS, most=st.integers(min_value=FIRST_MEMBERS, max_value=40), protected=st.integers(0, 12)
+)
+@example(
+    found=[(1, place) for place in range(FIRST_MEMBERS + 1)], cuts=[FIRST_MEMBERS], most=FIRST_MEMBERS, protected=0
+)
 @example(found=[(1, place) for place in range(20)], cuts=[3], most=20, protected=0)
 @example(found=[(1, place) for place in range(50)], cuts=[1, 17, 18], most=FIRST_MEMBERS, protected=3)
 def test_buckets_may_be_cut_anywhere(found: Entries, cuts: list[int], most: int, protected: int) -> None:
@@ -62,7 +66,7 @@ def test_buckets_may_be_cut_anywhere(found: Entries, cuts: list[int], most: int,
         for piece in pieces(len(found), cuts)
         for batch in table.slice(piece.start, piece.stop - piece.start).to_batches() or table.slice(0, 0).to_batches()
     )
-    given_back = pa.Table.from_batches(_Pairing(most, protected).run(batches), PAIR_SCHEMA)
+    given_back = pa.Table.from_batches(_BucketPairer(most, protected).run(batches), PAIR_SCHEMA)
     rows = given_back.to_pylist()
     all_buckets = buckets(found)
     expected = [pair for one in all_buckets for pair in pairs_of(one, most) if pair[1] >= protected]
@@ -100,8 +104,10 @@ def test_cells_may_be_cut_anywhere(data: st.DataObject) -> None:
     ]
     settings = search_settings(resolve_options(DedupOptions, None, {"shingle": "word:2"}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verify, "CELL_BYTES", data.draw(st.sampled_from((1, 100, 1 << 20))))
-        answer = pa.Table.from_batches(verify._Comparing(settings, floor).run(iter(batches)), verify.VERIFIED_SCHEMA)
+        patch.setattr(pair_tasks, "CELL_BYTES", data.draw(st.sampled_from((1, 100, 1 << 20))))
+        answer = pa.Table.from_batches(
+            pair_tasks._CellComparer(settings, floor).run(iter(batches)), pair_tasks.VERIFIED_SCHEMA
+        )
     exact = {(low, high): len(sets[low] & sets[high]) / len(sets[low] | sets[high]) for low, high in wanted}
     found = {(row["low"], row["high"]): row["similarity"] for row in answer.to_pylist()}
     assert answer.num_rows == len(found)

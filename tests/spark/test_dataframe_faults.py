@@ -8,6 +8,7 @@ import pytest
 from support.expect import complaint
 
 import minwise as mw
+from minwise.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,15 +59,15 @@ def test_only_dataframes_with_ids_of_one_type_are_taken(spark: "SparkSession") -
     wrong: Any = ["a text"]
     said = "df must be DataFrame, got list; use minwise.pairs, clusters or dedup for what is no DataFrame"
     for call in (dedup, pairs, clusters):
-        assert complaint(mw.InputError, lambda call=call: call(wrong)) == said  # type: ignore[misc]
+        assert complaint(InputError, lambda call=call: call(wrong)) == said  # type: ignore[misc]
     df = spark.createDataFrame([], SCHEMA)
     others = spark.createDataFrame([], "id string, text string")
     said = "against must have ids of the same type as the DataFrame, got string and bigint; cast them"
-    assert complaint(mw.InputError, lambda: dedup(df, against=others)) == said
+    assert complaint(InputError, lambda: dedup(df, against=others)) == said
     twice = df.select("id", "text", df["title"].alias("text"))
     said = "df has more than one column 'text'; its columns are: id, text, text"
-    assert complaint(mw.InputError, lambda: dedup(twice)) == said
-    assert complaint(mw.ConfigError, lambda: pairs(df, keep="last")).startswith("there is no setting 'keep'")
+    assert complaint(InputError, lambda: dedup(twice)) == said
+    assert complaint(ConfigError, lambda: pairs(df, keep="last")).startswith("there is no setting 'keep'")
 
 
 # Rows of id and text, what is asked for, and what is said.
@@ -80,7 +81,7 @@ FAULTS: dict[str, tuple[list[tuple[Any, Any]], dict[str, Any], str]] = {
     "no text": (
         [(1, "a"), (3, None), (2, None)],
         {},
-        "df: id 2: text is null; on_error='quarantine' goes on without it",
+        "df: id 2: text is null; set on_error='quarantine' to skip such rows",
     ),
     "no text anywhere": (
         [(8, None), (7, None)],
@@ -90,12 +91,12 @@ FAULTS: dict[str, tuple[list[tuple[Any, Any]], dict[str, Any], str]] = {
     "bytes that are no text": (
         [(1, b"a"), (2, b"\xff")],
         {},
-        "df: id 2: is not valid UTF-8 at byte 0; on_error='quarantine' goes on without it",
+        "df: id 2: is not valid UTF-8 at byte 0; set on_error='quarantine' to skip such rows",
     ),
     "sets with nothing in them": (
         [(1, ["a"]), (2, ["b", None])],
         {"shingle": "set"},
-        "df: id 2: text holds a null; on_error='quarantine' goes on without it",
+        "df: id 2: text holds a null; set on_error='quarantine' to skip such rows",
     ),
 }
 
@@ -108,7 +109,7 @@ def test_rows_that_can_not_be_used_are_named(name: str, spark: "SparkSession") -
     rows, given, said = FAULTS[name]
     kind = {"bytes": "binary", "list": "array<string>"}.get(type(rows[0][1]).__name__, "string")
     df = spark.createDataFrame(rows, f"id bigint, text {kind}")
-    assert complaint(mw.InputError, lambda: dedup(df, **given)) == said
+    assert complaint(InputError, lambda: dedup(df, **given)) == said
 
 
 def test_nobody_needs_spark_to_import_it() -> None:

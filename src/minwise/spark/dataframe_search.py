@@ -1,0 +1,359 @@
+"""Search over DataFrames up to the verified pairs, stage by stage, with no driver memory that grows with the input.
+
+A document's ``place`` is its position in the keep order. Rows are divided into ranges and sorted, and a place is the
+number of rows in the ranges before its own, plus those before it there. So places depend on nothing but the ids and the
+values that the keep policy compares.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from minwise._internal.arrays import from_numpy
+from minwise.checks import show
+from minwise.errors import ConfigError, InputError
+from minwise.search.bands import EMPTY, FAULTY, FILLED, BucketCounts
+from minwise.settings import SearchSettings
+from minwise.spark.arrow_columns import Batches
+from minwise.spark.document_tables import DocumentTable, DocumentTables
+from minwise.spark.pair_tasks import CAP_COLUMNS, candidate_pairs, verified_pairs
+from minwise.spark.stage_store import StageStore
+
+__all__ = ["DataFrameSearch"]
+
+# Rows of text per Arrow batch: Spark counts rows and not bytes, and a text may have megabytes.
+TEXT_ROWS = 256
+# Up to this many documents are read again by sending their ids to the texts; for more, the texts are sent.
+BROADCAST_IDS = 500_000
+CONTENT = ["content_high", "content_low"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCounts:
+    """Rows of a table and bytes of their texts, by state."""
+
+    table: DocumentTable
+    rows: dict[int, int]
+    text_bytes: dict[int, int]
+
+    @property
+    def total(self) -> int:
+        """Number of all rows."""
+        return sum(self.rows.values())
+
+    def of(self, state: int) -> int:
+        """Return the number of rows in a state."""
+        return self.rows.get(state, 0)
+
+
+class DataFrameSearch:
+    """Stages up to the verified pairs. Each is made at its first use.
+
+    Attributes:
+        tables: Documents.
+        settings: Settings of the search.
+        stages: Finished stages.
+        partitions: Number of partitions of shuffles. No result depends on it.
+    """
+
+    def __init__(
+        self, tables: DocumentTables, settings: SearchSettings, stages: StageStore, partitions: int, on_error: str
+    ) -> None:
+        self.tables, self.settings, self.stages, self.partitions = tables, settings, stages, partitions
+        self._on_error = on_error
+        self._resumed = stages.is_finished("signatures")
+
+    @cached_property
+    def signatures(self) -> DataFrame:
+        """A row for each row of the tables: ``own``, ``id``, ``rank`` and the signature."""
+        made = self.stages.run("signatures", lambda: self.tables.sketched(self.settings), rows_per_batch=TEXT_ROWS)
+        if self._resumed:
+            self._refuse_other_ids(made)
+        return made
+
+    def _refuse_other_ids(self, made: DataFrame) -> None:
+        """Raise InputError if the signatures of an earlier run are of other documents."""
+        for table in self.tables.all:
+            of_table = f.col("own") == (table is self.tables.own)
+            before = _fingerprint(made.filter(of_table).select("id"))
+            now = _fingerprint(table.frame.select(table.ids))
+            if before != now:
+                raise InputError(
+                    f"{table.name} is not what work was begun with: it had {before[0]} rows, now there are {now[0]}, "
+                    "or other ids; give another work, or delete it to start again"
+                )
+
+    @cached_property
+    def counts(self) -> dict[str, TableCounts]:
+        """Rows of each table by state, by the name of the table.
+
+        Raises:
+            InputError: If an id is null or occurs twice, if no row can be used, or if one cannot and that is an error.
+            ConfigError: If the column of the keep policy has no values.
+        """
+        rank = f.count("rank") if "rank" in self.signatures.columns else f.lit(0)
+        found = self.signatures.groupBy("own", "state").agg(
+            f.count("*").alias("rows"),
+            f.sum("text_bytes").alias("text_bytes"),
+            f.sum(f.col("id").isNull().cast("long")).alias("null_ids"),
+            rank.alias("ranked"),
+            f.min("id").alias("first"),
+            f.min_by("fault", "id").alias("fault"),
+        )
+        by_state = [row.asDict() for row in found.collect()]
+        result = {}
+        for table in self.tables.all:
+            rows = [row for row in by_state if row["own"] == (table is self.tables.own)]
+            _refuse_null_ids(table, rows)
+            self._refuse_duplicate_ids(table)
+            self._refuse_faults(table, rows)
+            result[table.name] = TableCounts(
+                table=table,
+                rows={row["state"]: row["rows"] for row in rows},
+                text_bytes={row["state"]: row["text_bytes"] for row in rows},
+            )
+        return result
+
+    def _refuse_duplicate_ids(self, table: DocumentTable) -> None:
+        rows = self.signatures.filter(f.col("own") == (table is self.tables.own))
+        repeated = rows.groupBy("id").agg(f.count("*").alias("times")).filter("times > 1")
+        first = repeated.agg(f.min("id").alias("id"), f.min_by("times", "id").alias("times")).collect()[0]
+        if first["times"]:
+            rule = f"{table.name}: {table.id} must be different in every row"
+            raise InputError(f"{rule}, got {_shown(first['id'])} {first['times']} times")
+
+    def _refuse_faults(self, table: DocumentTable, rows: list[dict[str, Any]]) -> None:
+        total = _total(rows)
+        for row in rows:
+            if row["state"] != FAULTY:
+                continue
+            where = f"{table.name}: {table.id} {_shown(row['first'])}: {row['fault']}"
+            if self._on_error == "fail":
+                raise InputError(f"{where}; set on_error='quarantine' to skip such rows")
+            if row["rows"] == total:
+                raise InputError(f"no document can be read; {where}")
+        if table.rank is not None and total and not any(row["ranked"] for row in rows):
+            raise ConfigError(f"keep column {table.rank!r} has no values")
+
+    @property
+    def own_counts(self) -> TableCounts:
+        """Rows of the table that is deduplicated."""
+        return self.counts[self.tables.own.name]
+
+    @cached_property
+    def protected(self) -> int:
+        """Number of documents that are only compared against; they come first in the keep order."""
+        return 0 if self.tables.against is None else self.counts[self.tables.against.name].of(FILLED)
+
+    @cached_property
+    def _placed(self) -> DataFrame:
+        """The documents that are not empty, each with its ``place``."""
+        self.counts  # noqa: B018 - checks the ids before they are sorted
+        filled = self.signatures.filter(f.col("state") == FILLED).drop("state", "fault")
+        ordered = self.stages.run(
+            "ordered", lambda: _in_keep_order(filled, self.settings, self.partitions).drop("rank")
+        )
+        return _with_places(ordered)
+
+    @cached_property
+    def _copy_groups(self) -> DataFrame:
+        """Content hash, ``leader`` and number of ``members`` of each group of two or more identical documents."""
+
+        def make() -> DataFrame:
+            leader, members = f.min("place").alias("leader"), f.count("*").alias("members")
+            return self._placed.groupBy(*CONTENT).agg(leader, members).filter("members > 1")
+
+        return self.stages.run("copies", make)
+
+    def _with_leaders(self, documents: DataFrame) -> DataFrame:
+        """Return the documents with ``leader``, the first identical one, and ``members``, how many are identical."""
+        joined = documents.join(self._copy_groups, CONTENT, "left").drop(*CONTENT)
+        leader, members = f.coalesce("leader", "place"), f.coalesce("members", f.lit(1))
+        return joined.withColumn("leader", leader).withColumn("members", members)
+
+    @property
+    def documents(self) -> DataFrame:
+        """``own``, ``place``, ``id``, ``text_bytes``, ``leader`` and ``members`` of documents that are not empty."""
+        return self._with_leaders(self._placed.select("own", "place", "id", "text_bytes", *CONTENT))
+
+    @property
+    def names(self) -> DataFrame:
+        """``own``, ``place``, ``id`` and ``text_bytes`` of documents that are not empty."""
+        return self._placed.select("own", "place", "id", "text_bytes")
+
+    @cached_property
+    def _candidates(self) -> DataFrame:
+        def make() -> DataFrame:
+            entries = self._with_leaders(self._placed.select("place", "keys", *CONTENT))
+            leaders = entries.filter("place = leader")
+            return candidate_pairs(leaders, self.settings, partitions=self.partitions, protected=self.protected)
+
+        return self.stages.run("candidates", make)
+
+    @cached_property
+    def caps(self) -> tuple[BucketCounts, int]:
+        """Effects of the bucket cap, and the number of candidate pairs."""
+        totals = [f.coalesce(f.max(name), f.lit(0)).alias(name) for name in CAP_COLUMNS]
+        found = self._candidates.agg(f.count("low").alias("pairs"), *totals).collect()[0]
+        return BucketCounts(*(found[name] for name in CAP_COLUMNS)), found["pairs"]
+
+    @property
+    def _pairs(self) -> DataFrame:
+        return self._candidates.filter("low is not null").select("low", "high")
+
+    @cached_property
+    def _wanted(self) -> DataFrame:
+        """``own``, ``place`` and ``id`` of the documents that are in a candidate pair."""
+
+        def make() -> DataFrame:
+            places = self._pairs.select(f.col("low").alias("place")).union(self._pairs.select("high")).distinct()
+            return self.names.drop("text_bytes").join(places, "place", "left_semi")
+
+        return self.stages.run("wanted", make)
+
+    @cached_property
+    def _wanted_count(self) -> int:
+        return self._wanted.count()
+
+    @cached_property
+    def sets(self) -> DataFrame:
+        """``place`` and ``elements`` of the documents that are in a candidate pair."""
+        if self.settings.verify == "signature":
+            wanted = self._placed.join(self._wanted.select("place"), "place", "left_semi")
+            return wanted.select("place", f.col("packed").alias("elements"))
+
+        def make() -> DataFrame:
+            few = self._wanted_count <= BROADCAST_IDS
+            return self.tables.sets(f.broadcast(self._wanted) if few else self._wanted, self.settings)
+
+        return self.stages.run("sets", make, rows_per_batch=TEXT_ROWS)
+
+    def verify(self, pairs: DataFrame, floor: float) -> DataFrame:
+        """Return the pairs whose similarity is at least ``floor``; their documents must be in candidate pairs."""
+        return verified_pairs(
+            pairs, self.sets, self.settings, floor=floor, set_bytes=self._set_bytes, partitions=self.partitions
+        )
+
+    @cached_property
+    def _set_bytes(self) -> int:
+        """Bytes of all sets.
+
+        Raises:
+            InputError: If some documents could not be read again.
+        """
+        size = f.coalesce(f.sum(f.octet_length("elements")), f.lit(0))
+        found = self.sets.agg(f.count("*").alias("sets"), size.alias("bytes")).collect()[0]
+        wanted = self._wanted_count
+        if found["sets"] != wanted:
+            raise InputError(
+                f"the DataFrame changed while it was read: {wanted} documents were to be read again, "
+                f"{found['sets']} were; write it to a table first"
+            )
+        return int(found["bytes"])
+
+    @cached_property
+    def verified(self) -> DataFrame:
+        """``low``, ``high`` and ``similarity`` of the candidates that reach the threshold."""
+        threshold = self.settings.plan.threshold
+        if self.settings.verify == "none":
+            unknown = f.lit(float("nan")).alias("similarity")
+            return self.stages.run("verified", lambda: self._pairs.select("low", "high", unknown))
+        return self.stages.run("verified", lambda: self.verify(self._pairs, threshold))
+
+    @cached_property
+    def verified_count(self) -> int:
+        """Number of verified pairs."""
+        return self.verified.count()
+
+    def document_counts(self) -> dict[str, int]:
+        """Return the rows of the table that is deduplicated: read, documents, empty and quarantined."""
+        counts = self.own_counts
+        filled, empty = counts.of(FILLED), counts.of(EMPTY)
+        return {"read": counts.total, "documents": filled + empty, "empty": empty, "quarantined": counts.of(FAULTY)}
+
+
+def _fingerprint(ids: DataFrame) -> tuple[int, int]:
+    """Return the number of ids and a hash of the set of them."""
+    mixed = f.coalesce(f.bit_xor(f.xxhash64("id")), f.lit(0))
+    found = ids.agg(f.count("*").alias("rows"), mixed.alias("mixed")).collect()[0]
+    return found["rows"], found["mixed"]
+
+
+def _refuse_null_ids(table: DocumentTable, rows: list[dict[str, Any]]) -> None:
+    null_ids = sum(row["null_ids"] for row in rows)
+    if null_ids:
+        raise InputError(
+            f"{table.name}: {table.id} must not be null, got {null_ids} of {_total(rows)} rows without one"
+        )
+
+
+def _total(rows: list[dict[str, Any]]) -> int:
+    return sum(row["rows"] for row in rows)
+
+
+def _shown(value: object) -> str:
+    """Return an id as a message shows it."""
+    return show(value.asDict() if hasattr(value, "asDict") else value)
+
+
+def _in_keep_order(documents: DataFrame, settings: SearchSettings, partitions: int) -> DataFrame:
+    """Return the documents sorted in ranges, with ``range``, the number of the range, and ``row`` in it, from 0.
+
+    Rows are assigned to ranges differently in each evaluation, so the result has to be stored before it is used.
+
+    Args:
+        documents: ``own``, ``id``, ``text_bytes``, under ``max:COL`` and ``min:COL`` ``rank``, and any other columns.
+        settings: Settings of the search.
+        partitions: Number of ranges. The order does not depend on it.
+    """
+    order = _sort_columns(settings.keep, documents)
+    ranges = documents.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
+    numbered = ranges.withColumn("range", f.spark_partition_id())
+    return numbered.mapInArrow(
+        _number_rows, t.StructType([*numbered.schema.fields, t.StructField("row", t.LongType())])
+    )
+
+
+def _sort_columns(keep: str, documents: DataFrame) -> list[Column]:
+    """Return the sort key of a keep policy. Protected documents come first, by their ids, whatever the policy."""
+    policy, own, ident = keep.partition(":")[0], f.col("own"), f.col("id")
+    length = f.when(own, f.col("text_bytes"))
+    if policy == "last":
+        return [own, f.when(~own, ident), ident.desc()]
+    if policy == "longest":
+        return [own, length.desc(), ident]
+    if policy == "shortest":
+        return [own, length, ident]
+    if policy in ("max", "min"):
+        rank = f.col("rank")
+        if isinstance(documents.schema["rank"].dataType, (t.FloatType, t.DoubleType)):
+            rank = f.when(~f.isnan(rank), rank)
+        return [own, rank.desc_nulls_last() if policy == "max" else rank.asc_nulls_last(), ident]
+    return [own, ident]
+
+
+def _number_rows(batches: Batches) -> Batches:
+    """Add to each row the number of rows before it."""
+    before = 0
+    for batch in batches:
+        rows = from_numpy(np.arange(before, before + len(batch)))
+        yield pa.RecordBatch.from_arrays([*batch.columns, rows], names=[*batch.schema.names, "row"])
+        before += len(batch)
+
+
+def _with_places(ordered: DataFrame) -> DataFrame:
+    """Return the stored result of :func:`_in_keep_order` with ``place`` instead of range and row."""
+    sizes = {row["range"]: row["count"] for row in ordered.groupBy("range").count().collect()}
+    ranges = sorted(sizes)
+    before = [0, *accumulate(sizes[number] for number in ranges)]
+    schema = "range int, before long"
+    starts = ordered.sparkSession.createDataFrame(list(zip(ranges, before, strict=False)), schema)
+    placed = ordered.join(f.broadcast(starts), "range")
+    return placed.withColumn("place", f.col("before") + f.col("row")).drop("range", "row", "before")

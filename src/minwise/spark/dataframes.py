@@ -1,0 +1,419 @@
+"""Public functions on Spark DataFrames: dedup, pairs and clusters, and the steps of a search one by one.
+
+The result is that of the functions of :mod:`minwise` on the same rows, sorted by id. It depends neither on the
+partitions of the DataFrame nor on the order of its rows.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike, fspath
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from minwise.checks import check_integer, check_on_error, check_setting_names, show
+from minwise.errors import ConfigError, MinwiseError
+from minwise.options import DedupOptions
+from minwise.search.bands import FAULTY
+from minwise.settings import SearchSettings, resolve_options, search_settings
+from minwise.spark import pair_tasks
+from minwise.spark.clustering import DRIVER_EDGES, connected_components, star_groups
+from minwise.spark.dataframe_results import dedup_report, expanded_pairs, removed_documents
+from minwise.spark.dataframe_search import DataFrameSearch
+from minwise.spark.document_tables import DocumentTable, DocumentTables
+from minwise.spark.stage_store import StageStore
+
+__all__ = [
+    "DedupFrames",
+    "candidate_pairs",
+    "clusters",
+    "connected_components",
+    "dedup",
+    "pairs",
+    "shingles",
+    "sketch",
+    "star_groups",
+    "verified_pairs",
+]
+
+AnySetting = Any
+AnyPath = str | PathLike[str]
+# Settings that apply to DataFrames; group and keep apply to deduplication only.
+SHARED = ("threshold", "recall", "shingle", "bag", "scheme", "slots", "bands", "rows", "seed", "verify", "max_bucket")
+OF_DEDUP = ("group", "keep")
+
+
+class DedupFrames:
+    """Result of deduplication as DataFrames: the kept rows, the removed documents and the reasons.
+
+    Without a ``work`` directory Spark holds the removed documents and the ids of all documents until neither this
+    object nor a DataFrame derived from it is referenced.
+
+    Attributes:
+        report: Counts of the run. Equal documents and settings give an equal report.
+    """
+
+    def __init__(self, search: DataFrameSearch, documents: DataFrame, removals: DataFrame, on_error: str) -> None:
+        self._own, self._settings, self._protected = search.tables.own, search.settings, search.protected
+        self._found: tuple[DataFrame, DataFrame] | None = (documents, removals)
+        self.report: dict[str, Any] = dedup_report(search, removals, on_error)
+
+    @property
+    def kept(self) -> DataFrame:
+        """Rows that are kept, with all their columns."""
+        _, removals = self._frames
+        return self._own.without(removals.select("id").union(self.quarantined.select("id")))
+
+    @property
+    def removed(self) -> DataFrame:
+        """Removed documents: ``id``, ``kept_id`` of the near-duplicate that is kept, and their ``similarity``.
+
+        The last column is called ``similarity_estimate`` unless it is exact.
+        """
+        _, removals = self._frames
+        return removals.select("id", "kept_id", _similarity(self._settings))
+
+    @property
+    def clusters(self) -> DataFrame:
+        """Every document with its cluster, named after the kept one: ``id``, ``cluster`` and ``size``."""
+        return _clusters(*self._frames, self._protected)
+
+    @property
+    def quarantined(self) -> DataFrame:
+        """Rows that could not be used: ``id`` and ``reason``."""
+        documents, _ = self._frames
+        return documents.filter(f.col("state") == FAULTY).select("id", f.col("fault").alias("reason"))
+
+    @property
+    def _frames(self) -> tuple[DataFrame, DataFrame]:
+        """All documents, and those that are removed."""
+        if self._found is None:
+            raise MinwiseError("the result is closed; take its DataFrames before closing it")
+        return self._found
+
+    def close(self) -> None:
+        """Release what Spark holds. DataFrames derived from this object remain usable, and keep it."""
+        self._found = None
+
+    def __enter__(self) -> "DedupFrames":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def dedup(
+    df: DataFrame,
+    *,
+    text: str | Sequence[str] = "text",
+    id: str = "id",  # noqa: A002 - the name of the column in results
+    against: DataFrame | None = None,
+    on_error: str = "fail",
+    work: AnyPath | None = None,
+    partitions: int | None = None,
+    driver_edges: int = DRIVER_EDGES,
+    **settings: AnySetting,
+) -> DedupFrames:
+    """Remove near-duplicates: for every removed document, a kept one is at least as similar as the threshold.
+
+    Args:
+        df: Documents. It is read twice, and once more for ``kept``, so it must yield the same rows each time.
+        text: Text column, strings or bytes; several are joined by a line break. With ``shingle="set"``, an array
+            column.
+        id: Id column: numbers, strings, dates or a struct of these, different in every row. Documents are ordered by
+            their ids.
+        against: Documents, with the same columns, that precede all others and are never removed.
+        on_error: ``fail``, ``quarantine`` or ``skip``: treatment of rows whose text is null or not UTF-8.
+        work: Directory or URL, shared by driver and executors, that keeps finished stages.
+        partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
+        driver_edges: Maximum number of pairs whose connected components are found on the driver.
+        settings: ``threshold``, ``recall``, ``shingle``, ``bag``, ``scheme``, ``slots``, ``bands``, ``rows``, ``seed``,
+            ``verify``, ``max_bucket``, ``group`` and ``keep``, as in :func:`minwise.dedup`.
+
+    Raises:
+        ConfigError: If a setting breaks its rule.
+        InputError: If a column is missing or of another type, or if an id is null or occurs twice.
+        MismatchError: If ``work`` belongs to a run with other settings.
+    """
+    run = _DataFrameRun("dedup", df, text, id, against, on_error, work, partitions, settings, (*SHARED, *OF_DEDUP))
+    with run.quiet():
+        documents, removals = run.removals(check_integer("driver_edges", driver_edges, 0, 2**31))
+        return DedupFrames(run.search, documents, removals, on_error)
+
+
+def pairs(
+    df: DataFrame,
+    *,
+    text: str | Sequence[str] = "text",
+    id: str = "id",  # noqa: A002 - the name of the column in results
+    on_error: str = "fail",
+    work: AnyPath | None = None,
+    partitions: int | None = None,
+    **settings: AnySetting,
+) -> DataFrame:
+    """Find every pair of near-duplicates.
+
+    Identical documents are pairs too. A bucket, or a group of identical documents, of more than ``max_bucket`` members
+    pairs each member with its first 16 only. Without ``work`` Spark holds the DataFrame as long as one derived from it
+    is referenced.
+
+    Args:
+        df: Documents. It is read twice, so it must yield the same rows each time.
+        text: Text column, strings or bytes; several are joined by a line break. With ``shingle="set"``, an array
+            column.
+        id: Id column: numbers, strings, dates or a struct of these, different in every row.
+        on_error: ``fail``, ``quarantine`` or ``skip``: treatment of rows whose text is null or not UTF-8.
+        work: Directory or URL, shared by driver and executors, that keeps finished stages.
+        partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
+        settings: As in :func:`dedup`, without ``group`` and ``keep``.
+
+    Returns:
+        ``left`` and ``right``, of which left is the smaller id, and ``similarity``, called ``similarity_estimate``
+        unless it is exact.
+
+    Raises:
+        ConfigError: If a setting breaks its rule.
+        InputError: If a column is missing or of another type, or if an id is null or occurs twice.
+        MismatchError: If ``work`` belongs to a run with other settings.
+    """
+    run = _DataFrameRun("pairs", df, text, id, None, on_error, work, partitions, settings, SHARED)
+    with run.quiet():
+        return run.result("pairs", run.pairs)
+
+
+def clusters(
+    df: DataFrame,
+    *,
+    text: str | Sequence[str] = "text",
+    id: str = "id",  # noqa: A002 - the name of the column in results
+    group: str = "components",
+    on_error: str = "fail",
+    work: AnyPath | None = None,
+    partitions: int | None = None,
+    driver_edges: int = DRIVER_EDGES,
+    **settings: AnySetting,
+) -> DataFrame:
+    """Find the cluster of every document.
+
+    Without ``work`` Spark holds the DataFrame as long as one derived from it is referenced.
+
+    Args:
+        df: Documents. It is read twice, so it must yield the same rows each time.
+        text: Text column, strings or bytes; several are joined by a line break. With ``shingle="set"``, an array
+            column.
+        id: Id column: numbers, strings, dates or a struct of these, different in every row.
+        group: ``components`` joins all documents that pairs connect; ``star`` only those similar to the first one.
+        on_error: ``fail``, ``quarantine`` or ``skip``: treatment of rows whose text is null or not UTF-8.
+        work: Directory or URL, shared by driver and executors, that keeps finished stages.
+        partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
+        driver_edges: Maximum number of pairs whose connected components are found on the driver.
+        settings: As in :func:`dedup`, without ``keep``.
+
+    Returns:
+        ``id``, ``cluster`` (the id of its first document) and ``size``.
+
+    Raises:
+        ConfigError: If a setting breaks its rule.
+        InputError: If a column is missing or of another type, or if an id is null or occurs twice.
+        MismatchError: If ``work`` belongs to a run with other settings.
+    """
+    shared = {**settings, "group": group}
+    run = _DataFrameRun("clusters", df, text, id, None, on_error, work, partitions, shared, (*SHARED, "group"))
+    edges = check_integer("driver_edges", driver_edges, 0, 2**31)
+    with run.quiet():
+        return run.result("clusters", lambda: _clusters(*run.removals(edges), 0))
+
+
+class _DataFrameRun:
+    """One call: its checked arguments, and the stages that it makes."""
+
+    def __init__(
+        self,
+        task: str,
+        df: object,
+        text: str | Sequence[str],
+        ident: str,
+        against: object,
+        on_error: str,
+        work: AnyPath | None,
+        partitions: int | None,
+        given: dict[str, Any],
+        known: tuple[str, ...],
+    ) -> None:
+        settings = _search_settings(given, known)
+        check_on_error(on_error)
+        own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).ranked(settings.rank_column)
+        others = None
+        if against is not None:
+            others = DocumentTable.of(against, name="against", text=text, id=ident, settings=settings)
+        self.tables = DocumentTables.of(own, others)
+        self.settings = settings
+        session, path = own.frame.sparkSession, _work_path(work)
+        manifest = {"engine": "spark", "task": task, "settings": settings.to_dict(), **self._inputs(on_error)}
+        self.stages = StageStore(session, path, manifest)
+        count = _partition_count(own.frame, partitions)
+        self.search = DataFrameSearch(self.tables, settings, self.stages, count, on_error)
+
+    def _inputs(self, on_error: str) -> dict[str, Any]:
+        names = [table.name for table in self.tables.all]
+        own = self.tables.own
+        columns = {"text": list(own.text), "id": own.id, "id_type": own.id_type.simpleString()}
+        return {"columns": columns, "on_error": on_error, "tables": names}
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Suppress the warning about pandas that pyspark gives whenever Arrow is used; pandas is not used here."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+            yield
+
+    def result(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """Return the last stage, after a check that one finished earlier is of these documents."""
+        self.search.signatures  # noqa: B018 - raises if work was begun with other documents
+        return self.stages.run(name, make)
+
+    def removals(self, driver_edges: int) -> tuple[DataFrame, DataFrame]:
+        """Return all rows of the table and the removed documents, both evaluated."""
+        rows = self.search.signatures.filter("own").select("id", "state", "fault")
+        removals = self.stages.run("removed", lambda: removed_documents(self.search, driver_edges=driver_edges))
+        return self.stages.run("documents", lambda: rows), removals
+
+    def pairs(self) -> DataFrame:
+        """Return every pair by id."""
+        wide = expanded_pairs(self.search.verified, self.search.documents, self.settings.max_bucket)
+        for side, name in (("low", "left"), ("high", "right")):
+            named = self.search.names.select(f.col("place").alias(side), f.col("id").alias(name))
+            wide = wide.join(named, side)
+        known = f.when(~f.isnan("similarity"), f.col("similarity")).alias("similarity")
+        return wide.select("left", "right", known).select("left", "right", _similarity(self.settings))
+
+
+def _search_settings(given: dict[str, Any], known: tuple[str, ...]) -> SearchSettings:
+    """Return the settings given by name.
+
+    Raises:
+        ConfigError: If one is unknown, or breaks its rule.
+    """
+    check_setting_names(given, known)
+    return search_settings(resolve_options(DedupOptions, None, given), of_frame=True)
+
+
+def _partition_count(frame: DataFrame, partitions: int | None) -> int:
+    """Return the number of partitions of shuffles."""
+    if partitions is None:
+        return int(str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+    return check_integer("partitions", partitions, 1, 1_000_000)
+
+
+def _work_path(work: AnyPath | None) -> str | None:
+    if work is None:
+        return None
+    if not isinstance(work, (str, PathLike)) or not str(work):
+        raise ConfigError(f"work must be a path or a URL, got {show(work)}")
+    return fspath(work)
+
+
+def _similarity(settings: SearchSettings) -> Any:  # noqa: ANN401 - a column
+    return f.col("similarity").alias("similarity" if settings.verify == "exact" else "similarity_estimate")
+
+
+def _clusters(documents: DataFrame, removals: DataFrame, protected: int) -> DataFrame:
+    """Return the cluster of every document that could be read."""
+    sizes = removals.groupBy("witness").agg((f.count("*") + 1).alias("size"), f.min("kept_id").alias("id"))
+    gone = removals.join(sizes.drop("id"), "witness").select("id", f.col("kept_id").alias("cluster"), "size")
+    kept = documents.filter(f.col("state") != FAULTY).select("id").join(removals.select("id"), "id", "left_anti")
+    heads = sizes.filter(f.col("witness") >= protected).select("id", "size")
+    size = f.coalesce("size", f.lit(1)).alias("size")
+    return gone.union(kept.join(heads, "id", "left").select("id", f.col("id").alias("cluster"), size))
+
+
+def sketch(
+    df: DataFrame,
+    *,
+    text: str | Sequence[str] = "text",
+    id: str = "id",  # noqa: A002 - the name of the column in results
+    **settings: AnySetting,
+) -> DataFrame:
+    """Compute the signature of every text, without a shuffle.
+
+    Args:
+        df: Documents.
+        text: Text column; several are joined by a line break.
+        id: Id column.
+        settings: As in :func:`minwise.spark.dedup`.
+
+    Returns:
+        ``id``; ``state``: 0 for a document with keys, 1 for an empty one, 2 for one that cannot be used; ``fault``, the
+        reason for state 2; ``text_bytes``; ``content_high`` and ``content_low``, which are equal for equal tokens;
+        ``keys``, eight bytes for each band; with ``verify="signature"`` ``packed``, two bytes for each slot.
+    """
+    chosen = _search_settings(settings, SHARED)
+    return DocumentTable.of(df, name="df", text=text, id=id, settings=chosen).sketched(chosen)
+
+
+def shingles(
+    df: DataFrame,
+    *,
+    text: str | Sequence[str] = "text",
+    place: str = "place",
+    **settings: AnySetting,
+) -> DataFrame:
+    """Compute the distinct shingles of every text, as :func:`verified_pairs` compares them.
+
+    Args:
+        df: Documents. No text may be null.
+        text: Text column; several are joined by a line break.
+        place: Column of the document's number, an integer that you assign: of two documents the smaller is preferred.
+        settings: As in :func:`minwise.spark.dedup`.
+
+    Returns:
+        ``place`` and ``elements``, ascending and of eight bytes each.
+    """
+    chosen = _search_settings(settings, SHARED)
+    table = DocumentTable.of(df, name="df", text=text, id=place, settings=chosen)
+    return table.elements(chosen)
+
+
+def candidate_pairs(entries: DataFrame, *, partitions: int | None = None, **settings: AnySetting) -> DataFrame:
+    """Find every pair of documents that share a bucket, once.
+
+    Args:
+        entries: ``place``, an integer that you assign to each document, and ``keys``, as :func:`sketch` returns them.
+            Only one of several identical documents should be included.
+        partitions: Number of partitions of the keys. Default: ``spark.sql.shuffle.partitions``.
+        settings: As in :func:`minwise.spark.dedup`.
+
+    Returns:
+        ``low`` and ``high``, places of which low is the smaller.
+    """
+    count = _partition_count(entries, partitions)
+    placed = entries.select(f.col("place").cast("long"), "keys")
+    found = pair_tasks.candidate_pairs(placed, _search_settings(settings, SHARED), partitions=count)
+    return found.filter("low is not null").select("low", "high")
+
+
+def verified_pairs(
+    pairs: DataFrame, sets: DataFrame, *, partitions: int | None = None, **settings: AnySetting
+) -> DataFrame:
+    """Find the pairs that are at least as similar as the threshold.
+
+    Args:
+        pairs: ``low`` and ``high``, which are places.
+        sets: ``place`` and ``elements`` of every document that is in a pair, as :func:`shingles` returns them; with
+            ``verify="signature"``, the column ``packed`` of :func:`sketch` under that name.
+        partitions: Number of partitions of the pairs. Default: ``spark.sql.shuffle.partitions``.
+        settings: As in :func:`minwise.spark.dedup`.
+
+    Returns:
+        ``low``, ``high`` and ``similarity``.
+    """
+    chosen = _search_settings(settings, SHARED)
+    total = sets.agg(f.coalesce(f.sum(f.octet_length("elements")), f.lit(0)).alias("bytes")).collect()[0]["bytes"]
+    floor, count = chosen.plan.threshold, _partition_count(pairs, partitions)
+    whole = pairs.select(*(f.col(side).cast("long").alias(side) for side in ("low", "high")))
+    return pair_tasks.verified_pairs(whole, sets, chosen, floor=floor, set_bytes=total, partitions=count)
