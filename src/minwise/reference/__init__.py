@@ -1,33 +1,37 @@
-"""Reference: the readable twin of the whole pipeline, in plain Python and NumPy.
+"""Reference implementation of the pipeline in plain Python and NumPy.
 
-It is written from DESIGN, section 3, and from nothing else, so that it can serve as an oracle: the kernel must equal
-it bit for bit. It is also where to read how something is done, and to try it on examples small enough to follow by
-hand.
+It is written from the specification (DESIGN, section 3) and from nothing else, so that it can serve as an oracle: the
+kernel must equal it bit for bit. Read it to see how a step works, or run it on examples small enough to follow by hand.
+It is slow; for real data use :mod:`minwise.text` and :mod:`minwise.sketches`, which call the kernel.
 
 =============  ===============================================================================
 hashing        bytes and items → 64-bit words
-normalise      text → normalised text, with the place each character came from
-text           text → tokens → shingles → elements
+text           text → normalised text → tokens → shingles → elements
 sketch         elements → slots, packed slots
-banding        slots → band keys → candidate pairs → groups
-matrix         sets as columns of a boolean matrix; minhash and bins by explicit permutations
-universal      the one-pass row algorithm with universal hash functions, and its trace
-bbit           b-bit minwise hashing in a small universe, counted exactly
-sizing         how many bytes, pairs and days
+banding        slots → band keys → candidate pairs → groups; the cost of comparing all pairs
 vectors        vectors → slots on random lines → keys; exact distances
+matrix         sets as columns of a boolean matrix; MinHash and bins by explicit permutations
+universal      MinHash in one pass over the rows, with universal hash functions, and its trace
+bbit           b-bit minwise hashing in a small universe, counted exactly
 =============  ===============================================================================
+
+The first five specify the kernel. The last three are textbook algorithms for teaching and for testing the theory.
 """
 
-from minwise.reference.banding import band_keys, components, content_hash, propose_pairs, star
+from minwise.reference.banding import (
+    band_keys,
+    comparison_days,
+    components,
+    content_hash,
+    false_candidates,
+    pair_count,
+    propose_pairs,
+    star,
+)
 from minwise.reference.bbit import (
     approximation_error,
     collision_probabilities,
-    comparison_days,
-    false_candidates,
     low_bits_of_minimum,
-    pair_count,
-    permutation_bytes,
-    signature_bytes,
     worst_approximation_error,
 )
 from minwise.reference.hashing import (
@@ -44,7 +48,6 @@ from minwise.reference.hashing import (
 )
 from minwise.reference.matrix import (
     BooleanMatrix,
-    RowCounts,
     agreement,
     boolean_matrix,
     column_similarity,
@@ -67,16 +70,17 @@ from minwise.reference.sketch import (
     minhash_sketch,
     one_permutation_sketch,
     pack_bits,
+    signature_bytes,
     unpack_bits,
 )
 from minwise.reference.text import (
     Normalisation,
-    Placed,
+    NormalisedCharacter,
     Span,
     character_properties,
     normalise,
+    normalise_with_offsets,
     parse_shingle,
-    place,
     shingle_hashes,
     shingle_strings,
     spans,
@@ -87,6 +91,7 @@ from minwise.reference.universal import (
     draw_universal_hashes,
     is_prime,
     one_pass_signature,
+    permutation_bytes,
     rows_from_columns,
     trace_one_pass,
 )
@@ -106,8 +111,7 @@ __all__ = [
     "BooleanMatrix",
     "Domain",
     "Normalisation",
-    "Placed",
-    "RowCounts",
+    "NormalisedCharacter",
     "Span",
     "UniversalHash",
     "agreement",
@@ -148,6 +152,7 @@ __all__ = [
     "multiply_words",
     "natural_log",
     "normalise",
+    "normalise_with_offsets",
     "one_pass_signature",
     "one_permutation_bins",
     "one_permutation_estimate",
@@ -157,7 +162,6 @@ __all__ = [
     "parse_shingle",
     "permutation_bytes",
     "permutation_signature",
-    "place",
     "propose_pairs",
     "rows_from_columns",
     "shingle_hashes",

@@ -1,7 +1,8 @@
-"""Banding: signatures in, candidate pairs and groups out. The readable twin of the kernel's band and cluster stages.
+"""Band keys, candidate pairs and groups of documents; specifies the band and cluster stages of the kernel.
 
-A band's slots, and a document's tokens, are folded two by two with the same step as `hash_bytes` takes. Documents are
-numbers counted from 0, and their order is the order of these numbers.
+The slots of a band, and the tokens of a document, are folded in pairs with the step of `hash_bytes`. Documents are
+numbers counted from 0, and their order is that of these numbers. Comparing all pairs is the alternative to banding;
+`pair_count` and `comparison_days` give its cost.
 """
 
 from collections import defaultdict
@@ -16,20 +17,29 @@ from minwise.reference.hashing import WORD, Domain, fold, key, mix
 from minwise.reference.sketch import EMPTY, EMPTY_32
 from minwise.sketches.planning import band_slices
 
-__all__ = ["band_keys", "components", "content_hash", "propose_pairs", "star"]
+__all__ = [
+    "band_keys",
+    "comparison_days",
+    "components",
+    "content_hash",
+    "false_candidates",
+    "pair_count",
+    "propose_pairs",
+    "star",
+]
 
 Pair = tuple[int, int]
 Signature = Sequence[int] | NDArray[np.uint32] | NDArray[np.uint64]
 
 
 def band_keys(signature: Signature, bands: int, rows: int, seed: int = 1) -> list[int]:
-    """The key of each band: two signatures share one where they agree in all of the band's slots.
+    """Return the key of each band; signatures that agree in all slots of a band have the same key for it.
 
     Bands of equal slots but different number have different keys, since each starts from a key of its own. 2⁶⁴−1 is
-    left to documents without elements, which have it in every band.
+    reserved for documents without elements, which have it in every band.
 
     Args:
-        signature: Slots of 64 bits, or of 32 in an array of that type; those beyond bands·rows are not used.
+        signature: Slots of 64 bits, or of 32 in an array of that type; those beyond bands·rows are ignored.
         bands: Number of bands.
         rows: Slots per band.
         seed: Seed of the scheme that made the signature.
@@ -44,9 +54,9 @@ def band_keys(signature: Signature, bands: int, rows: int, seed: int = 1) -> lis
 
 
 def content_hash(tokens: Sequence[int], seed: int = 1) -> tuple[int, int]:
-    """128 bits of a sequence of token hashes: equal for equal sequences, and in practice only for them.
+    """Return a 128-bit hash of a sequence of token hashes, as two lanes of 64 bits with different keys.
 
-    Two lanes of 64 bits with keys of their own. (0, 0) stands for no token at all.
+    An empty sequence has the hash (0, 0).
     """
     if not tokens:
         return 0, 0
@@ -54,12 +64,12 @@ def content_hash(tokens: Sequence[int], seed: int = 1) -> tuple[int, int]:
 
 
 def propose_pairs(keys: Sequence[Sequence[int]], max_bucket: int = 2000, first: int = 16) -> set[Pair]:
-    """The candidates: pairs (smaller, larger number) of documents that share a bucket of some band.
+    """Return the candidate pairs, (smaller, larger number), of documents that share a bucket of a band.
 
     Args:
-        keys: The band keys of each document.
-        max_bucket: Buckets of at most so many members make all of their pairs.
-        first: In larger buckets each member is paired with so many of the first ones only.
+        keys: Band keys of each document.
+        max_bucket: Maximum size of a bucket all of whose pairs become candidates.
+        first: Number of first members that every member of a larger bucket is paired with.
 
     >>> sorted(propose_pairs([[7, 1], [7, 2], [8, 2]]))
     [(0, 1), (1, 2)]
@@ -73,10 +83,14 @@ def propose_pairs(keys: Sequence[Sequence[int]], max_bucket: int = 2000, first: 
 
 
 def star(pairs: Mapping[Pair, float], documents: int) -> tuple[list[int], dict[int, tuple[int, float]]]:
-    """The documents to keep, and for each removed one its witness and their similarity.
+    """Return the documents to keep, and the witness and similarity of each removed one.
 
-    In order, a document is removed if it is paired with a kept one before it. Its witness is the kept document most
-    similar to it, before or after it; of equally similar ones the first.
+    In order, a document is removed if it is paired with a kept document before it. Its witness is the most similar kept
+    document, before or after it; of equally similar ones the first.
+
+    Args:
+        pairs: Similarity of each pair of near-duplicates.
+        documents: Number of documents.
 
     >>> star({(0, 1): 0.8, (1, 2): 0.9}, documents=3)
     ([0, 2], {1: (2, 0.9)})
@@ -96,7 +110,7 @@ def star(pairs: Mapping[Pair, float], documents: int) -> tuple[list[int], dict[i
 
 
 def components(pairs: Iterable[Pair], documents: int) -> list[int]:
-    """For each document the first one that a chain of pairs leads to.
+    """Return the first document of the connected component of each document.
 
     >>> components([(1, 2), (2, 4)], documents=5)
     [0, 1, 1, 3, 1]
@@ -104,23 +118,42 @@ def components(pairs: Iterable[Pair], documents: int) -> list[int]:
     label = list(range(documents))
     for left, right in pairs:
         first, other = sorted((label[left], label[right]))
-        label = [first if one == other else one for one in label]
+        label = [first if current == other else current for current in label]
     return label
+
+
+def pair_count(documents: int) -> int:
+    """Return n(n−1)/2, the number of pairs of documents.
+
+    >>> pair_count(10**6)
+    499999500000
+    """
+    return documents * (documents - 1) // 2
+
+
+def comparison_days(documents: int, comparisons_per_second: float, seconds_per_day: float = 86_400) -> float:
+    """Return the days it takes to compare all pairs of documents."""
+    return pair_count(documents) / comparisons_per_second / seconds_per_day
+
+
+def false_candidates(pairs: float, probability: float) -> float:
+    """Return the expected number of candidates among ``pairs`` pairs below the threshold."""
+    return pairs * probability
 
 
 def _band_key(slots: Sequence[int], number: int, seed: int) -> int:
     state = key(seed, Domain.BAND, 2 + number)
-    folded = mix(_fold_two_by_two(slots, key(seed, Domain.BAND, 0), key(seed, Domain.BAND, 1), state))
+    folded = mix(_fold_pairs(slots, key(seed, Domain.BAND, 0), key(seed, Domain.BAND, 1), state))
     return min(folded, WORD - 1)
 
 
 def _content_lane(tokens: Sequence[int], lane: int, seed: int) -> int:
     lo_key, hi_key, length_key = (key(seed, Domain.CONTENT, 3 * lane + index) for index in range(3))
-    return mix(_fold_two_by_two(tokens, lo_key, hi_key, 0) + len(tokens) * length_key)
+    return mix(_fold_pairs(tokens, lo_key, hi_key, 0) + len(tokens) * length_key)
 
 
-def _fold_two_by_two(words: Sequence[int], lo_key: int, hi_key: int, state: int) -> int:
-    """fold(lo ^ K0 ^ state, hi ^ K1) over the words taken two by two; a missing last one is 0."""
+def _fold_pairs(words: Sequence[int], lo_key: int, hi_key: int, state: int) -> int:
+    """Fold pairs of words into the state by fold(lo ^ K0 ^ state, hi ^ K1); a missing last word is 0."""
     padded = [*words, 0] if len(words) % 2 else words
     for lo, hi in zip(padded[::2], padded[1::2], strict=True):
         state = fold(lo ^ lo_key ^ state, hi ^ hi_key)
@@ -128,7 +161,7 @@ def _fold_two_by_two(words: Sequence[int], lo_key: int, hi_key: int, state: int)
 
 
 def _bucket_pairs(members: list[int], max_bucket: int, first: int) -> set[Pair]:
-    """All pairs of a bucket, or those with one of its first members if it is too large; members are ascending."""
+    """Return all pairs of a bucket, or those with one of its first members if it is too large."""
     if len(members) <= max_bucket:
         return set(combinations(members, 2))
     return {(early, late) for early in members[:first] for late in members if early < late}

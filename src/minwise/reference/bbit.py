@@ -1,8 +1,8 @@
-"""Bbit: b-bit minwise hashing in a small universe, by permutations one can list and by exact counting.
+"""b-bit minwise hashing in a small universe, by explicit permutations and by exact counting.
 
-Hashed sets live in a universe without end, where the low bits of unequal minima agree with chance 2⁻ᵇ. Here the
-universe is 0 … D−1, and the question is how good Li and König's approximation is (Li & König, 2010, theorem 1 and
-appendix).
+Hashed sets have a practically infinite universe, in which the low bits of unequal minima agree with probability 2⁻ᵇ.
+Here the universe is 0 … D−1, which shows the error of Li and König's approximation (Li & König, 2010, theorem 1 and
+appendix). Estimators for real signatures are in :mod:`minwise.sketches.estimates`.
 """
 
 import math
@@ -17,12 +17,7 @@ from minwise.sketches.estimates import bbit_collision_probability, bbit_constant
 __all__ = [
     "approximation_error",
     "collision_probabilities",
-    "comparison_days",
-    "false_candidates",
     "low_bits_of_minimum",
-    "pair_count",
-    "permutation_bytes",
-    "signature_bytes",
     "worst_approximation_error",
 ]
 
@@ -30,7 +25,12 @@ Floats = NDArray[np.float64]
 
 
 def low_bits_of_minimum(members: Iterable[int], positions: Sequence[int], bits: int) -> int:
-    """The lowest b bits of the least permuted position of a set; ``positions[x]`` is where x goes, counted from 0.
+    """Return the lowest b bits of the smallest permuted position of a set.
+
+    Args:
+        members: The set, members of 0 … D−1.
+        positions: Permutation: ``positions[x]`` is the position of x, counted from 0.
+        bits: Number of bits, b.
 
     >>> low_bits_of_minimum({0, 2}, [3, 0, 2, 1], bits=1)
     0
@@ -39,12 +39,12 @@ def low_bits_of_minimum(members: Iterable[int], positions: Sequence[int], bits: 
 
 
 def collision_probabilities(universe: int, bits: int) -> Floats:
-    """Exact P[low b bits of the two minima agree] over all permutations of 0 … D−1, for all sizes at once.
+    """Return the exact P[low b bits of the two minima agree] over all permutations of 0 … D−1, for all set sizes.
 
-    Entry [x, y, a] is for |X| = x, |Y| = y, |X∩Y| = a; nan where no such sets exist. Equal minima have chance R. For
-    min X = i < min Y = j place Y first, its least at j in C(D−j−1, y−1) of C(D, y) ways; nothing of Y lies below j, so
-    the m = x − a members of X∖Y, placed among the D − y free positions, have their least at i in C(D−y−i−1, m−1) of
-    C(D−y, m) ways. The other half, Y before X, is the same with the names exchanged. Cost O(D³) numbers.
+    Entry [x, y, a] is for |X| = x, |Y| = y, |X∩Y| = a; nan where no such sets exist. The minima are equal with
+    probability R. For min X = i < min Y = j, choose the positions of Y first: its minimum is j in C(D−j−1, y−1) of
+    C(D, y) ways. No member of Y is below j, so the minimum of the m = x − a members of X∖Y among the D − y free
+    positions is i in C(D−y−i−1, m−1) of C(D−y, m) ways. The case min Y < min X is symmetric. Memory is O(D³).
     """
     before = np.array([_smaller_first(universe, size, bits) for size in range(universe + 1)])
     x, y, a = np.ogrid[: universe + 1, : universe + 1, : universe + 1]
@@ -56,7 +56,7 @@ def collision_probabilities(universe: int, bits: int) -> Floats:
 
 
 def approximation_error(universe: int, bits: int) -> Floats:
-    """How far C1 + (1 − C2)·R is from `collision_probabilities`, signed, in the same layout."""
+    """Return C1 + (1 − C2)·R minus `collision_probabilities`, in the same layout."""
     exact = collision_probabilities(universe, bits)
     sizes = np.arange(1, universe + 1)
     c1, c2 = bbit_constants(sizes[:, np.newaxis], sizes[np.newaxis, :], universe, bits)
@@ -68,65 +68,28 @@ def approximation_error(universe: int, bits: int) -> Floats:
 
 
 def worst_approximation_error(universe: int, bits: int) -> tuple[float, tuple[int, int, int]]:
-    """The largest absolute `approximation_error` and the (|X|, |Y|, |X∩Y|) where it is reached first."""
+    """Return the largest absolute `approximation_error` and the first (|X|, |Y|, |X∩Y|) that has it."""
     size = np.abs(approximation_error(universe, bits))
     x, y, a = (int(i) for i in np.unravel_index(np.nanargmax(size), size.shape))
     return float(size[x, y, a]), (x, y, a)
 
 
 def _smaller_first(universe: int, size: int, bits: int) -> Floats:
-    """Entry m: P[min of m others < min of Y, low bits agree], for |Y| = size and others outside of Y."""
+    """Return P[min of m elements < min of Y and their low bits agree] for every m, with |Y| = size, disjoint from Y."""
     if bits < 1:
         raise ConfigError(f"bits must be at least 1, got {bits}")
-    least_of_set = _minimum_chances(universe, size)
+    set_minimum = _minimum_distribution(universe, size)
     result = np.zeros(universe + 1)
-    for others in range(1, universe - size + 1):
-        least_of_others = _minimum_chances(universe - size, others)
+    for count in range(1, universe - size + 1):
+        other_minimum = _minimum_distribution(universe - size, count)
         for j in range(1, universe):
-            lower = [least_of_others[i] for i in range(j % 2**bits, min(j, len(least_of_others)), 2**bits)]
-            result[others] += least_of_set[j] * sum(lower)
+            lower = [other_minimum[i] for i in range(j % 2**bits, min(j, len(other_minimum)), 2**bits)]
+            result[count] += set_minimum[j] * sum(lower)
     return result
 
 
-def _minimum_chances(universe: int, size: int) -> Floats:
-    """Chance of each position 0 … D−1 to be the least of a random set of that size; all 0 for the empty set."""
+def _minimum_distribution(universe: int, size: int) -> Floats:
+    """Return the probability of each position 0 … D−1 to be the minimum of a random set; all 0 for the empty set."""
     ways = math.comb(universe, size)
-    chances = [math.comb(universe - least - 1, size - 1) / ways if size else 0.0 for least in range(universe)]
+    chances = [math.comb(universe - minimum - 1, size - 1) / ways if size else 0.0 for minimum in range(universe)]
     return np.array(chances)
-
-
-def signature_bytes(documents: int, slots: int, slot_bytes: int) -> int:
-    """Bytes of the signatures of that many documents.
-
-    >>> signature_bytes(documents=100_000, slots=100, slot_bytes=4)
-    40000000
-    """
-    return documents * slots * slot_bytes
-
-
-def permutation_bytes(universe: int, item_bytes: int = 4) -> int:
-    """Bytes of one explicit permutation of the universe: why nobody stores k of them.
-
-    >>> permutation_bytes(10**9)
-    4000000000
-    """
-    return universe * item_bytes
-
-
-def pair_count(documents: int) -> int:
-    """n(n−1)/2, the comparisons of each document with each other.
-
-    >>> pair_count(10**6)
-    499999500000
-    """
-    return documents * (documents - 1) // 2
-
-
-def comparison_days(documents: int, comparisons_per_second: float, seconds_per_day: float = 86_400) -> float:
-    """Days to compare each document with each other."""
-    return pair_count(documents) / comparisons_per_second / seconds_per_day
-
-
-def false_candidates(pairs: float, probability: float) -> float:
-    """Pairs below the threshold that banding proposes all the same, on average."""
-    return pairs * probability

@@ -1,7 +1,7 @@
-"""Hashing: bytes and items in, 64-bit words out. The readable twin of the kernel's hash (DESIGN, section 3, "Tools").
+"""64-bit hash of bytes and items; specifies the hash of the kernel (DESIGN, section 3, "Tools").
 
-Each tool comes twice: on Python integers, to be read (`mix`, `fold`), and on NumPy arrays, to be used on many words
-at once (`mix_words`, `fold_words`). The tests hold the two equal.
+Each function exists twice: for Python integers, which is easy to read (`mix`, `fold`), and for NumPy arrays, which is
+fast on many words (`mix_words`, `fold_words`). Tests prove that both are equal.
 """
 
 from collections.abc import Iterable
@@ -31,11 +31,11 @@ Words = NDArray[np.uint64]
 Item = int | np.integer[Any] | str | bytes
 
 WORD = 2**64 - 1
-GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ divided by the golden ratio: its multiples spread evenly over the words
+GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ divided by the golden ratio: its multiples are evenly distributed over the words
 
 
 class Domain(IntEnum):
-    """What a key is for, so that no two uses of one seed share a key."""
+    """Purpose of a key; different purposes of one seed have different keys."""
 
     TOKEN = 1
     INTEGER = 2
@@ -51,7 +51,7 @@ class Domain(IntEnum):
 
 
 def mix(x: int) -> int:
-    """The word x stirred: a bijection of which every output bit depends on every input bit.
+    """Return x after a bijection in which every output bit depends on every input bit.
 
     It is the finaliser of splitmix64 (Steele, Lea & Flood, 2014, with the constants of Stafford's variant 13).
     """
@@ -62,21 +62,21 @@ def mix(x: int) -> int:
 
 
 def fold(a: int, b: int) -> int:
-    """High xor low half of the 128-bit product a·b (the folded multiplication of wyhash, Wang, 2019)."""
+    """Return the high xor the low half of the 128-bit product a·b (folded multiplication of wyhash, Wang, 2019)."""
     product = (a & WORD) * (b & WORD)
     return (product >> 64) ^ (product & WORD)
 
 
 @lru_cache(maxsize=4096)
 def key(seed: int, domain: int, index: int) -> int:
-    """The index-th key of a domain, mix(mix(seed + domain·G) + (index+1)·G)."""
+    """Return the index-th key of a domain, mix(mix(seed + domain·G) + (index+1)·G)."""
     return mix(mix(seed + domain * GOLDEN) + (index + 1) * GOLDEN)
 
 
 def hash_bytes(data: bytes, domain: int, seed: int = 1) -> int:
-    """The 64-bit hash of some bytes: 16-byte blocks folded one after the other, then the length added.
+    """Return a 64-bit hash of bytes: 16-byte blocks are folded one after the other, then the length is added.
 
-    Not stirred: whoever uses it calls `mix` afterwards.
+    The result is not mixed; callers apply `mix` afterwards.
     """
     lo_key, hi_key, length_key = (key(seed, domain, index) for index in range(3))
     padded = data.ljust(max(16, -(-len(data) // 16) * 16), b"\0")
@@ -89,9 +89,9 @@ def hash_bytes(data: bytes, domain: int, seed: int = 1) -> int:
 
 
 def hash_item(item: Item, seed: int = 1) -> int:
-    """The element that a member of a set becomes; 3, "3" and b"3" become three different ones.
+    """Return the element of a set for an item; 3, "3" and b"3" are three different elements.
 
-    Integers are written in two's complement, little-endian, in the fewest groups of 8 bytes; strings in UTF-8.
+    Integers are encoded in two's complement, little-endian, in the fewest groups of 8 bytes; strings in UTF-8.
     """
     if isinstance(item, (int, np.integer)):
         return mix(hash_bytes(_integer_bytes(int(item)), Domain.INTEGER, seed))
@@ -103,12 +103,12 @@ def hash_item(item: Item, seed: int = 1) -> int:
 
 
 def hash_items(items: Iterable[Item], seed: int = 1) -> Words:
-    """The distinct elements of a set of items, ascending."""
+    """Return the distinct elements of a set of items, ascending."""
     return np.unique(np.array([hash_item(item, seed) for item in items], dtype=np.uint64))
 
 
 def encode(text: str) -> bytes:
-    """UTF-8 of a text; a lone surrogate has none and is refused."""
+    """Return a text in UTF-8; raises an InputError for a lone surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -116,22 +116,22 @@ def encode(text: str) -> bytes:
 
 
 def mix_words(words: Words) -> Words:
-    """`mix` of every word of an array."""
+    """Return `mix` of every word of an array."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
 def fold_words(words: Words, factor: int) -> Words:
-    """`fold` of every word of an array with one factor."""
+    """Return `fold` of every word of an array with one factor."""
     high, low = multiply_words(words, factor)
     return high ^ low
 
 
 def multiply_words(words: Words, factor: int) -> tuple[Words, Words]:
-    """High and low halves of the 128-bit products of an array of words and one factor.
+    """Return the high and low halves of the 128-bit products of an array of words and one factor.
 
-    NumPy has no 128-bit integers, so it is long multiplication with digits of 32 bits. ``middle`` can not overflow:
+    NumPy has no 128-bit integers, so this is long multiplication with digits of 32 bits. ``middle`` cannot overflow:
     (2³²−1)² + 2·(2³²−1) = 2⁶⁴ − 1.
     """
     half, digit = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -146,5 +146,5 @@ def multiply_words(words: Words, factor: int) -> tuple[Words, Words]:
 
 def _integer_bytes(number: int) -> bytes:
     magnitude = number if number >= 0 else ~number
-    groups = magnitude.bit_length() // 64 + 1  # one bit more than the magnitude has, for the sign
+    groups = magnitude.bit_length() // 64 + 1  # one bit more than the magnitude, for the sign
     return number.to_bytes(8 * groups, "little", signed=True)

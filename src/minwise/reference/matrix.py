@@ -1,7 +1,8 @@
-"""Matrix: the pipeline on the blackboard. Sets are columns of a boolean matrix, and a minhash can be followed by hand.
+"""MinHash and one permutation hashing with explicit permutations of a boolean matrix whose columns are sets.
 
-Nothing here is fast or used by the pipeline; it is here to teach, and to check the theory on universes small enough
-to see (Leskovec, Rajaraman & Ullman, *Mining of Massive Datasets*, chapter 3).
+These algorithms are slow and not part of the pipeline. They serve for teaching and for testing the theory on small
+universes (Leskovec, Rajaraman & Ullman, *Mining of Massive Datasets*, chapter 3). `reference.universal` replaces the
+permutations by hash functions; `reference.sketch` is what the kernel computes.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -12,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minwise.errors import ConfigError
+from minwise.sketches.similarity import RowCounts
 
 __all__ = [
     "BooleanMatrix",
-    "RowCounts",
     "agreement",
     "boolean_matrix",
     "column_similarity",
@@ -31,38 +32,29 @@ Bools = NDArray[np.bool_]
 
 
 class BooleanMatrix(NamedTuple):
-    """Sets as columns: ``cells[i, j]`` says whether set j holds ``rows[i]``."""
+    """Matrix whose columns are sets: ``cells[i, j]`` is True if set j contains ``rows[i]``."""
 
     rows: tuple[Hashable, ...]
     cells: Bools
 
 
-class RowCounts(NamedTuple):
-    """How many rows of two columns are of type a (1 1), b (1 0), c (0 1) and d (0 0)."""
-
-    a: int
-    b: int
-    c: int
-    d: int
-
-
 def boolean_matrix(sets: Sequence[Iterable[Hashable]], rows: Iterable[Hashable] | None = None) -> BooleanMatrix:
-    """The boolean matrix of some sets. Rows are the members in order of first appearance, unless given.
+    """Return the boolean matrix of sets; the rows are, by default, the members in order of first occurrence.
 
     >>> boolean_matrix([{1, 4}, {2, 3, 4}], rows=[1, 2, 3, 4]).cells.astype(int).tolist()
     [[1, 0], [0, 1], [0, 1], [1, 1]]
     """
     columns = [list(members) for members in sets]
     names = tuple(dict.fromkeys(member for members in columns for member in members) if rows is None else rows)
-    place = {name: i for i, name in enumerate(names)}
+    row_of = {name: i for i, name in enumerate(names)}
     cells = np.zeros((len(names), len(columns)), dtype=np.bool_)
     for j, members in enumerate(columns):
-        cells[[place[member] for member in members], j] = True
+        cells[[row_of[member] for member in members], j] = True
     return BooleanMatrix(names, cells)
 
 
 def count_row_types(left: ArrayLike, right: ArrayLike) -> RowCounts:
-    """The four row counts of two columns.
+    """Return the four row counts of two columns.
 
     >>> count_row_types([0, 1, 1, 0, 1, 0], [1, 0, 1, 0, 1, 1])
     RowCounts(a=2, b=1, c=2, d=1)
@@ -75,23 +67,27 @@ def count_row_types(left: ArrayLike, right: ArrayLike) -> RowCounts:
 
 
 def column_similarity(left: ArrayLike, right: ArrayLike) -> float:
-    """Jaccard similarity of two columns, a/(a+b+c); 0 for two empty ones."""
+    """Return the Jaccard similarity of two columns, a/(a+b+c); 0 for two empty ones."""
     a, b, c, _ = count_row_types(left, right)
     return a / (a + b + c) if a + b + c else 0.0
 
 
 def minhash_by_order(cells: ArrayLike, order: Sequence[int]) -> list[int | None]:
-    """For each column the first row, in the given order of rows, that holds a 1; None for an empty column."""
+    """Return the first row of each column, in the given order of rows, that is 1; None for an empty column."""
     matrix = _as_matrix(cells)
     _check_permutation(order, range(len(matrix)))
     return [next((row for row in order if column[row]), None) for column in matrix.T]
 
 
 def minhash_by_position(cells: ArrayLike, positions: Sequence[int]) -> list[int | None]:
-    """For each column the least permuted position among its rows; ``positions[i]`` is where row i goes.
+    """Return the smallest permuted position among the rows of each column that are 1; None for an empty column.
 
-    Positions may count from 0 or from 1. P[two minhashes agree] over random permutations is the Jaccard similarity:
-    both look at the first row of type a, b or c, and agree when it is of type a (Broder, 1997).
+    P[two minhashes agree] over random permutations is the Jaccard similarity: both are decided by the first row of type
+    a, b or c, and agree if it is of type a (Broder, 1997).
+
+    Args:
+        cells: Boolean matrix.
+        positions: Permutation: ``positions[i]`` is the position of row i, counted from 0 or from 1.
 
     >>> minhash_by_position([[1, 0, 0], [0, 1, 0], [0, 1, 1], [1, 1, 0], [0, 0, 1]], [4, 1, 5, 3, 2])
     [3, 1, 2]
@@ -99,17 +95,17 @@ def minhash_by_position(cells: ArrayLike, positions: Sequence[int]) -> list[int 
     matrix = _as_matrix(cells)
     first = min(positions, default=0)
     _check_permutation(positions, range(first, first + len(matrix)))
-    where = np.asarray(positions)
-    return [int(where[column].min()) if column.any() else None for column in matrix.T]
+    permuted = np.asarray(positions)
+    return [int(permuted[column].min()) if column.any() else None for column in matrix.T]
 
 
 def permutation_signature(cells: ArrayLike, permutations: Iterable[Sequence[int]]) -> list[list[int | None]]:
-    """The signature matrix: one row per permutation, one column per set."""
+    """Return the signature matrix: one row per permutation, one column per set."""
     return [minhash_by_position(cells, positions) for positions in permutations]
 
 
 def agreement(left: Sequence[object], right: Sequence[object]) -> float:
-    """The share of components in which two signatures agree, an unbiased estimate of their sets' similarity.
+    """Return the share of slots in which two signatures agree, an unbiased estimate of the similarity of their sets.
 
     >>> agreement([2, 1, 2], [1, 1, 2]) == 2 / 3
     True
@@ -120,10 +116,10 @@ def agreement(left: Sequence[object], right: Sequence[object]) -> float:
 
 
 def one_permutation_bins(positions: Iterable[int], universe: int, bins: int) -> list[int | None]:
-    """The least position inside each of t equal bins of 0 … D−1; None, printed ``*`` in papers, for an empty bin.
+    """Return the smallest position inside each of t equal bins of 0 … D−1; None, ``*`` in papers, for an empty bin.
 
     Args:
-        positions: Where the members of a set stand after one permutation of the universe.
+        positions: Positions of the members of a set after one permutation of the universe.
         universe: Size of the universe, D, a multiple of the bins.
         bins: Number of bins, t.
 
@@ -140,7 +136,9 @@ def one_permutation_bins(positions: Iterable[int], universe: int, bins: int) -> 
 
 
 def one_permutation_estimate(left: Sequence[int | None], right: Sequence[int | None]) -> float:
-    """N_mat/(t − N_emp): bins that agree, over bins not empty on both sides (Li, Owen & Zhang, 2012); 0 if all are.
+    """Return N_mat/(t − N_emp): matching bins divided by bins not empty in both (Li, Owen & Zhang, 2012).
+
+    The estimate is 0 if all bins are empty in both.
 
     >>> one_permutation_estimate([2, 0, None, 1], [0, 2, None, 1]) == 1 / 3
     True

@@ -1,12 +1,11 @@
-"""Normalise: a text in, the text that is cut into tokens out (DESIGN, section 3, "Text → tokens").
+"""Normalised text, tokens and shingles; specifies the text stages of the kernel (DESIGN, section 3, "Text → tokens").
 
-Five of the six steps rewrite a piece of text without looking at its neighbours, as long as the piece is a whole
-normalisation segment: a character that starts one, and all that composes with it. So the same code serves the whole
-text (`normalise`) and the text segment by segment (`place`), which is how each character of the result knows where it
-came from.
+Five of the six normalisation steps rewrite a normalisation segment, which is a starting character and all that composes
+with it, independently of its neighbours. So the same code normalises a whole text (`normalise`) and a text segment by
+segment (`normalise_with_offsets`), which gives the offsets of each normalised character in the original.
 
-What a character *is* comes from the kernel's tables, for Python's own may be of another Unicode version; only NFKC,
-NFD and NFC are Python's.
+Character properties come from the tables of the kernel, because those of Python may be of another Unicode version. Only
+NFKC, NFD and NFC are Python's.
 """
 
 import unicodedata
@@ -23,37 +22,43 @@ from minwise.reference.hashing import GOLDEN, Domain, Words, encode, hash_bytes,
 
 __all__ = [
     "Normalisation",
-    "Placed",
+    "NormalisedCharacter",
     "Span",
     "character_properties",
     "normalise",
+    "normalise_with_offsets",
     "parse_shingle",
-    "place",
     "shingle_hashes",
     "shingle_strings",
     "spans",
     "tokens",
 ]
 
-# Bits of a character's properties, as the kernel exports them.
+# Bits of the character properties exported by the kernel.
 TOKEN_CLASS = 0x03
 WHITE_SPACE = 0x04
 PUNCTUATION_OR_SYMBOL = 0x08
 DECIMAL_DIGIT = 0x10
 STARTS_SEGMENT = 0x20
+# Values of TOKEN_CLASS.
+SEPARATOR, WORD_CHARACTER, MARK, CHARACTER_TOKEN = range(4)
+
+KINDS = ("word", "char", "byte")
+# Multiplier of the rolling sum. M − 1 is divisible by two only once, so swapping neighbours loses one bit, not several.
+MULTIPLIER = 0xE7037ED1A0B428DB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Normalisation:
-    """Which steps are taken, in this order.
+    """Normalisation steps, applied in this order.
 
     Attributes:
-        nfkc: Write compatibility variants (ﬁ, Ａ, ①) alike and compose (NFKC).
-        strip_accents: Drop U+0300–U+036F from the canonical decomposition, and recompose.
+        nfkc: Replace compatibility variants (ﬁ, Ａ, ①) and compose (NFKC).
+        strip_accents: Remove U+0300–U+036F from the canonical decomposition, and recompose.
         lowercase: Lower-case each character by itself: a Greek sigma is σ at the end of a word too.
-        strip_punctuation: Drop punctuation and symbols (P*, S*).
-        mask_digits: Write every decimal digit (Nd) as 0.
-        collapse_whitespace: Write a run of white space as one space, and none at the ends.
+        strip_punctuation: Remove punctuation and symbols (P*, S*).
+        mask_digits: Replace every decimal digit (Nd) by 0.
+        collapse_whitespace: Replace a run of white space by one space, and strip both ends.
     """
 
     nfkc: bool = True
@@ -64,8 +69,8 @@ class Normalisation:
     collapse_whitespace: bool = True
 
 
-class Placed(NamedTuple):
-    """A character of the normalised text, and the code points of the original text it stands for."""
+class NormalisedCharacter(NamedTuple):
+    """Character of the normalised text, and the range of code points of the original text that it replaces."""
 
     character: str
     start: int
@@ -73,7 +78,7 @@ class Placed(NamedTuple):
 
 
 def normalise(text: str, **normalisation: bool) -> str:
-    r"""The text after the steps of `Normalisation`, whose attributes are the keywords.
+    r"""Return the text after the steps of `Normalisation`, whose attributes are the keywords.
 
     >>> normalise("  Ｈello,\tWORLD 42 ", mask_digits=True)
     'hello, world 00'
@@ -83,27 +88,27 @@ def normalise(text: str, **normalisation: bool) -> str:
     return _collapse(text) if steps.collapse_whitespace else text
 
 
-def place(text: str, **normalisation: bool) -> list[Placed]:
-    r"""The characters of `normalise`, each with the piece of the original text it came from.
+def normalise_with_offsets(text: str, **normalisation: bool) -> list[NormalisedCharacter]:
+    r"""Return the characters of `normalise`, each with its range in the original text.
 
-    That piece is a normalisation segment, or a single character when nothing composes (``nfkc`` and ``strip_accents``
-    both off); a collapsed space stands for its whole run of white space.
+    The range is a normalisation segment, or a single character when nothing composes (``nfkc`` and ``strip_accents``
+    both off); the range of a collapsed space is its whole run of white space.
 
-    >>> [tuple(placed) for placed in place("e\u0301 \n!")]
+    >>> [tuple(character) for character in normalise_with_offsets("e\u0301 \n!")]
     [('é', 0, 2), (' ', 2, 4), ('!', 4, 5)]
     """
     steps = Normalisation(**normalisation)
-    placed = [
-        Placed(character, start, end)
+    characters = [
+        NormalisedCharacter(character, start, end)
         for start, end in _segments(text, composing=steps.nfkc or steps.strip_accents)
         for character in _rewrite(text[start:end], steps)
     ]
-    return list(_collapse_placed(placed)) if steps.collapse_whitespace else placed
+    return list(_collapse_characters(characters)) if steps.collapse_whitespace else characters
 
 
 @cache
 def character_properties() -> bytes:
-    """One byte of properties for each of the 0x110000 code points, from the kernel."""
+    """Return one byte of properties for each of the 0x110000 code points, from the kernel."""
     from minwise import _kernel
 
     return _kernel.character_properties()
@@ -111,7 +116,7 @@ def character_properties() -> bytes:
 
 @cache
 def lowercase_table() -> dict[int, str]:
-    """Code points that differ from their lower case, with that lower case, from the kernel."""
+    """Return the lower case of each code point that differs from it, from the kernel."""
     from minwise import _kernel
 
     return _kernel.lowercase_table()
@@ -137,17 +142,17 @@ def _collapse(text: str) -> str:
     return " ".join(part for part in spaced.split(" ") if part)
 
 
-def _collapse_placed(placed: list[Placed]) -> Iterator[Placed]:
-    run: list[Placed] = []
-    begun = False
-    for item in placed:
-        if _has(item.character, WHITE_SPACE):
-            run.append(item)
+def _collapse_characters(characters: list[NormalisedCharacter]) -> Iterator[NormalisedCharacter]:
+    spaces: list[NormalisedCharacter] = []
+    started = False
+    for character in characters:
+        if _has(character.character, WHITE_SPACE):
+            spaces.append(character)
             continue
-        if run and begun:
-            yield Placed(" ", run[0].start, run[-1].end)
-        run, begun = [], True
-        yield item
+        if spaces and started:
+            yield NormalisedCharacter(" ", spaces[0].start, spaces[-1].end)
+        spaces, started = [], True
+        yield character
 
 
 def _segments(text: str, *, composing: bool) -> list[tuple[int, int]]:
@@ -163,15 +168,8 @@ def _has(character: str, flag: int) -> bool:
     return bool(character_properties()[ord(character)] & flag)
 
 
-# Multiplier of the rolling sum. M − 1 is divisible by two only once, so swapping neighbours loses one bit, not several.
-MULTIPLIER = 0xE7037ED1A0B428DB
-
-KINDS = ("word", "char", "byte")
-SEPARATOR, WORD_CHARACTER, MARK, CHARACTER_TOKEN = range(4)
-
-
 class Span(NamedTuple):
-    """A shingle's element and where the shingle stands: code points of the original text, or bytes for ``byte``."""
+    """Element of a shingle and its range in the original text, in code points, or in bytes for ``byte`` shingles."""
 
     element: int
     start: int
@@ -185,10 +183,10 @@ class _Token(NamedTuple):
 
 
 def tokens(text: str | bytes, kind: str = "word", **normalisation: bool) -> list[str]:
-    """The tokens of a text: its words, characters or bytes (each byte as two hexadecimal digits).
+    """Return the tokens of a text: its words, characters or bytes (each byte as two hexadecimal digits).
 
-    A word is a run of letters, digits and the marks after them; in scripts written without spaces every character with
-    its marks is one.
+    A word is a run of letters, digits and the marks after them; in scripts written without spaces, every character with
+    its marks is a word.
 
     >>> tokens("Don't panic: 漢字!")
     ['don', 't', 'panic', '漢', '字']
@@ -198,9 +196,9 @@ def tokens(text: str | bytes, kind: str = "word", **normalisation: bool) -> list
 
 
 def shingle_strings(text: str | bytes, shingle: str = "word:5", **normalisation: bool) -> list[str]:
-    """Every shingle of a text as a readable string, in text order and with repetitions.
+    """Return every shingle of a text as a readable string, in text order and with repetitions.
 
-    A text of n tokens has n + 1 − k of them; one, if it has tokens but fewer than k. Characters are joined directly,
+    A text of n tokens has n + 1 − k shingles; one, if it has tokens but fewer than k. Characters are joined directly,
     words and bytes by a space.
 
     >>> shingle_strings("abcab", "char:2")
@@ -208,8 +206,8 @@ def shingle_strings(text: str | bytes, shingle: str = "word:5", **normalisation:
     """
     kind, size = parse_shingle(shingle)
     parts = tokens(text, kind, **normalisation)
-    glue = "" if kind == "char" else " "
-    return [glue.join(parts[start : start + size]) for start in range(_shingle_count(len(parts), size))]
+    separator = "" if kind == "char" else " "
+    return [separator.join(parts[start : start + size]) for start in range(_shingle_count(len(parts), size))]
 
 
 def shingle_hashes(
@@ -221,18 +219,18 @@ def shingle_hashes(
     seed: int = 1,
     **normalisation: bool,
 ) -> Words:
-    """The distinct elements of a document, ascending.
+    """Return the distinct elements of a document, ascending.
 
     Args:
-        text: The document; bytes are taken as UTF-8, except for ``byte``, which takes any.
+        text: The document; bytes are decoded as UTF-8, except for ``byte`` shingles.
         shingle: Kind of token and tokens per shingle: ``word:5``, ``char:9``, ``byte:8``.
-        bag: Tell repetitions of a shingle apart, so that Jaccard on the elements is multiset Jaccard.
+        bag: Number the repetitions of a shingle, so that the Jaccard similarity of the elements is that of multisets.
         hash_bits: 64, or 32 to keep only the low half.
         seed: Seed of the hash.
-        normalisation: The attributes of `Normalisation`; ``byte`` refuses all but their defaults.
+        normalisation: Attributes of `Normalisation`; not allowed with ``byte`` shingles.
     """
     kind, size = parse_shingle(shingle)
-    elements = _roll(_token_bytes(text, kind, normalisation), size, hash_bits, seed)
+    elements = _hash_windows(_token_bytes(text, kind, normalisation), size, hash_bits, seed)
     return np.unique(_number_repetitions(elements, hash_bits) if bag else elements)
 
 
@@ -245,21 +243,21 @@ def spans(
     seed: int = 1,
     **normalisation: bool,
 ) -> list[Span]:
-    """Where each shingle stands, one entry per occurrence in text order; arguments as for `shingle_hashes`.
+    """Return the range of every shingle in text order, with repetitions; arguments as for `shingle_hashes`.
 
-    A token reaches from the start of its first character to the end of its last, a shingle from the start of its first
+    A token extends from the start of its first character to the end of its last, a shingle from the start of its first
     token to the end of its last.
     """
     kind, size = parse_shingle(shingle)
-    placed = _placed_tokens(text, kind, normalisation)
-    elements = _roll([token.data for token in placed], size, hash_bits, seed)
+    parts = _tokens_with_offsets(text, kind, normalisation)
+    elements = _hash_windows([token.data for token in parts], size, hash_bits, seed)
     elements = _number_repetitions(elements, hash_bits) if bag else elements
-    width = min(size, len(placed))
-    return [Span(int(x), placed[i].start, placed[i + width - 1].end) for i, x in enumerate(elements)]
+    width = min(size, len(parts))
+    return [Span(int(x), parts[i].start, parts[i + width - 1].end) for i, x in enumerate(elements)]
 
 
 def parse_shingle(shingle: str) -> tuple[str, int]:
-    """Kind and size of a shingle.
+    """Return the token kind and the size of a shingle.
 
     >>> parse_shingle("word:5")
     ('word', 5)
@@ -277,13 +275,13 @@ def _token_bytes(text: str | bytes, kind: str, normalisation: dict[str, bool]) -
     return [encode(normalised[start:end]) for start, end in _token_ranges(normalised, kind)]
 
 
-def _placed_tokens(text: str | bytes, kind: str, normalisation: dict[str, bool]) -> list[_Token]:
+def _tokens_with_offsets(text: str | bytes, kind: str, normalisation: dict[str, bool]) -> list[_Token]:
     if kind == "byte":
         return _byte_tokens(text, normalisation)
-    placed = place(_as_text(text), **normalisation)
-    normalised = "".join(item.character for item in placed)
+    characters = normalise_with_offsets(_as_text(text), **normalisation)
+    normalised = "".join(item.character for item in characters)
     return [
-        _Token(encode(normalised[start:end]), placed[start].start, placed[end - 1].end)
+        _Token(encode(normalised[start:end]), characters[start].start, characters[end - 1].end)
         for start, end in _token_ranges(normalised, kind)
     ]
 
@@ -296,7 +294,7 @@ def _byte_tokens(text: str | bytes, normalisation: dict[str, bool]) -> list[_Tok
 
 
 def _token_ranges(normalised: str, kind: str) -> list[tuple[int, int]]:
-    """First and one-past-last character of each token."""
+    """Return the start and end of each token."""
     if kind not in KINDS:
         raise ConfigError(f"kind must be word, char or byte, got {kind!r}")
     if kind == "char":
@@ -307,25 +305,25 @@ def _token_ranges(normalised: str, kind: str) -> list[tuple[int, int]]:
 def _word_ranges(normalised: str) -> list[tuple[int, int]]:
     properties = character_properties()
     ranges: list[tuple[int, int]] = []
-    inside = SEPARATOR  # what the token being read is made of; SEPARATOR when there is none
+    current = SEPARATOR  # class of the current token; SEPARATOR outside of tokens
     for i, character in enumerate(normalised):
-        found = properties[ord(character)] & TOKEN_CLASS
-        if found == CHARACTER_TOKEN or (found == WORD_CHARACTER and inside != WORD_CHARACTER):
+        token_class = properties[ord(character)] & TOKEN_CLASS
+        if token_class == CHARACTER_TOKEN or (token_class == WORD_CHARACTER and current != WORD_CHARACTER):
             ranges.append((i, i + 1))
-            inside = found
-        elif found == SEPARATOR:
-            inside = SEPARATOR
-        elif inside != SEPARATOR:  # a further letter of a word, or a mark after a letter
+            current = token_class
+        elif token_class == SEPARATOR:
+            current = SEPARATOR
+        elif current != SEPARATOR:  # another letter of a word, or a mark after a letter
             ranges[-1] = (ranges[-1][0], i + 1)
     return ranges
 
 
-def _roll(data: list[bytes], size: int, hash_bits: int, seed: int) -> Words:
-    """mix(Σ tᵢ·M^(k−1−i)) of every window of k tokens, by Horner's rule on all windows at once."""
+def _hash_windows(data: list[bytes], size: int, hash_bits: int, seed: int) -> Words:
+    """Return mix(Σ tᵢ·M^(k−1−i)) of every window of k tokens, by Horner's rule on all windows at once."""
     if hash_bits not in (32, 64):
         raise ConfigError(f"hash_bits must be 32 or 64, got {hash_bits}")
-    known = {token: hash_bytes(token, Domain.TOKEN, seed) for token in set(data)}
-    hashes = np.array([known[token] for token in data], dtype=np.uint64)
+    hash_of = {token: hash_bytes(token, Domain.TOKEN, seed) for token in set(data)}
+    hashes = np.array([hash_of[token] for token in data], dtype=np.uint64)
     count = _shingle_count(len(data), size)
     total = np.zeros(count, dtype=np.uint64)
     for offset in range(min(size, len(data))):
@@ -334,7 +332,7 @@ def _roll(data: list[bytes], size: int, hash_bits: int, seed: int) -> Words:
 
 
 def _number_repetitions(elements: Words, hash_bits: int) -> Words:
-    """The i-th further occurrence of x becomes mix(x + i·G); the first stays x."""
+    """Replace the i-th repetition of x by mix(x + i·G); the first occurrence stays x."""
     seen: Counter[int] = Counter()
     numbered = []
     for x in elements.tolist():

@@ -1,9 +1,9 @@
-"""Universal: minhash by k universal hash functions in one pass over the rows, and a trace of it.
+"""MinHash in one pass over the rows of a boolean matrix, with k universal hash functions, and a trace of it.
 
-Permuting a long matrix is impossible, so k functions h(x) = ((a·x + b) mod p) mod N stand in for k permutations:
-slots start at ∞, and each row lowers the slots of the columns that have a 1 in it (Carter & Wegman, 1979; Leskovec,
-Rajaraman & Ullman, *Mining of Massive Datasets*, section 3.3). Python integers, so the arithmetic is exact; in
-wrapping 64-bit words the same formula is another function.
+Permuting a long matrix is infeasible (see `permutation_bytes`), so k functions h(x) = ((a·x + b) mod p) mod N replace k
+permutations. Slots start at ∞, and each row lowers the slots of the columns that are 1 in it (Carter & Wegman, 1979;
+Leskovec, Rajaraman & Ullman, *Mining of Massive Datasets*, section 3.3). The arithmetic is exact, with Python integers;
+with wrapping 64-bit words the same formula would be another function. The pipeline uses `reference.sketch` instead.
 """
 
 import math
@@ -21,6 +21,7 @@ __all__ = [
     "draw_universal_hashes",
     "is_prime",
     "one_pass_signature",
+    "permutation_bytes",
     "rows_from_columns",
     "trace_one_pass",
 ]
@@ -28,20 +29,20 @@ __all__ = [
 Row = tuple[int, Sequence[int]]
 Slots = list[list[float]]
 
-# Enough to tell primes from composites for certain below 3.3·10²⁴ (Sorenson & Webster, 2017).
+# With these witnesses the test is exact below 3.3·10²⁴ (Sorenson & Webster, 2017).
 WITNESSES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
-LARGEST_TESTED = 3_317_044_064_679_887_385_961_980
+MAX_PRIME = 3_317_044_064_679_887_385_961_980
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniversalHash:
-    """The function h(x) = ((a·x + b) mod p) mod N.
+    """Hash function h(x) = ((a·x + b) mod p) mod N.
 
     Attributes:
         a: Multiplier, 1 … p − 1.
         b: Addend, 0 … p − 1.
         prime: A prime above N, p.
-        buckets: Number of values, N; at least the number of rows, or rows are bound to collide.
+        buckets: Number of values, N; with fewer than the number of rows, some rows collide.
 
     >>> h = UniversalHash(a=3, b=1, prime=7, buckets=5)
     >>> [h(x) for x in range(5)]
@@ -62,12 +63,12 @@ class UniversalHash:
             raise ConfigError(f"a must be in 1 … p−1 and b in 0 … p−1, got a={self.a}, b={self.b}, p={self.prime}")
 
     def __call__(self, x: int) -> int:
-        """The value of row number x."""
+        """Return the hash of row number x."""
         return (self.a * x + self.b) % self.prime % self.buckets
 
 
 def draw_universal_hashes(count: int, rows: int, seed: int = 1) -> list[UniversalHash]:
-    """Random universal functions for a matrix of so many rows, with N = rows and p the first prime above it."""
+    """Return random universal functions for a matrix, with N = rows and p the first prime above it."""
     draw = random.Random(seed)
     prime = next(number for number in range(rows + 1, 2 * rows + 2) if is_prime(number))  # Bertrand's postulate
     return [
@@ -77,7 +78,7 @@ def draw_universal_hashes(count: int, rows: int, seed: int = 1) -> list[Universa
 
 
 def rows_from_columns(columns: Iterable[Iterable[int]]) -> list[Row]:
-    """Data given by column, sorted once so that it comes by row: (row, columns that hold a 1 in it).
+    """Convert sets given by column to rows: (row, columns that are 1 in it), sorted by row.
 
     >>> rows_from_columns([{0, 3}, {2}, {1, 3, 4}])
     [(0, [0]), (1, [2]), (2, [1]), (3, [0, 2]), (4, [2])]
@@ -87,12 +88,12 @@ def rows_from_columns(columns: Iterable[Iterable[int]]) -> list[Row]:
 
 
 def one_pass_signature(rows: Iterable[Row], columns: int, functions: Sequence[Callable[[int], int]]) -> Slots:
-    """The signature of each column, one slot per function; ∞ throughout for an empty column.
+    """Return the signature of each column, one slot per function; all slots of an empty column are ∞.
 
     Args:
-        rows: Row numbers with the columns that hold a 1, in any order, each row once.
+        rows: Row numbers with the columns that are 1 in them, in any order, each row once.
         columns: Number of columns.
-        functions: The hash functions, `UniversalHash` or any function of the row number.
+        functions: Hash functions of the row number, such as `UniversalHash`.
 
     >>> h, g = (lambda x: (x + 1) % 5), (lambda x: (3 * x + 1) % 5)
     >>> one_pass_signature(rows_from_columns([{0, 3}, {2}, {1, 3, 4}, {0, 2, 3}]), 4, [h, g])
@@ -103,7 +104,7 @@ def one_pass_signature(rows: Iterable[Row], columns: int, functions: Sequence[Ca
 
 
 def trace_one_pass(rows: Iterable[Row], columns: int, functions: Sequence[Callable[[int], int]]) -> Iterator[Slots]:
-    """The signatures after each row: arguments as for `one_pass_signature`, one fresh copy per step."""
+    """Yield the signatures after each row; arguments as for `one_pass_signature`."""
     slots = _unset(columns, functions)
     for row, ones in rows:
         values = [function(row) for function in functions]
@@ -112,21 +113,30 @@ def trace_one_pass(rows: Iterable[Row], columns: int, functions: Sequence[Callab
         yield [list(signature) for signature in slots]
 
 
+def permutation_bytes(universe: int, item_bytes: int = 4) -> int:
+    """Return the size of one explicit permutation of the universe, in bytes.
+
+    >>> permutation_bytes(10**9)
+    4000000000
+    """
+    return universe * item_bytes
+
+
 def is_prime(number: int) -> bool:
-    """Whether a number is prime, for certain: Miller and Rabin's test with enough fixed witnesses.
+    """Return whether a number is prime, by the test of Miller and Rabin with witnesses that make it exact.
 
     >>> [number for number in range(20) if is_prime(number)]
     [2, 3, 5, 7, 11, 13, 17, 19]
     """
-    if number >= LARGEST_TESTED:
-        raise ConfigError(f"prime must be below {LARGEST_TESTED}, got {number}")
+    if number >= MAX_PRIME:
+        raise ConfigError(f"prime must be below {MAX_PRIME}, got {number}")
     if number < 2 or any(number % small == 0 for small in WITNESSES):
         return number in WITNESSES
     return all(_passes(number, witness) for witness in WITNESSES)
 
 
 def _passes(number: int, witness: int) -> bool:
-    """Whether witnessᵈ is 1, or −1 after some squarings, for number − 1 = d·2ˢ with d odd."""
+    """Return whether witnessᵈ is 1, or −1 after some squarings, for number − 1 = d·2ˢ with d odd."""
     odd, squarings = number - 1, 0
     while odd % 2 == 0:
         odd, squarings = odd // 2, squarings + 1

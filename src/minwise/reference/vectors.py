@@ -1,7 +1,7 @@
-"""Vectors: vectors in, their slots on random lines, keys and exact distances out. The readable twin of the kernel.
+"""Slots, keys and exact distances of vectors; specifies the vector hashes of the kernel (DESIGN, section 3, "Vectors").
 
-Everything is arithmetic of 64-bit floating point in the order that is written here, on values and weights of 32 bits;
-so the kernel has the same bits (DESIGN, section 3, "Vectors").
+All arithmetic is 64-bit floating point in the order written here, on 32-bit values and weights, so that the results of
+the kernel are identical bit for bit.
 """
 
 import math
@@ -28,9 +28,9 @@ Values = NDArray[np.float32]
 
 
 def natural_log(x: float) -> float:
-    """The logarithm of 0 < x < 1 in operations that every machine rounds alike.
+    """Return the logarithm of 0 < x < 1, using only operations that every machine rounds equally.
 
-    x = m·2ᵉ and ln m = 2·(z + z³/3 + z⁵/5 + …) with z = (m−1)/(m+1), of which 17 terms are taken.
+    x = m·2ᵉ and ln m = 2·(z + z³/3 + z⁵/5 + …) with z = (m−1)/(m+1); the series is cut after 17 terms.
 
     >>> abs(natural_log(0.3) - math.log(0.3)) < 1e-15
     True
@@ -44,7 +44,7 @@ def natural_log(x: float) -> float:
 
 
 def line_weights(dims: int, line: int, seed: int = 1) -> Values:
-    """The direction of a line: numbers of a normal distribution by the polar method (Marsaglia & Bray, 1964)."""
+    """Return the direction of a line: normally distributed numbers by the polar method (Marsaglia & Bray, 1964)."""
     weights: list[float] = []
     numbers = _uniform(key(seed, Domain.LINE, line))
     while len(weights) < dims:
@@ -57,7 +57,7 @@ def line_weights(dims: int, line: int, seed: int = 1) -> Values:
 
 
 def _uniform(state: int) -> Iterator[float]:
-    """Numbers from −1 to 1."""
+    """Yield uniform numbers from −1 to 1."""
     while True:
         state = (state + GOLDEN) & WORD
         yield 2.0 * _unit(mix(state)) - 1.0
@@ -68,9 +68,16 @@ def _unit(word: int) -> float:
 
 
 def vector_slots(vector: ArrayLike, lines: int, width: float | None, seed: int = 1) -> list[int]:
-    """The slot of a vector on each line: ⌊(w·x + u)/width⌋ + 2⁶³; without a width, 1 on the side that w points to.
+    """Return the slot of a vector on each line.
 
-    The products are added up value by value, from the first to the last.
+    It is ⌊(w·x + u)/width⌋ + 2⁶³; without a width, 1 if w·x ≥ 0, else 0. The products are summed from the first value
+    to the last.
+
+    Args:
+        vector: The vector, x.
+        lines: Number of lines.
+        width: Width of a slot; None for one bit per line.
+        seed: Seed of the directions w and offsets u.
     """
     values = np.asarray(vector, dtype=np.float32)
     slots = []
@@ -81,52 +88,52 @@ def vector_slots(vector: ArrayLike, lines: int, width: float | None, seed: int =
         if width is None:
             slots.append(int(total >= 0.0))
             continue
-        place = (total + _unit(key(seed, Domain.OFFSET, line)) * width) / width
-        whole = math.floor(min(max(place, -(2.0**63)), 2.0**63))
-        slots.append(min(whole, 2**63 - 1) + 2**63)
+        position = (total + _unit(key(seed, Domain.OFFSET, line)) * width) / width
+        cell = math.floor(min(max(position, -(2.0**63)), 2.0**63))
+        slots.append(min(cell, 2**63 - 1) + 2**63)
     return slots
 
 
 def vector_keys(vector: ArrayLike, hashes: int, tables: int, width: float | None, seed: int = 1) -> list[int]:
-    """The key of each table: its lines' slots are a band."""
+    """Return the key of each table; the slots of its lines form a band."""
     return band_keys(vector_slots(vector, hashes * tables, width, seed), tables, hashes, seed)
 
 
 def vector_content(vector: ArrayLike, seed: int = 1) -> tuple[int, int]:
-    """128 bits that stand for a vector: its values' bits two by two, −0 as 0."""
+    """Return a 128-bit hash of a vector: the bits of its values in pairs, with −0 as 0."""
     bits = (np.asarray(vector, dtype=np.float32) + np.float32(0)).view(np.uint32).tolist()
     bits += [0] * (len(bits) % 2)
     return content_hash([low | high << 32 for low, high in zip(bits[::2], bits[1::2], strict=True)], seed)
 
 
 def euclidean_distance(left: ArrayLike, right: ArrayLike) -> float:
-    """The length of the difference.
+    """Return the Euclidean distance.
 
     >>> euclidean_distance([0, 0], [3, 4])
     5.0
     """
-    apart = _wide(left) - _wide(right)
-    return math.sqrt(_sum(apart * apart))
+    difference = _to_float64(left) - _to_float64(right)
+    return math.sqrt(_sum(difference * difference))
 
 
 def cosine_distance(left: ArrayLike, right: ArrayLike) -> float:
-    """1 − cos θ, from 0 to 2.
+    """Return the cosine distance 1 − cos θ, from 0 to 2.
 
     >>> cosine_distance([1, 0], [0, 7]), cosine_distance([1, 1], [-2, -2])
     (1.0, 2.0)
     """
-    one, other = _wide(left), _wide(right)
-    cosine = _sum(one * other) / math.sqrt(_sum(one * one) * _sum(other * other))
+    x, y = _to_float64(left), _to_float64(right)
+    cosine = _sum(x * y) / math.sqrt(_sum(x * x) * _sum(y * y))
     return min(2.0, max(0.0, 1.0 - cosine))
 
 
-def _wide(vector: ArrayLike) -> NDArray[np.float64]:
+def _to_float64(vector: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(vector, dtype=np.float32).astype(np.float64)
 
 
 def _sum(values: NDArray[np.float64]) -> float:
-    """Value i is added to lane i mod 8, then the lanes are added two by two."""
+    """Add value i to lane i mod 8, then add the lanes in pairs."""
     lanes = [0.0] * LANES
-    for place, value in enumerate(values.tolist()):
-        lanes[place % LANES] += value
+    for index, value in enumerate(values.tolist()):
+        lanes[index % LANES] += value
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]))

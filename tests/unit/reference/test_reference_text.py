@@ -56,7 +56,7 @@ def test_normalise(text: str, settings: dict[str, bool], expected: str) -> None:
 @given(text=texts, settings=steps)
 def test_placed_characters_are_the_normalised_text(text: str, settings: dict[str, bool]) -> None:
     """Segment by segment gives what the whole text gives: the law on which spans rest."""
-    placed = ref.place(text, **settings)
+    placed = ref.normalise_with_offsets(text, **settings)
     assert "".join(item.character for item in placed) == ref.normalise(text, **settings)
     assert [item.start for item in placed] == sorted(item.start for item in placed)
     assert all(0 <= item.start < item.end <= len(text) for item in placed)
