@@ -1,4 +1,4 @@
-"""Arrow IPC: files, Feather and streams, read and copied as what they are."""
+"""Arrow IPC files, Feather files and streams: reading, and copies in the same format."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,19 +22,19 @@ Table = Any
 
 
 def write_stream(table: Table, path: Path) -> None:
-    """In batches of three rows."""
+    """Write a stream in batches of three rows."""
     with ipc.new_stream(path, table.schema) as writer:
         writer.write_table(table, max_chunksize=3)
 
 
 def write_file(table: Table, path: Path) -> None:
-    """In batches of three rows."""
+    """Write a file in batches of three rows."""
     with ipc.new_file(path, table.schema) as writer:
         writer.write_table(table, max_chunksize=3)
 
 
 def write_feather(table: Table, path: Path) -> None:
-    """As pandas would, compressed."""
+    """Write a compressed file, as pandas does."""
     pyarrow.feather.write_feather(table, str(path), chunksize=3)
 
 
@@ -46,18 +46,18 @@ WRITE: dict[str, Callable[[Table, Path], None]] = {
 TABLE = pa.table(
     {"text": TEXTS, "id": list(range(len(TEXTS))), "more": [[text] for text in TEXTS]}
 ).replace_schema_metadata({"origin": "here"})
-every_form = pytest.mark.parametrize("name", WRITE)
+every_format = pytest.mark.parametrize("name", WRITE)
 
 
 def source(table: Table, path: Path) -> ArrowFile:
-    """A file of a table."""
+    """Return the source of a table written to ``path``."""
     WRITE[path.name](table, path)
     return ArrowFile(File(str(path)))
 
 
-@every_form
+@every_format
 def test_texts_and_ids_are_read(name: str, tmp_path: Path) -> None:
-    """In any batches; the rows are known unless it is a stream."""
+    """Batches of any size; the number of rows is known unless it is a stream."""
     file = source(TABLE, tmp_path / name)
     assert texts_of(file) == texts_of(file, batch_bytes=1) == TEXTS
     assert ids_of(file) == list(range(len(TEXTS)))
@@ -65,10 +65,9 @@ def test_texts_and_ids_are_read(name: str, tmp_path: Path) -> None:
     assert faults_of(file) == []
 
 
-@every_form
+@every_format
 @pytest.mark.parametrize("mask", range(5))
-def test_a_copy_is_of_the_same_form_with_the_kept_rows(name: str, mask: int, tmp_path: Path) -> None:
-    """Schema and metadata too."""
+def test_a_copy_has_the_format_and_schema_of_its_input_and_the_kept_rows(name: str, mask: int, tmp_path: Path) -> None:
     file = source(TABLE, tmp_path / name)
     keep = masks(len(TEXTS))[mask]
     assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == keep.sum()
@@ -78,11 +77,10 @@ def test_a_copy_is_of_the_same_form_with_the_kept_rows(name: str, mask: int, tmp
     assert reader.read_all().to_pylist() == kept(TABLE.to_pylist(), keep)
 
 
-@every_form
-def test_the_bytes_of_a_copy_depend_on_the_rows_alone(
+@every_format
+def test_the_bytes_of_a_copy_do_not_depend_on_the_batches_of_the_input(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not on the batches of the input."""
     monkeypatch.setattr(table_writer, "GROUP_ROWS", 2)
     keep = np.array([True, False, True, True, False, True, True])
     copies = set()
@@ -94,9 +92,9 @@ def test_the_bytes_of_a_copy_depend_on_the_rows_alone(
     assert len(copies) == 1
 
 
-@every_form
+@every_format
 def test_dictionaries_are_read_and_copied(name: str, tmp_path: Path) -> None:
-    """Of a stream they may differ from batch to batch."""
+    """In a stream they may differ from batch to batch."""
     chunks = [pa.array(["a", "b", "a"]).dictionary_encode(), pa.array(["c", "a", None]).dictionary_encode()]
     table = pa.table({"text": pa.chunked_array(chunks)})
     table = table if name.startswith("stream") else table.unify_dictionaries()
@@ -107,9 +105,9 @@ def test_dictionaries_are_read_and_copied(name: str, tmp_path: Path) -> None:
     assert texts_of(ArrowFile(File(str(tmp_path / "out" / name)))) == ["b", "a", "c", "a"]
 
 
-@every_form
+@every_format
 def test_views_are_copied_as_views(name: str, tmp_path: Path) -> None:
-    """As polars writes them, within lists and structs too."""
+    """As polars writes them, also within lists and structs."""
     view = pa.string_view()
     fields = [("text", view), ("l", pa.large_list(view)), ("s", pa.struct([("a", pa.list_(view))]))]
     table = pa.Table.from_pylist([{"text": x, "l": [x], "s": {"a": [x, None]}} for x in TEXTS], pa.schema(fields))
@@ -122,7 +120,6 @@ def test_views_are_copied_as_views(name: str, tmp_path: Path) -> None:
 
 
 def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
-    """The others are complete."""
     file = source(TABLE, tmp_path / "file.arrow")
     wanted = np.zeros(len(TEXTS), dtype=np.bool_)
     wanted[4] = True
@@ -130,8 +127,7 @@ def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no Arrow", b"ARROW1\0\0" + bytes(50), b"\xff\xff\xff\xff\xff\xff\xff\x7f" * 4])
-def test_what_is_no_arrow_is_one_fault_and_no_copy(data: bytes, tmp_path: Path) -> None:
-    """With no rows."""
+def test_a_file_that_is_not_arrow_is_one_fault_and_has_no_copy(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.arrow"
     path.write_bytes(data)
     file = ArrowFile(File(str(path)))
@@ -141,8 +137,8 @@ def test_what_is_no_arrow_is_one_fault_and_no_copy(data: bytes, tmp_path: Path) 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_truncated_stream_gives_its_whole_batches(tmp_path: Path) -> None:
-    """And a fault; the rows that it had can be copied, more can not."""
+def test_a_truncated_stream_yields_its_complete_batches(tmp_path: Path) -> None:
+    """Then a fault; the rows before it can be copied, more cannot."""
     file = source(TABLE, tmp_path / "stream.arrow")
     path = Path(file.name)
     path.write_bytes(path.read_bytes()[:-200])
@@ -153,12 +149,12 @@ def test_a_truncated_stream_gives_its_whole_batches(tmp_path: Path) -> None:
     assert "cannot be copied" in complaint(InputError, lambda: file.copy_kept(every, tmp_path / "2", str(tmp_path)))
 
 
-def test_offsets_that_lie_are_a_fault(tmp_path: Path) -> None:
-    """Not a read outside the buffer; while invalid UTF-8, also in a list, is handed on."""
+def test_offsets_outside_their_buffer_are_a_fault(tmp_path: Path) -> None:
+    """They must not cause a read outside the buffer; invalid UTF-8, also in a list, is passed on."""
     offsets = pa.py_buffer(np.array([0, 5, 3], dtype=np.int32))
-    lie = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdef")])
+    invalid_offsets = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdef")])
     for column in ("text", "id", "other"):
-        table = pa.table({"text": ["a", "b"], "id": ["a", "b"], column: lie})
+        table = pa.table({"text": ["a", "b"], "id": ["a", "b"], column: invalid_offsets})
         file = source(table, tmp_path / "file.arrow")
         columns = Columns() if column != "other" else Columns(text=("other",))
         assert [fault.row for fault in faults_of(file, columns)] == [None]

@@ -1,4 +1,4 @@
-"""CSV and TSV: quoted fields, faults, and copies that are the records as they were."""
+"""CSV and TSV: quoted fields, faults, and copies of the unchanged records."""
 
 import csv
 import io
@@ -21,21 +21,21 @@ fields = st.text(st.sampled_from('ab",\n\r\t \ufeff港\x85\u2028'), max_size=6)
 
 
 def source(path: Path, data: bytes) -> DelimitedFile:
-    """A file of these bytes, by the name CSV or TSV."""
+    """Return the source of a file with these bytes, CSV or TSV by its name."""
     path.write_bytes(data)
     return DelimitedFile(File(str(path)), "\t" if ".tsv" in path.name else ",")
 
 
 def records(data: bytes, delimiter: str) -> list[bytes]:
-    """The bytes of each record of a file in which every field is quoted."""
+    """Return the bytes of each record of a file in which every field is quoted."""
     return [record + b'"\r\n' for record in data.split(b'"\r\n')[:-1]]
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("form", ["csv", "tsv"])
 @pytest.mark.parametrize("mask", range(5))
-def test_rows_are_read_and_kept_records_copied(suffix: str, form: str, mask: int, tmp_path: Path) -> None:
-    """Byte for byte, the header first, under the same compression."""
+def test_rows_are_read_and_kept_records_copied_byte_for_byte(suffix: str, form: str, mask: int, tmp_path: Path) -> None:
+    """The header first, with the same compression."""
     delimiter = "," if form == "csv" else "\t"
     data = delimited({"id": range(len(TEXTS)), "text": TEXTS}, delimiter)
     file = source(tmp_path / f"x.{form}{suffix}", COMPRESS[suffix](data))
@@ -52,12 +52,12 @@ def test_rows_are_read_and_kept_records_copied(suffix: str, form: str, mask: int
     rows=st.lists(st.tuples(fields, fields), max_size=8), quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
 )
 @example(rows=[("a\r\nb", '""')], quoting=csv.QUOTE_MINIMAL)
-def test_what_pythons_writer_writes_is_read_again(
+def test_files_of_the_csv_writer_are_read_and_copied(
     rows: list[tuple[str, str]],
     quoting: Literal[0, 1],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """And a copy of all is the file, of some holds these."""
+    """A copy of all rows is the same file; a copy of some rows holds these."""
     buffer = io.StringIO(newline="")
     csv.writer(buffer, quoting=quoting).writerows([("text", "other"), *rows])
     path = tmp_path_factory.getbasetemp() / "any.csv"
@@ -72,7 +72,7 @@ def test_what_pythons_writer_writes_is_read_again(
 
 
 def read_line_by_line(data: bytes) -> list[str | None]:
-    """What the csv module alone makes of a file with two columns: the first, or None for a record that is a fault."""
+    """Return the first column as the csv module alone reads it, or None for a faulty record."""
     remaining = iter(io.BytesIO(data).readlines())
     fed: list[bytes] = []
 
@@ -99,8 +99,10 @@ def read_line_by_line(data: bytes) -> list[str | None]:
 @given(data=st.text(st.sampled_from('a",\n\r'), max_size=40), size=st.integers(1, 20))
 @example(data='5" disk,x\nb,y\nc,z\n', size=100)
 @example(data='5" disk,x\n"b\nb",y\nc,z\n', size=7)
-def test_any_mess_is_read_as_line_by_line(data: str, size: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lines are fed together where they seem to be one record; a wrong guess must not show."""
+def test_malformed_files_are_read_as_by_the_csv_module(
+    data: str, size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Lines are fed together where they seem to be one record; a wrong guess must not change the result."""
     encoded = b"text,b\n" + data.encode()
     file = source(tmp_path_factory.getbasetemp() / "mess.csv", encoded)
     with pytest.MonkeyPatch.context() as patch:
@@ -108,16 +110,16 @@ def test_any_mess_is_read_as_line_by_line(data: str, size: int, tmp_path_factory
         assert texts_of(file) == read_line_by_line(encoded)
 
 
-def test_a_mark_at_the_start_is_kept_but_not_read(tmp_path: Path) -> None:
-    """Blank lines are no rows, and the last line needs no end."""
+def test_a_byte_order_mark_is_copied_but_not_read(tmp_path: Path) -> None:
+    """Blank lines are not rows, and the last line needs no line feed."""
     file = source(tmp_path / "x.csv", b'\xef\xbb\xbf"text",id\n\na,1\n\r\nb,2')
     assert texts_of(file) == ["a", "b"]
     file.copy_kept(np.array([False, True]), tmp_path / "out", str(tmp_path))
     assert (tmp_path / "out" / "x.csv").read_bytes() == b'\xef\xbb\xbf"text",id\nb,2'
 
 
-def test_invalid_utf8_is_handed_on_in_texts_and_refused_in_ids(tmp_path: Path) -> None:
-    """Where the kernel sees it, and where it does not."""
+def test_invalid_utf8_is_passed_on_in_texts_and_rejected_in_ids(tmp_path: Path) -> None:
+    """The kernel checks texts, but not ids."""
     file = source(tmp_path / "x.csv", b"text,id\na\xff,1\nb,\xfe\nc,\n")
     (batch,) = file.batches(Columns())
     assert batch.values.to_pylist() == [b"a\xff", None, b"c"]
@@ -125,8 +127,7 @@ def test_invalid_utf8_is_handed_on_in_texts_and_refused_in_ids(tmp_path: Path) -
     assert faults_of(file) == [Fault(file.name, 1, "id is not valid UTF-8 at byte 0")]
 
 
-def test_records_that_can_not_be_used_are_faults(tmp_path: Path) -> None:
-    """Rows around them are fine."""
+def test_records_that_cannot_be_used_are_faults(tmp_path: Path) -> None:
     file = source(tmp_path / "x.csv", b'text,id\na,1\nb\nc,3,4\nd\re,5\nf,6\n"g,7\nh,8\n')
     assert texts_of(file) == ["a", None, None, None, "f", None]
     reasons = {fault.row: fault.reason for fault in faults_of(file)}
@@ -146,8 +147,7 @@ def test_records_that_can_not_be_used_are_faults(tmp_path: Path) -> None:
         (b'"text,b\n1,2\n', "has no header: line 1 opens a quotation mark that is never closed"),
     ],
 )
-def test_a_header_that_does_not_do_is_a_fault_of_the_file(data: bytes, reason: str, tmp_path: Path) -> None:
-    """There are no rows then."""
+def test_an_unusable_header_is_a_fault_of_the_file(data: bytes, reason: str, tmp_path: Path) -> None:
     file = source(tmp_path / "x.csv", data)
     assert faults_of(file) == [Fault(file.name, None, reason)]
     assert texts_of(file) == []
@@ -163,22 +163,21 @@ def test_a_header_that_does_not_do_is_a_fault_of_the_file(data: bytes, reason: s
     ],
 )
 def test_ranks_are_numbers_if_the_first_is(values: list[str], expected: list[Any], tmp_path: Path) -> None:
-    """So that 10 is more than 9."""
+    """So 10 is more than 9."""
     data = "text,rank\n" + "".join(f"x,{value}\n" for value in values)
     assert ranks_of(source(tmp_path / "x.csv", data.encode()), "rank") == expected
 
 
-def test_columns_are_joined_and_found_by_their_unicode_names(tmp_path: Path) -> None:
-    """By a line break."""
+def test_columns_with_unicode_names_are_joined_by_a_line_break(tmp_path: Path) -> None:
     file = source(tmp_path / "x.csv", "título,текст\na,b\n".encode())
     assert texts_of(file, Columns(text=("título", "текст"))) == ["a\nb"]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_a_long_record_is_a_fault_and_ends_where_its_quotes_do(
+def test_an_oversized_record_is_a_fault_and_ends_with_its_quotes(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line or in many, which are read past without being held."""
+    """On one line or on many, which are skipped without being held."""
     monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 30)
     long = b'"' + b"x" * 40 + b'\ny,\n""z",2\n'
     many = b'"' + b"short\n" * 10 + b'",3\n'
@@ -192,14 +191,13 @@ def test_a_long_record_is_a_fault_and_ends_where_its_quotes_do(
     assert copy == b"text,id\na,1\nb,2\nc,3\ne,5\n"
 
 
-def test_a_field_may_be_longer_than_the_csv_module_likes(tmp_path: Path) -> None:
-    """Its own limit is 131,072 characters."""
+def test_a_field_may_exceed_the_default_limit_of_the_csv_module(tmp_path: Path) -> None:
+    """The default limit is 131,072 characters."""
     file = source(tmp_path / "x.csv", b"text\n" + b"x" * 200_000 + b"\n")
     assert texts_of(file) == ["x" * 200_000]
 
 
-def test_of_a_truncated_file_whole_records_are_rows(tmp_path: Path) -> None:
-    """Then comes the fault."""
+def test_a_truncated_file_yields_its_complete_records_and_a_fault(tmp_path: Path) -> None:
     texts = [str(number) * 9 for number in np.random.default_rng(1).integers(1 << 60, size=5000)]
     packed = COMPRESS[".gz"](delimited({"text": texts}, ","))
     file = source(tmp_path / "x.csv.gz", packed[: len(packed) // 2])

@@ -1,4 +1,4 @@
-"""First stage: settings that contradict each other, or mean nothing, are refused by name in one line."""
+"""Settings of sets, groups and records that contradict each other are rejected by name in one line."""
 
 from pathlib import Path
 from typing import Any
@@ -39,20 +39,21 @@ ROWS = [{"user": "ann", "movie": 1, "times": 1, "text": "x"}]
         ({"shingle": "set", "html": True}, "html must be left out with shingle set, got True"),
         ({"html": 1}, "html must be one of False, True, got 1"),
         ({"shingle": "set", "text_column": ["a", "b"]}, "text_column must be one column with shingle set, got"),
-        ({"group_by": "nobody", "item": "movie"}, "no row can be read; has no column 'nobody'; its columns are: "),
-        ({"fields": "nobody:whole"}, "has no column 'nobody'; its columns are: "),
+        ({"group_by": "missing", "item": "movie"}, "no row can be read; has no column 'missing'; its columns are: "),
+        ({"fields": "missing:whole"}, "has no column 'missing'; its columns are: "),
         ({"group_by": "user", "item": "movie", "engine": "spark"}, "group_by must be left out with engine spark"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(options: dict[str, Any], message: str) -> None:
-    """Rather than left aside."""
-    on_error: dict[str, Any] = {} if "nobody" not in str(options) or "fields" in options else {"on_error": "quarantine"}
+def test_settings_without_effect_are_rejected(options: dict[str, Any], message: str) -> None:
+    on_error: dict[str, Any] = (
+        {} if "missing" not in str(options) or "fields" in options else {"on_error": "quarantine"}
+    )
     assert complaint(mw.MinwiseError, lambda: mw.pairs(ROWS, **options, **on_error)).startswith(message)
 
 
 @pytest.mark.parametrize("options", [{"group_by": "user", "item": "movie"}, {"transpose": True, "shingle": "set"}])
-def test_dedup_of_groups_is_refused(options: dict[str, Any]) -> None:
-    """A group is many rows; which of them to remove nobody can say."""
+def test_dedup_of_groups_is_rejected(options: dict[str, Any]) -> None:
+    """A group consists of many rows, so the rows to remove are undefined."""
     [name, *_] = options
     for call in (mw.dedup, estimate_run):
         message = complaint(ConfigError, lambda call=call: call(ROWS, **options))  # type: ignore[misc]
@@ -63,27 +64,29 @@ def test_dedup_of_groups_is_refused(options: dict[str, Any]) -> None:
     ("options", "message"),
     [
         ({"truth": ""}, "truth must be a name, got ''"),
-        ({"truth": "user", "output": None}, "truth must be left out without an output"),
         ({"truth": "user", "group_by": "user", "item": "movie"}, "truth must be left out with group_by and transpose"),
-        ({"truth": "nobody"}, "truth cannot be read; has no column 'nobody'"),
+        ({"truth": "missing"}, "truth cannot be read; has no column 'missing'"),
     ],
 )
-def test_truth_that_means_nothing_is_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
-    """As above."""
-    given = {"output": tmp_path / "p.csv", **options}
-    assert complaint(mw.MinwiseError, lambda: mw.pairs(ROWS, **given)).startswith(message)
+def test_truth_without_effect_is_rejected(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    output = tmp_path / "p.csv"
+    assert complaint(mw.MinwiseError, lambda: mw.write_pairs(ROWS, output, **options)).startswith(message)
+    assert not output.exists()
 
 
-def test_sets_that_lost_their_items_can_not_be_turned_round() -> None:
-    """Hashes are no items, and of bags they have lost how often."""
+def test_truth_needs_an_output() -> None:
+    call: Any = mw.pairs
+    assert complaint(ConfigError, lambda: call(ROWS, truth="user")).startswith("there is no setting 'truth'")
+
+
+def test_hashed_sets_cannot_be_transposed_or_be_bags() -> None:
     sets = mw.ShingleSets.from_sets([[1], [1]])
     assert "ShingleSets" in complaint(ConfigError, lambda: mw.pairs(sets, transpose=True))
     assert "ShingleSets" in complaint(ConfigError, lambda: mw.pairs(sets, bag=True))
     assert "items must all be" in complaint(InputError, lambda: mw.pairs([[1, "x"]], shingle="set", transpose=True))
 
 
-def test_baskets_take_sets(tmp_path: Path) -> None:
-    """A format that texts have not."""
+def test_basket_formats_need_shingle_set(tmp_path: Path) -> None:
     (tmp_path / "x.dat").write_text("a b\n")
     message = complaint(ConfigError, lambda: mw.pairs(tmp_path / "x.dat", format="baskets"))
     assert message == "format must be that of a table or text, got baskets, which needs shingle set"

@@ -1,4 +1,4 @@
-"""Elements: sets of items from columns with and without types, and what is said of those that are none."""
+"""Sets of items from columns with and without types, and the reasons for rows and columns that are rejected."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from minwise.inputs.items import GroupedItems, ItemLists, ItemSets, SingleValue,
 from minwise.inputs.records import Field, RecordFields, parse_fields
 
 ITEMS = ItemSets(column="items")
-MEMBERS = GroupedItems(group="user", item="movie", weight="times")
+GROUPED = GroupedItems(group="user", item="movie", weight="times")
 
 
 def sets_of(elements: Elements, column: pa.Array) -> list[list[int] | None]:
-    """What a column with types becomes."""
+    """Return the sets of a column with a type."""
     return list(elements.from_arrow([column])[0].to_pylist())
 
 
@@ -31,30 +31,28 @@ def sets_of(elements: Elements, column: pa.Array) -> list[list[int] | None]:
     ],
     ids=lambda column: str(column.type),
 )
-def test_lists_of_every_type_are_the_same_sets(column: pa.Array) -> None:
-    """Those that sets given directly become."""
-    expected = [sorted(one.tolist()) for one in mw.ShingleSets.from_sets([["x", "y"], []])]
+def test_lists_of_every_type_give_the_sets_of_sets_given_directly(column: pa.Array) -> None:
+    expected = [sorted(hashes.tolist()) for hashes in mw.ShingleSets.from_sets([["x", "y"], []])]
     assert sets_of(ITEMS, column) == expected
     assert ITEMS.type_problem("items", column.type) is None
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64()], ids=str)
-def test_numbers_are_numbers_whatever_their_width(kind: pa.DataType) -> None:
-    """And not the strings that spell them."""
-    expected = [sorted(one.tolist()) for one in mw.ShingleSets.from_sets([[3, 5]])]
+def test_numbers_of_every_width_are_equal_and_differ_from_their_digits(kind: pa.DataType) -> None:
+    expected = [sorted(hashes.tolist()) for hashes in mw.ShingleSets.from_sets([[3, 5]])]
     assert sets_of(ITEMS, pa.array([[5, 3]], pa.list_(kind))) == expected
     assert sets_of(ITEMS, pa.array([["5", "3"]])) != expected
     large = pa.array([[2**64 - 1]], pa.list_(pa.uint64()))
     assert sets_of(ITEMS, large) == [mw.ShingleSets.from_sets([[2**64 - 1]])[0].tolist()]
 
 
-def test_rows_without_types_are_the_same_sets() -> None:
-    """As JSON has them, and as CSV has them, if it is said where to cut; bytes are text."""
-    cut = ItemSets(column="items", separator=" ")
-    made, reasons = cut.from_values([[["x", 3]], ["x y"], [b"x y"], None])
-    assert cut.from_arrow([pa.array(["x y x", "y"])])[0].to_pylist()[0] == made.to_pylist()[1]
-    assert cut.from_arrow([pa.array(["x y x", "y"]).dictionary_encode()])[0].to_pylist()[0] == made.to_pylist()[1]
-    expected = [sorted(one.tolist()) for one in mw.ShingleSets.from_sets([["x", 3], ["x", "y"], ["x", "y"]])]
+def test_rows_without_types_give_the_same_sets() -> None:
+    """Lists as in JSON, and strings as in CSV with a separator; bytes are text."""
+    split = ItemSets(column="items", separator=" ")
+    made, reasons = split.from_values([[["x", 3]], ["x y"], [b"x y"], None])
+    assert split.from_arrow([pa.array(["x y x", "y"])])[0].to_pylist()[0] == made.to_pylist()[1]
+    assert split.from_arrow([pa.array(["x y x", "y"]).dictionary_encode()])[0].to_pylist()[0] == made.to_pylist()[1]
+    expected = [sorted(hashes.tolist()) for hashes in mw.ShingleSets.from_sets([["x", 3], ["x", "y"], ["x", "y"]])]
     assert made.to_pylist() == [*expected, None]
     assert reasons == {3: ""}
 
@@ -73,36 +71,33 @@ def test_rows_without_types_are_the_same_sets() -> None:
     ],
 )
 @pytest.mark.parametrize("elements", [ITEMS, ItemLists(column="items")], ids=["sets", "lists"])
-def test_what_is_no_set_is_told(elements: Elements, value: Any, reason: str) -> None:  # noqa: ANN401 - anything
-    """And leaves the others alone."""
+def test_a_value_that_is_not_a_set_has_a_reason(elements: Elements, value: Any, reason: str) -> None:  # noqa: ANN401 - anything
     made, reasons = elements.from_values([[["x"]], [value]])
     assert reasons == {1: reason}
     assert made.is_null().to_pylist() == [False, True]
 
 
-def test_nulls_of_a_column_are_told() -> None:
-    """A null list, and a null in one."""
+def test_null_lists_and_null_items_have_a_reason() -> None:
     made, reasons = ITEMS.from_arrow([pa.array([["x"], None, ["x", None], []])])
     assert reasons == {1: "items is null", 2: "items holds a null item"}
     assert made.is_null().to_pylist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize(
-    ("elements", "kind", "complaint"),
+    ("elements", "kind", "problem"),
     [
         (ITEMS, pa.int64(), "x must be a list of items with shingle set, got a column of int64"),
         (ITEMS, pa.string(), "x must be a list of items with shingle set, got a column of string; set separator"),
         (ItemLists(column="x"), pa.string(), "x must be a list of items with shingle set, got a column of string; "),
         (ITEMS, pa.list_(pa.float64()), "items of x must be whole numbers or strings, got a column of list<"),
         (SingleValue(column="x"), pa.float64(), "x must be whole numbers or strings, got a column of double"),
-        (MEMBERS, pa.list_(pa.int8()), "x must be whole numbers or strings, got a column of list<"),
+        (GROUPED, pa.list_(pa.int8()), "x must be whole numbers or strings, got a column of list<"),
         (GroupedItems(group="a", item="b", weight="x"), pa.string(), "x must be whole numbers, got a column of string"),
         (RecordFields(fields=(Field("x", "whole"),)), pa.list_(pa.int8()), "x must be strings, numbers or dates, got"),
     ],
 )
-def test_columns_of_a_wrong_type_are_told(elements: Elements, kind: pa.DataType, complaint: str) -> None:
-    """Before anything is read."""
-    assert (elements.type_problem("x", kind) or "").startswith(complaint)
+def test_columns_of_a_wrong_type_are_rejected(elements: Elements, kind: pa.DataType, problem: str) -> None:
+    assert (elements.type_problem("x", kind) or "").startswith(problem)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +109,7 @@ def test_columns_of_a_wrong_type_are_told(elements: Elements, kind: pa.DataType,
         (",", "  \n", []),
     ],
 )
-def test_separators(separator: str | None, line: str, items: list[str]) -> None:
-    """White space around items never belongs to them, and nothing is no item."""
+def test_separators_split_items_and_white_space_is_stripped(separator: str | None, line: str, items: list[str]) -> None:
     assert split_items(line, separator) == items
     if separator is not None:
         assert ItemLists(column="items", separator=separator).from_values([[line]])[0].to_pylist() == [items]
@@ -140,20 +134,18 @@ def test_separators(separator: str | None, line: str, items: list[str]) -> None:
         ((b"\xff", 1, 1), "user is not valid UTF-8 at byte 0"),
     ],
 )
-def test_rows_that_name_no_member_are_told(row: tuple[Any, ...], reason: str) -> None:
-    """One by one, and the rest stays."""
-    made, reasons = MEMBERS.from_values([("ann", 1, 1), row, (b"ann", b"x", b"2"), ("ann", 7, 3.0)])
+def test_rows_without_a_valid_group_item_or_weight_have_a_reason(row: tuple[Any, ...], reason: str) -> None:
+    made, reasons = GROUPED.from_values([("ann", 1, 1), row, (b"ann", b"x", b"2"), ("ann", 7, 3.0)])
     assert reasons == {1: reason}
     assert made.is_null().to_pylist() == [False, True, False, False]
-    assert [one["count"] for one in made.to_pylist() if one] == [1, 2, 3]
+    assert [row["count"] for row in made.to_pylist() if row] == [1, 2, 3]
 
 
-def test_columns_that_name_no_member_are_told() -> None:
-    """The same of columns with types."""
+def test_typed_rows_without_a_valid_group_item_or_weight_have_a_reason() -> None:
     users = pa.array(["ann", None, "", "bob", "bob", "bob"])
     movies = pa.array([1, 1, 1, None, 1, 1])
     times = pa.array([2.0, 1, 1, 1, -1, 0.5])
-    made, reasons = MEMBERS.from_arrow([users, movies, times])
+    made, reasons = GROUPED.from_arrow([users, movies, times])
     assert reasons == {
         1: "user is null",
         2: "user is empty",
@@ -165,11 +157,10 @@ def test_columns_that_name_no_member_are_told() -> None:
     assert made[0].as_py()["count"] == 2
 
 
-def test_members_can_be_turned_round() -> None:
-    """Then the item names the group."""
-    turned = GroupedItems(group="user", item="movie", transposed=True)
-    assert turned.columns == ("movie", "user")
-    made, _ = turned.from_values([(7, "ann")])
+def test_transposed_groups_are_identified_by_the_item() -> None:
+    transposed = GroupedItems(group="user", item="movie", transposed=True)
+    assert transposed.columns == ("movie", "user")
+    made, _ = transposed.from_values([(7, "ann")])
     assert made[0].as_py() == {"key": 7, "element": mw.ShingleSets.from_sets([["ann"]])[0].item(), "count": 1}
 
 
@@ -196,15 +187,14 @@ def test_members_can_be_turned_round() -> None:
         ("name:whole", {"name": 1.5}, "weights of name must be a whole number from 1 to 1000, got 1.5"),
     ],
 )
-def test_wrong_fields_and_weights_are_refused(fields: Any, weights: Any, message: str) -> None:  # noqa: ANN401 - anything
-    """In one line."""
+def test_wrong_fields_and_weights_are_rejected_in_one_line(fields: Any, weights: Any, message: str) -> None:  # noqa: ANN401 - anything
     with pytest.raises(ConfigError) as caught:
         parse_fields(fields, weights)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
-def test_fields_come_back_as_they_can_be_typed() -> None:
+def test_settings_of_fields_can_be_parsed_again() -> None:
     """Sorted by name, names with spaces in quotation marks."""
     records = RecordFields(fields=parse_fields({"sur name": "char:3", "b": "digits"}, {"sur name": 2}), bag=True)
     assert records.settings == {
@@ -218,12 +208,12 @@ def test_fields_come_back_as_they_can_be_typed() -> None:
 
 
 def test_records_of_columns_and_of_values_are_the_same() -> None:
-    """Numbers and dates by their text, a null as nothing, and the names of fields keep equal values apart."""
+    """Numbers and dates by their text, a null without shingles; equal values of different fields stay distinct."""
     records = RecordFields(fields=parse_fields("a:whole b:whole", None))
     columns = [pa.array(["x", None, "5"]), pa.array([5, 7, None])]
     typed, untyped = records.from_arrow(columns)[0], records.from_values([["x", 5], [None, 7], [b"5", ""]])[0]
     assert typed.equals(untyped)
-    assert [len(one) for one in typed.to_pylist()] == [2, 1, 1]
+    assert [len(elements) for elements in typed.to_pylist()] == [2, 1, 1]
     assert typed[2].as_py()[0] not in typed[0].as_py()
     assert records.from_values([[["x"], 1]])[1] == {0: "a must be a string or a number, got list"}
     broken = pa.array([b"ok", b"\xff"]).cast(pa.large_binary())

@@ -1,4 +1,4 @@
-"""Files: compressed streams come whole or say why not, errors name the file, copies stay in their folder."""
+"""Files: complete streams or the reason why not, errors that name the file, copies inside their folder."""
 
 import errno
 import gzip
@@ -20,14 +20,14 @@ PACKED = [".gz", ".bz2", ".zst"]
 
 
 def unpacked(tmp_path: Path, suffix: str, data: bytes) -> bytes:
-    """What a file of these bytes holds."""
+    """Return the decompressed content of a file of these bytes."""
     path = tmp_path / f"file{suffix}"
     path.write_bytes(data)
     return b"".join(File(str(path)).chunks())
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_a_file_of_one_or_several_members_is_read_whole(suffix: str, tmp_path: Path) -> None:
+def test_a_file_of_one_or_several_members_is_read_completely(suffix: str, tmp_path: Path) -> None:
     """As parallel compressors and ``cat`` make them, empty members too."""
     pack = COMPRESS[suffix]
     assert unpacked(tmp_path, suffix, pack(BODY)) == BODY
@@ -35,16 +35,16 @@ def test_a_file_of_one_or_several_members_is_read_whole(suffix: str, tmp_path: P
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
-def test_no_bytes_at_all_are_a_file_only_if_it_is_not_compressed(suffix: str, tmp_path: Path) -> None:
-    """Compressors write something even for nothing."""
+def test_an_empty_file_is_valid_only_without_compression(suffix: str, tmp_path: Path) -> None:
+    """Compressors write a header even for empty input."""
     if suffix:
         with pytest.raises(Unreadable, match=r"truncated .+: it is empty"):
             unpacked(tmp_path, suffix, b"")
     assert unpacked(tmp_path, suffix, COMPRESS[suffix](b"")) == b""
 
 
-def test_padding_and_skippable_frames_are_read_past(tmp_path: Path) -> None:
-    """Tapes pad gzip with zeros; pzstd writes frames to be skipped."""
+def test_padding_and_skippable_frames_are_skipped(tmp_path: Path) -> None:
+    """Tapes pad gzip with zeros; pzstd writes skippable frames."""
     assert unpacked(tmp_path, ".gz", gzip.compress(BODY) + bytes(512)) == BODY
     frame = struct.pack("<II", 0x184D2A50, 4) + b"abcd"
     assert unpacked(tmp_path, ".zst", frame + COMPRESS[".zst"](BODY)) == BODY
@@ -52,7 +52,7 @@ def test_padding_and_skippable_frames_are_read_past(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", PACKED)
 @pytest.mark.parametrize("share", [0.0001, 0.5, 0.9999])
-def test_a_truncated_stream_gives_what_it_has_and_says_so(suffix: str, share: float, tmp_path: Path) -> None:
+def test_a_truncated_stream_yields_its_data_and_raises(suffix: str, share: float, tmp_path: Path) -> None:
     """Also in its second member."""
     path = tmp_path / f"file{suffix}"
     packed = COMPRESS[suffix](BODY)
@@ -65,25 +65,21 @@ def test_a_truncated_stream_gives_what_it_has_and_says_so(suffix: str, share: fl
 
 
 @pytest.mark.parametrize("suffix", PACKED)
-def test_what_is_not_compressed_is_unreadable(suffix: str, tmp_path: Path) -> None:
-    """Though its name says so."""
+def test_an_uncompressed_file_with_the_suffix_of_a_compression_is_unreadable(suffix: str, tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match=r"damaged (gzip|bz2|zstd): .+"):
-        unpacked(tmp_path, suffix, b"no compressed bytes at all")
+        unpacked(tmp_path, suffix, b"not compressed")
 
 
-def test_errors_of_the_system_are_raised_and_name_the_file(tmp_path: Path) -> None:
-    """They are nothing that a file could be blamed for."""
+def test_system_errors_are_raised_and_name_the_file(tmp_path: Path) -> None:
     for broken in (tmp_path / "missing.gz", tmp_path):
         with pytest.raises(OSError, match=str(broken)) as caught:
             list(File(str(broken)).chunks())
         assert caught.value.errno in (errno.ENOENT, errno.EISDIR)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="takes a device that is always full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("compression", [None, "gzip", "bz2", "zstd"])
-def test_a_full_disk_is_an_error_with_number_and_name(compression: str | None) -> None:
-    """So that the command can tell it from others."""
-
+def test_a_full_disk_is_an_error_with_errno_and_path(compression: str | None) -> None:
     def fill() -> None:
         with open_output(Path("/dev/full"), compression) as file:
             file.write(os.urandom(1 << 22))
@@ -95,7 +91,7 @@ def test_a_full_disk_is_an_error_with_number_and_name(compression: str | None) -
 
 @pytest.mark.parametrize("compression", ["gzip", "bz2", "zstd"])
 def test_the_same_bytes_compress_to_the_same_bytes(compression: str, tmp_path: Path) -> None:
-    """No time and no name in the header."""
+    """The header has neither time nor name."""
     for name in ("one", "two"):
         with open_output(tmp_path / name, compression) as file:
             file.write(BODY)
@@ -117,12 +113,11 @@ def test_the_same_bytes_compress_to_the_same_bytes(compression: str, tmp_path: P
     ],
 )
 def test_a_copy_stays_in_its_folder(name: str, root: str, expected: str) -> None:
-    """Whatever the input was called."""
     assert output_path(name, Path("out"), root) == Path("out") / expected
 
 
-def test_a_name_that_is_no_text_is_escaped(tmp_path: Path) -> None:
-    """So that it can stand in a table; the file itself is found by its own name."""
+def test_a_name_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:
+    """The file itself is opened by its original name."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")
     Path(path).write_bytes(b"abc")
     file = File(path)
@@ -130,8 +125,7 @@ def test_a_name_that_is_no_text_is_escaped(tmp_path: Path) -> None:
     assert b"".join(file.chunks()) == b"abc"
 
 
-def test_a_missing_driver_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command that installs it, for fsspec too."""
+def test_a_missing_driver_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
     message = complaint(ConfigError, lambda: url_filesystem("s3://bucket/x.csv"))
     assert message.endswith("pip install fsspec s3fs")
@@ -141,7 +135,6 @@ def test_a_missing_driver_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
-    """Bytes and nanoseconds."""
     path = tmp_path / "x.txt"
     path.write_bytes(b"abc")
     before = File(str(path)).fingerprint()

@@ -1,4 +1,4 @@
-"""JSON lines: rows, faults that name the line, ids without a type, and copies that are the lines as they were."""
+"""JSON lines: rows, faults that name the line, ids without a type, and copies of the unchanged lines."""
 
 import json
 from pathlib import Path
@@ -18,15 +18,15 @@ from minwise.inputs.source import Columns, Fault
 
 
 def source(path: Path, data: bytes) -> JsonLinesFile:
-    """A file of these bytes."""
+    """Return the source of a file with these bytes."""
     path.write_bytes(data)
     return JsonLinesFile(File(str(path)))
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("mask", range(5))
-def test_rows_are_read_and_kept_lines_copied(suffix: str, mask: int, tmp_path: Path) -> None:
-    """Byte for byte, under the same compression."""
+def test_rows_are_read_and_kept_lines_copied_byte_for_byte(suffix: str, mask: int, tmp_path: Path) -> None:
+    """With the same compression."""
     data = json_lines({"id": range(len(TEXTS)), "text": TEXTS})
     file = source(tmp_path / f"x.jsonl{suffix}", COMPRESS[suffix](data))
     assert texts_of(file) == texts_of(file, batch_bytes=1) == TEXTS
@@ -39,10 +39,10 @@ def test_rows_are_read_and_kept_lines_copied(suffix: str, mask: int, tmp_path: P
 
 
 @given(texts=st.lists(st.text(max_size=8)), escaped=st.booleans(), batch_bytes=st.integers(1, 99))
-def test_any_text_survives(
+def test_any_text_is_read_and_copied_unchanged(
     texts: list[str], escaped: bool, batch_bytes: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Escaped or not, line separators of Unicode too."""
+    """Escaped or not, also with the line separators of Unicode."""
     rows = [json.dumps({"text": text}, ensure_ascii=escaped).encode() for text in texts]
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
     file = source(path, b"\n".join(rows))
@@ -51,8 +51,8 @@ def test_any_text_survives(
     assert (path.parent / "any" / "any.jsonl").read_bytes() == b"".join(row + b"\n" for row in rows)
 
 
-def test_blank_lines_marks_and_endings_are_no_rows(tmp_path: Path) -> None:
-    """A byte order mark, carriage returns, a last line without its end."""
+def test_blank_lines_byte_order_marks_and_carriage_returns_are_not_part_of_rows(tmp_path: Path) -> None:
+    """The last line needs no line feed."""
     file = source(tmp_path / "x.jsonl", b'\xef\xbb\xbf{"text":"a"}\r\n\r\n \t\n{"text":"b"}\n\n{"text":"c"}')
     assert texts_of(file) == ["a", "b", "c"]
     file.copy_kept(np.array([True, False, True]), tmp_path / "out", str(tmp_path))
@@ -78,8 +78,8 @@ FAULTS: dict[bytes, str] = {
 
 
 @pytest.mark.parametrize("line", FAULTS)
-def test_a_line_that_can_not_be_used_is_a_fault(line: bytes, tmp_path: Path) -> None:
-    """Rows around it are fine; it is row 1, though line 3."""
+def test_a_line_that_cannot_be_used_is_a_fault(line: bytes, tmp_path: Path) -> None:
+    """It is row 1, though line 3."""
     file = source(tmp_path / "x.jsonl", b'{"text":"a","id":1}\n\n' + line + b'\n{"text":"b","id":3}\n')
     assert texts_of(file) == ["a", None, "b"]
     (fault,) = faults_of(file)
@@ -96,8 +96,7 @@ def test_a_line_that_can_not_be_used_is_a_fault(line: bytes, tmp_path: Path) -> 
         (["1", "18446744073709551615"], ["1", "18446744073709551615"], pa.large_string()),
     ],
 )
-def test_ids_are_numbers_if_all_are(values: list[str], expected: list[Any], kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
-    """Else all are strings."""
+def test_ids_are_all_numbers_or_all_strings(values: list[str], expected: list[Any], kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
     data = "\n".join(f'{{"text": "x", "id": {value}, "key": {value}}}' for value in values).encode()
     file = source(tmp_path / "x.jsonl", data)
     for columns in (Columns(), Columns(id="key")):
@@ -105,8 +104,8 @@ def test_ids_are_numbers_if_all_are(values: list[str], expected: list[Any], kind
         assert [batch.ids.type for batch in file.batches(columns) if batch.ids is not None] == [kind]
 
 
-def test_the_first_object_says_whether_there_are_ids(tmp_path: Path) -> None:
-    """Also if the batch that holds it is not wanted; a row without one has none. A column asked for must be there."""
+def test_the_first_object_decides_whether_there_are_ids(tmp_path: Path) -> None:
+    """Also if its batch is not wanted. A requested id column must be in every row."""
     with_ids = source(tmp_path / "x.jsonl", b'oops\n{"text":"a","id":7}\n{"text":"b"}\n')
     assert ids_of(with_ids) == [None, 7, None]
     wanted = np.array([False, False, True])
@@ -125,14 +124,14 @@ def test_the_first_object_says_whether_there_are_ids(tmp_path: Path) -> None:
         (["null", "null"], [None, None]),
     ],
 )
-def test_ranks_are_of_the_kind_of_the_first(values: list[str], expected: list[Any], tmp_path: Path) -> None:
-    """Numbers or strings; others are null."""
+def test_ranks_have_the_type_of_the_first(values: list[str], expected: list[Any], tmp_path: Path) -> None:
+    """Values of another type are null."""
     data = "\n".join(f'{{"text": "x", "rank": {value}}}' for value in values).encode()
     assert ranks_of(source(tmp_path / "x.jsonl", data), "rank") == expected
 
 
-def test_columns_are_joined(tmp_path: Path) -> None:
-    """By a line break; one that is missing is a fault."""
+def test_columns_are_joined_by_a_line_break(tmp_path: Path) -> None:
+    """A missing one is a fault."""
     file = source(tmp_path / "x.jsonl", b'{"a":"1","b":"2"}\n{"a":"1"}\n')
     columns = Columns(text=("a", "b"))
     assert texts_of(file, columns) == ["1\n2", None]
@@ -140,7 +139,6 @@ def test_columns_are_joined(tmp_path: Path) -> None:
 
 
 def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
-    """And nothing is read after the last."""
     file = source(tmp_path / "x.jsonl", json_lines({"text": [str(n) for n in range(100)]}))
     wanted = np.zeros(100, dtype=np.bool_)
     wanted[[10, 40]] = True
@@ -148,16 +146,15 @@ def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
     assert found == [10, 40]
 
 
-def test_a_long_line_is_a_fault_and_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lines after it are read."""
+def test_an_oversized_line_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 30)
     file = source(tmp_path / "x.jsonl", b'{"text":"a"}\n{"text":"' + b"x" * 40 + b'"}\n{"text":"b"}\n')
     assert texts_of(file) == ["a", None, "b"]
     assert faults_of(file) == [Fault(file.name, 1, "is longer than 30 bytes")]
 
 
-def test_of_a_truncated_file_whole_lines_are_rows(tmp_path: Path) -> None:
-    """The last batch is empty and says why; the rows can be copied."""
+def test_a_truncated_file_yields_its_complete_lines_and_a_fault(tmp_path: Path) -> None:
+    """The rows before the fault can be copied."""
     texts = [str(number) * 9 for number in np.random.default_rng(1).integers(1 << 60, size=5000)]
     packed = COMPRESS[".gz"](json_lines({"text": texts}))
     file = source(tmp_path / "x.jsonl.gz", packed[: len(packed) // 2])
@@ -169,8 +166,7 @@ def test_of_a_truncated_file_whole_lines_are_rows(tmp_path: Path) -> None:
     assert file.copy_kept(np.ones(len(found), dtype=np.bool_), tmp_path / "out", str(tmp_path)) == len(found)
 
 
-def test_a_file_that_can_not_be_read_has_no_copy_but_an_empty_one_has(tmp_path: Path) -> None:
-    """Nothing of it can be kept."""
+def test_an_unreadable_file_has_no_copy_but_an_empty_one_has(tmp_path: Path) -> None:
     nothing = np.empty(0, dtype=np.bool_)
     file = source(tmp_path / "x.jsonl.gz", b"not gzip")
     assert [fault.row for fault in faults_of(file)] == [None]
@@ -193,8 +189,7 @@ def test_a_file_that_can_not_be_read_has_no_copy_but_an_empty_one_has(tmp_path: 
         (b"\xff\n", False),
     ],
 )
-def test_json_lines_are_told_by_their_first_line(data: bytes, expected: bool, tmp_path: Path) -> None:
-    """An object of its own."""
+def test_json_lines_are_recognised_by_their_first_line(data: bytes, expected: bool, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(data)
     assert looks_like_json_lines(File(str(path))) is expected

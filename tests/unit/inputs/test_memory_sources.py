@@ -1,4 +1,4 @@
-"""Table: whatever holds documents in Python becomes one table, and its bad texts faults."""
+"""Documents of every Python library become one table, and their invalid texts faults."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ TABLE = pa.table({"text": TEXTS, "id": list(range(len(TEXTS)))})
 
 
 class Stream:
-    """A stranger that offers nothing but the Arrow C stream interface."""
+    """An object with only the Arrow C stream interface."""
 
     def __init__(self, source: Any) -> None:  # noqa: ANN401 - pyarrow has no types
         self.source = source
@@ -35,10 +35,10 @@ class Stream:
 
 
 class Dataset:
-    """What a Hugging Face dataset looks like: its rows may be others than those of its table."""
+    """A stand-in for a Hugging Face dataset, whose rows may differ from those of its table."""
 
     class Data:
-        """The table within."""
+        """The data attribute."""
 
         table = TABLE
 
@@ -48,7 +48,6 @@ class Dataset:
         self._indices = indices
 
     def with_format(self, kind: str) -> "Dataset":
-        """The same, handing out tables."""
         assert kind == "arrow"
         return self
 
@@ -86,8 +85,7 @@ FRAME: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", COLUMN)
-def test_a_column_becomes_the_column_text(kind: str) -> None:
-    """Rows are numbered."""
+def test_a_list_or_series_becomes_the_column_text(kind: str) -> None:
     source = TableSource(as_table(COLUMN[kind]()))
     assert source.table.column_names == ["text"]
     assert texts_of(source) == texts_of(source, batch_bytes=1) == TEXTS
@@ -98,8 +96,7 @@ def test_a_column_becomes_the_column_text(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FRAME)
-def test_a_frame_becomes_its_columns(kind: str) -> None:
-    """Rows kept are rows of the table."""
+def test_a_data_frame_becomes_a_table_of_its_columns(kind: str) -> None:
     source = TableSource(as_table(FRAME[kind]()))
     assert texts_of(source) == TEXTS
     assert ids_of(source) == list(range(len(TEXTS)))
@@ -108,8 +105,7 @@ def test_a_frame_becomes_its_columns(kind: str) -> None:
         assert rows == [row for row, flag in zip(ROWS, keep.tolist(), strict=True) if flag]
 
 
-def test_a_dataset_with_selected_rows_gives_these() -> None:
-    """Not those of the table behind it."""
+def test_a_dataset_with_selected_rows_yields_these() -> None:
     assert texts_of(TableSource(as_table(Dataset([2, 0])))) == [TEXTS[2], TEXTS[0]]
 
 
@@ -128,8 +124,8 @@ REASONS = [
     ids=["list", "dicts", "pandas", "series"],
 )
 @pytest.mark.parametrize("batch_bytes", [1, 1 << 25])
-def test_what_is_no_text_is_a_fault_with_its_reason(source: Any, batch_bytes: int) -> None:  # noqa: ANN401
-    """And null in the table, which does not show how we know."""
+def test_a_value_that_is_not_a_text_is_a_fault_with_its_reason(source: Any, batch_bytes: int) -> None:  # noqa: ANN401
+    """It is null in the table, whose schema does not contain the reasons."""
     found = TableSource(as_table(source))
     assert texts_of(found, batch_bytes=batch_bytes) == ["a", None, None, None, None, "c"]
     assert faults_of(found, batch_bytes=batch_bytes) == REASONS
@@ -139,7 +135,7 @@ def test_what_is_no_text_is_a_fault_with_its_reason(source: Any, batch_bytes: in
 
 
 def test_missing_values_of_pandas_are_null() -> None:
-    """NaN is what pandas calls a missing string, and no float."""
+    """NaN is a missing string in pandas, not a float."""
     for dtype in (object, "string"):
         source = TableSource(as_table(pd.DataFrame({"text": pd.Series(["a", None, "c"], dtype=dtype)})))
         assert faults_of(source) == [Fault("", 1, "text is null")]
@@ -148,7 +144,7 @@ def test_missing_values_of_pandas_are_null() -> None:
 
 
 def test_keys_that_some_rows_lack_are_null_there() -> None:
-    """In the order in which keys appear; values of every kind."""
+    """Columns are in order of first appearance."""
     rows = [
         {"text": "a", "n": 1},
         {"text": "b", "x": 0.5, "big": 2**70},
@@ -164,22 +160,19 @@ def test_keys_that_some_rows_lack_are_null_there() -> None:
 
 
 def test_a_table_without_the_column_is_one_fault() -> None:
-    """As with files."""
     assert faults_of(TableSource(as_table([{"a": "x"}]))) == [
         Fault("", None, "has no column 'text'; its columns are: a")
     ]
     assert [fault.row for fault in faults_of(TableSource(as_table([{"text": 1}])))] == [None]
 
 
-def test_nothing_at_all_is_a_table() -> None:
-    """Of no rows."""
+def test_an_empty_list_is_a_table_of_no_rows() -> None:
     source = TableSource(as_table([]))
     assert texts_of(source) == []
     assert faults_of(source) == []
 
 
-def test_small_chunks_are_joined_and_unwanted_left_out() -> None:
-    """Each would be a batch of its own otherwise."""
+def test_small_chunks_are_joined_and_unwanted_batches_left_out() -> None:
     texts = [str(number) for number in range(4 * SMALL_CHUNK)]
     small = pa.table({"text": pa.chunked_array([[text] for text in texts])})
     assert len(list(TableSource(small).batches(Columns()))) == 1
@@ -190,26 +183,24 @@ def test_small_chunks_are_joined_and_unwanted_left_out() -> None:
 
 
 @pytest.mark.parametrize("source", ["text", b"text", {"text": ["a"]}, 3, None, pl.LazyFrame({"text": ["a"]})])
-def test_what_is_no_table_is_refused(source: Any) -> None:  # noqa: ANN401 - anything
-    """One text in particular is not a list of characters."""
+def test_a_value_that_is_not_a_table_is_rejected(source: Any) -> None:  # noqa: ANN401 - anything
+    """A single text is not a list of characters."""
     assert complaint(InputError, lambda: as_table(source)).startswith("source must be")
 
 
-def test_rows_of_two_kinds_are_refused() -> None:
-    """With the number of the first that differs."""
+def test_rows_of_two_kinds_and_repeated_column_names_are_rejected() -> None:
     assert complaint(InputError, lambda: as_table([{"text": "a"}, "b"])).startswith("row 1 must be a mapping")
     twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
     assert "two of one name" in complaint(InputError, lambda: as_table(twice))
 
 
 def test_a_copy_of_a_table_in_memory_is_a_parquet_file(tmp_path: Path) -> None:
-    """It has no name of its own."""
     keep = np.arange(len(TEXTS)) % 2 == 0
     assert TableSource(TABLE).copy_kept(keep, tmp_path, "") == keep.sum()
     assert pq.read_table(tmp_path / "documents.parquet").to_pylist() == ROWS[::2]
 
 
-LIGHT = """
+IMPORT_CHECK = """
 import sys
 from pathlib import Path
 import numpy as np
@@ -237,5 +228,5 @@ print([name for name in ("pandas", "polars", "fsspec", "datasets") if name in sy
 
 def test_no_format_imports_pandas(tmp_path: Path) -> None:
     """Nor fsspec, unless there is a URL: they take longer to import than most files to read."""
-    run = subprocess.run([sys.executable, "-c", LIGHT], cwd=tmp_path, capture_output=True, text=True, check=True)
+    run = subprocess.run([sys.executable, "-c", IMPORT_CHECK], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""Metadata: columns that are read beside the text, in every format, as JSON has them."""
+"""Metadata columns of every format, as JSON values."""
 
 import datetime
 from decimal import Decimal
@@ -17,17 +17,17 @@ from minwise.inputs.memory_sources import TableSource, as_table
 from minwise.inputs.open_sources import open_files
 from minwise.inputs.source import BATCH_BYTES, Batch, Columns, Fault, Source
 
-ABOUT = Columns(metadata=("a", "b"))
+METADATA = Columns(metadata=("a", "b"))
 
 
-def opened(path: Path) -> Source:
-    """The file as a source."""
+def open_file(path: Path) -> Source:
+    """Return the file as a source."""
     (source,), _ = open_files([str(path)])
     return source
 
 
-def metadata_of(source: Source, columns: Columns = ABOUT, batch_bytes: int = BATCH_BYTES) -> list[dict[str, Any]]:
-    """The objects of all rows, as many as there are texts."""
+def metadata_of(source: Source, columns: Columns = METADATA, batch_bytes: int = BATCH_BYTES) -> list[dict[str, Any]]:
+    """Return the metadata of all rows."""
     found: list[dict[str, Any]] = []
     for batch in source.batches(columns, batch_bytes=batch_bytes):
         assert batch.metadata is not None
@@ -60,26 +60,25 @@ def metadata_of(source: Source, columns: Columns = ABOUT, batch_bytes: int = BAT
     ],
     ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
 )
-def test_every_type_of_arrow(column: Any, expected: list[Any], tmp_path: Path) -> None:  # noqa: ANN401 - no types
-    """Becomes what JSON has for it."""
+def test_every_arrow_type_becomes_a_json_value(column: Any, expected: list[Any], tmp_path: Path) -> None:  # noqa: ANN401 - no types
     table = pa.table({"text": ["one", "two"], "a": column})
     columns = Columns(metadata=("a",))
     assert metadata_of(TableSource(table), columns) == [{"a": value} for value in expected]
 
 
 @pytest.mark.parametrize("name", ["in.parquet", "in.arrow", "in.jsonl", "in.csv", "in.tsv"])
-def test_every_format(name: str, tmp_path: Path) -> None:
-    """The same values, whatever the size of batches; those of CSV as strings."""
+def test_metadata_of_every_format_do_not_depend_on_the_batch_size(name: str, tmp_path: Path) -> None:
+    """The values of CSV are strings."""
     rows = [{"id": f"i{row}", "text": f"text {row}", "a": row, "b": f"b{row}"} for row in range(50)]
     write(tmp_path / name, rows)
     untyped = name.endswith(("csv", "tsv"))
     expected = [{"a": str(row["a"]) if untyped else row["a"], "b": row["b"]} for row in rows]
-    assert metadata_of(opened(tmp_path / name)) == expected
-    assert metadata_of(opened(tmp_path / name), batch_bytes=20) == expected
+    assert metadata_of(open_file(tmp_path / name)) == expected
+    assert metadata_of(open_file(tmp_path / name), batch_bytes=20) == expected
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Rows in the format of a name."""
+    """Write rows in the format of the file name."""
     table = pa.Table.from_pylist(rows)
     if path.suffix == ".parquet":
         pq.write_table(table, path, row_group_size=7)
@@ -92,58 +91,53 @@ def write(path: Path, rows: list[dict[str, Any]]) -> None:
         pd.DataFrame(rows).to_csv(path, index=False, sep="," if path.suffix == ".csv" else "\t")
 
 
-def test_nothing_is_read_that_nobody_asked_for() -> None:
-    """Without such columns there is no metadata."""
+def test_without_metadata_columns_there_is_no_metadata() -> None:
     (batch,) = TableSource(pa.table({"text": ["one"], "a": [1]})).batches(Columns())
     assert batch.metadata is None
 
 
 @pytest.mark.parametrize("name", ["in.parquet", "in.arrow", "in.jsonl", "in.csv"])
-def test_a_column_that_is_not_there(name: str, tmp_path: Path) -> None:
-    """Is one fault of the file, which names it and those that are there."""
+def test_a_missing_column_is_one_fault_that_lists_the_columns(name: str, tmp_path: Path) -> None:
     write(tmp_path / name, [{"text": "one", "a": 1}])
-    (fault,) = faults_of(opened(tmp_path / name), ABOUT)
+    (fault,) = faults_of(open_file(tmp_path / name), METADATA)
     assert (fault.row, fault.reason) == (None, "has no column 'b'; its columns are: text, a")
 
 
 def test_a_text_file_has_no_columns(tmp_path: Path) -> None:
-    """And says so."""
     (tmp_path / "in.txt").write_text("one")
-    (fault,) = faults_of(opened(tmp_path / "in.txt"), ABOUT)
+    (fault,) = faults_of(open_file(tmp_path / "in.txt"), METADATA)
     assert fault.reason == "has no column 'a': a text file is one text and nothing else"
 
 
-def test_lines_may_lack_a_column_that_one_of_the_first_has(tmp_path: Path) -> None:
-    """It is null there, also where a line cannot be read, and in later batches."""
+def test_a_json_line_may_lack_a_column_that_an_earlier_one_has(tmp_path: Path) -> None:
+    """The value is null there, also where a line cannot be read, and in later batches."""
     lines = ['{"text": "one", "a": 1}', "{oops", '{"text": "two", "b": [2]}', *['{"text": "more"}'] * 9]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     expected = [{"a": 1, "b": None}, {"a": None, "b": None}, {"a": None, "b": [2]}, *[{"a": None, "b": None}] * 9]
-    assert metadata_of(opened(tmp_path / "in.jsonl"), batch_bytes=65) == expected
+    assert metadata_of(open_file(tmp_path / "in.jsonl"), batch_bytes=65) == expected
 
 
-def test_fields_that_are_no_text(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 make the row a fault, as they do in an id; the other rows have their values."""
+def test_metadata_that_is_not_utf8_is_a_fault_of_its_row(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_bytes(b"text,a,b\none,1,\xff\ntwo,2,x\n")
-    source = opened(tmp_path / "in.csv")
-    assert faults_of(source, ABOUT) == [Fault(source.name, 0, "b is not valid UTF-8 at byte 0")]
+    source = open_file(tmp_path / "in.csv")
+    assert faults_of(source, METADATA) == [Fault(source.name, 0, "b is not valid UTF-8 at byte 0")]
     assert metadata_of(source)[1] == {"a": "2", "b": "x"}
     broken = pa.array([b"\xff", b"x"]).view(pa.string())
     for column in (broken, broken.view(pa.binary()), pa.StructArray.from_arrays([broken], ["n"])):
         table = TableSource(pa.table({"text": ["one", "two"], "a": [1, 2], "b": column}))
-        (fault,) = faults_of(table, ABOUT)
+        (fault,) = faults_of(table, METADATA)
         assert (fault.row, fault.reason) == (0, "b has bytes that are not valid UTF-8, which JSON cannot hold")
         assert metadata_of(table)[1]["b"] in ("x", {"n": "x"})
 
 
-def test_objects_of_several_kinds() -> None:
-    """Would be lost when they become a table, so they are refused."""
+def test_metadata_of_several_types_in_a_list_of_mappings_is_rejected() -> None:
+    """The conversion to a table would lose them."""
     source = TableSource(as_table([{"text": "one", "a": 1, "b": 1}, {"text": "two", "a": 2, "b": "x"}]))
-    (fault,) = faults_of(source, ABOUT)
+    (fault,) = faults_of(source, METADATA)
     assert fault.reason == "row 0: b must be a string, got int; metadata of a table must be of one type in all rows"
 
 
-def test_names_of_columns() -> None:
-    """One name or several; anything else is refused."""
+def test_column_names_are_one_string_or_several() -> None:
     assert Columns.of("text", None, metadata_columns="a").metadata == ("a",)
     assert Columns.of(["x", "y"], "i", metadata_columns=["a", "b"]) == Columns(
         text=("x", "y"), id="i", metadata=("a", "b")
@@ -153,11 +147,10 @@ def test_names_of_columns() -> None:
         assert message.startswith("metadata_columns must be one or more names, got ")
 
 
-def test_a_part_of_a_batch() -> None:
-    """Has the rows between two places, with their ids, values and faults."""
+def test_a_slice_of_a_batch_has_its_rows_ids_values_and_faults() -> None:
     faults = (Fault("f", 11, "first"), Fault("f", 13, "second"))
-    about = [{"a": row} for row in range(5)]
-    batch = Batch(10, pa.array(["0", None, "2", None, "4"]), pa.array([0, 1, 2, 3, 4]), None, faults, about)
+    metadata = [{"a": row} for row in range(5)]
+    batch = Batch(10, pa.array(["0", None, "2", None, "4"]), pa.array([0, 1, 2, 3, 4]), None, faults, metadata)
     assert batch.slice(0, 5) is batch
     part = batch.slice(2, 4)
     assert (part.first, part.values.to_pylist()) == (12, ["2", None])

@@ -1,4 +1,4 @@
-"""Opening: files, directories, patterns and URLs become sources in one order, whatever the order they are named in."""
+"""Files, directories, patterns and URLs become sources in one order, whatever the order of the inputs."""
 
 import os
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from minwise.inputs.source import Source
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory to be in."""
+    """Return an empty directory, the working directory of the test."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def memory() -> Iterator[fsspec.AbstractFileSystem]:
-    """The file system of fsspec in memory, empty before and after."""
+    """Return the in-memory file system of fsspec, empty before and after."""
     filesystem = fsspec.filesystem("memory")
     filesystem.store.clear()
     filesystem.pseudo_dirs[:] = [""]
@@ -33,12 +33,12 @@ def memory() -> Iterator[fsspec.AbstractFileSystem]:
 
 
 def names(sources: list[Source]) -> list[str]:
-    """Of all files."""
-    return [name for one in sources for name in one.locate(np.arange(one.known_rows() or 1))[0].to_pylist()]
+    """Return the names of all files."""
+    return [name for source in sources for name in source.locate(np.arange(source.known_rows() or 1))[0].to_pylist()]
 
 
 def touch(*paths: str) -> None:
-    """Makes text files."""
+    """Create text files."""
     for path in paths:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(path)
@@ -62,15 +62,14 @@ def touch(*paths: str) -> None:
         ("parquet", "TextFiles"),
     ],
 )
-def test_the_name_tells_the_format(name: str, kind: str, here: Path) -> None:
+def test_the_suffix_determines_the_format(name: str, kind: str, here: Path) -> None:
     """Compressed or not, in any case."""
     (here / name).write_bytes(b"")
     (found,), _ = open_files([name])
     assert (type(found).__name__, found.name) == (kind, name)
 
 
-def test_json_is_lines_if_it_looks_like_lines(here: Path) -> None:
-    """Else a document."""
+def test_a_json_file_is_json_lines_by_its_first_line_or_else_a_document(here: Path) -> None:
     (here / "lines.json").write_bytes(json_lines({"text": TEXTS}))
     (here / "lines.json.gz").write_bytes(COMPRESS[".gz"](json_lines({"text": TEXTS})))
     (here / "pretty.json").write_text('{\n "text": "x"\n}')
@@ -79,8 +78,7 @@ def test_json_is_lines_if_it_looks_like_lines(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_can_be_told(name: str, here: Path) -> None:
-    """For files with any name."""
+def test_a_format_applies_to_files_with_any_name(name: str, here: Path) -> None:
     (here / "data.bin").write_bytes(b"")
     (found,), _ = open_files(["data.bin"], format=name)
     expected = {"parquet": "Parquet", "jsonl": "JsonLines", "arrow": "Arrow", "text": "Text", "baskets": "Basket"}
@@ -88,24 +86,22 @@ def test_a_format_can_be_told(name: str, here: Path) -> None:
     assert getattr(found, "delimiter", "\t") == ("," if name == "csv" else "\t")
 
 
-def test_an_unknown_format_is_refused(here: Path) -> None:
-    """With those there are."""
+def test_an_unknown_format_is_rejected(here: Path) -> None:
     touch("x")
     message = complaint(ConfigError, lambda: open_files(["x"], format="xml"))
     assert message == "format must be one of parquet, jsonl, csv, tsv, arrow, text, baskets, named-baskets, got 'xml'"
 
 
 @pytest.mark.parametrize("name", ["x.dat", "x.txt", "x", "x.dat.gz"])
-def test_what_is_no_table_has_a_set_on_each_line(name: str, here: Path) -> None:
-    """If sets are what is looked for; a table stays one."""
+def test_with_sets_a_file_that_is_not_a_table_has_a_set_on_each_line(name: str, here: Path) -> None:
     touch(name, "t.csv")
     (found,), _ = open_files([name], sets=True)
     (table,), _ = open_files(["t.csv"], sets=True)
     assert (type(found).__name__, type(table).__name__) == ("BasketFile", "DelimitedFile")
 
 
-def test_order_is_by_bytes_and_not_by_arguments(here: Path) -> None:
-    """Files named twice, in whatever way, count once."""
+def test_sources_are_ordered_by_the_bytes_of_their_names(here: Path) -> None:
+    """A file named twice, in different ways, is read once."""
     touch("b.txt", "B.txt", "a/z.txt", "é.txt", "a-b.txt", "z.txt")
     inputs = ["z.txt", "é.txt", "./b.txt", "B.txt", "a-b.txt", "a", "a/../b.txt", str(here / "b.txt"), "a//z.txt"]
     expected = [str(here / "b.txt"), "B.txt", "a-b.txt", "a/z.txt", "z.txt", "é.txt"]
@@ -113,22 +109,22 @@ def test_order_is_by_bytes_and_not_by_arguments(here: Path) -> None:
         assert names(open_files(given)[0]) == expected
 
 
-def test_texts_are_grouped_between_tables(here: Path) -> None:
-    """Neighbours only, so that the order holds."""
+def test_neighbouring_text_files_are_one_source(here: Path) -> None:
+    """Only neighbours, so that the order holds."""
     touch("a.txt", "b.txt", "d.txt")
     write(here / "c.jsonl", TEXTS)
     sources, _ = open_files(["d.txt", "c.jsonl", "b.txt", "a.txt"])
-    assert [one.known_rows() for one in sources] == [2, None, 1]
+    assert [source.known_rows() for source in sources] == [2, None, 1]
 
 
-def test_a_directory_of_tables_and_one_of_anything_else(here: Path) -> None:
-    """What is hidden counts for neither; a few tables among other files are documents, and no mixture is guessed at."""
+def test_a_directory_is_tables_or_documents(here: Path) -> None:
+    """Hidden files do not count; a few tables among other files are documents; other mixtures are rejected."""
     for name in ("data/b/x.parquet", "data/a.jsonl", "data/c.csv"):
         write(here / name, TEXTS)
     touch("data/.hidden", "data/_SUCCESS", "data/_tmp/x.txt", "data/.git/x")
     sources, root = open_files(["data"])
-    assert [one.name for one in sources] == ["data/a.jsonl", "data/b/x.parquet", "data/c.csv"]
-    assert [texts_of(one) for one in sources] == [TEXTS] * 3
+    assert [source.name for source in sources] == ["data/a.jsonl", "data/b/x.parquet", "data/c.csv"]
+    assert [texts_of(source) for source in sources] == [TEXTS] * 3
     assert root == "data"
     touch("data/README")
     assert "3 of its 4 files are tables, data/README is not" in complaint(InputError, lambda: open_files(["data"]))
@@ -141,20 +137,19 @@ def test_a_directory_of_tables_and_one_of_anything_else(here: Path) -> None:
     assert names([only]) == ["tree/a.py", "tree/b.py", "tree/table.csv"]
 
 
-def test_ids_of_documents_are_relative_to_their_directory(here: Path) -> None:
-    """Those of files named themselves are as named; two that would be the same are whole."""
+def test_ids_of_documents_are_paths_relative_to_their_directory(here: Path) -> None:
+    """The id of a file that was named itself is its name; ids that would be equal are complete paths."""
     touch("docs/a/x.txt", "docs/b.txt", "more/b.txt", "y.txt")
-    (one,), _ = open_files(["docs", "y.txt"])
-    assert one.default_ids(np.arange(3)).to_pylist() == ["a/x.txt", "b.txt", "y.txt"]
-    (two,), _ = open_files(["docs", "more"])
-    assert two.default_ids(np.arange(3)).to_pylist() == ["a/x.txt", "docs/b.txt", "more/b.txt"]
+    (documents,), _ = open_files(["docs", "y.txt"])
+    assert documents.default_ids(np.arange(3)).to_pylist() == ["a/x.txt", "b.txt", "y.txt"]
+    (both,), _ = open_files(["docs", "more"])
+    assert both.default_ids(np.arange(3)).to_pylist() == ["a/x.txt", "docs/b.txt", "more/b.txt"]
     os.chdir("docs")
     (dot,), _ = open_files(["."])
     assert dot.default_ids(np.arange(2)).to_pylist() == names([dot]) == ["a/x.txt", "b.txt"]
 
 
-def test_ids_of_rows_are_name_and_number(here: Path) -> None:
-    """Unless the file has ids."""
+def test_default_ids_of_rows_are_name_and_row(here: Path) -> None:
     write(here / "x.jsonl", TEXTS)
     (found,), _ = open_files(["x.jsonl"])
     assert ids_of(found) == []
@@ -163,15 +158,14 @@ def test_ids_of_rows_are_name_and_number(here: Path) -> None:
 
 
 def test_links_to_directories_are_followed_but_not_in_circles(here: Path) -> None:
-    """A link is a name like any other."""
     touch("docs/x.txt", "elsewhere/y.txt")
     (here / "docs" / "loop").symlink_to(here / "docs")
     (here / "docs" / "more").symlink_to(here / "elsewhere")
     assert names(open_files(["docs"])[0]) == ["docs/more/y.txt", "docs/x.txt"]
 
 
-def test_patterns(here: Path) -> None:
-    """Unless there is a file of that very name; ``**`` goes down; directories do not match."""
+def test_patterns_match_files(here: Path) -> None:
+    """A file of that very name takes precedence; ``**`` matches directories; directories do not match."""
     touch("a/x.txt", "a/b/c/y.txt", "a/z.md", "a[1].txt", "a1.txt")
     assert names(open_files(["a/*.txt"])[0]) == ["a/x.txt"]
     assert names(open_files(["a/**/*.txt"])[0]) == ["a/b/c/y.txt", "a/x.txt"]
@@ -181,8 +175,7 @@ def test_patterns(here: Path) -> None:
     assert complaint(InputError, lambda: open_files(["a/b/*"])).endswith("no file matches this pattern")
 
 
-def test_what_is_not_there(here: Path) -> None:
-    """A missing file, an empty directory, a pipe, no name at all."""
+def test_missing_empty_and_unusable_inputs_are_rejected(here: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         open_files(["missing.txt"])
     assert caught.value.filename == "missing.txt"
@@ -203,8 +196,8 @@ def test_what_is_not_there(here: Path) -> None:
         (["a/b", "a"], "a"),
     ],
 )
-def test_the_root_is_what_all_have_in_common(inputs: list[str], root: str, here: Path) -> None:
-    """A directory, never part of a name; copies go below it."""
+def test_the_root_is_the_common_parent_directory(inputs: list[str], root: str, here: Path) -> None:
+    """Never part of a name; copies keep the structure below it."""
     os.chdir(here)
     (here / "in").mkdir()
     touch("up")
@@ -212,13 +205,12 @@ def test_the_root_is_what_all_have_in_common(inputs: list[str], root: str, here:
     touch("a/b/x", "a/c/y", "z")
     sources, found = open_files(inputs)
     assert found == root
-    for one in sources:
-        one.copy_kept(np.ones(one.known_rows() or 0, dtype=np.bool_), here / "out", root)
+    for source in sources:
+        source.copy_kept(np.ones(source.known_rows() or 0, dtype=np.bool_), here / "out", root)
     assert len([path for path in (here / "out").rglob("*") if path.is_file()]) == len(names(sources))
 
 
-def test_copies_that_would_get_one_name_are_refused(here: Path) -> None:
-    """Rather than written over each other."""
+def test_inputs_whose_copies_would_have_the_same_name_are_rejected(here: Path) -> None:
     (here / "in").mkdir()
     touch("x", "in/_up/x")
     os.chdir("in")
@@ -226,7 +218,7 @@ def test_copies_that_would_get_one_name_are_refused(here: Path) -> None:
 
 
 def test_urls_are_files_directories_and_patterns(memory: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
-    """Of every format, read, copied, and named as they were given."""
+    """In every format, read and copied, with their names as given."""
     for name in ("x.parquet", "a/x.jsonl", "a/x.arrow", "a/x.csv"):
         memory.pipe(f"/data/{name}", write(tmp_path / name, TEXTS, range(len(TEXTS))).read_bytes())
     memory.pipe("/data/a/x.jsonl.gz", COMPRESS[".gz"](json_lines({"text": TEXTS})))
@@ -234,14 +226,14 @@ def test_urls_are_files_directories_and_patterns(memory: fsspec.AbstractFileSyst
     sources, root = open_files(["memory://data"])
     listed = ["a/x.arrow", "a/x.csv", "a/x.jsonl", "a/x.jsonl.gz", "x.parquet"]
     assert root == "memory://data"
-    assert [one.name for one in sources] == [f"memory://data/{name}" for name in listed]
+    assert [source.name for source in sources] == [f"memory://data/{name}" for name in listed]
     keep = np.arange(len(TEXTS)) % 2 == 0
-    for one in sources:
-        assert texts_of(one) == TEXTS
-        assert one.copy_kept(keep, tmp_path / "out", root) == keep.sum()
+    for source in sources:
+        assert texts_of(source) == TEXTS
+        assert source.copy_kept(keep, tmp_path / "out", root) == keep.sum()
     copies, _ = open_files([str(tmp_path / "out")])
-    assert [texts_of(one) for one in copies] == [TEXTS[::2]] * 5
-    assert [one.name for one in open_files(["memory://data/**/*.jsonl*"])[0]] == [
+    assert [texts_of(source) for source in copies] == [TEXTS[::2]] * 5
+    assert [source.name for source in open_files(["memory://data/**/*.jsonl*"])[0]] == [
         "memory://data/a/x.jsonl",
         "memory://data/a/x.jsonl.gz",
     ]
@@ -249,8 +241,8 @@ def test_urls_are_files_directories_and_patterns(memory: fsspec.AbstractFileSyst
     assert (root, single.known_rows()) == ("memory://" + single.name.removeprefix("memory://").rsplit("/", 1)[0], 7)
 
 
-def test_urls_of_texts_and_of_nothing(memory: fsspec.AbstractFileSystem) -> None:
-    """With a fingerprint that changes with the file."""
+def test_urls_of_texts_and_of_missing_files(memory: fsspec.AbstractFileSystem) -> None:
+    """The fingerprint changes with the file."""
     memory.pipe("/docs/a/x.txt", b"one")
     memory.pipe("/y.txt", b"two")
     (found,), _ = open_files(["memory://docs", "memory://*.txt"])
@@ -269,8 +261,7 @@ def test_urls_of_texts_and_of_nothing(memory: fsspec.AbstractFileSystem) -> None
     assert gone.value.filename == "memory://y.txt"
 
 
-def test_local_urls(here: Path) -> None:
-    """``file://`` goes the same way."""
+def test_file_urls_are_read(here: Path) -> None:
     path = write(here / "x.parquet", TEXTS)
     (found,), root = open_files([f"file://{path}"])
     assert texts_of(found) == TEXTS

@@ -1,4 +1,4 @@
-"""Parquet: texts of every type, only the row groups and columns asked for, and copies that are the same file again."""
+"""Parquet: texts of every type, reads of the needed row groups and columns only, and copies like their input."""
 
 import errno
 from pathlib import Path
@@ -29,13 +29,13 @@ KINDS = [
 
 
 def source(path: Path, table: pa.Table, **options: Any) -> ParquetFile:  # noqa: ANN401 - of pyarrow
-    """A file of a table."""
+    """Return the source of a table written to ``path``."""
     pq.write_table(table, path, **options)
     return ParquetFile(File(str(path)))
 
 
 def many(rows: int = 1000) -> pa.Table:
-    """Texts of different lengths, of which no two are the same."""
+    """Return different texts of different lengths."""
     numbers = range(rows)
     return pa.table(
         {"text": [f"{n} " * (n % 50) for n in numbers], "id": list(numbers), "more": [[n] for n in numbers]}
@@ -43,7 +43,7 @@ def many(rows: int = 1000) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_every_type_of_text_is_read(kind: Any, tmp_path: Path) -> None:  # noqa: ANN401 - pyarrow has no types
+def test_every_type_of_text_is_read_and_copied(kind: Any, tmp_path: Path) -> None:  # noqa: ANN401 - pyarrow has no types
     """Also in batches of one row."""
     binary = pa.array([text.encode() for text in TEXTS])
     array = pa.array(TEXTS).dictionary_encode() if pa.types.is_dictionary(kind) else binary.cast(kind)
@@ -59,21 +59,18 @@ def test_every_type_of_text_is_read(kind: Any, tmp_path: Path) -> None:  # noqa:
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.list_(pa.field("element", pa.string())), pa.binary(3)], ids=str)
 def test_a_text_column_of_another_type_is_a_fault_of_the_file(kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
-    """Such as one file of many that has numbers."""
     file = source(tmp_path / "x.parquet", pa.table({"text": pa.nulls(2, kind)}))
     assert faults_of(file) == [Fault(file.name, None, f"text must be strings, got a column of {kind}")]
 
 
-def test_a_missing_column_is_a_fault_that_lists_those_there(tmp_path: Path) -> None:
-    """For texts, ids and ranks."""
+def test_a_missing_column_is_a_fault_that_lists_the_columns(tmp_path: Path) -> None:
     file = source(tmp_path / "x.parquet", pa.table({"a": ["x"], "b": [1]}))
     assert faults_of(file)[0].reason == "has no column 'text'; its columns are: a, b"
     assert faults_of(file, Columns(text=("a",), id="c"))[0].reason.startswith("has no column 'c'")
     assert faults_of(file, Columns(text=("a",), rank="c"))[0].reason.startswith("has no column 'c'")
 
 
-def test_nulls_and_joined_columns(tmp_path: Path) -> None:
-    """A row without one of its columns has no text; others are joined by a line break."""
+def test_text_columns_are_joined_and_a_null_in_one_is_a_fault(tmp_path: Path) -> None:
     table = pa.table({"title": ["a", None, "c", None], "body": [b"x", b"y", None, None]})
     file = source(tmp_path / "x.parquet", table)
     columns = Columns(text=("title", "body"))
@@ -83,8 +80,8 @@ def test_nulls_and_joined_columns(tmp_path: Path) -> None:
     assert [fault.row for fault in faults_of(file, columns, batch_bytes=1)] == [1, 2, 3]
 
 
-def test_a_column_without_any_value_is_all_faults(tmp_path: Path) -> None:
-    """Pandas writes the null type for it."""
+def test_each_row_of_a_column_of_the_null_type_is_a_fault(tmp_path: Path) -> None:
+    """Pandas writes the null type for a column without values."""
     file = source(tmp_path / "x.parquet", pa.table({"text": pa.nulls(2)}))
     assert [fault.reason for fault in faults_of(file)] == ["text is null"] * 2
 
@@ -101,16 +98,15 @@ def test_a_column_without_any_value_is_all_faults(tmp_path: Path) -> None:
         (pa.nulls(3), [None] * 3, pa.large_string()),
     ],
 )
-def test_ids_of_every_usable_type(ids: Any, expected: list[Any], kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
-    """Numbers as int64 where they fit, everything else as strings; a null stays null."""
+def test_ids_of_every_type_are_int64_or_strings(ids: Any, expected: list[Any], kind: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """A null stays null."""
     file = source(tmp_path / "x.parquet", pa.table({"text": ["x"] * 3, "id": ids, "key": ids}))
     for columns in (Columns(), Columns(id="key")):
         assert ids_of(file, columns) == expected
         assert [batch.ids.type for batch in file.batches(columns) if batch.ids is not None] == [kind]
 
 
-def test_ids_that_can_not_be_used(tmp_path: Path) -> None:
-    """Of a wrong type they spoil the file, of wrong bytes their row."""
+def test_ids_of_a_wrong_type_are_a_fault_of_the_file_and_wrong_bytes_of_the_row(tmp_path: Path) -> None:
     file = source(tmp_path / "x.parquet", pa.table({"text": ["x"], "id": [0.5]}))
     assert faults_of(file)[0].reason == "id must be strings or whole numbers, got a column of double"
     file = source(tmp_path / "y.parquet", pa.table({"text": ["x", None, "z"], "id": [b"a", b"b", b"c\xff"]}))
@@ -119,26 +115,24 @@ def test_ids_that_can_not_be_used(tmp_path: Path) -> None:
     assert ids_of(file) == ["a", "b", None]
 
 
-def test_ranks_keep_their_type(tmp_path: Path) -> None:
-    """A list is none."""
+def test_ranks_keep_their_type_and_a_list_is_rejected(tmp_path: Path) -> None:
     dates = pa.array([1, None], pa.date32())
     file = source(tmp_path / "x.parquet", pa.table({"text": ["x", "y"], "when": dates, "list": [[1], [2]]}))
     assert ranks_of(file, "when") == dates.to_pylist()
     assert "list" in faults_of(file, Columns(rank="list"))[0].reason
 
 
-def test_invalid_utf8_is_handed_on(tmp_path: Path) -> None:
-    """The kernel finds it, and says where."""
-    lie = pa.array([b"a", b"\xff"]).view(pa.string())
-    file = source(tmp_path / "x.parquet", pa.table({"text": lie}))
+def test_invalid_utf8_is_passed_on(tmp_path: Path) -> None:
+    """The kernel finds it and reports its offset."""
+    invalid = pa.array([b"a", b"\xff"]).view(pa.string())
+    file = source(tmp_path / "x.parquet", pa.table({"text": invalid}))
     (batch,) = file.batches(Columns())
     assert batch.values.cast(pa.binary()).to_pylist() == [b"a", b"\xff"]
     assert faults_of(file) == []
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 1000, 1 << 25])
-def test_batches_hold_no_more_text_than_asked_for(batch_bytes: int, tmp_path: Path) -> None:
-    """Or one row; and they are in order."""
+def test_batches_have_at_most_batch_bytes_or_one_row(batch_bytes: int, tmp_path: Path) -> None:
     file = source(tmp_path / "x.parquet", many(), row_group_size=170)
     for batch in file.batches(Columns(), batch_bytes=batch_bytes):
         assert len(batch) == 1 or sum(map(len, plain(batch.values))) <= batch_bytes
@@ -147,16 +141,15 @@ def test_batches_hold_no_more_text_than_asked_for(batch_bytes: int, tmp_path: Pa
 
 
 def test_row_groups_without_a_wanted_row_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even looked at."""
     file = source(tmp_path / "x.parquet", many(), row_group_size=100)
     groups = []
     read = parquet._read_group
 
-    def noting(*args: Any) -> Any:  # noqa: ANN401 - whatever they are
+    def record(*args: Any) -> Any:  # noqa: ANN401 - those of _read_group
         groups.append(args[2])
         return read(*args)
 
-    monkeypatch.setattr(parquet, "_read_group", noting)
+    monkeypatch.setattr(parquet, "_read_group", record)
     wanted = np.zeros(1000, dtype=np.bool_)
     wanted[[250, 999]] = True
     assert [(batch.first, len(batch)) for batch in file.batches(Columns(), wanted=wanted)] == [(200, 100), (900, 100)]
@@ -165,8 +158,8 @@ def test_row_groups_without_a_wanted_row_are_not_read(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize(("copies", "words", "unique"), [(9_000, 2_000, 0), (60_000, 400, 2_000)])
-def test_a_dictionary_does_not_blow_up(copies: int, words: int, unique: int, tmp_path: Path) -> None:
-    """Copies of a page take some bytes each in the file, as if all fitted a batch; that would be 90 MB or more."""
+def test_dictionaries_are_read_in_bounded_memory(copies: int, words: int, unique: int, tmp_path: Path) -> None:
+    """A copy of a page has a few bytes in the file; decoded in one batch, all copies would take at least 90 MB."""
     page = "page " * words
     texts = [page] * copies + [f"{number} {page}" for number in range(unique)]
     file = source(tmp_path / "x.parquet", pa.table({"text": texts}))
@@ -184,8 +177,8 @@ def test_a_dictionary_does_not_blow_up(copies: int, words: int, unique: int, tmp
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 300, 1 << 25])
-def test_of_a_damaged_file_the_same_rows_are_read_in_any_batches(batch_bytes: int, tmp_path: Path) -> None:
-    """Those before the damage; and these can be copied."""
+def test_the_rows_before_damage_are_read_whatever_the_batch_size(batch_bytes: int, tmp_path: Path) -> None:
+    """They can also be copied."""
     pages = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 20}
     options = {"compression": "zstd", "row_group_size": 400, **pages}
     file = source(tmp_path / "x.parquet", many(), **options)
@@ -205,9 +198,8 @@ def test_of_a_damaged_file_the_same_rows_are_read_in_any_batches(batch_bytes: in
     assert "cannot be copied" in complaint(InputError, lambda: file.copy_kept(beyond, tmp_path / "2", str(tmp_path)))
 
 
-@pytest.mark.parametrize("data", [b"", b"no Parquet at all", b"PAR1" + bytes(100) + b"PAR1"])
-def test_what_is_no_parquet_is_one_fault_and_no_copy(data: bytes, tmp_path: Path) -> None:
-    """With no rows."""
+@pytest.mark.parametrize("data", [b"", b"not Parquet", b"PAR1" + bytes(100) + b"PAR1"])
+def test_a_file_that_is_not_parquet_is_one_fault_and_has_no_copy(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     path.write_bytes(data)
     file = ParquetFile(File(str(path)))
@@ -217,8 +209,7 @@ def test_what_is_no_parquet_is_one_fault_and_no_copy(data: bytes, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
-    """Not a fault."""
+def test_a_missing_file_is_a_system_error(tmp_path: Path) -> None:
     file = ParquetFile(File(str(tmp_path / "x.parquet")))
     with pytest.raises(FileNotFoundError) as caught:
         list(file.batches(Columns()))
@@ -227,7 +218,6 @@ def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mask", range(5))
 def test_a_copy_has_schema_metadata_codecs_and_the_kept_rows(mask: int, tmp_path: Path) -> None:
-    """Nested columns too."""
     table = many().replace_schema_metadata({"origin": "here"})
     table = table.append_column("tags", pa.array([{"a": str(n)} for n in range(1000)]))
     codecs = {"text": "zstd", "id": "gzip", "more.list.element": "none", "tags.a": "snappy"}
@@ -243,8 +233,9 @@ def test_a_copy_has_schema_metadata_codecs_and_the_kept_rows(mask: int, tmp_path
         assert [found[name] for name in codecs] == ["ZSTD", "GZIP", "UNCOMPRESSED", "SNAPPY"]
 
 
-def test_the_bytes_of_a_copy_do_not_depend_on_how_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other row groups in the input, other batches: the same copy, cut at the same rows."""
+def test_the_bytes_of_a_copy_do_not_depend_on_row_groups_and_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(table_writer, "GROUP_ROWS", 150)
     monkeypatch.setattr(table_writer, "GROUP_BYTES", 9000)
     keep = masks(1000)[2]
@@ -262,9 +253,9 @@ def test_the_bytes_of_a_copy_do_not_depend_on_how_it_was_read(tmp_path: Path, mo
     assert max(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)) <= 150
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="takes a device that is always full")
-def test_a_full_disk_while_copying_is_an_error_with_its_number(tmp_path: Path) -> None:
-    """And the name of the copy, not of the input."""
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_while_copying_is_an_error_with_errno_and_path(tmp_path: Path) -> None:
+    """The path of the copy, not that of the input."""
     file = source(tmp_path / "x.parquet", many(20_000), compression="none")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x.parquet").symlink_to("/dev/full")

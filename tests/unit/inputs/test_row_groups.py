@@ -1,4 +1,4 @@
-"""Regroup: the same groups whatever the pieces, by rows and by bytes."""
+"""Row groups follow from the rows alone, whatever the pieces."""
 
 from itertools import pairwise
 from typing import Any
@@ -18,8 +18,7 @@ from minwise.inputs.table_writer import row_bytes
     rows=st.integers(1, 9),
     most=st.integers(1, 30),
 )
-def test_groups_follow_from_the_rows(sizes: list[int], cuts: list[int], rows: int, most: int) -> None:
-    """Each is as large as it may be."""
+def test_row_groups_are_as_large_as_the_limits_allow(sizes: list[int], cuts: list[int], rows: int, most: int) -> None:
     batch = pa.record_batch({"text": pa.array(["x" * size for size in sizes], pa.string())})
     ends = sorted({0, *(cut for cut in cuts if cut < len(sizes)), len(sizes)})
     pieces = [batch[start:stop] for start, stop in pairwise(ends)]
@@ -32,7 +31,7 @@ def test_groups_follow_from_the_rows(sizes: list[int], cuts: list[int], rows: in
 
 
 def expected_groups(sizes: list[int], rows: int, most: int) -> list[list[int]]:
-    """The rule, one row after the other."""
+    """Apply the rule row by row."""
     groups: list[list[int]] = []
     for size in sizes:
         if not groups or len(groups[-1]) == rows or sum(groups[-1]) + size > most:
@@ -55,8 +54,7 @@ def expected_groups(sizes: list[int], rows: int, most: int) -> list[list[int]]:
         (pa.array([1, None]), [8, 8]),
     ],
 )
-def test_bytes_of_a_value(array: Any, expected: list[int]) -> None:  # noqa: ANN401 - pyarrow has no types
-    """The same for a slice out of the middle."""
+def test_bytes_of_a_value_do_not_depend_on_its_array(array: Any, expected: list[int]) -> None:  # noqa: ANN401 - pyarrow has no types
     assert row_bytes(array).tolist() == expected
     longer = pa.concat_arrays([array, array])
     assert row_bytes(longer[1 : 1 + len(array)]).tolist() == (expected * 2)[1 : 1 + len(array)]

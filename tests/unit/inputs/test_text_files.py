@@ -1,4 +1,4 @@
-"""Text files: a document each, in batches of many; faults of one do not touch the others."""
+"""Text files: one document each, in batches of many; a fault affects only its own file."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from minwise.inputs.text_files import TextFiles
 
 
 def source(folder: Path, texts: list[bytes], suffix: str = "") -> TextFiles:
-    """A file for each text."""
+    """Return the source of one file per text."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{number}.txt{suffix}" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
@@ -26,8 +26,7 @@ ENCODED = [text.encode() for text in TEXTS]
 
 @pytest.mark.parametrize("suffix", COMPRESS)
 @pytest.mark.parametrize("mask", range(5))
-def test_files_are_read_and_the_kept_copied(suffix: str, mask: int, tmp_path: Path) -> None:
-    """Byte for byte, compressed as they are."""
+def test_files_are_read_and_the_kept_ones_copied_byte_for_byte(suffix: str, mask: int, tmp_path: Path) -> None:
     files = source(tmp_path / "in", ENCODED, suffix)
     assert texts_of(files) == texts_of(files, batch_bytes=1) == TEXTS
     keep = masks(len(TEXTS))[mask]
@@ -36,8 +35,7 @@ def test_files_are_read_and_the_kept_copied(suffix: str, mask: int, tmp_path: Pa
     assert copies == {path.name: path.read_bytes() for path in kept(sorted(tmp_path.glob("in/*")), keep)}
 
 
-def test_rows_are_files(tmp_path: Path) -> None:
-    """Their names and ids are their own."""
+def test_names_and_ids_of_rows_are_those_of_the_files(tmp_path: Path) -> None:
     files = source(tmp_path, ENCODED)
     rows = np.array([3, 0])
     assert files.locate(rows)[0].to_pylist() == [str(tmp_path / "3.txt"), str(tmp_path / "0.txt")]
@@ -47,8 +45,7 @@ def test_rows_are_files(tmp_path: Path) -> None:
     assert files.size_bytes() == sum(map(len, ENCODED))
 
 
-def test_a_fingerprint_is_of_all_files(tmp_path: Path) -> None:
-    """A changed one shows."""
+def test_a_fingerprint_changes_with_any_of_the_files(tmp_path: Path) -> None:
     files = source(tmp_path, ENCODED)
     before = files.fingerprint()
     assert (before["files"], before["bytes"]) == (len(TEXTS), files.size_bytes())
@@ -56,8 +53,8 @@ def test_a_fingerprint_is_of_all_files(tmp_path: Path) -> None:
     assert files.fingerprint() != before
 
 
-def test_a_mark_is_not_part_of_the_text_but_of_the_copy(tmp_path: Path) -> None:
-    """As are bytes that are no UTF-8."""
+def test_a_byte_order_mark_is_part_of_the_copy_but_not_of_the_text(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are part of both."""
     files = source(tmp_path / "in", [b"\xef\xbb\xbfabc", b"a\xff"])
     (batch,) = files.batches(Columns())
     assert batch.values.to_pylist() == [b"abc", b"a\xff"]
@@ -66,7 +63,7 @@ def test_a_mark_is_not_part_of_the_text_but_of_the_copy(tmp_path: Path) -> None:
 
 
 def test_faults_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too long, also when unpacked, or truncated; their row is 0, as everywhere."""
+    """A file too long, also when decompressed, or truncated; the row is 0."""
     monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 50)
     files = source(tmp_path, [b"a", bytes(51), b"b" * 50, b"c"], ".gz")
     (tmp_path / "3.txt.gz").write_bytes((tmp_path / "3.txt.gz").read_bytes()[:-3])
@@ -78,7 +75,6 @@ def test_faults_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_only_wanted_files_are_opened(tmp_path: Path) -> None:
-    """The others need not even be there."""
     files = source(tmp_path, ENCODED)
     for row in (0, 3, 6):
         (tmp_path / f"{row}.txt").unlink()
