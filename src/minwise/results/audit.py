@@ -1,4 +1,8 @@
-"""Valley: pairs by similarity in; a threshold that parts them where few are, if there is such a place, out."""
+"""Audit: recall and precision of a plan, with confidence intervals, and a better threshold if one is evident.
+
+:func:`minwise.api.audit` passes the pairs of :func:`minwise.search.audit_sample.run_audit` to :func:`summarise_audit`.
+Everything here is arithmetic on at most four million pairs and takes about a second.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -13,28 +17,51 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.atomic import atomic_writer
 from minwise.errors import ConfigError
-from minwise.search.audit_sample import Seen
+from minwise.search.audit_sample import AuditSample
 from minwise.search.bands import BucketCounts
-from minwise.settings import FindSettings
-from minwise.sketches.estimates import two_sided_quantile, wilson_interval
+from minwise.settings import SearchSettings
+from minwise.sketches.estimates import normal_quantile, wilson_interval
 from minwise.sketches.planning import Plan, plan
 
-__all__ = ["Audit", "Bin", "Share", "Spread", "Suggestion", "floor_below", "suggest", "summarise"]
+__all__ = [
+    "Audit",
+    "HistogramBin",
+    "RecallBin",
+    "Share",
+    "ThresholdSuggestion",
+    "audit_floor",
+    "suggest_threshold",
+    "summarise_audit",
+]
 
-# Bins that are looked at together: one alone is low by chance too often.
+CONFIDENCE = 0.95
+# Width of the bins of recall, and of the finer bins of the histogram of similarities.
+BIN, FINE_BIN = 0.05, 0.025
+# Adjacent bins that are summed to look for a valley: a single bin is low by chance too often.
 STRETCH = 3
-# A valley is one if it is at most so deep against the lower of its two sides, and the difference is this many standard
-# deviations of two counts: about twenty stretches are looked at, so three would be passed by chance now and then.
+# A stretch is a valley if its sum is at most this fraction of the lower of its two sides, and the difference is this
+# many standard deviations of two counts: about twenty stretches are tested, so three would be exceeded by chance at
+# times.
 VALLEY_DEPTH, VALLEY_DEVIATIONS = 0.5, 4.0
-# A suggestion that is nearer to the threshold than this is none.
-WORTH_SAYING = 0.04
+# A threshold this close to the given one is not suggested.
+WORTH_SUGGESTING = 0.04
+
+Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """How many pairs of a range of similarities were seen, and how many the whole corpus has, with the interval.
+class HistogramBin:
+    """Number of pairs in a range of similarities, in the sample and estimated for the whole corpus.
 
-    ``documents`` are the sampled documents that are in these pairs.
+    Attributes:
+        start: Lower end of the range.
+        end: Upper end of the range.
+        seen: Number of pairs of sampled documents.
+        documents: Number of sampled documents in these pairs.
+        estimated: Estimated number of pairs of the corpus.
+        low: Lower end of the confidence interval of the estimate.
+        high: Upper end of the confidence interval of the estimate.
     """
 
     start: float
@@ -47,8 +74,8 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A threshold at which the similarities themselves have a gap, and the plan for it."""
+class ThresholdSuggestion:
+    """Threshold at which few pairs lie, with its plan and the reason."""
 
     threshold: float
     bands: int
@@ -57,61 +84,70 @@ class Suggestion:
     why: str
 
 
-def suggest(spread: list[Spread], threshold: float, recall: float, slots: int) -> Suggestion | None:
-    """A threshold in the deepest valley of the similarities, if it is clear and not where the threshold stands.
+def suggest_threshold(
+    histogram: list[HistogramBin], threshold: float, recall: float, slots: int
+) -> ThresholdSuggestion | None:
+    """Return a threshold in the deepest valley of the similarities; None if there is no clear one, or it is the same.
 
-    What is counted are documents, not pairs, of which one large cluster would give thousands.
+    The histogram is taken over documents, not over pairs, of which one large cluster would give thousands.
+
+    Args:
+        histogram: The similarities of the sample.
+        threshold: The threshold of the audit.
+        recall: The recall that the suggested plan must reach.
+        slots: Maximum number of slots of that plan.
     """
-    valley = _valley(np.array([one.documents for one in spread], dtype=np.int64))
+    valley = _valley(np.array([entry.documents for entry in histogram], dtype=np.int64))
     if valley is None:
         return None
     first, last = valley
-    better = round((spread[first].start + spread[last].end) / 2, 2)
-    if abs(better - threshold) < WORTH_SAYING:
+    better = round((histogram[first].start + histogram[last].end) / 2, 2)
+    if abs(better - threshold) < WORTH_SUGGESTING:
         return None
     try:
-        found = plan(better, recall, slots=slots)
-    except ConfigError:  # no plan reaches it
+        suggested = plan(better, recall, slots=slots)
+    except ConfigError:  # no plan reaches the recall
         return None
-    pairs = sum(one.estimated for one in spread if min(better, threshold) <= one.start < max(better, threshold))
+    low, high = min(better, threshold), max(better, threshold)
+    pairs = sum(entry.estimated for entry in histogram if low <= entry.start < high)
     change = "would join" if better < threshold else "would leave out"
     why = (
-        f"Few pairs are between {spread[first].start:g} and {spread[last].end:g}, many below and above; "
+        f"Few pairs are between {histogram[first].start:g} and {histogram[last].end:g}, many below and above; "
         f"it {change} about {pairs:,.0f} pairs."
     )
-    return Suggestion(better, found.bands, found.rows, found.recall, why)
+    return ThresholdSuggestion(better, suggested.bands, suggested.rows, suggested.recall, why)
 
 
 def _valley(counts: NDArray[np.int64]) -> tuple[int, int] | None:
-    """The first and last bin of the lowest stretch between two higher ones, if it is clearly lower than both."""
+    """Return first and last bin of the lowest stretch between two higher ones; None if it is not clearly lower."""
     if len(counts) < 3 * STRETCH:
         return None
     sums = np.convolve(counts, np.ones(STRETCH), "valid")
-    best, found = VALLEY_DEPTH, None
-    for place in range(STRETCH, len(sums) - STRETCH):
-        side = min(sums[: place - STRETCH + 1].max(), sums[place + STRETCH :].max())
-        clear = side - sums[place] >= VALLEY_DEVIATIONS * np.sqrt(side + sums[place])
-        if side and clear and sums[place] / side < best:
-            best, found = sums[place] / side, place
-    if found is None:
+    best, lowest = VALLEY_DEPTH, None
+    for start in range(STRETCH, len(sums) - STRETCH):
+        side = min(sums[: start - STRETCH + 1].max(), sums[start + STRETCH :].max())
+        clear = side - sums[start] >= VALLEY_DEVIATIONS * np.sqrt(side + sums[start])
+        if side and clear and sums[start] / side < best:
+            best, lowest = sums[start] / side, start
+    if lowest is None:
         return None
-    last = found
-    while last + STRETCH < len(sums) and sums[last + 1] <= sums[found]:
+    last = lowest
+    while last + STRETCH < len(sums) and sums[last + 1] <= sums[lowest]:
         last += 1
-    return found, last + STRETCH - 1
-
-
-CONFIDENCE = 0.95
-# Width of the bins of recall, and of the finer ones in which similarities are counted.
-BIN, FINE_BIN = 0.05, 0.025
-
-Flags = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
+    return lowest, last + STRETCH - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share of something that was counted, and the interval in which it lies; None where there was nothing."""
+    """Proportion with its confidence interval.
+
+    Attributes:
+        found: Number of hits.
+        of: Number of trials.
+        value: ``found / of``; None if there were no trials.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+    """
 
     found: int
     of: int
@@ -120,13 +156,13 @@ class Share:
     high: float
 
 
-# The share of nothing: it may be any.
-NOTHING = Share(0, 0, None, 0.0, 1.0)
+# The share of no trials: any value is possible.
+UNKNOWN_SHARE = Share(0, 0, None, 0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """The pairs of a range of similarities: what share of them the bands propose, and what the S-curve promises."""
+class RecallBin:
+    """Recall of the pairs in a range of similarities: measured, and promised by the S-curve."""
 
     start: float
     end: float
@@ -136,23 +172,24 @@ class Bin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What a plan really finds in a corpus.
+    """Measured recall and precision of a plan on a corpus.
 
     Attributes:
         settings: The settings that were audited.
         plan: Their bands and rows.
-        documents: Documents that were read; ``identical`` of them stand behind one with the same tokens.
-        distinct: Documents that pairs are made of: no copies, none that is empty.
-        sampled: How many of those were compared with all; ``complete`` if it was every one.
-        floor: The similarity from which on pairs were looked at.
-        recall: Of the pairs that reach the threshold, those that a band proposes; ``promised`` is the S-curve's mean.
-        with_duplicates: Of the sampled documents that have a near-duplicate, those for which at least one is found.
-        precision: Of the candidates of sampled documents, those that reach the threshold.
+        documents: Documents that were read; ``identical`` of them are copies of an earlier one.
+        distinct: Documents that pairs are made of: without copies and empty documents.
+        sampled: How many of those were compared with all others; ``complete`` if all of them were.
+        floor: Minimum similarity of the pairs that were counted.
+        recall: Share of the pairs at or above the threshold that a band proposes; ``promised`` is the mean of the
+            S-curve.
+        with_duplicates: Share of the sampled documents with a near-duplicate for which at least one is found.
+        precision: Share of the candidates of sampled documents that reach the threshold.
         bins: Recall by similarity.
-        spread: Pairs by similarity.
+        histogram: Number of pairs by similarity.
         suggestion: A better threshold, if the similarities have a clear valley elsewhere.
-        text_bytes: Of all documents.
-        caps: What the cap on buckets met: it may leave out candidates, of which the S-curve knows nothing.
+        text_bytes: Bytes of all texts.
+        caps: Counts of the bucket cap, which may leave out candidates; the S-curve does not include it.
     """
 
     settings: dict[str, Any]
@@ -166,22 +203,22 @@ class Audit:
     promised: float | None
     with_duplicates: Share
     precision: Share
-    bins: list[Bin]
-    spread: list[Spread]
-    suggestion: Suggestion | None
+    bins: list[RecallBin]
+    histogram: list[HistogramBin]
+    suggestion: ThresholdSuggestion | None
     text_bytes: int
     caps: BucketCounts
     confidence: float = CONFIDENCE
 
     @property
     def complete(self) -> bool:
-        """Whether every document was compared with all."""
+        """Whether every document was compared with all others."""
         return self.sampled == self.distinct
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON."""
-        precision, documents = _plain(self.precision), _plain(self.with_duplicates)
-        recall = _plain(self.recall)
+        """Return plain numbers, ready for JSON."""
+        precision, documents = _interval(self.precision), _interval(self.with_duplicates)
+        recall = _interval(self.recall)
         return {
             "minwise": _kernel.VERSION,
             "settings": self.settings,
@@ -203,25 +240,25 @@ class Audit:
             "precision": {**precision, "candidates": self.precision.of, "pairs": self.precision.found},
             "bins": [
                 {
-                    "from": one.start,
-                    "to": one.end,
-                    "pairs": one.share.of,
-                    "found": one.share.found,
-                    **_plain(one.share),
-                    "promised": one.promised,
+                    "from": entry.start,
+                    "to": entry.end,
+                    "pairs": entry.share.of,
+                    "found": entry.share.found,
+                    **_interval(entry.share),
+                    "promised": entry.promised,
                 }
-                for one in self.bins
+                for entry in self.bins
             ],
             "histogram": [
                 {
-                    "from": one.start,
-                    "to": one.end,
-                    "pairs": one.seen,
-                    "estimated": one.estimated,
-                    "low": one.low,
-                    "high": one.high,
+                    "from": entry.start,
+                    "to": entry.end,
+                    "pairs": entry.seen,
+                    "estimated": entry.estimated,
+                    "low": entry.low,
+                    "high": entry.high,
                 }
-                for one in self.spread
+                for entry in self.histogram
             ],
             "text_bytes": self.text_bytes,
             "caps": {
@@ -233,177 +270,188 @@ class Audit:
         }
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Writes the figures to a JSON file, which appears whole or not at all."""
+        """Write the figures to a JSON file, which appears complete or not at all."""
         with atomic_writer(Path(path)) as file:
             file.write(json.dumps(self.to_dict(), indent=2).encode() + b"\n")
 
 
-def _plain(share: Share) -> dict[str, Any]:
+def _interval(share: Share) -> dict[str, Any]:
     return {"value": share.value, "low": share.low, "high": share.high}
 
 
-def floor_below(threshold: float) -> float:
-    """The similarity down to which an audit looks: half the threshold, down to the next border of a bin."""
+def audit_floor(threshold: float) -> float:
+    """Return the minimum similarity that an audit counts: half the threshold, rounded down to a bin border."""
     half = int(threshold / 2 / BIN + 1e-9) * BIN
     return min(threshold, max(BIN, round(half, 6)))
 
 
-def summarise(seen: Seen, settings: FindSettings, floor: float, *, recall: float, slots: int) -> Audit:
-    """The figures of an audit. ``recall`` is what a suggested plan is to reach with ``slots``."""
-    figures = _Figures(seen, settings.plan, floor)
-    spread = figures.spread()
+def summarise_audit(sample: AuditSample, settings: SearchSettings, floor: float, *, recall: float, slots: int) -> Audit:
+    """Return the figures of an audit.
+
+    Args:
+        sample: The pairs of the sampled documents.
+        settings: The audited settings.
+        floor: Minimum similarity of the pairs.
+        recall: The recall that a suggested plan must reach.
+        slots: Maximum number of slots of a suggested plan.
+    """
+    figures = _Figures(sample, settings.plan, floor)
+    histogram = figures.histogram()
     return Audit(
         settings=settings.to_dict(),
         plan=settings.plan,
-        documents=seen.documents,
-        identical=seen.identical,
-        distinct=seen.distinct,
-        sampled=len(seen.sampled),
+        documents=sample.documents,
+        identical=sample.identical,
+        distinct=sample.distinct,
+        sampled=len(sample.sampled),
         floor=floor,
         recall=figures.recall(figures.similar),
         promised=figures.promised(figures.similar),
         with_duplicates=figures.with_duplicates(),
         precision=figures.precision(),
         bins=figures.bins(),
-        spread=spread,
-        suggestion=suggest(spread, settings.plan.threshold, recall, slots),
-        text_bytes=seen.text_bytes,
-        caps=seen.caps,
+        histogram=histogram,
+        suggestion=suggest_threshold(histogram, settings.plan.threshold, recall, slots),
+        text_bytes=sample.text_bytes,
+        caps=sample.caps,
     )
 
 
 @dataclass(frozen=True)
 class _Figures:
-    """The figures of one audit, worked out from the pairs that were seen."""
+    """Computes the figures of one audit from its pairs."""
 
-    seen: Seen
+    sample: AuditSample
     plan: Plan
     floor: float
 
     @cached_property
     def similar(self) -> Flags:
-        """Which pairs reach the threshold."""
-        return self.seen.pairs.similarity >= self.plan.threshold
+        """A flag for each pair that reaches the threshold."""
+        return self.sample.pairs.similarity >= self.plan.threshold
 
     @cached_property
     def cluster_of(self) -> NDArray[np.uint32]:
-        """The first document of each document's cluster: what is connected by pairs that reach the threshold."""
-        parents = np.arange(self.seen.documents, dtype=np.uint32)
-        near = self.seen.pairs.where(self.similar)
+        """The first document of each document's cluster of pairs that reach the threshold."""
+        parents = np.arange(self.sample.documents, dtype=np.uint32)
+        near = self.sample.pairs.where(self.similar)
         _connect(near.low, near.high, parents)
         return parents
 
     @cached_property
     def _owners(self) -> NDArray[np.uint32]:
-        """The sampled document of each pair, the first if both are."""
-        pairs, sampled = self.seen.pairs, np.zeros(self.seen.documents, dtype=bool)
-        sampled[self.seen.sampled] = True
+        """The sampled document of each pair, the first if both are sampled."""
+        pairs, sampled = self.sample.pairs, np.zeros(self.sample.documents, dtype=bool)
+        sampled[self.sample.sampled] = True
         return np.where(sampled[pairs.low], pairs.low, pairs.high)
 
-    def recall(self, wanted: Flags, groups: NDArray[np.uint32] | None = None) -> Share:
-        """Of some pairs, those that are found; pairs of a group count as one throw, by default those of a document."""
-        groups = self._owners[wanted] if groups is None else groups
-        found, of = int(np.count_nonzero(self.seen.found[wanted])), int(np.count_nonzero(wanted))
-        return _share(found, of, effective_trials(groups)) if of else NOTHING
+    def recall(self, selected: Flags, groups: NDArray[np.uint32] | None = None) -> Share:
+        """Return the share of the selected pairs that are found.
 
-    def promised(self, wanted: Flags) -> float | None:
-        """The share that the S-curve promises for pairs as similar as these."""
-        similarities = self.seen.pairs.similarity[wanted]
+        The pairs of a group, by default those of one sampled document, count as one trial.
+        """
+        groups = self._owners[selected] if groups is None else groups
+        found, of = int(np.count_nonzero(self.sample.found[selected])), int(np.count_nonzero(selected))
+        return _share(found, of, effective_trials(groups)) if of else UNKNOWN_SHARE
+
+    def promised(self, selected: Flags) -> float | None:
+        """Return the mean of the S-curve over the selected pairs."""
+        similarities = self.sample.pairs.similarity[selected]
         return float(np.mean(self.plan.probability(similarities))) if len(similarities) else None
 
-    def bins(self) -> list[Bin]:
-        """Recall by similarity, from the floor to 1.
+    def bins(self) -> list[RecallBin]:
+        """Return recall by similarity, from the floor to 1.
 
-        Below the threshold whole families, such as pages made from one template, are found or missed at once: there a
-        group is what is connected by pairs as similar as these.
+        Below the threshold, families such as pages made from one template are found or missed as a whole: there a group
+        is a connected component of pairs at least as similar.
         """
         edges = _edges(self.floor, BIN)
-        places = _places(self.seen.pairs.similarity, edges)
-        families = np.arange(self.seen.documents, dtype=np.uint32)
-        found = []
+        bin_numbers = _bin_numbers(self.sample.pairs.similarity, edges)
+        families = np.arange(self.sample.documents, dtype=np.uint32)
+        bins = []
         for number in reversed(range(len(edges) - 1)):
-            here = places == number
-            low, high = self.seen.pairs.low[here], self.seen.pairs.high[here]
+            selected = bin_numbers == number
+            low, high = self.sample.pairs.low[selected], self.sample.pairs.high[selected]
             _connect(low, high, families)
             start, end = edges[number : number + 2].tolist()
             groups = families[low] if end <= self.plan.threshold else None
-            found.append(Bin(start, end, self.recall(here, groups), self.promised(here)))
-        return found[::-1]
+            bins.append(RecallBin(start, end, self.recall(selected, groups), self.promised(selected)))
+        return bins[::-1]
 
     def with_duplicates(self) -> Share:
-        """Of the sampled documents with a near-duplicate, those for which one is found."""
-        low, high = self.seen.pairs.low[self.similar], self.seen.pairs.high[self.similar]
-        found = self.seen.found[self.similar]
+        """Return the share of the sampled documents with a near-duplicate for which one is found."""
+        low, high = self.sample.pairs.low[self.similar], self.sample.pairs.high[self.similar]
+        found = self.sample.found[self.similar]
         either = [np.concatenate([low[mask], high[mask]]) for mask in (np.ones(len(low), dtype=bool), found)]
-        with_any, with_found = (np.isin(self.seen.sampled, documents) for documents in either)
+        with_any, with_found = (np.isin(self.sample.sampled, documents) for documents in either)
         if not with_any.any():
-            return NOTHING
-        trials = effective_trials(self.cluster_of[self.seen.sampled[with_any]])
+            return UNKNOWN_SHARE
+        trials = effective_trials(self.cluster_of[self.sample.sampled[with_any]])
         return _share(int(np.count_nonzero(with_found)), int(np.count_nonzero(with_any)), trials)
 
     def precision(self) -> Share:
-        """Of the candidates of sampled documents, those that reach the threshold."""
-        candidates = self.seen.candidates
-        found, total = int(np.count_nonzero(self.similar & self.seen.found)), int(candidates.sum())
+        """Return the share of the candidates of sampled documents that reach the threshold."""
+        candidates = self.sample.candidates
+        found, total = int(np.count_nonzero(self.similar & self.sample.found)), int(candidates.sum())
         if not total:
-            return NOTHING
+            return UNKNOWN_SHARE
         return _share(found, total, total**2 / float((candidates.astype(np.float64) ** 2).sum()))
 
-    def spread(self) -> list[Spread]:
-        """Pairs by similarity, and how many the corpus has.
+    def histogram(self) -> list[HistogramBin]:
+        """Return the number of pairs by similarity, and estimates for the corpus.
 
-        A pair is seen if one of its two documents is sampled, so what is seen is divided by the chance of that
-        (Horvitz, Thompson 1952). Its error is that of the mean number of pairs that a document is in.
+        A pair is seen if one of its two documents is sampled, so the count is divided by the probability of that
+        (Horvitz, Thompson 1952). The error is that of the mean number of pairs per document.
         """
         edges = _edges(self.floor, FINE_BIN)
-        places = _places(self.seen.pairs.similarity, edges)
-        sampled, distinct = len(self.seen.sampled), self.seen.distinct
-        degrees = self._degrees(places, len(edges) - 1)
+        bin_numbers = _bin_numbers(self.sample.pairs.similarity, edges)
+        sampled, distinct = len(self.sample.sampled), self.sample.distinct
+        degrees = self._degrees(bin_numbers, len(edges) - 1)
         error = distinct * _error_of_mean(degrees / 2, distinct)
         documents = np.count_nonzero(degrees, axis=0).tolist()
         unseen = (distinct - sampled) * (distinct - sampled - 1) / max(1, distinct * (distinct - 1))
-        nothing = distinct / 2 * float(wilson_interval(0.0, max(sampled, 1), CONFIDENCE)[1])
+        high_of_none = distinct / 2 * float(wilson_interval(0.0, max(sampled, 1), CONFIDENCE)[1])
         most = distinct * (distinct - 1) / 2
-        found = []
-        for number, count in enumerate(np.bincount(places, minlength=len(edges) - 1).tolist()):
+        bins = []
+        for number, count in enumerate(np.bincount(bin_numbers, minlength=len(edges) - 1).tolist()):
             total = count / (1 - unseen) if count else 0.0
-            high = nothing if not count and sampled < distinct else total + error[number]
+            high = high_of_none if not count and sampled < distinct else total + error[number]
             ends = float(edges[number]), float(edges[number + 1])
             low = max(float(count), float(total - error[number]))
-            found.append(Spread(*ends, count, documents[number], float(total), low, float(min(high, most))))
-        return found
+            bins.append(HistogramBin(*ends, count, documents[number], float(total), low, float(min(high, most))))
+        return bins
 
-    def _degrees(self, places: Numbers, bins: int) -> NDArray[np.int32]:
-        """How many pairs of each bin each sampled document is in."""
-        degrees = np.zeros((len(self.seen.sampled), bins), dtype=np.int32)
-        for side in (self.seen.pairs.low, self.seen.pairs.high):
-            rows = np.searchsorted(self.seen.sampled, side)
-            rows = np.minimum(rows, max(0, len(self.seen.sampled) - 1))
-            mine = self.seen.sampled[rows] == side
-            np.add.at(degrees, (rows[mine], places[mine]), 1)
+    def _degrees(self, bin_numbers: Numbers, bins: int) -> NDArray[np.int32]:
+        """Return the number of pairs of each sampled document in each bin."""
+        degrees = np.zeros((len(self.sample.sampled), bins), dtype=np.int32)
+        for side in (self.sample.pairs.low, self.sample.pairs.high):
+            rows = np.searchsorted(self.sample.sampled, side)
+            rows = np.minimum(rows, max(0, len(self.sample.sampled) - 1))
+            sampled = self.sample.sampled[rows] == side
+            np.add.at(degrees, (rows[sampled], bin_numbers[sampled]), 1)
         return degrees
 
 
 def _error_of_mean(values: NDArray[np.float64], population: int) -> NDArray[np.float64]:
-    """Half the width of the interval of each column's mean, of a sample without replacement."""
+    """Return half the width of the confidence interval of each column's mean, for sampling without replacement."""
     sampled = len(values)
     if sampled >= population:
         return np.zeros(values.shape[1])
-    if sampled < 2:  # which tells nothing about how documents differ
+    if sampled < 2:  # the variance is unknown
         return np.full(values.shape[1], np.inf)
     variance = values.var(axis=0, ddof=1) / sampled * (1 - sampled / population)
-    error: NDArray[np.float64] = two_sided_quantile(CONFIDENCE) * np.sqrt(variance)
+    error: NDArray[np.float64] = normal_quantile(CONFIDENCE) * np.sqrt(variance)
     return error
 
 
 def _connect(low: NDArray[np.uint32], high: NDArray[np.uint32], first: NDArray[np.uint32]) -> None:
-    """Joins the components of pairs, each named after its first document."""
+    """Join the components of pairs in place, each named after its first document."""
     _kernel.join_pairs(low, high, first)
     _kernel.flatten_components(first)
 
 
 def effective_trials(groups: NDArray[Any]) -> float:
-    """How many independent trials things are worth that are found or missed together in groups."""
+    """Return the number of independent trials that are equivalent to trials whose groups succeed or fail together."""
     ordered = np.sort(groups)
     sizes = np.diff(np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1], [True]]))).astype(np.float64)
     return len(groups) ** 2 / float((sizes**2).sum())
@@ -415,12 +463,12 @@ def _share(found: int, of: int, trials: float) -> Share:
 
 
 def _edges(floor: float, width: float) -> NDArray[np.float64]:
-    """The borders of bins from the floor to 1; the first may be narrower than the others."""
+    """Return the borders of bins from the floor to 1; the first bin may be narrower than the others."""
     inner = np.arange(round(1 / width) + 1) * width
     inner = np.round(inner, 6)
     return np.concatenate([[floor], inner[inner > floor + 1e-9]])
 
 
-def _places(similarities: NDArray[np.float64], edges: NDArray[np.float64]) -> Numbers:
-    """The bin of each similarity; 1 is in the last."""
+def _bin_numbers(similarities: NDArray[np.float64], edges: NDArray[np.float64]) -> Numbers:
+    """Return the bin of each similarity; 1 is in the last."""
     return np.clip(np.searchsorted(edges, similarities, side="right") - 1, 0, len(edges) - 2)

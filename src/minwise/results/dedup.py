@@ -1,7 +1,11 @@
-"""Dedup: verified pairs in; who is kept, who is removed and for whom out, as tables and as files."""
+"""Dedup result: kept and removed documents and clusters, as tables in memory and as files of an output directory.
+
+:func:`minwise.api.dedup` returns it. Tables and the report are computed on first access; :meth:`DedupResult.write`
+writes tables in bounded pieces and copies kept rows from the sources, so neither needs the corpus in memory.
+"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -16,66 +20,89 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_numpy
-from minwise.checks import check_raised
+from minwise.checks import check_raised_threshold
 from minwise.errors import ConfigError, MinwiseError
-from minwise.inputs.sets import SetsSource
+from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.table_writer import write_tables
-from minwise.inputs.tables import TableSource
-from minwise.results.columns import identity, identity_schema, similarity_column, slices
+from minwise.progress import Progress
 from minwise.results.output import check_output, output_of, publish
-from minwise.results.removals import Outcome
-from minwise.results.report_data import DedupReport, RunFacts
-from minwise.results.report_writer import write_json, write_run
+from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
+from minwise.results.removals import DedupDecision, PairSimilarities
+from minwise.results.report_data import DedupReport, RunRecord
+from minwise.results.report_writer import write_json, write_run_files
 from minwise.search.bands import FAULTY
-from minwise.search.engine import Found
+from minwise.search.engine import SearchResult, StagingDirectory
 
-__all__ = ["DedupResult"]
+__all__ = ["DedupResult", "RowCopier"]
+
+# Copies the flagged rows of the input to the directory ``kept`` of a staging directory; returns the number of rows.
+RowCopier = Callable[[SearchResult, NDArray[np.bool_], StagingDirectory, Progress], int]
 
 
 class DedupResult:
-    """What deduplication found: who is kept, who is removed, and why.
+    """Result of deduplication: kept documents, removed documents with their near-duplicates, clusters and report.
 
     Attributes:
-        threshold: The similarity from which on two documents are near-duplicates.
-        report: What happened, in numbers; ready for JSON.
-        published: Whether an earlier run on the same work directory had written the output already.
+        threshold: Minimum similarity of near-duplicates.
+        published: Whether an earlier run on the same work directory had already written the output.
     """
 
     def __init__(
         self,
-        found: Found,
+        search: SearchResult,
         *,
+        similarities: PairSimilarities,
+        copy_kept: RowCopier,
+        run: RunRecord,
         threshold: float | None = None,
-        run: RunFacts,
         published: bool = False,
         owner: "DedupResult | None" = None,
     ) -> None:
-        self._found = found
-        self._outcome = Outcome(found, threshold)
-        self._run = run
-        self._owner = owner
+        """Create a result; :func:`minwise.api.dedup` does so.
+
+        Args:
+            search: The verified pairs.
+            similarities: Computes the exact similarity of further pairs.
+            copy_kept: Copies kept rows to an output directory.
+            run: When and where the search ran.
+            threshold: A threshold above that of the search.
+            published: Whether the output is already written.
+            owner: The result whose temporary files this one uses; it is kept alive.
+        """
+        self._search, self._copy_kept, self._run, self._owner = search, copy_kept, run, owner
+        self._decision = DedupDecision(search, similarities, threshold)
         self.published = published
-        self.threshold = self._outcome.threshold
+        self.threshold = self._decision.threshold
 
     def rethreshold(self, threshold: float) -> "DedupResult":
-        """The result of a higher threshold, from the pairs that are known already; nothing is read again.
+        """Return the result for a higher threshold, from the pairs that are already known; nothing is read again.
 
         The pairs were found with the plan of the lower threshold, so a run with the higher one may miss some of them.
-        """
-        if self._found.settings.verify == "none":
-            raise ConfigError("verify must be exact or signature to know similarities, got none; run again")
-        lowest = self._found.settings.plan.threshold
-        raised = check_raised(threshold, lowest, "that of the run", "; run again")
-        return DedupResult(self._found, threshold=raised, run=self._run, owner=self)
 
-    def owns(self, work: ExitStack) -> None:
-        """Takes over temporary files: they go when the result does."""
-        finalize(self, work.close)
+        Raises:
+            ConfigError: If the threshold is lower than that of the run, or similarities are unknown.
+        """
+        if self._search.settings.verify == "none":
+            raise ConfigError("verify must be exact or signature to know similarities, got none; run again")
+        lowest = self._search.settings.plan.threshold
+        raised = check_raised_threshold(threshold, lowest, "that of the run", "; run again")
+        return DedupResult(
+            self._search,
+            similarities=self._decision.similarities,
+            copy_kept=self._copy_kept,
+            run=self._run,
+            threshold=raised,
+            owner=self,
+        )
+
+    def own(self, resources: ExitStack) -> None:
+        """Close ``resources``, such as temporary files, when the result is garbage collected."""
+        finalize(self, resources.close)
 
     @property
     def keep(self) -> NDArray[np.bool_]:
-        """A flag per row of the input, in document order: False for what is removed or could not be read."""
-        return self._outcome.keep
+        """A flag per row of the input, in document order: False for removed and for unreadable rows."""
+        return self._decision.keep
 
     @cached_property
     def removed(self) -> pa.Table:
@@ -91,110 +118,117 @@ class DedupResult:
     def kept(self) -> pa.Table:
         """The kept documents: the rows of a table with all its columns; id, source, row and text of those in files.
 
-        Sets and records in files have no text. This holds them in memory; :meth:`write` does not.
+        Sets and records in files have no text. The table is in memory; :meth:`write` needs no such memory.
         """
-        corpus = self._found.documents.corpus
+        corpus = self._search.documents.corpus
         last = corpus.sources[-1] if len(corpus.sources) > corpus.against else None
         if isinstance(last, (TableSource, SetsSource)):
             return last.kept_table(self.keep)
         text = {"text": pa.large_string()} if corpus.columns.elements is None else {}
-        schema = pa.schema({**identity_schema(self._found), **text})
+        schema = pa.schema({**identity_schema(self._search), **text})
         return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
 
     def _kept_tables(self) -> Iterator[pa.Table]:
-        documents, corpus = self._found.documents, self._found.documents.corpus
+        documents, corpus = self._search.documents, self._search.documents.corpus
         for number in range(corpus.against, len(corpus.sources)):
-            start, keep = documents.starts[number], self.keep[documents.within_input(number)]
+            start, keep = documents.starts[number], self.keep[documents.input_slice(number)]
             for batch in corpus.sources[number].batches(replace(corpus.columns, rank=None), wanted=keep):
                 rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
-                columns = identity(self._found, start + batch.first + rows)
+                columns = identity_columns(self._search, start + batch.first + rows)
                 if corpus.columns.elements is None:
-                    columns["text"] = _readable(batch.texts.take(from_numpy(rows)))
+                    columns["text"] = _as_strings(batch.values.take(from_numpy(rows)))
                 yield pa.table(columns)
 
     def _removed_tables(self) -> Iterator[pa.Table]:
-        removals, found = self._outcome.removals, self._found
-        for places in slices(np.arange(len(removals))):
-            removed, kept = identity(found, removals.documents[places]), identity(found, removals.witness[places])
-            similarity = similarity_column(removals.similarity[places])
-            yield pa.table({**removed, **_of_kept(kept), found.settings.measured: similarity})
+        removals, search = self._decision.removals, self._search
+        for rows in table_slices(np.arange(len(removals))):
+            removed = identity_columns(search, removals.documents[rows])
+            kept = identity_columns(search, removals.witness[rows])
+            similarity = similarity_column(removals.similarity[rows])
+            yield pa.table({**removed, **_kept_names(kept), search.settings.measured: similarity})
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
-        documents = self._found.documents
+        documents, removals = self._search.documents, self._decision.removals
         readable = np.flatnonzero(documents.states != FAULTY)
-        for numbers in slices(readable[readable >= documents.protected]):
-            heads = self._outcome.removals.heads_of(numbers)
-            size = from_numpy(self._outcome.removals.sizes_of(heads))
-            yield pa.table({**identity(self._found, numbers), "cluster": documents.ids(heads), "size": size})
+        for numbers in table_slices(readable[readable >= documents.protected]):
+            heads = removals.heads_of(numbers)
+            size = from_numpy(removals.sizes_of(heads))
+            yield pa.table({**identity_columns(self._search, numbers), "cluster": documents.ids(heads), "size": size})
 
     def largest_clusters(self, count: int = 5) -> list[dict[str, Any]]:
-        """The kept documents for which most are removed: kept_id, removed (how many), and the id of one of them."""
-        removals, ids = self._outcome.removals, self._found.documents.ids
-        found = []
+        """Return the clusters with most removed documents: kept_id, removed (how many), and the id of one of them."""
+        removals, ids = self._decision.removals, self._search.documents.ids
+        clusters = []
         for head, removed in removals.largest(count):
             example = removals.documents[removals.witness == head][:1]
-            found.append(
+            clusters.append(
                 {"kept_id": ids(np.array([head]))[0].as_py(), "removed": removed, "id": ids(example)[0].as_py()}
             )
-        return found
+        return clusters
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """What happened, in numbers. The same for the same documents and settings."""
-        return DedupReport(self._outcome).to_dict()
+        """Counts, clusters, similarities and warnings; the same for the same documents and settings."""
+        return DedupReport(self._decision).to_dict()
 
     def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Writes kept rows, tables and reports to a directory that appears whole or not at all.
+        """Write kept rows, tables and reports to a directory that appears complete or not at all.
 
         Args:
             output: A new or empty directory, or the URL of one. Nothing can be renamed at a URL: a file
-                ``_unfinished`` stands there as long as the rest is not whole.
+                ``_unfinished`` is there until all other files are complete.
             overwrite: Whether a directory that is not empty may be replaced.
+
+        Raises:
+            ConfigError: If the output is not empty, or contains an input.
+            MinwiseError: If the input changed since the search.
         """
         folder = output_of(output)
-        corpus = self._found.documents.corpus
-        check_output(folder, corpus.sources, overwrite=overwrite)
-        run = self._run.go_on()
-        with run.watch.unseen("group"):
+        check_output(folder, self._search.documents.corpus.sources, overwrite=overwrite)
+        run = self._run.resume()
+        with run.watch.timed("group"):
             report = self.report
-        with publish(folder, self._found.work) as staging:
-            written = self._found.engine.copy_kept(self._found, self.keep, staging, run.watch)
+        with publish(folder, self._search.work) as staging:
+            written = self._copy_kept(self._search, self.keep, staging, run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
-            write_tables(staging.folder / "removed.parquet", self._removed_tables(), _removed_schema(self._found))
-            write_tables(staging.folder / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._found))
-            _write_quarantine(staging.folder / "quarantine.jsonl", self._found)
+            self._write_tables(staging.folder)
             write_json(staging.folder / "report.json", report)
-            write_run(staging.folder, report, self._found, run)
+            write_run_files(staging.folder, report, self._search, run)
+
+    def _write_tables(self, folder: Path) -> None:
+        write_tables(folder / "removed.parquet", self._removed_tables(), _removed_schema(self._search))
+        write_tables(folder / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._search))
+        _write_quarantine(folder / "quarantine.jsonl", self._search)
 
 
-def _readable(texts: pa.Array) -> pa.Array:
-    """Texts as strings, as bytes if they are not that: byte shingles take anything."""
+def _as_strings(texts: pa.Array) -> pa.Array:
+    """Return texts as strings, or as bytes if they are not UTF-8, which byte shingles accept."""
     try:
         return texts.cast(pa.large_string())
     except pa.ArrowInvalid:
         return texts.cast(pa.large_binary())
 
 
-def _of_kept(columns: dict[str, Any]) -> dict[str, Any]:
-    """Columns under the names that they have for the kept document."""
+def _kept_names(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns under their names for the kept document."""
     return {f"kept_{name}": column for name, column in columns.items()}
 
 
-def _removed_schema(found: Found) -> pa.Schema:
-    one = identity_schema(found)
-    return pa.schema({**one, **_of_kept(one), found.settings.measured: pa.float64()})
+def _removed_schema(search: SearchResult) -> pa.Schema:
+    identity = identity_schema(search)
+    return pa.schema({**identity, **_kept_names(identity), search.settings.measured: pa.float64()})
 
 
-def _cluster_schema(found: Found) -> pa.Schema:
-    return pa.schema({**identity_schema(found), "cluster": found.documents.id_type, "size": pa.int64()})
+def _cluster_schema(search: SearchResult) -> pa.Schema:
+    return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64()})
 
 
-def _write_quarantine(path: Path, found: Found) -> None:
-    if found.documents.corpus.on_error != "quarantine":
+def _write_quarantine(path: Path, search: SearchResult) -> None:
+    if search.documents.corpus.on_error != "quarantine":
         return
-    faults = found.documents.faults()
+    faults = search.documents.faults()
     first = next(faults, None)
     if first is not None:
         with path.open("w", encoding="utf-8") as file:

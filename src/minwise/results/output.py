@@ -1,4 +1,9 @@
-"""Remote output: a directory by URL, where nothing can be renamed; a file in it says as long as it is not whole."""
+"""Output directories: checks before a run, and publishing that leaves a complete directory or none.
+
+A local directory is filled under a hidden name and then renamed. At a URL nothing can be renamed: a marker file is
+there until the directory is complete. With a durable work directory, a note about the published directory lets a
+repeated run recognise its own output.
+"""
 
 import os
 import shutil
@@ -14,102 +19,101 @@ from minwise.checks import check_path
 from minwise.errors import ConfigError
 from minwise.inputs.files import is_url, url_filesystem
 from minwise.inputs.source import Source
-from minwise.search.engine import Staging
-from minwise.search.workdir import Work
+from minwise.search.engine import StagingDirectory
+from minwise.search.workdir import WorkDirectory
 
 __all__ = ["Output", "RemoteOutput", "check_output", "is_published", "output_of", "publish", "refuse_inputs"]
 
-# There from before the first file to after the last: what lies beside it is of a run that has not ended.
+# Marker at a URL, written before the first file and deleted after the last: the files next to it may be incomplete.
 UNFINISHED = "_unfinished"
 STAGING = ".staging-"
+# Files that ``minwise report`` writes into a finished directory; they do not change its identity.
+WRITTEN_LATER = ("report.html", "report-with-texts.html", "audit.json")
 
 
 class RemoteOutput:
-    """A directory that fsspec reaches.
+    """Output directory that fsspec reaches.
 
     Attributes:
-        url: What a user calls it.
+        url: The URL as the user gave it, without a trailing slash.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
         filesystem, path = url_filesystem(self.url)
-        self._files: Any = filesystem
+        self._filesystem: Any = filesystem
         self._path = str(path).rstrip("/")
 
     def __str__(self) -> str:
         return self.url
 
     def check(self, sources: list[Source], *, overwrite: bool) -> None:
-        """Raises if the output would replace something, or would swallow an input."""
+        """Raise ConfigError if the output would replace existing files, or contains an input."""
         for path in (path for source in sources for path in source.paths()):
             if f"{path}/".startswith(f"{self.url}/"):
                 raise ConfigError(f"output must not be or hold an input, got {self.url} with {path}; give another -o")
-        if not overwrite and self._files_there() and not self._has(UNFINISHED):
+        if not overwrite and self._list_files() and not self._has(UNFINISHED):
             raise ConfigError(
                 f"output must be new or empty, got {self.url} with files in it; give another -o or --overwrite"
             )
 
-    def is_published(self, work: Work) -> bool:
-        """Whether the result of this work directory already stands here."""
-        if not work.has("publishing") or work.read_note("publishing") != {"url": self.url}:
+    def is_published(self, work: WorkDirectory) -> bool:
+        """Return whether the result of this work directory is already here."""
+        if not work.has("publishing") or work.read_json("publishing") != {"url": self.url}:
             return False
         return self._has("report.json") and not self._has(UNFINISHED)
 
     @contextmanager
-    def publish(self, work: Work) -> Iterator[Staging]:
-        """A directory to fill, whose files are sent when all went well; on an error, what was sent is deleted."""
-        for leftover in work.folder.glob(f"{STAGING}*"):  # of a run that was cut short here
+    def publish(self, work: WorkDirectory) -> Iterator[StagingDirectory]:
+        """Yield a directory to fill, and send its files on success; after an error, delete the files at the URL."""
+        for leftover in work.folder.glob(f"{STAGING}*"):  # of an interrupted run
             shutil.rmtree(leftover, ignore_errors=True)
         folder = Path(mkdtemp(prefix=STAGING, dir=work.folder))
         try:
             self._clear()
-            self._files.pipe_file(f"{self._path}/{UNFINISHED}", b"This directory is not whole yet.\n")
+            self._filesystem.pipe_file(f"{self._path}/{UNFINISHED}", b"This directory is not whole yet.\n")
             try:
-                yield Staging(folder, self.url)
+                yield StagingDirectory(folder, self.url)
                 self._send(folder)
-                self._files.rm_file(f"{self._path}/{UNFINISHED}")
+                self._filesystem.rm_file(f"{self._path}/{UNFINISHED}")
             except BaseException:
                 self._clear()
                 raise
-            work.note("publishing", {"url": self.url})
+            work.write_json("publishing", {"url": self.url})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _send(self, folder: Path) -> None:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             target = f"{self._path}/{path.relative_to(folder).as_posix()}"
-            self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
-            self._files.put_file(str(path), target)
+            self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
+            self._filesystem.put_file(str(path), target)
 
     def _clear(self) -> None:
-        if self._files_there():
-            self._files.rm(self._path, recursive=True)
-        self._files.makedirs(self._path, exist_ok=True)
+        if self._list_files():
+            self._filesystem.rm(self._path, recursive=True)
+        self._filesystem.makedirs(self._path, exist_ok=True)
 
-    def _files_there(self) -> list[str]:
-        self._files.invalidate_cache()  # somebody else may have been here
-        return list(self._files.find(self._path))
+    def _list_files(self) -> list[str]:
+        self._filesystem.invalidate_cache()  # another process may have written here
+        return list(self._filesystem.find(self._path))
 
     def _has(self, name: str) -> bool:
-        self._files.invalidate_cache()
-        return bool(self._files.exists(f"{self._path}/{name}"))
+        self._filesystem.invalidate_cache()
+        return bool(self._filesystem.exists(f"{self._path}/{name}"))
 
 
 Output = Path | RemoteOutput
 
-# What ``minwise report`` writes anew into a directory, which does not make it another.
-WRITTEN_LATER = ("report.html", "report-with-texts.html", "audit.json")
-
 
 def output_of(given: object) -> Output:
-    """A directory by its path or URL."""
+    """Return the output directory of a path or URL."""
     path = check_path("output", given)
     return RemoteOutput(str(given)) if is_url(given) else path
 
 
 def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> None:
-    """Raises if the output would replace something, or would swallow an input."""
+    """Raise ConfigError if the output would replace existing files, cannot be renamed, or contains an input."""
     if isinstance(output, RemoteOutput):
         output.check(sources, overwrite=overwrite)
         return
@@ -126,44 +130,47 @@ def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> N
 
 
 def refuse_inputs(output: Path, sources: list[Source]) -> None:
-    """Raises if the output is an input, or a directory that holds one."""
+    """Raise ConfigError if the output is an input, or a directory that contains one."""
     target = os.path.realpath(output)
     for path in (path for source in sources for path in source.paths()):
-        place = os.path.realpath(path)
-        if "://" not in path and path and (place == target or place.startswith(f"{target}{os.sep}")):
+        real_path = os.path.realpath(path)
+        if "://" not in path and path and (real_path == target or real_path.startswith(f"{target}{os.sep}")):
             raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another -o")
 
 
-def is_published(work: Work, output: Output) -> bool:
-    """Whether this work's result already stands at ``output``, also if the run died right after putting it there."""
+def is_published(work: WorkDirectory, output: Output) -> bool:
+    """Return whether the result of this work directory is already at ``output``.
+
+    Also True if the run was killed right after it renamed the directory.
+    """
     if isinstance(output, RemoteOutput):
         return output.is_published(work)
-    if not work.has("publishing") or not output.is_dir() or work.read_note("publishing") != _identity(output):
+    if not work.has("publishing") or not output.is_dir() or work.read_json("publishing") != _identity(output):
         return False
-    shutil.rmtree(_old(output), ignore_errors=True)  # what it replaced, if the run died before it was gone
+    shutil.rmtree(_replaced_path(output), ignore_errors=True)  # left behind if the run was killed before deleting it
     return True
 
 
 def _identity(folder: Path) -> dict[str, int]:
-    """What tells a directory and its content from another, without reading its files."""
+    """Return values that distinguish a directory and its content from another, without reading its files."""
     sizes = [
-        (Path(place) / name).stat().st_size
-        for place, _, names in os.walk(folder)
+        (Path(directory) / name).stat().st_size
+        for directory, _, names in os.walk(folder)
         for name in names
-        if place != str(folder) or name not in WRITTEN_LATER
+        if directory != str(folder) or name not in WRITTEN_LATER
     ]
-    here = folder.stat()
-    return {"device": here.st_dev, "inode": here.st_ino, "files": len(sizes), "bytes": sum(sizes)}
+    status = folder.stat()
+    return {"device": status.st_dev, "inode": status.st_ino, "files": len(sizes), "bytes": sum(sizes)}
 
 
-def _old(output: Path) -> Path:
-    """Where an output waits while another takes its place."""
+def _replaced_path(output: Path) -> Path:
+    """Return the name of the existing output while another replaces it."""
     return output.absolute().parent / f".{output.name}.minwise-old"
 
 
 @contextmanager
-def publish(output: Output, work: Work) -> Iterator[Staging]:
-    """A directory to fill, which becomes ``output`` when all went well and is gone otherwise."""
+def publish(output: Output, work: WorkDirectory) -> Iterator[StagingDirectory]:
+    """Yield a directory to fill, which becomes ``output`` on success and is deleted otherwise."""
     if isinstance(output, RemoteOutput):
         with output.publish(work) as remote:
             yield remote
@@ -172,16 +179,16 @@ def publish(output: Output, work: Work) -> Iterator[Staging]:
     output.parent.mkdir(parents=True, exist_ok=True)
     token = sha256(bytes(work.folder.resolve())).hexdigest()[:8]
     staging = output.parent / f".{output.name}.minwise-{token}"
-    shutil.rmtree(staging, ignore_errors=True)  # of a run on this work directory that was cut short here
-    if _old(output).exists() and not output.exists():  # of one that was cut short between its two renames
-        _old(output).rename(output)
-    shutil.rmtree(_old(output), ignore_errors=True)
+    shutil.rmtree(staging, ignore_errors=True)  # of an interrupted run on this work directory
+    if _replaced_path(output).exists() and not output.exists():  # of a run killed between its two renames
+        _replaced_path(output).rename(output)
+    shutil.rmtree(_replaced_path(output), ignore_errors=True)
     staging.mkdir()
     try:
-        yield Staging(staging)
+        yield StagingDirectory(staging)
         if work.durable:
             _sync_tree(staging)
-            work.note("publishing", dict(_identity(staging)))
+            work.write_json("publishing", dict(_identity(staging)))
         _replace(staging, output)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
@@ -189,27 +196,27 @@ def publish(output: Output, work: Work) -> Iterator[Staging]:
 
 
 def _replace(staging: Path, output: Path) -> None:
-    """Puts the directory in place; one that was there is gone only after that."""
+    """Rename the directory to its final name; an existing output is deleted only afterwards."""
     if not output.exists() or not any(output.iterdir()):
         staging.rename(output)
     else:
-        old = _old(output)
-        output.rename(old)
+        replaced = _replaced_path(output)
+        output.rename(replaced)
         try:
             staging.rename(output)
         except BaseException:
-            old.rename(output)
+            replaced.rename(output)
             raise
-        shutil.rmtree(old)
+        shutil.rmtree(replaced)
     sync_directory(output.parent)
 
 
 def _sync_tree(folder: Path) -> None:
-    for place, _, names in os.walk(folder):
+    for directory, _, names in os.walk(folder):
         for name in names:
-            file = os.open(Path(place) / name, os.O_RDONLY)
+            file = os.open(Path(directory) / name, os.O_RDONLY)
             try:
                 os.fsync(file)
             finally:
                 os.close(file)
-        sync_directory(Path(place))
+        sync_directory(Path(directory))

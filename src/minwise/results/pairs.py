@@ -1,4 +1,8 @@
-"""Columns: numbers of documents in, the columns that tell a user which they are out."""
+"""Tables of pairs and clusters, their report, and the columns that identify documents in every result table.
+
+The input is a :class:`~minwise.search.engine.SearchResult`; the tables are yielded in bounded pieces, so that a result
+larger than memory can be written. Pairs of identical documents are expanded here, and sorted in the work directory.
+"""
 
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -11,125 +15,172 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
 from minwise.errors import InputError
-from minwise.inputs.items import OneValue
+from minwise.inputs.items import SingleValue
 from minwise.inputs.source import Columns
 from minwise.inputs.table_writer import TABLE_ROWS
-from minwise.results.columns import identity, similarity_column, slices
-from minwise.results.report_data import cap_report
-from minwise.search.bands import FAULTY, cut_runs, pack, split
-from minwise.search.clustering import Expansion, PairBlock, group_by_components, group_by_star
-from minwise.search.engine import Found
+from minwise.search.bands import FAULTY, cut_runs, pack_pairs, unpack_pairs
+from minwise.search.clustering import CopyExpansion, PairBlock, group_by_components, group_by_star
+from minwise.search.engine import SearchResult
 
 __all__ = [
     "Clustering",
     "blocking_quality",
-    "expanded",
+    "cap_report",
+    "expanded_pairs",
+    "identity_columns",
+    "identity_schema",
     "pair_report",
     "pair_schema",
     "pair_tables",
+    "similarity_column",
+    "table_slices",
 ]
 
-
-# Pairs that are put in order at once.
+# Pairs that are sorted at once.
 EXPANDED_PAIRS = 1 << 22
 # Groups of identical documents that a report names.
 SHOWN_GROUPS = 20
-# Rows that could not be read that the report of a search, which has no quarantine file, names.
+# Faults that the report of a search names: without an output directory there is no quarantine file.
 SHOWN_FAULTS = 100
 
 
-def pair_tables(found: Found, *, sources: bool = False) -> Iterator[pa.Table]:
-    """Every pair, by id, in document order; also those among identical documents."""
-    for block in expanded(found):
+def table_slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield the numbers in slices of the rows of one table; one empty slice if there are none."""
+    return (numbers[start : start + TABLE_ROWS] for start in range(0, max(1, len(numbers)), TABLE_ROWS))
+
+
+def identity_columns(search: SearchResult, documents: NDArray[Any]) -> dict[str, pa.Array]:
+    """Return the columns id, source and row of documents."""
+    names, rows = search.documents.locate(documents)
+    return {"id": search.documents.ids(documents), "source": names, "row": from_numpy(rows)}
+
+
+def identity_schema(search: SearchResult) -> dict[str, pa.DataType]:
+    """Return the types of the columns id, source and row."""
+    return {"id": search.documents.id_type, "source": pa.large_string(), "row": pa.int64()}
+
+
+def similarity_column(values: NDArray[np.float64]) -> pa.Array:
+    """Return similarities as a column, null where they are unknown."""
+    return from_numpy(values, ~np.isnan(values))
+
+
+def pair_tables(search: SearchResult, *, sources: bool = False) -> Iterator[pa.Table]:
+    """Yield every pair by id, in document order, including pairs of identical documents.
+
+    Args:
+        search: The result of a search.
+        sources: Whether to add source and row of both documents.
+    """
+    for block in expanded_pairs(search):
         left, right = block.low.astype(np.int64), block.high.astype(np.int64)
         for start in range(0, max(1, len(left)), TABLE_ROWS):
-            piece = slice(start, start + TABLE_ROWS)
-            yield _pair_table(found, left[piece], right[piece], block.similarity[piece], sources=sources)
+            rows = slice(start, start + TABLE_ROWS)
+            yield _pair_table(search, left[rows], right[rows], block.similarity[rows], sources=sources)
 
 
-def expanded(found: Found) -> Iterator[PairBlock]:
-    """The pairs of all documents, ascending."""
-    if not len(found.copies):
-        yield from found.blocks()
+def expanded_pairs(search: SearchResult) -> Iterator[PairBlock]:
+    """Yield the pairs of all documents in ascending order, including pairs of identical documents."""
+    if not len(search.copies):
+        yield from search.blocks()
         return
-    if not found.work.has("expanded"):
-        _spill_expanded(found)
-    pieces = [found.work.open(name) for name in found.work.names("expanded-")]
-    runs = [piece.map("pairs") for piece in pieces]
+    if not search.work.has("expanded"):
+        _spill_expanded(search)
+    files = [search.work.open(name) for name in search.work.names("expanded-")]
+    runs = [file.map("pairs") for file in files]
     for cuts in cut_runs(runs, EXPANDED_PAIRS):
         pairs = np.concatenate([run[cut] for run, cut in zip(runs, cuts, strict=True)])
-        similarity = np.concatenate([piece.map("similarity")[cut] for piece, cut in zip(pieces, cuts, strict=True)])
+        similarity = np.concatenate([file.map("similarity")[cut] for file, cut in zip(files, cuts, strict=True)])
         order = np.argsort(pairs)
-        yield PairBlock(*split(pairs[order]), similarity[order])
+        yield PairBlock(*unpack_pairs(pairs[order]), similarity[order])
 
 
-def _spill_expanded(found: Found) -> None:
-    """Writes the pairs of all copies in ascending runs."""
-    found.work.forget("expanded-")  # of a run that was cut short
-    expansion = Expansion(found.copies, len(found.documents), found.settings.max_bucket)
-    across = (wide for block in found.blocks() for wide in expansion.across(block, EXPANDED_PAIRS))
-    within = expansion.within(EXPANDED_PAIRS, found.settings.of_identical)
+def _spill_expanded(search: SearchResult) -> None:
+    """Write the pairs of all copies as sorted runs to the work directory."""
+    search.work.delete("expanded-")  # of an interrupted run
+    expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
+    across = (expanded for block in search.blocks() for expanded in expansion.across(block, EXPANDED_PAIRS))
+    within = expansion.within(EXPANDED_PAIRS, search.settings.of_identical)
     for number, block in enumerate(chain(across, within)):
-        pairs = pack(block.low, block.high)
+        pairs = pack_pairs(block.low, block.high)
         order = np.argsort(pairs)
-        found.work.write(f"expanded-{number:06}", {"pairs": pairs[order], "similarity": block.similarity[order]})
-    found.work.note("expanded", {})
+        search.work.write(f"expanded-{number:06}", {"pairs": pairs[order], "similarity": block.similarity[order]})
+    search.work.write_json("expanded", {})
 
 
-def pair_report(found: Found) -> dict[str, Any]:
-    """What was compared, and what the cap on buckets and on groups of identical documents left out, and where."""
-    expansion = Expansion(found.copies, len(found.documents), found.settings.max_bucket)
-    capped = expansion.capped()
-    across = sum(expansion.left_out_across(block) for block in found.blocks()) if len(capped) else 0
-    sizes = expansion.sizes[expansion.counting != expansion.sizes]
-    groups = zip(found.documents.ids(capped[:SHOWN_GROUPS]).to_pylist(), sizes[:SHOWN_GROUPS].tolist(), strict=True)
+def pair_report(search: SearchResult) -> dict[str, Any]:
+    """Return settings, counts, faults, and the pairs that the caps on buckets and on identical documents left out."""
+    expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
+    capped = expansion.capped_leaders()
+    across = sum(expansion.left_out_across(block) for block in search.blocks()) if len(capped) else 0
+    sizes = expansion.sizes[expansion.expanded_sizes != expansion.sizes]
+    groups = zip(search.documents.ids(capped[:SHOWN_GROUPS]).to_pylist(), sizes[:SHOWN_GROUPS].tolist(), strict=True)
     return {
         "minwise": _kernel.VERSION,
-        "settings": found.settings.to_dict(),
-        "plan": found.settings.planned(),
-        "counts": found.documents.counts,
-        **({"rows": rows} if (rows := found.documents.grouped_rows()) else {}),
-        "candidates": found.candidates,
+        "settings": search.settings.to_dict(),
+        "plan": search.settings.planned(),
+        "counts": search.documents.counts,
+        **({"rows": rows} if (rows := search.documents.grouped_rows()) else {}),
+        "candidates": search.candidates,
         "caps": {
-            **cap_report(found),
+            **cap_report(search),
             "identical_groups": len(capped),
             "identical_pairs_left_out": expansion.left_out_within() + across,
             "largest_identical_groups": [{"first": first, "documents": size} for first, size in groups],
         },
-        "unreadable": found.documents.unreadable(),
-        "faults": list(islice(found.documents.faults(), SHOWN_FAULTS)),
+        "unreadable": search.documents.unreadable(),
+        "faults": list(islice(search.documents.faults(), SHOWN_FAULTS)),
+    }
+
+
+def cap_report(search: SearchResult) -> dict[str, Any]:
+    """Return what the bucket cap left out, and an estimate of the pairs missed by it."""
+    verified = search.verified
+    share = verified / search.candidates if search.candidates else 0.0
+    return {
+        "max_bucket": search.settings.max_bucket,
+        "buckets": search.caps.capped,
+        "members": search.caps.capped_members,
+        "candidates_left_out": search.caps.left_out,
+        "estimated_pairs_missed_at_most": round(search.caps.left_out * share),
+        "largest_bucket": search.caps.largest,
     }
 
 
 def _pair_table(
-    found: Found, left: NDArray[np.int64], right: NDArray[np.int64], similarity: NDArray[np.float64], *, sources: bool
+    search: SearchResult,
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    similarity: NDArray[np.float64],
+    *,
+    sources: bool,
 ) -> pa.Table:
     columns: dict[str, pa.Array] = {}
-    for name, numbers in (("left", left), ("right", right)):
+    for side, documents in (("left", left), ("right", right)):
         if sources:
-            whole = identity(found, numbers)
-            columns |= {name: whole["id"], f"{name}_source": whole["source"], f"{name}_row": whole["row"]}
+            identity = identity_columns(search, documents)
+            columns |= {side: identity["id"], f"{side}_source": identity["source"], f"{side}_row": identity["row"]}
         else:
-            columns[name] = found.documents.ids(numbers)
-    columns[found.settings.measured] = similarity_column(similarity)
+            columns[side] = search.documents.ids(documents)
+    columns[search.settings.measured] = similarity_column(similarity)
     return pa.table(columns)
 
 
-def pair_schema(found: Found, *, sources: bool) -> pa.Schema:
-    """The columns of the table of pairs."""
+def pair_schema(search: SearchResult, *, sources: bool) -> pa.Schema:
+    """Return the columns of the table of pairs."""
     none = np.empty(0, dtype=np.int64)
-    return _pair_table(found, none, none, np.empty(0), sources=sources).schema
+    return _pair_table(search, none, none, np.empty(0), sources=sources).schema
 
 
 class Clustering:
-    """The clusters of a search, each called after its first document."""
+    """Clusters of a search, each named after its first document."""
 
-    def __init__(self, found: Found) -> None:
-        documents = found.documents
-        if found.settings.group == "components":
-            heads = group_by_components(found.blocks, found.copies, len(documents))
+    def __init__(self, search: SearchResult) -> None:
+        documents = search.documents
+        if search.settings.group == "components":
+            heads = group_by_components(search.blocks, search.copies, len(documents))
         else:
-            grouping = group_by_star(found.blocks, found.copies, len(documents))
+            grouping = group_by_star(search.blocks, search.copies, len(documents))
             heads = np.where(grouping.removed, grouping.witness, np.arange(len(documents)))
         self._documents = documents
         self._heads = heads.astype(np.int64)
@@ -138,69 +189,74 @@ class Clustering:
 
     @property
     def of_two_or_more(self) -> int:
-        """How many clusters have more than one document."""
+        """Number of clusters with more than one document."""
         return int(np.count_nonzero(self._sizes > 1))
 
     def tables(self) -> Iterator[pa.Table]:
-        """Every document with the id of its cluster's first document and the cluster's size."""
-        for numbers in slices(self._readable):
-            heads = self._heads[numbers]
-            ids, owners = self._documents.ids(numbers), self._documents.ids(heads)
-            yield pa.table({"id": ids, "cluster": owners, "size": from_numpy(self._sizes[heads])})
+        """Yield every document with the id of its cluster's first document and the cluster's size."""
+        for documents in table_slices(self._readable):
+            heads = self._heads[documents]
+            ids, clusters = self._documents.ids(documents), self._documents.ids(heads)
+            yield pa.table({"id": ids, "cluster": clusters, "size": from_numpy(self._sizes[heads])})
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the tables."""
+        """Columns of the tables."""
         kind = self._documents.id_type
         return pa.schema([("id", kind), ("cluster", kind), ("size", pa.int64())])
 
 
-def blocking_quality(found: Found, truth: str) -> dict[str, Any]:
-    """The quality of the pairs, given a column in which rows of one entity have one value.
+def blocking_quality(search: SearchResult, truth: str) -> dict[str, Any]:
+    """Return the quality of the pairs against a ground-truth column.
 
-    A row without a value is an entity of its own.
+    Rows with the same value in the column are the same entity; a row without a value is an entity of its own. Reads the
+    column of every source again.
+
+    Raises:
+        InputError: If the column cannot be read.
     """
-    labels, known = _labels(found, truth)
-    counts = np.unique(labels[known], return_counts=True)[1].astype(object)  # whose squares may not fit 64 bits
+    labels, known = _labels(search, truth)
+    counts = np.unique(labels[known], return_counts=True)[1].astype(object)  # squares may exceed 64 bits
     true = int((counts * (counts - 1)).sum()) // 2
-    records = int(np.count_nonzero(found.documents.states != FAULTY))
-    every = records * (records - 1) // 2
+    records = int(np.count_nonzero(search.documents.states != FAULTY))
+    all_pairs = records * (records - 1) // 2
     pairs = hits = 0
-    for block in expanded(found):
+    for block in expanded_pairs(search):
         pairs += len(block.low)
         hits += int(np.count_nonzero(known[block.low] & (labels[block.low] == labels[block.high]) & known[block.high]))
     return {
         "truth": truth,
         "records": records,
-        "all_pairs": every,
+        "all_pairs": all_pairs,
         "true_pairs": true,
         "true_pairs_found": hits,
         "pairs_completeness": hits / true if true else None,
-        "reduction_ratio": 1 - pairs / every if every else None,
+        "reduction_ratio": 1 - pairs / all_pairs if all_pairs else None,
         "pairs_quality": hits / pairs if pairs else None,
     }
 
 
-def _labels(found: Found, truth: str) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """A hash of each document's value, and which documents have one."""
-    documents = found.documents
+def _labels(search: SearchResult, truth: str) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Return a hash of each document's value, and a flag for each document that has one."""
+    documents = search.documents
     labels = np.zeros(len(documents), dtype=np.uint64)
     known = np.zeros(len(documents), dtype=bool)
-    for first, sizes, values in _values(found, truth):
+    for first, sizes, values in _truth_values(search, truth):
         rows = first + np.flatnonzero(sizes)
         labels[rows], known[rows] = values, True
     known &= documents.states != FAULTY
     return labels, known
 
 
-def _values(found: Found, truth: str) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint64]]]:
-    documents = found.documents
-    columns = Columns(text=(truth,), elements=OneValue(column=truth))
+def _truth_values(search: SearchResult, truth: str) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.uint64]]]:
+    """Yield the first document of a batch, the number of values (0 or 1) of each row, and their hashes."""
+    documents = search.documents
+    columns = Columns(text=(truth,), elements=SingleValue(column=truth))
     for number, source in enumerate(documents.corpus.sources):
-        for batch in source.batches(columns, batch_bytes=found.limits.batch_bytes):
+        for batch in source.batches(columns, batch_bytes=search.limits.batch_bytes):
             for fault in batch.faults:
                 if fault.row is None and not documents.unreadable():
-                    raise InputError(f"truth can not be read; {fault}")
-            offsets = to_numpy(batch.texts.offsets) if len(batch) else np.zeros(1, dtype=np.int64)
-            values = to_numpy(batch.texts.values)[offsets[0] : offsets[-1]] if len(batch) else np.empty(0, np.uint64)
-            yield int(documents.starts[number]) + batch.first, np.diff(offsets), values
+                    raise InputError(f"truth cannot be read; {fault}")
+            offsets = to_numpy(batch.values.offsets) if len(batch) else np.zeros(1, dtype=np.int64)
+            hashes = to_numpy(batch.values.values)[offsets[0] : offsets[-1]] if len(batch) else np.empty(0, np.uint64)
+            yield int(documents.starts[number]) + batch.first, np.diff(offsets), hashes

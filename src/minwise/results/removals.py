@@ -1,4 +1,9 @@
-"""Removals: verified pairs in; the removed documents, each with its witness, out."""
+"""Removals: the documents that deduplication removes, each with the kept document that it duplicates.
+
+:class:`DedupDecision` applies the grouping of the settings, at the threshold of the search or a higher one, to the
+verified pairs. :mod:`minwise.results.dedup` and :mod:`minwise.results.report_data` read everything from it. Memory is
+16 bytes per removed document, plus 13 per document while clusters are formed.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,21 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise.search.bands import FAULTY
-from minwise.search.clustering import Grouping, PairBlock, group_by_components, group_by_star
-from minwise.search.engine import Found
-from minwise.search.near_misses import NearMisses, places_of_smallest
+from minwise.search.clustering import GroupingResult, PairBlock, group_by_components, group_by_star
+from minwise.search.engine import SearchResult
+from minwise.search.verification import NearMisses, smallest_indices
 
-__all__ = ["Outcome", "Removals", "find_removals"]
+__all__ = ["DedupDecision", "PairSimilarities", "Removals"]
 
-Blocks = Callable[[], Iterator[PairBlock]]
+Ranks = NDArray[np.uint32]
+# Returns the exact similarity of documents that are in candidate pairs, given by rank.
+PairSimilarities = Callable[[SearchResult, Ranks, Ranks], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
 class Removals:
-    """The removed documents by number, ascending. All others are kept, so only these take memory.
+    """Removed documents by number, ascending. All others are kept, so only the removed ones take memory.
 
     Attributes:
-        documents: Who is removed.
+        documents: The removed documents.
         witness: The kept document that each is a near-duplicate of.
         similarity: Their similarity; NaN if it is unknown.
     """
@@ -36,143 +43,138 @@ class Removals:
         return len(self.documents)
 
     def include(self, documents: NDArray[Any]) -> NDArray[np.bool_]:
-        """A flag for each of the documents that is removed."""
+        """Return a flag for each of the documents that is removed."""
         if not len(self):
             return np.zeros(len(documents), dtype=bool)
-        places = np.minimum(np.searchsorted(self.documents, documents), len(self) - 1)
-        return self.documents[places] == documents  # type: ignore[no-any-return]
+        indices = np.minimum(np.searchsorted(self.documents, documents), len(self) - 1)
+        return self.documents[indices] == documents  # type: ignore[no-any-return]
 
     def between(self, start: int, end: int) -> int:
-        """How many documents of a range are removed."""
+        """Return how many of the documents from ``start`` up to ``end`` are removed."""
         first, last = np.searchsorted(self.documents, [start, end])
         return int(last - first)
 
     @cached_property
     def _clusters(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """The kept documents for which others are removed, ascending, and how many."""
+        """The kept documents with removed near-duplicates, ascending, and how many each has."""
         heads = np.sort(self.witness)
         firsts = np.flatnonzero(np.concatenate([[True], heads[1:] != heads[:-1]])) if len(heads) else np.empty(0, int)
         return heads[firsts], np.diff(np.append(firsts, len(heads)))
 
     def heads_of(self, documents: NDArray[Any]) -> NDArray[np.int64]:
-        """The kept document of each document's cluster: its witness, or itself."""
+        """Return the kept document of each document's cluster: its witness, or itself."""
         heads = documents.astype(np.int64)
         if len(self):
-            places = np.minimum(np.searchsorted(self.documents, documents), len(self) - 1)
-            removed = self.documents[places] == documents
-            heads[removed] = self.witness[places[removed]]
+            indices = np.minimum(np.searchsorted(self.documents, documents), len(self) - 1)
+            removed = self.documents[indices] == documents
+            heads[removed] = self.witness[indices[removed]]
         return heads
 
     def sizes_of(self, heads: NDArray[Any]) -> NDArray[np.int64]:
-        """Documents in the cluster of each kept document, itself included."""
+        """Return the number of documents in the cluster of each kept document, including itself."""
         owners, removed = self._clusters
         sizes = np.ones(len(heads), dtype=np.int64)
         if len(owners):
-            places = np.minimum(np.searchsorted(owners, heads), len(owners) - 1)
-            sizes += np.where(owners[places] == heads, removed[places], 0)
+            indices = np.minimum(np.searchsorted(owners, heads), len(owners) - 1)
+            sizes += np.where(owners[indices] == heads, removed[indices], 0)
         return sizes
 
     def largest(self, count: int) -> list[tuple[int, int]]:
-        """The kept documents for which most are removed, and how many; among equals the first."""
+        """Return the kept documents with most removed near-duplicates, and how many; among equals the first."""
         owners, removed = self._clusters
         order = np.argsort(-removed, kind="stable")[:count]
         return list(zip(owners[order].tolist(), removed[order].tolist(), strict=True))
 
     def least_similar(self, head: int, count: int) -> NDArray[np.int64]:
-        """The places here of the documents removed for a kept one: least similar first, among equals in order.
+        """Return the indices of the documents removed for a kept one: least similar first, among equals in order.
 
-        An unknown similarity comes first: the documents were joined through others, and are not identical.
+        An unknown similarity comes first: such documents are connected through others, and are not identical.
         """
-        places = np.flatnonzero(self.witness == head)
-        return places[places_of_smallest(np.nan_to_num(self.similarity[places], nan=-1.0), count)]
+        indices = np.flatnonzero(self.witness == head)
+        return indices[smallest_indices(np.nan_to_num(self.similarity[indices], nan=-1.0), count)]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Documents in each cluster of two or more, in the order of the kept ones."""
+        """Number of documents in each cluster of two or more, in the order of the kept ones."""
         return self._clusters[1] + 1
 
     @property
     def clusters(self) -> int:
-        """How many kept documents have others removed for them."""
+        """Number of kept documents with removed near-duplicates."""
         return len(self._clusters[0])
 
 
-def find_removals(found: Found, blocks: Blocks) -> Removals:
-    """Who is removed, and for whom, under the settings of a search."""
-    documents, protected = len(found.documents), found.documents.protected
-    if found.settings.group == "star":
-        grouping = group_by_star(blocks, found.copies, documents, protected)
-    else:
-        grouping = _group_by_components(found, blocks)
-    places = np.flatnonzero(grouping.removed)
-    removed, witness = found.order.document_at[places], found.order.document_at[grouping.witness[places]]
-    similarity = grouping.similarity[places]
-    order = np.argsort(removed)
-    return Removals(removed[order], witness[order], similarity[order])
-
-
-def _group_by_components(found: Found, blocks: Blocks) -> Grouping:
-    """One kept per connected component: the first in keep order."""
-    documents, protected = len(found.documents), found.documents.protected
-    first = group_by_components(blocks, found.copies, documents)
-    removed = first != np.arange(documents, dtype=np.uint32)
-    removed[:protected] = False
-    similarity = np.full(documents, np.nan)
-    gone = np.flatnonzero(removed)
-    similarity[gone] = _similarities_to_kept(found, first[gone], gone.astype(np.uint32))
-    return Grouping(removed, first, similarity)
-
-
-def _similarities_to_kept(found: Found, kept: NDArray[np.uint32], gone: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """How similar removed documents are to the kept one of their component, with which none may have compared them."""
-    leader = np.arange(len(found.documents), dtype=np.uint32)
-    followers, leaders = found.copies.followers()
-    leader[followers] = leaders
-    left, right = leader[kept], leader[gone]
-    similarity = np.ones(len(gone))
-    apart = left != right
-    if found.settings.verify != "exact":
-        similarity[apart] = np.nan
-    elif apart.any():
-        low, high = np.minimum(left, right)[apart], np.maximum(left, right)[apart]
-        similarity[apart] = found.engine.similarities(found, low, high)
-    return similarity
-
-
 @dataclass(frozen=True)
-class Outcome:
-    """What becomes of the documents of a search.
+class DedupDecision:
+    """Kept and removed documents of a search, at one threshold.
 
     Attributes:
-        found: What the search left.
+        search: The result of the search.
+        similarities: Computes similarities that the search did not need; only called for component clusters.
         raised: A threshold above that of the search; None for its own.
     """
 
-    found: Found
+    search: SearchResult
+    similarities: PairSimilarities
     raised: float | None = None
 
     @property
     def threshold(self) -> float:
-        """The similarity from which on two documents are near-duplicates."""
-        return self.found.settings.plan.threshold if self.raised is None else self.raised
+        """Minimum similarity of near-duplicates."""
+        return self.search.settings.plan.threshold if self.raised is None else self.raised
 
     def blocks(self) -> Iterator[PairBlock]:
-        """The pairs that reach the threshold, ascending, block by block."""
-        return self.found.blocks(self.raised)
+        """Yield the pairs that reach the threshold, ascending."""
+        return self.search.blocks(self.raised)
 
     @cached_property
     def near_misses(self) -> NearMisses:
         """The candidates just below the threshold."""
-        return self.found.near_misses(self.raised)
+        return self.search.near_misses(self.raised)
 
     @cached_property
     def removals(self) -> Removals:
-        """Who is removed, and for whom."""
-        return find_removals(self.found, self.blocks)
+        """The removed documents, each with its witness."""
+        search = self.search
+        if search.settings.group == "star":
+            documents, protected = len(search.documents), search.documents.protected
+            grouping = group_by_star(self.blocks, search.copies, documents, protected)
+        else:
+            grouping = self._group_by_components()
+        ranks = np.flatnonzero(grouping.removed)
+        removed, witness = search.order.document_at[ranks], search.order.document_at[grouping.witness[ranks]]
+        order = np.argsort(removed)
+        return Removals(removed[order], witness[order], grouping.similarity[ranks][order])
+
+    def _group_by_components(self) -> GroupingResult:
+        """Keep one document per connected component: the first in keep order."""
+        documents, protected = len(self.search.documents), self.search.documents.protected
+        first = group_by_components(self.blocks, self.search.copies, documents)
+        removed = first != np.arange(documents, dtype=np.uint32)
+        removed[:protected] = False
+        similarity = np.full(documents, np.nan)
+        gone = np.flatnonzero(removed)
+        similarity[gone] = self._similarities_to_kept(first[gone], gone.astype(np.uint32))
+        return GroupingResult(removed, first, similarity)
+
+    def _similarities_to_kept(self, kept: Ranks, gone: Ranks) -> NDArray[np.float64]:
+        """Return the similarity of removed documents to the kept one of their component, often not a candidate pair."""
+        leader = np.arange(len(self.search.documents), dtype=np.uint32)
+        followers, leaders = self.search.copies.followers()
+        leader[followers] = leaders
+        left, right = leader[kept], leader[gone]
+        similarity = np.ones(len(gone))
+        differ = left != right
+        if self.search.settings.verify != "exact":
+            similarity[differ] = np.nan
+        elif differ.any():
+            low, high = np.minimum(left, right)[differ], np.maximum(left, right)[differ]
+            similarity[differ] = self.similarities(self.search, low, high)
+        return similarity
 
     @cached_property
     def keep(self) -> NDArray[np.bool_]:
-        """A flag per row of the input, in document order: False for what is removed or could not be read."""
-        keep: NDArray[np.bool_] = self.found.documents.states != FAULTY
+        """A flag per row of the input, in document order: False for removed and for unreadable rows."""
+        keep: NDArray[np.bool_] = self.search.documents.states != FAULTY
         keep[self.removals.documents] = False
-        return keep[self.found.documents.protected :]
+        return keep[self.search.documents.protected :]

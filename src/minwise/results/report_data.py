@@ -1,4 +1,9 @@
-"""Run facts: a run in; what differs from run to run out, which is therefore in run.json and not in report.json."""
+"""Report data: the content of ``report.json`` and ``run.json``.
+
+``report.json`` depends only on the documents and the settings (:class:`DedupReport`). Everything that differs from run
+to run, such as times and memory, is in ``run.json`` (:class:`RunRecord`). :mod:`minwise.results.report_writer` writes
+both files and the page.
+"""
 
 import os
 import resource
@@ -17,24 +22,29 @@ from minwise.errors import MinwiseError
 from minwise.inputs.source import Source
 from minwise.progress import Stopwatch
 from minwise.report.cluster_section import MANY_DOCUMENTS
-from minwise.results.columns import identity
-from minwise.results.removals import Outcome
+from minwise.results.pairs import cap_report, identity_columns
+from minwise.results.removals import DedupDecision
 from minwise.search.bands import FAULTY
-from minwise.search.engine import Found
-from minwise.search.near_misses import BINS, count_by_bin, floor_bin
+from minwise.search.engine import SearchResult
+from minwise.search.verification import BINS, count_by_bin, floor_bin
 
-__all__ = ["DedupReport", "RunFacts", "SimilarityReport", "cap_report", "largest_clusters", "size_distribution"]
+__all__ = ["DedupReport", "RunRecord", "SimilarityStats", "largest_clusters", "size_distribution"]
+
+# Clusters, members of each, and pairs just below the threshold that a report names.
+NAMED_CLUSTERS = 10
+NAMED_MEMBERS = 20
+NAMED_PAIRS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
-    """What is known of a run beside its result.
+class RunRecord:
+    """Facts of a run that are not part of its result.
 
     Attributes:
-        watch: When it began, and how long its stages took.
-        directory: Where it ran: relative names of inputs begin there.
-        inputs: What changes when an input does, for each that is not only compared against, as of its beginning.
-        memory_before: The most memory that the process had held when the run began: not all that it holds is the run's.
+        watch: Start time, and the duration of each stage.
+        directory: The working directory, which relative names of inputs refer to.
+        inputs: Fingerprints at the start, of the inputs that are not only compared against.
+        memory_before: Peak memory of the process at the start, which is not memory of the run.
     """
 
     watch: Stopwatch
@@ -43,22 +53,25 @@ class RunFacts:
     memory_before: int
 
     @classmethod
-    def begin(cls, inputs: list[dict[str, object]], watch: Stopwatch) -> "RunFacts":
-        """The facts of a run that has read nothing yet: an input that changes from now on is not the one it read."""
+    def begin(cls, inputs: list[dict[str, object]], watch: Stopwatch) -> "RunRecord":
+        """Return the record of a run that has read nothing yet.
+
+        Fingerprints are taken this early so that an input that changes during the run is detected.
+        """
         return cls(watch, str(Path.cwd()), inputs, _peak_memory_bytes())
 
-    def go_on(self) -> "RunFacts":
-        """The same run, which now does something more."""
-        return replace(self, watch=self.watch.go_on())
+    def resume(self) -> "RunRecord":
+        """Return the record of the same run for a further step; its stages are added to a copy of the stopwatch."""
+        return replace(self, watch=self.watch.resume())
 
-    def to_dict(self, found: Found) -> dict[str, Any]:
-        """Plain values, as of now."""
-        corpus, limits = found.documents.corpus, found.limits
+    def to_dict(self, search: SearchResult) -> dict[str, Any]:
+        """Return plain values as of now."""
+        corpus, limits = search.documents.corpus, search.limits
         return {
             "minwise": _kernel.VERSION,
             "started": self.watch.started.isoformat(timespec="seconds"),
             "seconds": round(self.watch.seconds, 3),
-            "resumed": found.work.resumed,
+            "resumed": search.work.resumed,
             "stages": [{"stage": name, "seconds": round(seconds, 3)} for name, seconds in self.watch.stages],
             "peak_memory_bytes": _peak_memory_bytes(),
             "peak_memory_before_bytes": self.memory_before,
@@ -73,80 +86,78 @@ class RunFacts:
 
 
 def _peak_memory_bytes() -> int:
-    """The most memory that this process has ever held; Linux counts in KiB, macOS in bytes."""
+    """Return the peak memory of this process; Linux counts in KiB, macOS in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-# Clusters, members of each, and pairs just below the threshold that a report names.
-NAMED_CLUSTERS = 10
-NAMED_MEMBERS = 20
-NAMED_PAIRS = 20
+class SimilarityStats:
+    """Histogram of the similarities of pairs and near misses, and the closest near misses.
 
+    Attributes:
+        pairs: Number of pairs that reach the threshold.
+    """
 
-class SimilarityReport:
-    """The similarities of pairs, and of those that are not quite pairs."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        self._outcome, self._found = outcome, outcome.found
-        self._known = self._found.settings.verify != "none"
-        self._first = floor_bin(outcome.threshold)
+    def __init__(self, decision: DedupDecision) -> None:
+        self._decision, self._search = decision, decision.search
+        self._known = self._search.settings.verify != "none"
+        self._first = floor_bin(decision.threshold)
         self.pairs = 0
         self._counts = np.zeros(BINS, dtype=np.int64)
-        for block in outcome.blocks():
+        for block in decision.blocks():
             self.pairs += len(block)
             if self._known:
                 self._counts += count_by_bin(block.similarity)
 
     def counts(self) -> dict[str, Any] | None:
-        """How many pairs there are in each hundredth of similarity; None if similarities are not known."""
+        """Return the number of pairs in each hundredth of similarity; None if similarities are unknown."""
         if not self._known:
             return None
-        return {"from": self._first / BINS, "counts": (self._counts + self._outcome.near_misses.counts).tolist()}
+        return {"from": self._first / BINS, "counts": (self._counts + self._decision.near_misses.counts).tolist()}
 
     def just_below(self) -> dict[str, Any] | None:
-        """How many candidates are just below the threshold, and the most similar of two kept documents.
+        """Return the number of candidates just below the threshold, and the closest pairs of kept documents.
 
-        What no band proposed was never compared, so there may be more. Those that are named are among the 10,000 most
-        similar of all.
+        Pairs that no band proposed were not compared, so there may be more. The named pairs are among the 10,000 most
+        similar near misses.
         """
         if not self._known:
             return None
-        pairs = int(self._outcome.near_misses.counts.sum())
+        pairs = int(self._decision.near_misses.counts.sum())
         return {"from": self._first / BINS, "pairs": pairs, "closest": self._closest()}
 
     def _closest(self) -> list[dict[str, Any]]:
-        near, removals = self._outcome.near_misses.closest, self._outcome.removals
-        one, other = (self._found.order.document_at[side].astype(np.int64) for side in (near.low, near.high))
-        kept = np.flatnonzero(~(removals.include(one) | removals.include(other)))
-        left, right, similarity = np.minimum(one, other)[kept], np.maximum(one, other)[kept], near.similarity[kept]
+        near, removals = self._decision.near_misses.closest, self._decision.removals
+        low, high = (self._search.order.document_at[side].astype(np.int64) for side in (near.low, near.high))
+        kept = np.flatnonzero(~(removals.include(low) | removals.include(high)))
+        left, right, similarity = np.minimum(low, high)[kept], np.maximum(low, high)[kept], near.similarity[kept]
         order = np.lexsort((right, left, -similarity))[:NAMED_PAIRS]
-        sides = (named(self._found, side[order]) for side in (left, right))
+        sides = (_identities(self._search, side[order]) for side in (left, right))
         return [
-            {"similarity": alike, "left": first, "right": second}
-            for alike, first, second in zip(similarity[order].tolist(), *sides, strict=True)
+            {"similarity": value, "left": first, "right": second}
+            for value, first, second in zip(similarity[order].tolist(), *sides, strict=True)
         ]
 
 
-def largest_clusters(outcome: Outcome) -> list[dict[str, Any]]:
-    """The clusters of most documents, each with the kept one and those that are least similar to it."""
-    removals, found = outcome.removals, []
+def largest_clusters(decision: DedupDecision) -> list[dict[str, Any]]:
+    """Return the largest clusters, each with its kept document and the members least similar to it."""
+    removals, clusters = decision.removals, []
     for head, removed in removals.largest(NAMED_CLUSTERS):
-        places = removals.least_similar(head, NAMED_MEMBERS)
-        kept, *members = named(outcome.found, np.append([head], removals.documents[places]))
-        similarity = [None if np.isnan(one) else one for one in removals.similarity[places].tolist()]
-        with_similarity = [{**member, "similarity": alike} for member, alike in zip(members, similarity, strict=True)]
-        found.append({"kept": kept, "size": removed + 1, "members": with_similarity})
-    return found
+        indices = removals.least_similar(head, NAMED_MEMBERS)
+        kept, *members = _identities(decision.search, np.append([head], removals.documents[indices]))
+        similarity = [None if np.isnan(value) else value for value in removals.similarity[indices].tolist()]
+        with_similarity = [{**member, "similarity": value} for member, value in zip(members, similarity, strict=True)]
+        clusters.append({"kept": kept, "size": removed + 1, "members": with_similarity})
+    return clusters
 
 
-def named(found: Found, numbers: NDArray[Any]) -> list[dict[str, Any]]:
-    """Id, source and row of documents."""
-    rows: list[dict[str, Any]] = pa.table(identity(found, numbers)).to_pylist()
+def _identities(search: SearchResult, documents: NDArray[Any]) -> list[dict[str, Any]]:
+    """Return id, source and row of documents."""
+    rows: list[dict[str, Any]] = pa.table(identity_columns(search, documents)).to_pylist()
     return rows
 
 
 def size_distribution(sizes: NDArray[np.int64]) -> list[dict[str, int]]:
-    """How many clusters have 2, 3 to 4, 5 to 8 … documents, up to the largest.
+    """Return how many clusters have 2, 3 to 4, 5 to 8 … documents, up to the largest.
 
     >>> size_distribution(np.array([2, 2, 6]))[1:]
     [{'from': 3, 'to': 4, 'clusters': 0}, {'from': 5, 'to': 8, 'clusters': 1}]
@@ -161,62 +172,62 @@ def size_distribution(sizes: NDArray[np.int64]) -> list[dict[str, int]]:
 
 @dataclass(frozen=True)
 class DedupReport:
-    """The report of an outcome."""
+    """Content of ``report.json``."""
 
-    outcome: Outcome
+    decision: DedupDecision
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, the same for the same documents and settings."""
-        found = self.outcome.found
-        settings = {**found.settings.to_dict(), "threshold": self.outcome.threshold}
-        similarities = SimilarityReport(self.outcome)
+        """Return plain values, the same for the same documents and settings."""
+        search = self.decision.search
+        settings = {**search.settings.to_dict(), "threshold": self.decision.threshold}
+        similarities = SimilarityStats(self.decision)
         return {
             "minwise": _kernel.VERSION,
             "settings": settings,
-            "on_error": found.documents.corpus.on_error,
-            "plan": found.settings.planned(),
+            "on_error": search.documents.corpus.on_error,
+            "plan": search.settings.planned(),
             "counts": self._counts(),
             "text_bytes": self._text_bytes(),
             "clusters": self._clusters(),
-            "largest_clusters": largest_clusters(self.outcome),
-            "pairs": {"candidates": found.candidates, "verified": similarities.pairs},
+            "largest_clusters": largest_clusters(self.decision),
+            "pairs": {"candidates": search.candidates, "verified": similarities.pairs},
             "similarities": similarities.counts(),
             "just_below": similarities.just_below(),
-            "caps": cap_report(found),
+            "caps": cap_report(search),
             "sources": self._sources,
-            "unreadable": found.documents.unreadable(),
-            "duplicate_ids": found.documents.duplicate_ids(),
+            "unreadable": search.documents.unreadable(),
+            "duplicate_ids": search.documents.duplicate_ids(),
             "warnings": self._warnings(),
         }
 
     def _counts(self) -> dict[str, int]:
-        found, removed = self.outcome.found, len(self.outcome.removals)
-        counts = found.documents.counts
-        kept = int(np.count_nonzero(self.outcome.keep))
+        search, removals = self.decision.search, self.decision.removals
+        counts, removed = search.documents.counts, len(removals)
+        kept = int(np.count_nonzero(self.decision.keep))
         if counts["read"] != kept + removed + counts["quarantined"]:
             raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
-        followers, leaders = (found.order.document_at[side] for side in found.copies.followers())
-        for_leader = (followers >= found.documents.protected) & ~self.outcome.removals.include(leaders)
+        followers, leaders = (search.order.document_at[side] for side in search.copies.followers())
+        for_leader = (followers >= search.documents.protected) & ~removals.include(leaders)
         return {**counts, "kept": kept, "removed": removed, "removed_identical": int(np.count_nonzero(for_leader))}
 
     def _text_bytes(self) -> dict[str, int] | None:
-        """Bytes of the texts that were read, and what became of them; sets have none."""
-        documents, keep = self.outcome.found.documents, self.outcome.keep
-        if self.outcome.found.settings.shingler is None:
+        """Return bytes of the texts that were read, kept, removed and quarantined; None for sets."""
+        documents, keep = self.decision.search.documents, self.decision.keep
+        if self.decision.search.settings.shingler is None:
             return None
         read = kept = quarantined = 0
-        end = -documents.protected  # of the input, which is what ``keep`` counts
-        for lengths in documents.pieces("lengths"):
-            start, end = end, end + len(lengths)
-            mine, place = lengths[max(0, -start) :], max(0, start)
-            faulty = documents.states[place + documents.protected :][: len(mine)] == FAULTY
-            read += int(mine.sum())
-            kept += int(mine[keep[place : place + len(mine)]].sum())
-            quarantined += int(mine[faulty].sum())
+        end = -documents.protected  # ``keep`` starts at the first document of the input
+        for part_lengths in documents.column_parts("lengths"):
+            start, end = end, end + len(part_lengths)
+            lengths, first = part_lengths[max(0, -start) :], max(0, start)
+            faulty = documents.states[first + documents.protected :][: len(lengths)] == FAULTY
+            read += int(lengths.sum())
+            kept += int(lengths[keep[first : first + len(lengths)]].sum())
+            quarantined += int(lengths[faulty].sum())
         return {"read": read, "kept": kept, "removed": read - kept - quarantined, "quarantined": quarantined}
 
     def _clusters(self) -> dict[str, Any]:
-        removals = self.outcome.removals
+        removals = self.decision.removals
         return {
             "of_two_or_more": removals.clusters,
             "largest": self._largest[1],
@@ -226,28 +237,28 @@ class DedupReport:
     @cached_property
     def _largest(self) -> tuple[int, int]:
         """The kept document of the largest cluster, and the cluster's size."""
-        found = self.outcome.removals.largest(1)
-        return (found[0][0], found[0][1] + 1) if found else (0, min(1, len(self.outcome.keep)))
+        largest = self.decision.removals.largest(1)
+        return (largest[0][0], largest[0][1] + 1) if largest else (0, min(1, len(self.decision.keep)))
 
     @cached_property
     def _sources(self) -> list[dict[str, Any]]:
-        """Rows of each source, and what became of them."""
-        documents, rows = self.outcome.found.documents, []
+        """Number of rows of each source that were read, kept, removed and quarantined."""
+        documents, rows = self.decision.search.documents, []
         for number, source in enumerate(documents.corpus.sources):
             start, end = documents.starts[number], documents.starts[number + 1]
             faulty = int(np.count_nonzero(documents.states[start:end] == FAULTY))
-            row = {"source": _shown_name(source), "rows": int(end - start), "quarantined": faulty}
+            row = {"source": _source_name(source), "rows": int(end - start), "quarantined": faulty}
             if number < documents.corpus.against:
                 rows.append({**row, "against": True})
             else:
-                removed = self.outcome.removals.between(int(start), int(end))
+                removed = self.decision.removals.between(int(start), int(end))
                 rows.append({**row, "kept": int(end - start) - removed - faulty, "removed": removed})
         return rows
 
     def _warnings(self) -> list[str]:
         warnings = []
-        documents = self.outcome.found.documents
-        chained = int(np.count_nonzero(self.outcome.removals.similarity < self.outcome.threshold))
+        documents = self.decision.search.documents
+        chained = int(np.count_nonzero(self.decision.removals.similarity < self.decision.threshold))
         if chained:
             warnings.append(
                 f"removed although less similar to the kept one than the threshold: {chained:,} documents; "
@@ -255,8 +266,8 @@ class DedupReport:
             )
         total, (head, largest) = len(documents) - documents.protected, self._largest
         if total >= MANY_DOCUMENTS and largest > total / 100:
-            head = documents.ids(np.array([head]))[0].as_py()
-            warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {head}")
+            head_id = documents.ids(np.array([head]))[0].as_py()
+            warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {head_id}")
         warnings.extend(
             f"{row['source'] or 'the input'} loses {row['removed']} of its {row['rows']} documents, more than half"
             for row in self._sources
@@ -265,25 +276,11 @@ class DedupReport:
         return warnings
 
 
-def _shown_name(source: Source) -> str:
-    """The name of a source, or the common parent of its files and how many they are."""
+def _source_name(source: Source) -> str:
+    """Return the name of a source, or the common parent and the number of its files."""
     paths = source.paths()
     if len(paths) < 2:
         return source.name
     absolute = {PurePath(path).is_absolute() for path in paths}
     parent = os.path.commonpath(paths) if len(absolute) == 1 else ""
     return f"{parent or '.'} ({len(paths)} files)"
-
-
-def cap_report(found: Found) -> dict[str, Any]:
-    """What the cap on buckets left out, and what that may have cost."""
-    verified = found.verified
-    share = verified / found.candidates if found.candidates else 0.0
-    return {
-        "max_bucket": found.settings.max_bucket,
-        "buckets": found.caps.capped,
-        "members": found.caps.capped_members,
-        "candidates_left_out": found.caps.left_out,
-        "estimated_pairs_missed_at_most": round(found.caps.left_out * share),
-        "largest_bucket": found.caps.largest,
-    }

@@ -1,7 +1,8 @@
-"""Audit: a corpus and a plan in; every similar pair of sampled documents, and whether the plan finds it, out.
+"""Audit sample: every similar pair of a sample of documents, and whether the bands propose it.
 
-The bands propose their candidates as in any run. The sampled documents become an index of the exact join, in which the
-whole corpus is looked up: a sample of documents joined only with itself would hold next to no pairs of a large corpus.
+The first pass and the bands run as in any search. Then the sampled documents become an index of the exact join, in
+which the whole corpus is looked up: a sample joined only with itself would have almost no pairs of a large corpus. The
+lookup reads and shingles every document once more. :mod:`minwise.results.audit` derives recall and precision from it.
 """
 
 from collections.abc import Iterator
@@ -12,42 +13,44 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.prefetch import prefetch
-from minwise.search.bands import NOBODY, BucketCounts, element_arrays, pack, split
+from minwise.search.bands import NO_DOCUMENT, BucketCounts, element_arrays, pack_pairs, unpack_pairs
 from minwise.search.clustering import PairBlock
-from minwise.search.documents import Documents
-from minwise.search.engine import Job
-from minwise.search.exact_join import index_elements
+from minwise.search.documents import Documents, SearchJob
+from minwise.search.exact_join import max_index_elements
 from minwise.search.first_pass import read_documents
-from minwise.search.verification import Search
+from minwise.search.verification import CandidateVerifier
 
-__all__ = ["Seen", "look"]
+__all__ = ["AuditSample", "run_audit"]
 
-# Pairs that are looked at; a sample that has more is halved until it has not. So many tell a recall to a thousandth.
+# Maximum number of pairs; a sample with more is halved until it has fewer. They give a recall to a thousandth.
 MAX_PAIRS = 1 << 22
-# Matches that the kernel gathers at a time, and candidates that are looked at together.
+# Matches that the kernel returns at a time, and candidates that are processed together.
 MATCHES, CHUNK_PAIRS = 1 << 20, 1 << 22
+
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What an exact join of sampled documents with their whole corpus saw.
+class AuditSample:
+    """Result of an exact join of sampled documents with their whole corpus.
 
     Attributes:
-        pairs: Every pair of different documents, at least one of them sampled, from the floor on; by document number.
-        found: For each of them, whether a band proposes it.
+        pairs: Every pair of distinct documents that reaches the floor and of which at least one is sampled, by
+            document number.
+        found: For each pair, whether a band proposes it.
         sampled: The numbers of the sampled documents, ascending.
-        candidates: For each sampled document, how many candidate pairs it is in; one of two is with the first.
-        documents: How many documents there are all in all.
-        distinct: How many of them are looked at: of identical ones the first, and none that is empty.
-        identical: How many stand behind an identical one.
-        text_bytes: Of all of them.
-        caps: What the cap on buckets met.
+        candidates: For each sampled document, the number of its candidate pairs; a pair of two counts for the first.
+        documents: Number of all documents.
+        distinct: Number of documents that are compared: of identical ones the first, and no empty ones.
+        identical: Number of documents that are copies of an earlier one.
+        text_bytes: Bytes of all texts.
+        caps: Counts of the bucket cap.
     """
 
     pairs: PairBlock
     found: NDArray[np.bool_]
-    sampled: NDArray[np.int64]
-    candidates: NDArray[np.int64]
+    sampled: Numbers
+    candidates: Numbers
     documents: int
     distinct: int
     identical: int
@@ -55,131 +58,143 @@ class Seen:
     caps: BucketCounts
 
 
-def look(job: Job, *, sample: int, floor: float) -> Seen:
-    """Proposes candidates as the settings say, and joins ``sample`` documents with all, exactly, down to ``floor``."""
+def run_audit(job: SearchJob, *, sample: int, floor: float) -> AuditSample:
+    """Propose candidates by the settings of the job, and join ``sample`` documents with all others exactly.
+
+    Args:
+        job: The corpus and its settings.
+        sample: Number of documents to sample.
+        floor: Minimum similarity of a pair.
+    """
     read_documents(job)
     documents = Documents(job.corpus, job.work)
-    search = Search(job, documents, documents.keep_order("first"))
-    copies = search.collapse_copies()
-    search.propose_candidates()
-    everyone = np.flatnonzero(search.members != NOBODY)
-    ranking = _Ranking.of(documents, everyone, sample)
-    pairs = _join(search, everyone, ranking, floor)
-    found, candidates = _compare(search, pairs, ranking)
+    verifier = CandidateVerifier(job, documents, documents.keep_order("first"))
+    copies = verifier.collapse_copies()
+    verifier.propose_candidates()
+    distinct = np.flatnonzero(verifier.members != NO_DOCUMENT)
+    sampling = _Sampling.of(documents, distinct, sample)
+    pairs = _join(verifier, distinct, sampling, floor)
+    found, candidates = _match_candidates(verifier, pairs, sampling)
     identical = len(copies.followers()[0])
-    text_bytes = sum(int(lengths.sum()) for lengths in documents.pieces("lengths"))
-    counts = (len(documents), len(everyone), identical, text_bytes)
-    return Seen(pairs, found, ranking.sampled(), candidates, *counts, search.caps())
+    text_bytes = sum(int(lengths.sum()) for lengths in documents.column_parts("lengths"))
+    counts = (len(documents), len(distinct), identical, text_bytes)
+    return AuditSample(pairs, found, sampling.sampled(), candidates, *counts, verifier.caps())
 
 
 @dataclass
-class _Ranking:
-    """Which documents are sampled: those with the lowest hashes of their content, whatever they are called.
+class _Sampling:
+    """Sample of the documents with the lowest content hashes, which does not depend on ids or order.
 
     Attributes:
-        rank_of: The place of each sampled document among them, ``NOBODY`` for all others.
-        size: How many are sampled.
+        hash_rank: The rank of each sampled document by content hash, ``NO_DOCUMENT`` for all others.
+        size: Number of sampled documents; a smaller size keeps those with the lowest ranks.
     """
 
-    rank_of: NDArray[np.uint32]
+    hash_rank: NDArray[np.uint32]
     size: int
 
     @classmethod
-    def of(cls, documents: Documents, everyone: NDArray[np.int64], size: int) -> "_Ranking":
+    def of(cls, documents: Documents, distinct: Numbers, size: int) -> "_Sampling":
         hashes = np.concatenate(
-            [np.empty(0, dtype=np.uint64), *(piece[:, 0] for piece in documents.pieces("contents"))]
+            [np.empty(0, dtype=np.uint64), *(contents[:, 0] for contents in documents.column_parts("contents"))]
         )
-        chosen = everyone
-        if size < len(everyone):
-            chosen = everyone[np.argpartition(hashes[everyone], size)[:size]]
-        rank_of = np.full(len(documents), NOBODY, dtype=np.uint32)
-        rank_of[chosen[np.argsort(hashes[chosen])]] = np.arange(len(chosen), dtype=np.uint32)
-        return cls(rank_of, len(chosen))
+        chosen = distinct
+        if size < len(distinct):
+            chosen = distinct[np.argpartition(hashes[distinct], size)[:size]]
+        hash_rank = np.full(len(documents), NO_DOCUMENT, dtype=np.uint32)
+        hash_rank[chosen[np.argsort(hashes[chosen])]] = np.arange(len(chosen), dtype=np.uint32)
+        return cls(hash_rank, len(chosen))
 
-    def sampled(self) -> NDArray[np.int64]:
-        """The sampled documents, ascending."""
-        return np.flatnonzero(self.rank_of < self.size)
+    def includes(self, documents: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Return a flag for each document that is sampled."""
+        return self.hash_rank[documents] < self.size
 
-
-def _join(search: Search, everyone: NDArray[np.int64], ranking: _Ranking, floor: float) -> PairBlock:
-    """Every pair of a sampled document and any other from the floor on, ascending; halves a sample with too many."""
-    while (gathered := _gather(search, everyone, ranking, floor)) is None:
-        ranking.size = -(-ranking.size // 2)
-    order = np.lexsort((gathered.high, gathered.low))
-    return PairBlock(gathered.low[order], gathered.high[order], gathered.similarity[order])
+    def sampled(self) -> Numbers:
+        """Return the sampled documents, ascending."""
+        return np.flatnonzero(self.hash_rank < self.size)
 
 
-def _gather(search: Search, everyone: NDArray[np.int64], ranking: _Ranking, floor: float) -> PairBlock | None:
-    """The pairs of the sample in no order; None if they are too many."""
-    gathered = PairBlock(np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint32), np.empty(0))
-    for index in _indexes(search, ranking.sampled(), floor):
-        with search.progress.stage("join", len(everyone), "documents") as stage:
-            for block, done in _matches(search, index, everyone):
-                # Of two that are both in the sample, each finds the other: the second time counts.
-                twice = (ranking.rank_of[block.low] < ranking.size) & (block.low < block.high)
-                gathered = _joined(gathered, block.where(~twice))
-                if len(gathered) > MAX_PAIRS and ranking.size > 1:
+def _join(verifier: CandidateVerifier, distinct: Numbers, sampling: _Sampling, floor: float) -> PairBlock:
+    """Return every pair of a sampled document that reaches the floor, ascending; halve a sample with too many."""
+    while (pairs := _collect(verifier, distinct, sampling, floor)) is None:
+        sampling.size = -(-sampling.size // 2)
+    return pairs.take(np.lexsort((pairs.high, pairs.low)))
+
+
+def _collect(verifier: CandidateVerifier, distinct: Numbers, sampling: _Sampling, floor: float) -> PairBlock | None:
+    """Return the pairs of the sample, unordered; None if there are too many."""
+    collected = PairBlock.concat([])
+    for index in _indexes(verifier, sampling.sampled(), floor):
+        with verifier.progress.stage("join", len(distinct), "documents") as stage:
+            for block, done in _matches(verifier, index, distinct):
+                # Two sampled documents find each other: only the second match counts.
+                twice = sampling.includes(block.low) & (block.low < block.high)
+                collected = PairBlock.concat([collected, _low_first(block.where(~twice))])
+                if len(collected) > MAX_PAIRS and sampling.size > 1:
                     return None
                 stage.advance(done)
-    return gathered
+    return collected
 
 
-def _indexes(search: Search, sampled: NDArray[np.int64], floor: float) -> Iterator["_kernel.SetIndex"]:
-    """The sampled documents as one index, or as several if one would take more than about an eighth of the memory."""
-    batches: list[tuple[NDArray[np.int64], NDArray[np.uint64]]] = []
-    place, documents, elements = 0, 0, 0
+def _low_first(block: PairBlock) -> PairBlock:
+    """Return the pairs with the smaller number first."""
+    return PairBlock(np.minimum(block.low, block.high), np.maximum(block.low, block.high), block.similarity)
+
+
+def _indexes(verifier: CandidateVerifier, sampled: Numbers, floor: float) -> Iterator["_kernel.SetIndex"]:
+    """Yield an index of the sampled documents, or several if one would take more than an eighth of the memory."""
+    limits = verifier.limits
+    batches: list[tuple[Numbers, NDArray[np.uint64]]] = []
+    start, documents, elements = 0, 0, 0
 
     def index() -> "_kernel.SetIndex":
-        rarity = _kernel.Rarity(elements, search.limits.memory // 16)
-        for _, some in batches:
-            rarity.add(some, search.limits.threads)
-        numbers = sampled[place : place + documents].astype(np.uint32)
-        return _kernel.SetIndex(floor, rarity, False, batches, numbers, search.limits.threads)
+        rarity = _kernel.Rarity(elements, limits.memory // 16)
+        for _, batch_elements in batches:
+            rarity.add(batch_elements, limits.threads)
+        numbers = sampled[start : start + documents].astype(np.uint32)
+        return _kernel.SetIndex(floor, rarity, False, batches, numbers, limits.threads)
 
-    for texts in search.texts_of(sampled):
-        batches.append(element_arrays(texts, search.settings.shingler, search.limits.threads))
+    for texts in verifier.texts_of(sampled):
+        batches.append(element_arrays(texts, verifier.settings.shingler, limits.threads))
         documents, elements = documents + len(texts), elements + len(batches[-1][1])
-        if elements > index_elements(search.limits.memory // 8, floor):
+        if elements > max_index_elements(limits.memory // 8, floor):
             yield index()
-            batches, place, documents, elements = [], place + documents, 0, 0
+            batches, start, documents, elements = [], start + documents, 0, 0
     if batches:
         yield index()
 
 
-def _matches(search: Search, index: "_kernel.SetIndex", everyone: NDArray[np.int64]) -> Iterator[tuple[PairBlock, int]]:
-    """Which members each document is similar to: queries as ``low``, members as ``high``; and how many queries."""
-    threads, place = search.limits.threads, 0
-    for texts in prefetch(search.texts_of(everyone)):
-        offsets, elements = element_arrays(texts, search.settings.shingler, threads)
-        numbers = everyone[place : place + len(texts)].astype(np.uint32)
-        place += len(texts)
+def _matches(
+    verifier: CandidateVerifier, index: "_kernel.SetIndex", distinct: Numbers
+) -> Iterator[tuple[PairBlock, int]]:
+    """Yield the similar pairs of queries (``low``) and members of the index (``high``), and how many queries."""
+    threads, start = verifier.limits.threads, 0
+    for texts in prefetch(verifier.texts_of(distinct)):
+        offsets, elements = element_arrays(texts, verifier.settings.shingler, threads)
+        numbers = distinct[start : start + len(texts)].astype(np.uint32)
+        start += len(texts)
         while len(numbers):
             queries, members, similarity, done = index.matches(offsets, elements, numbers, MATCHES, threads)
             yield PairBlock(queries, members, similarity), done
             offsets, numbers = offsets[done:], numbers[done:]
 
 
-def _joined(one: PairBlock, other: PairBlock) -> PairBlock:
-    """Both, with the smaller number first."""
-    low, high = np.minimum(other.low, other.high), np.maximum(other.low, other.high)
-    columns = ((one.low, low), (one.high, high), (one.similarity, other.similarity))
-    return PairBlock(*(np.concatenate(pieces) for pieces in columns))
-
-
-def _compare(search: Search, pairs: PairBlock, ranking: _Ranking) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Which of the pairs are candidates, and how many candidates each sampled document is in."""
-    truth = pack(pairs.low, pairs.high)
-    found = np.zeros(len(truth), dtype=bool)
-    sampled = ranking.sampled()
+def _match_candidates(
+    verifier: CandidateVerifier, pairs: PairBlock, sampling: _Sampling
+) -> tuple[NDArray[np.bool_], Numbers]:
+    """Return which of the pairs are candidates, and the number of candidates of each sampled document."""
+    similar = pack_pairs(pairs.low, pairs.high)
+    found = np.zeros(len(similar), dtype=bool)
+    sampled = sampling.sampled()
     counts = np.zeros(len(sampled), dtype=np.int64)
-    proposals = search.proposals()
-    while (candidates := proposals.next_pairs(CHUNK_PAIRS, search.limits.threads)) is not None:
-        low, high = split(candidates)
-        first, second = ranking.rank_of[low] < ranking.size, ranking.rank_of[high] < ranking.size
+    proposals = verifier.proposals()
+    while (candidates := proposals.next_pairs(CHUNK_PAIRS, verifier.limits.threads)) is not None:
+        low, high = unpack_pairs(candidates)
+        first, second = sampling.includes(low), sampling.includes(high)
         owner = np.where(first, low, high)[first | second]
         counts += np.bincount(np.searchsorted(sampled, owner), minlength=len(sampled))
-        touching = candidates[first | second]
-        places = np.minimum(np.searchsorted(truth, touching), max(0, len(truth) - 1))
-        if len(truth):
-            found[places[truth[places] == touching]] = True
+        of_sample = candidates[first | second]
+        indices = np.minimum(np.searchsorted(similar, of_sample), max(0, len(similar) - 1))
+        if len(similar):
+            found[indices[similar[indices] == of_sample]] = True
     return found, counts

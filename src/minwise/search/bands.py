@@ -1,4 +1,9 @@
-"""Band: texts or sets in, the keys of their bands out; keys in, candidate pairs out."""
+"""Banding: the band keys of texts and sets, and the buckets that equal keys form.
+
+The first pass calls :class:`Bander` for every batch; the kernel normalises, shingles, sketches and bands in one pass
+over the text. :mod:`minwise.search.candidates` later sorts the keys of one band at a time into buckets. A document
+costs 8 bytes per band plus 17 bytes for its content hash and state.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.arrays import present, to_numpy
-from minwise.settings import FindSettings
+from minwise._internal.arrays import to_numpy, valid_mask
+from minwise.settings import SearchSettings
 from minwise.text.chunks import text_chunk
 from minwise.text.shingling import Shingler, kernel_shingler
 
@@ -18,36 +23,37 @@ __all__ = [
     "EMPTY",
     "FAULTY",
     "FILLED",
-    "NOBODY",
+    "NO_DOCUMENT",
     "NO_KEY",
     "Bander",
     "BucketCounts",
     "KeyBlock",
-    "buckets_of",
+    "band_buckets",
     "cut_runs",
     "element_arrays",
-    "pack",
-    "split",
+    "pack_pairs",
+    "unpack_pairs",
 ]
 
-# What became of a document: it has keys, it has no elements, it could not be read.
+# State of a document: it has keys, it has no elements, it cannot be read.
 FILLED, EMPTY, FAULTY = 0, 1, 2
-# The number of a document that takes part in no bucket.
-NOBODY = 2**32 - 1
+# Marks a document that is in no bucket, and an absent document elsewhere.
+NO_DOCUMENT = 2**32 - 1
 NO_KEY = 2**64 - 1
-# Texts that a thread is done with before another has woken up, as in corpora of tiny files.
+# Below this size one thread finishes before a second one has started, as in corpora of tiny files.
 SMALL_BYTES = 1 << 16
 
 
 @dataclass(slots=True)
 class KeyBlock:
-    """Room for the keys of many documents, a column each, filled batch by batch.
+    """Preallocated arrays for the keys of many documents, filled batch by batch.
 
     Attributes:
-        keys: A row per band.
+        keys: A row per band, a column per document.
         contents: The 128-bit hash of each document's tokens, as two words.
         states: ``FILLED``, ``EMPTY`` or ``FAULTY``.
-        packed: The low 16 bits of each slot, if signatures are wanted later.
+        packed: The low 16 bits of each slot, if candidates are verified by signature.
+        used: Number of documents filled.
     """
 
     keys: NDArray[np.uint64]
@@ -57,8 +63,8 @@ class KeyBlock:
     used: int = 0
 
     @classmethod
-    def of(cls, settings: FindSettings, documents: int) -> "KeyBlock":
-        """Room for ``documents``."""
+    def allocate(cls, settings: SearchSettings, documents: int) -> "KeyBlock":
+        """Return an empty block for ``documents`` documents."""
         plan = settings.plan
         packed = np.zeros((documents, 2 * plan.slots), dtype=np.uint8) if settings.verify == "signature" else None
         return cls(
@@ -68,32 +74,32 @@ class KeyBlock:
             packed,
         )
 
-    def leave_out_nulls(self, start: int, texts: pa.Array, faults: list[tuple[int, str]]) -> list[tuple[int, str]]:
-        """Marks the nulls among documents that were added from ``start`` on; the faults of the others."""
+    def mark_nulls(self, start: int, texts: pa.Array, faults: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """Mark the nulls among the documents added at ``start`` as faulty; return the faults of the other documents."""
         if not texts.null_count:
             return faults
-        nulls = np.flatnonzero(~present(texts))
+        nulls = np.flatnonzero(~valid_mask(texts))
         self.keys[:, start + nulls] = NO_KEY
         self.states[start + nulls] = FAULTY
         missing = set(nulls.tolist())
         return [fault for fault in faults if fault[0] not in missing]
 
     @property
-    def room(self) -> int:
-        """How many more documents it takes."""
+    def free(self) -> int:
+        """Number of documents that still fit."""
         return len(self.states) - self.used
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What has been filled, an array per band, so that a band can be read alone."""
+        """Return the filled part, an array per band so that one band can be read alone."""
         filled = {f"band{band}": row[: self.used] for band, row in enumerate(self.keys)}
         filled |= {"contents": self.contents[: self.used], "states": self.states[: self.used]}
         return filled if self.packed is None else {**filled, "packed": self.packed[: self.used]}
 
 
 class Bander:
-    """Writes the keys of documents into a block: normalise, shingle, sketch and band in one pass of the kernel."""
+    """Computes the band keys of texts and sets: normalise, shingle, sketch and band in one kernel pass."""
 
-    def __init__(self, settings: FindSettings) -> None:
+    def __init__(self, settings: SearchSettings) -> None:
         plan = settings.plan
         sketcher = _kernel.Sketcher(scheme=settings.scheme, slots=plan.slots, seed=settings.seed)
         self._bander = _kernel.Bander(sketcher, plan.bands, plan.rows, settings.seed)
@@ -101,9 +107,9 @@ class Bander:
         self._seed = settings.seed
 
     def band(self, texts: pa.Array, block: KeyBlock, threads: int) -> list[tuple[int, str]]:
-        """Adds the documents; returns those that are not text, by their place in ``texts``, with what is wrong.
+        """Add the documents to the block; return the index in ``texts`` and the reason of each that is not text.
 
-        A null is faulty too, but not returned: whoever made it null knows why.
+        A null is faulty too but not returned: the source that made it null has recorded the reason.
         """
         start, block.used = block.used, block.used + len(texts)
         if self._shingler is None:
@@ -114,13 +120,13 @@ class Bander:
             if chunk.offsets[-1] - chunk.offsets[0] < SMALL_BYTES:
                 threads = 1
             faults = self._bander.band_texts(self._shingler, chunk.offsets, chunk.data, block, start, threads)
-        return block.leave_out_nulls(start, texts, faults)
+        return block.mark_nulls(start, texts, faults)
 
 
 def element_arrays(
     texts: pa.Array, shingler: Shingler | None, threads: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Offsets and elements of documents: the shingles of texts; without a shingler they are sets already."""
+    """Return offsets and elements: the shingles of texts, or with no shingler the elements of sets."""
     if shingler is not None:
         sets = shingler.shingle(texts, threads=threads or None)
         return sets.offsets, sets.hashes
@@ -129,19 +135,19 @@ def element_arrays(
 
 
 def set_arrays(sets: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Offsets and elements of a list column of hashed elements."""
+    """Return offsets and elements of a list column of hashed elements."""
     return to_numpy(sets.offsets), to_numpy(sets.values)
 
 
-class Run(Protocol):
-    """Ascending numbers that can be sliced: an array, or one in a file."""
+class SortedRun(Protocol):
+    """Ascending numbers that can be sliced: an array, or a view of a file."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, key: Any, /) -> Any: ...  # noqa: ANN401 - a number or a slice
 
 
 class BucketCounts(NamedTuple):
-    """What the cap met in a band: buckets above it, their members, pairs left out; and the largest bucket."""
+    """Counts of the bucket cap: buckets above it, their members, pairs left out, and the largest bucket."""
 
     capped: int = 0
     capped_members: int = 0
@@ -149,16 +155,16 @@ class BucketCounts(NamedTuple):
     largest: int = 0
 
 
-def buckets_of(
+def band_buckets(
     keys: Iterable[NDArray[np.uint64]], members: NDArray[np.uint32], part: int, parts: int
 ) -> "_kernel.Buckets":
-    """The buckets of one band.
+    """Return the buckets of one band.
 
     Args:
         keys: The band's keys of all documents, in pieces.
-        members: The number under which each document takes part, or ``NOBODY``.
-        part: Which of ``parts`` equal ranges of keys to look at; together they give what one range gives.
-        parts: Into how many ranges the keys are cut.
+        members: The rank of each document, or ``NO_DOCUMENT`` if it is in no bucket.
+        part: Which of ``parts`` equal ranges of keys to use; the union over all parts does not depend on ``parts``.
+        parts: Number of ranges.
     """
     buckets, first = _kernel.Buckets(), 0
     for piece in keys:
@@ -167,32 +173,32 @@ def buckets_of(
     return buckets
 
 
-def split(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The low and the high numbers of packed pairs."""
+def unpack_pairs(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the low and the high sides of packed pairs."""
     return (pairs >> np.uint64(32)).astype(np.uint32), (pairs & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
 
 
-def pack(low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Pairs as one number each, which ascends as they do."""
+def pack_pairs(low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return each pair as one number, ``low << 32 | high``, which sorts as the pairs do."""
     return low.astype(np.uint64) << np.uint64(32) | high
 
 
-def cut_runs(runs: Sequence[Run], most: int, after: int | None = None) -> Iterator[list[slice]]:
-    """Cuts ascending runs at common values: every slice of a cut lies above those of the cut before.
+def cut_runs(runs: Sequence[SortedRun], most: int, after: int | None = None) -> Iterator[list[slice]]:
+    """Yield cuts of sorted runs at common values: every slice of a cut lies above those of the previous cut.
 
     Args:
-        runs: Ascending arrays, or what gives views of a file.
-        most: Entries of all runs in one cut, at most; but at least one of each.
-        after: Leave out what is not above it.
+        runs: Ascending arrays, or views of files.
+        most: Maximum number of entries of all runs in one cut; at least one of each run.
+        after: Skip entries up to and including this value.
     """
-    places = [0 if after is None else int(np.searchsorted(run[:], np.uint64(after), side="right")) for run in runs]
+    starts = [0 if after is None else int(np.searchsorted(run[:], np.uint64(after), side="right")) for run in runs]
     share = max(1, most // max(1, len(runs)))
-    while any(place < len(run) for place, run in zip(places, runs, strict=True)):
-        left = [(place, run) for place, run in zip(places, runs, strict=True) if place < len(run)]
-        if sum(len(run) - place for place, run in left) <= most:
+    while any(start < len(run) for start, run in zip(starts, runs, strict=True)):
+        left = [(start, run) for start, run in zip(starts, runs, strict=True) if start < len(run)]
+        if sum(len(run) - start for start, run in left) <= most:
             ends = [len(run) for run in runs]
-        else:  # no run gives more than its share up to the least of what the shares end with
-            limit = min(run[min(place + share, len(run)) - 1] for place, run in left)
+        else:  # up to the smallest value at which a share ends, no run gives more than its share
+            limit = min(run[min(start + share, len(run)) - 1] for start, run in left)
             ends = [int(np.searchsorted(run[:], limit, side="right")) for run in runs]
-        yield [slice(place, end) for place, end in zip(places, ends, strict=True)]
-        places = ends
+        yield [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+        starts = ends

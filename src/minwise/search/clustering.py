@@ -1,9 +1,11 @@
-"""Cluster: similar pairs in, groups out.
+"""Clustering: keep order, groups of identical documents, and star and component clusters of similar pairs.
 
-Numbers here are places in the keep order, so that of two documents the smaller number is the one to keep.
+The input is the verified pairs of :mod:`minwise.search.verification`; :mod:`minwise.results` turns the clusters into
+tables. Documents are identified by their rank, that is their position in the keep order, so that the smaller rank of
+two documents is the one to keep. Grouping takes two passes over the pairs and 13 bytes per document.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +15,13 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
-from minwise.search.bands import NOBODY
+from minwise.search.bands import NO_DOCUMENT
 
 __all__ = [
-    "FIRST",
+    "FIRST_MEMBERS",
+    "CopyExpansion",
     "CopyGroups",
-    "Expansion",
-    "Grouping",
+    "GroupingResult",
     "KeepOrder",
     "PairBlock",
     "earlier_members",
@@ -27,21 +29,39 @@ __all__ = [
     "group_by_star",
 ]
 
+# Members of a group above the cap that every other member is paired with.
+FIRST_MEMBERS = _kernel.FIRST_MEMBERS
+
 
 @dataclass(frozen=True, slots=True)
 class PairBlock:
-    """Pairs, column by column; ``low`` is the smaller number."""
+    """Pairs as columns; ``low`` is the smaller number."""
 
     low: NDArray[np.uint32]
     high: NDArray[np.uint32]
     similarity: NDArray[np.float64]
 
+    @classmethod
+    def concat(cls, blocks: Sequence["PairBlock"]) -> "PairBlock":
+        """Return the pairs of all blocks in one block."""
+        low, high = ([np.empty(0, dtype=np.uint32)] for _ in range(2))
+        similarity = [np.empty(0)]
+        for block in blocks:
+            low.append(block.low)
+            high.append(block.high)
+            similarity.append(block.similarity)
+        return cls(np.concatenate(low), np.concatenate(high), np.concatenate(similarity))
+
     def __len__(self) -> int:
         return len(self.low)
 
     def where(self, mask: NDArray[np.bool_]) -> "PairBlock":
-        """Only the pairs that the mask marks."""
+        """Return the pairs that the mask marks."""
         return PairBlock(self.low[mask], self.high[mask], self.similarity[mask])
+
+    def take(self, indices: NDArray[np.int64]) -> "PairBlock":
+        """Return the pairs at these indices, in their order."""
+        return PairBlock(self.low[indices], self.high[indices], self.similarity[indices])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +76,7 @@ class CopyGroups:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Members of each group."""
+        """Number of members of each group."""
         return np.diff(self.starts).astype(np.int64)
 
     @property
@@ -65,19 +85,19 @@ class CopyGroups:
         return self.members[self.starts[:-1].astype(np.int64)]
 
     def followers(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Every member that does not lead, and its leader."""
+        """Return every member that does not lead, and its leader."""
         leads = np.zeros(len(self.members), dtype=bool)
         leads[self.starts[:-1].astype(np.int64)] = True
         return self.members[~leads], np.repeat(self.leaders, self.sizes)[~leads]
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
-    """Who is removed, and for whom.
+class GroupingResult:
+    """Removed documents and the kept document that each duplicates, by rank.
 
     Attributes:
-        removed: A flag per number.
-        witness: The kept document that a removed one is a near-duplicate of; ``NOBODY`` for kept ones.
+        removed: A flag per rank.
+        witness: The kept document that a removed one is a near-duplicate of; ``NO_DOCUMENT`` for kept ones.
         similarity: Their similarity; NaN if it is unknown.
     """
 
@@ -89,30 +109,30 @@ class Grouping:
 Blocks = Callable[[], Iterable[PairBlock]]
 
 
-def group_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0) -> Grouping:
-    """Groups in which every removed document is similar to the kept one itself.
+def group_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0) -> GroupingResult:
+    """Return groups in which every removed document is similar to the kept one itself.
 
-    Documents are looked at in keep order; one is removed if it has a pair with a kept one before it. Its witness is its
-    most similar kept partner, the first among equals. Copies share the fate of their leader.
+    Documents are processed in keep order; a document is removed if it has a pair with a kept one of smaller rank. Its
+    witness is its most similar kept partner, the first among equals. Copies are removed with their leader.
 
     Args:
-        blocks: Gives the pairs in ascending order, as often as it is called.
+        blocks: Returns the pairs in ascending order; called twice.
         copies: Documents with the same tokens; only their leaders are in pairs.
-        documents: How many there are.
-        protected: The first so many are never removed; no two of them may be a pair.
+        documents: Number of documents.
+        protected: The first ``protected`` ranks are never removed; no two of them may be a pair.
     """
     removed = np.zeros(documents, dtype=bool)
     for block in blocks():
         _kernel.remove_neighbours(block.low, block.high, removed)
-    witness, best = np.full(documents, NOBODY, dtype=np.uint32), np.full(documents, np.nan)
+    witness, best = np.full(documents, NO_DOCUMENT, dtype=np.uint32), np.full(documents, np.nan)
     for block in blocks():
         _kernel.choose_witnesses(block.low, block.high, block.similarity, removed, witness, best)
-    _follow_leaders(Grouping(removed, witness, best), copies, protected)
-    return Grouping(removed, witness, best)
+    _remove_followers(GroupingResult(removed, witness, best), copies, protected)
+    return GroupingResult(removed, witness, best)
 
 
-def _follow_leaders(grouping: Grouping, copies: CopyGroups, protected: int) -> None:
-    """Copies of a kept leader are removed for it, copies of a removed one for the same witness."""
+def _remove_followers(grouping: GroupingResult, copies: CopyGroups, protected: int) -> None:
+    """Remove copies: of a kept leader in favour of it, of a removed one in favour of the leader's witness."""
     followers, leaders = copies.followers()
     free = followers >= protected
     followers, leaders = followers[free], leaders[free]
@@ -123,7 +143,7 @@ def _follow_leaders(grouping: Grouping, copies: CopyGroups, protected: int) -> N
 
 
 def group_by_components(blocks: Blocks, copies: CopyGroups, documents: int) -> NDArray[np.uint32]:
-    """The first member of each document's connected component."""
+    """Return the first member of each document's connected component."""
     parents = np.arange(documents, dtype=np.uint32)
     for block in blocks():
         _kernel.join_pairs(block.low, block.high, parents)
@@ -134,39 +154,39 @@ def group_by_components(blocks: Blocks, copies: CopyGroups, documents: int) -> N
 
 
 class KeepOrder:
-    """A numbering of documents by preference: number 0 is kept before all others.
+    """Ranking of documents by preference: rank 0 is kept before all others.
 
     Attributes:
-        number_of: The number of each document.
-        document_at: The document of each number.
-        is_document_order: Whether a document's number is its own.
+        rank_of: The rank of each document.
+        document_at: The document of each rank.
+        is_document_order: Whether the rank of a document is its number.
     """
 
     def __init__(self, document_at: NDArray[np.uint32], *, is_document_order: bool = False) -> None:
         self.is_document_order = is_document_order
-        self.document_at = self.number_of = document_at
+        self.document_at = self.rank_of = document_at
         if not is_document_order:
-            self.number_of = np.empty_like(document_at)
-            self.number_of[document_at] = np.arange(len(document_at), dtype=np.uint32)
+            self.rank_of = np.empty_like(document_at)
+            self.rank_of[document_at] = np.arange(len(document_at), dtype=np.uint32)
 
     @classmethod
-    def of(
+    def for_policy(
         cls,
         policy: str,
         documents: int,
         *,
         protected: int = 0,
         lengths: NDArray[np.uint64] | None = None,
-        ranks: pa.Array | None = None,
+        keep_values: pa.Array | None = None,
     ) -> "KeepOrder":
-        """The order of a policy; ties by document order.
+        """Return the order of a policy; ties are broken by document order.
 
         Args:
             policy: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
-            documents: How many there are.
-            protected: The first so many come first whatever the policy says.
+            documents: Number of documents.
+            protected: The first ``protected`` documents come first under every policy.
             lengths: Bytes of each text, for ``longest`` and ``shortest``.
-            ranks: The column's values, for ``max`` and ``min``; documents without one come last.
+            keep_values: The column's values, for ``max`` and ``min``; documents without a value come last.
         """
         name = policy.partition(":")[0]
         if name == "first":
@@ -177,32 +197,32 @@ class KeepOrder:
         elif name in ("longest", "shortest") and lengths is not None:
             keys = lengths[protected:].astype(np.int64)
             free = free[np.argsort(-keys if name == "longest" else keys, kind="stable")]
-        elif name in ("max", "min") and ranks is not None:
-            free = free[_sorted_places(ranks.slice(protected), descending=name == "max")]
+        elif name in ("max", "min") and keep_values is not None:
+            free = free[_sort_indices(keep_values.slice(protected), descending=name == "max")]
         return cls(np.concatenate([np.arange(protected, dtype=np.uint32), free]))
 
 
-def _sorted_places(ranks: pa.Array, *, descending: bool) -> NDArray[np.int64]:
-    """Places in sorted order; equal values in their order, nulls and what is not a number last."""
-    if pa.types.is_floating(ranks.type):
-        ranks = pc.if_else(pc.is_nan(ranks), None, ranks)
-    table = pa.table({"rank": ranks, "place": from_numpy(np.arange(len(ranks)))})
-    keys = [("rank", "descending" if descending else "ascending"), ("place", "ascending")]
+def _sort_indices(values: pa.Array, *, descending: bool) -> NDArray[np.int64]:
+    """Return the indices in sorted order; equal values in their order, nulls and NaN last."""
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    table = pa.table({"value": values, "index": from_numpy(np.arange(len(values)))})
+    keys = [("value", "descending" if descending else "ascending"), ("index", "ascending")]
     return to_numpy(pc.sort_indices(table, sort_keys=keys)).astype(np.int64)
 
 
-FIRST = _kernel.FIRST_MEMBERS
-
-
 def earlier_members(
-    place: NDArray[np.int64], partners: NDArray[np.int64], most: int
+    position: NDArray[np.int64], partners: NDArray[np.int64], most: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Members of groups that lie one after the other, each with the first ones of its own group, as two indices.
+    """Yield pairs of group members as two index arrays: an earlier member of the group, and the member itself.
+
+    The groups are stored one after the other.
 
     Args:
-        place: The place of each member in its group, from 0 on.
-        partners: With how many of its group it is paired: none of them after itself.
-        most: Pairs in a block, about.
+        position: The position of each member in its group, counted from 0.
+        partners: The number of members, counted from the first of the group, that each member is paired with; all of
+            them precede it.
+        most: Approximate number of pairs in a block.
     """
     ends = np.cumsum(partners)
     start = 0
@@ -210,36 +230,36 @@ def earlier_members(
         base = ends[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(ends, base + most, side="right")))
         members, counts = np.arange(start, end), partners[start:end]
-        first = np.repeat(members - place[start:end], counts)
+        first = np.repeat(members - position[start:end], counts)
         offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         yield first + offset, np.repeat(members, counts)
         start = end
 
 
-class Expansion:
-    """The copies of documents as far as they count.
+class CopyExpansion:
+    """Expansion of pairs of leaders to pairs of all their copies, up to the cap.
 
     Args:
         copies: The groups of identical documents.
-        documents: How many documents there are.
-        max_bucket: Members up to which a group counts whole.
+        documents: Number of documents.
+        max_bucket: Largest group that is expanded completely; of a larger one the first members stand for all.
     """
 
     def __init__(self, copies: CopyGroups, documents: int, max_bucket: int) -> None:
         self.copies = copies
         self.sizes = copies.sizes
         self.starts = copies.starts[:-1].astype(np.int64)
-        self.counting = np.where(self.sizes <= max_bucket, self.sizes, FIRST)
+        self.expanded_sizes = np.where(self.sizes <= max_bucket, self.sizes, FIRST_MEMBERS)
         self._group = np.full(documents, -1, dtype=np.int64)
         self._group[copies.leaders] = np.arange(len(copies))
 
-    def _counts(self, leaders: NDArray[np.uint32], counting: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _counts(self, leaders: NDArray[np.uint32], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
         group = self._group[leaders]
-        return np.where(group < 0, 1, counting[group]) if len(counting) else np.ones(len(leaders), dtype=np.int64)
+        return np.where(group < 0, 1, sizes[group]) if len(sizes) else np.ones(len(leaders), dtype=np.int64)
 
     def across(self, block: PairBlock, most: int) -> Iterator[PairBlock]:
-        """The pairs between the copies of both sides of each pair, in blocks of about ``most``, in no order."""
-        left, right = (self._counts(side, self.counting) for side in (block.low, block.high))
+        """Yield the pairs between the copies of both sides of each pair, unordered, in blocks of about ``most``."""
+        left, right = (self._counts(side, self.expanded_sizes) for side in (block.low, block.high))
         totals = left * right
         ends = np.cumsum(totals)
         start = 0
@@ -258,41 +278,42 @@ class Expansion:
         right: NDArray[np.int64],
         totals: NDArray[np.int64],
     ) -> PairBlock:
-        place = np.arange(totals.sum()) - np.repeat(np.cumsum(totals) - totals, totals)
+        index = np.arange(totals.sum()) - np.repeat(np.cumsum(totals) - totals, totals)
         width = np.repeat(right, totals)
-        one = self._member(np.repeat(low, totals), place // width)
-        other = self._member(np.repeat(high, totals), place % width)
-        return PairBlock(np.minimum(one, other), np.maximum(one, other), np.repeat(similarity, totals))
+        left_member = self._member(np.repeat(low, totals), index // width)
+        right_member = self._member(np.repeat(high, totals), index % width)
+        low, high = np.minimum(left_member, right_member), np.maximum(left_member, right_member)
+        return PairBlock(low, high, np.repeat(similarity, totals))
 
-    def _member(self, leaders: NDArray[np.uint32], place: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """The member at a place of the group that each document leads; itself if it leads none."""
+    def _member(self, leaders: NDArray[np.uint32], position: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the member at a position of the group that each document leads; the document if it leads none."""
         group = self._group[leaders]
         grouped = group >= 0
         members = leaders.copy()
-        members[grouped] = self.copies.members[self.starts[group[grouped]] + place[grouped]]
+        members[grouped] = self.copies.members[self.starts[group[grouped]] + position[grouped]]
         return members
 
     def within(self, most: int, similarity: float = 1.0) -> Iterator[PairBlock]:
-        """The pairs among identical documents, in blocks of about ``most``, in no order."""
-        place = np.arange(len(self.copies.members)) - np.repeat(self.starts, self.sizes)
-        limit = np.repeat(np.where(self.counting == self.sizes, self.sizes, FIRST), self.sizes)
-        for earlier, later in earlier_members(place, np.minimum(place, limit), most):
+        """Yield the pairs among identical documents, unordered, in blocks of about ``most``."""
+        position = np.arange(len(self.copies.members)) - np.repeat(self.starts, self.sizes)
+        limit = np.repeat(np.where(self.expanded_sizes == self.sizes, self.sizes, FIRST_MEMBERS), self.sizes)
+        for earlier, later in earlier_members(position, np.minimum(position, limit), most):
             low, high = self.copies.members[earlier], self.copies.members[later]
             yield PairBlock(low, high, np.full(len(high), similarity))
 
     def left_out_within(self) -> int:
-        """Pairs among identical documents that the cap leaves out."""
-        large = self.sizes[self.counting != self.sizes]
-        given = FIRST * (FIRST - 1) // 2 + (large - FIRST) * FIRST
+        """Return the number of pairs among identical documents that the cap leaves out."""
+        large = self.sizes[self.expanded_sizes != self.sizes]
+        given = FIRST_MEMBERS * (FIRST_MEMBERS - 1) // 2 + (large - FIRST_MEMBERS) * FIRST_MEMBERS
         return int((large * (large - 1) // 2 - given).sum())
 
     def left_out_across(self, block: PairBlock) -> int:
-        """Pairs between copies of different documents that the cap leaves out."""
-        all_of = self._counts(block.low, self.sizes) * self._counts(block.high, self.sizes)
-        given = self._counts(block.low, self.counting) * self._counts(block.high, self.counting)
-        return int((all_of - given).sum())
+        """Return the number of pairs between copies of different documents that the cap leaves out."""
+        complete = self._counts(block.low, self.sizes) * self._counts(block.high, self.sizes)
+        given = self._counts(block.low, self.expanded_sizes) * self._counts(block.high, self.expanded_sizes)
+        return int((complete - given).sum())
 
-    def capped(self) -> NDArray[np.uint32]:
-        """The first document of every group above the cap."""
-        leaders: NDArray[np.uint32] = self.copies.leaders[self.counting != self.sizes]
+    def capped_leaders(self) -> NDArray[np.uint32]:
+        """Return the first document of every group above the cap."""
+        leaders: NDArray[np.uint32] = self.copies.leaders[self.expanded_sizes != self.sizes]
         return leaders

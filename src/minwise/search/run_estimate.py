@@ -1,4 +1,8 @@
-"""Dry run: sources and settings in, what a run would do and take out; only metadata and a sample are read."""
+"""Run estimate: documents, memory, disk and time of a run, from metadata and a sample.
+
+Serves ``dedup --dry-run`` and :func:`minwise.api.estimate_run`. At most three batches of 8 MiB are read and sketched;
+nothing is written.
+"""
 
 import time
 from collections.abc import Iterator
@@ -12,41 +16,41 @@ from minwise.inputs.source import BATCH_ROWS, Batch, Source
 from minwise.search.bands import Bander, KeyBlock
 from minwise.search.documents import Corpus
 from minwise.search.first_pass import text_lengths
-from minwise.settings import FindSettings, Limits
+from minwise.settings import RunLimits, SearchSettings
 from minwise.sketches.planning import Plan
 
 __all__ = ["RunEstimate", "estimate_corpus"]
 
-# Sources of which a first batch is read, and how much of each.
+# Sources of which the first batch is read, and its size.
 SAMPLED_SOURCES = 3
 SAMPLE_BYTES = 1 << 23
-# How much smaller a compressed file is than its text, about.
+# Approximate ratio of the text to the compressed file.
 PACKED = 4
-# What a run needs beside the documents: the interpreter, Arrow, batches of text in flight.
+# Memory that does not depend on the documents: the interpreter, Arrow, batches of text in flight.
 BASE_MEMORY = 300 * 10**6
-# Bytes per document that stay in memory: state, order, number, witness, similarity.
+# Bytes per document that stay in memory: state, order, rank, witness, similarity.
 MEMORY_PER_DOCUMENT = 33
-# Of a run's time, about this share is the first pass, which is what the sample measures.
+# Approximate share of the first pass, which the sample measures, in the time of a run; less with an exact join.
 FIRST_PASS_SHARE = 0.35
 EXACT_SHARE = 0.2
-# Share of documents that are taken to be in some candidate pair and so have their shingles on disk for a while.
+# Assumed share of documents in a candidate pair, whose shingles are on disk until the run ends.
 CANDIDATE_SHARE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunEstimate:
-    """What a run would do, and take, as far as a sample tells.
+    """Estimated size and cost of a run.
 
     Attributes:
         plan: Bands and rows; None if an exact join finds every pair.
-        sources: How many sources there are.
-        source_bytes: Their size as they lie there.
-        documents: Their rows: known, or estimated from the sample.
-        documents_known: Whether it is known.
+        sources: Number of sources.
+        source_bytes: Size of the sources as they are stored.
+        documents: Number of rows: known, or estimated from the sample.
+        documents_known: Whether the number of rows is known.
         text_bytes: Bytes of text, estimated.
-        memory_bytes: Memory, estimated; never much more than was allowed.
-        disk_bytes: Disk for pieces of work and output, estimated.
-        seconds: Time, estimated from how fast the sample went.
+        memory_bytes: Memory, estimated; never much more than the limit.
+        disk_bytes: Disk for work files and output, estimated.
+        seconds: Time, estimated from the speed of the sample.
     """
 
     plan: Plan | None
@@ -60,7 +64,7 @@ class RunEstimate:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         return {**asdict(self), "plan": None if self.plan is None else self.plan.to_dict()}
 
     def __str__(self) -> str:
@@ -78,21 +82,25 @@ class RunEstimate:
         )
 
 
-def estimate_corpus(corpus: Corpus, settings: FindSettings, limits: Limits) -> RunEstimate:
-    """Reads metadata and a sample of a few sources, and works out the rest."""
+def estimate_corpus(corpus: Corpus, settings: SearchSettings, limits: RunLimits) -> RunEstimate:
+    """Read metadata and a sample of a few sources, and extrapolate.
+
+    Raises:
+        InputError: If nothing of the sample can be read.
+    """
     rows = text = sampled = 0
     seconds = 0.0
-    for source in _spread(corpus):
+    for source in _sample_sources(corpus):
         batch = next(source.batches(corpus.columns, batch_bytes=SAMPLE_BYTES), None)
         if batch is None:
             continue
         _refuse_unusable(batch)
-        seconds += _time_of(batch, settings, limits)
+        seconds += _sketch_seconds(batch, settings, limits)
         rows += len(batch)
-        size = int(text_lengths(batch.texts).sum())
+        size = int(text_lengths(batch.values).sum())
         text += size
         packed = source.name.endswith(tuple(COMPRESSIONS))
-        whole = size < SAMPLE_BYTES // 2 and len(batch) < BATCH_ROWS  # a fuller batch would have more behind it
+        whole = size < SAMPLE_BYTES // 2 and len(batch) < BATCH_ROWS  # only the last batch of a source is that small
         sampled += source.size_bytes() if whole else size // (PACKED if packed else 1)
     known, total_bytes = corpus.known_rows(), sum(source.size_bytes() for source in corpus.sources)
     row_text = text / max(1, rows)
@@ -115,22 +123,22 @@ def estimate_corpus(corpus: Corpus, settings: FindSettings, limits: Limits) -> R
 
 
 def _refuse_unusable(batch: Batch) -> None:
-    """Raises if nothing of a sample can be used, as with a column that is not there."""
+    """Raise InputError if no row of a sample can be used, as with a missing column."""
     if batch.faults and len(batch.faults) >= len(batch):
         fault = batch.faults[0]
         raise InputError(f"nothing of the sample can be read; {fault.source}: {fault.reason}")
 
 
-def _spread(corpus: Corpus) -> Iterator[Source]:
-    """A few sources from all over the corpus."""
+def _sample_sources(corpus: Corpus) -> Iterator[Source]:
+    """Return a few sources, evenly spaced over the corpus."""
     step = max(1, len(corpus.sources) // SAMPLED_SOURCES)
     return islice(corpus.sources[::step], SAMPLED_SOURCES)
 
 
-def _time_of(batch: Batch, settings: FindSettings, limits: Limits) -> float:
-    block = KeyBlock.of(settings, len(batch))
+def _sketch_seconds(batch: Batch, settings: SearchSettings, limits: RunLimits) -> float:
+    block = KeyBlock.allocate(settings, len(batch))
     started = time.monotonic()
-    Bander(settings).band(batch.texts, block, limits.threads)
+    Bander(settings).band(batch.values, block, limits.threads)
     return time.monotonic() - started
 
 

@@ -1,74 +1,108 @@
-"""Remembered texts: what was read of candidates anyway, as far as there is room, so that a page can show it."""
+"""Verification: the similarity of candidate pairs of texts and sets, and the near misses just below the threshold.
+
+Candidates come from :mod:`minwise.search.candidates` or :mod:`minwise.search.exact_join`. Documents in a candidate
+pair are read a second time; their shingle sets are spilled to files of the work directory (8 bytes per shingle) and
+compared from there. The files of verified pairs are what :mod:`minwise.results` reads.
+"""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise._internal.array_files import Arrays
-from minwise._internal.arrays import flags
+from minwise import _kernel
+from minwise._internal.array_files import ArrayFile, Arrays
+from minwise._internal.arrays import from_bools
 from minwise._internal.prefetch import prefetch
 from minwise.errors import InputError
 from minwise.inputs.source import Batch
-from minwise.search.bands import NOBODY, split
-from minwise.search.candidates import Candidates
+from minwise.search.bands import NO_DOCUMENT, element_arrays, unpack_pairs
+from minwise.search.candidates import CandidateSearch
 from minwise.search.clustering import KeepOrder, PairBlock
-from minwise.search.documents import Documents
-from minwise.search.engine import Job, RememberedTexts
-from minwise.search.near_misses import (
-    BINS,
-    NearMisses,
-    floor_bin,
-)
-from minwise.search.spilled_sets import SetSpill, SpilledSets
-from minwise.search.workdir import Work
-from minwise.sketches.similarity import packed_similarities
+from minwise.search.documents import Documents, SearchJob
+from minwise.search.workdir import WorkDirectory
+from minwise.settings import RunLimits
+from minwise.sketches.similarity import estimate_packed_similarities
+from minwise.text.chunks import text_chunk
+from minwise.text.shingling import Shingler
 
-__all__ = ["Search", "write_verified"]
+__all__ = [
+    "BINS",
+    "CLOSEST",
+    "MARGIN",
+    "CandidateVerifier",
+    "NearMisses",
+    "SetSpillWriter",
+    "SpilledSets",
+    "TextCache",
+    "bin_of",
+    "count_by_bin",
+    "floor_bin",
+    "smallest_indices",
+    "write_verified",
+]
+
+# Bins of the histogram of similarities, each 0.01 wide, and their borders.
+BINS = 100
+BORDERS = np.arange(BINS + 1) / BINS
+# How far below the threshold a candidate may be to count as a near miss.
+MARGIN = 0.05
+# Near misses that are stored. The report shows a few of them, those between two kept documents.
+CLOSEST = 10_000
+# Elements of sets that are collected before they are written.
+SPILL_ELEMENTS = 1 << 23
+# Bytes of the outline of a set in the kernel, which rules out most dissimilar pairs without reading the set.
+OUTLINE_BYTES = 64
 
 
-class Search(Candidates):
-    """The passes after the first, each of which leaves its pieces in the work directory.
+class CandidateVerifier(CandidateSearch):
+    """Candidate search on texts and sets.
 
     Attributes:
-        floor: The similarity from which on candidates are compared to the end: the threshold, or a little below it.
+        floor: The similarity down to which candidates are kept: the threshold, or with ``for_report`` a little less.
+        text_cache: Texts of candidates, for the report.
     """
 
-    def __init__(self, job: Job, documents: Documents, order: KeepOrder, *, for_report: bool = False) -> None:
+    def __init__(self, job: SearchJob, documents: Documents, order: KeepOrder, *, for_report: bool = False) -> None:
         super().__init__(job, documents, order)
         self.floor = threshold = job.settings.plan.threshold
+        self.text_cache = TextCache(0)
         if for_report:
             self.floor = floor_bin(threshold) / BINS
-            self.remembered = RememberedTexts(job.limits.memory // 64)
+            self.text_cache = TextCache(job.limits.memory // 64)
 
     @cached_property
-    def wanted(self) -> NDArray[np.bool_]:
-        """Which documents are in a candidate pair; if every pair is to be found, all that can be."""
+    def compared(self) -> NDArray[np.bool_]:
+        """Flag of each document whose set is needed: those in a candidate pair, with ``exact`` all in a bucket."""
         if self.settings.exact:
-            return np.not_equal(self.members, NOBODY)
+            return np.not_equal(self.members, NO_DOCUMENT)
         in_pair = np.zeros(len(self.documents), dtype=bool)
         for name in self.work.names("proposed-"):
             in_pair[self.work.open(name).read("members")] = True
-        return in_pair[self.order.number_of]
+        return in_pair[self.order.rank_of]
 
     def spill_sets(self) -> None:
-        """Reads the documents that are in a candidate pair once more and keeps their shingles."""
+        """Read the documents that are compared a second time and write their shingles.
+
+        Raises:
+            InputError: If the input changed since the first pass.
+        """
         if self.settings.verify != "exact" or self.work.has("sets"):
             return
-        documents = np.flatnonzero(self.wanted)
+        documents = np.flatnonzero(self.compared)
         done = sum(self.work.open(name).length("offsets") - 1 for name in self.work.names("sets-"))
-        spill = SetSpill(self.work, self.settings.shingler, self.limits)
+        writer = SetSpillWriter(self.work, self.settings.shingler, self.limits)
         name = "shingle" if self.settings.exact else "shingle candidates"
         with self.progress.stage(name, len(documents), "documents", done=done) as stage:
             for texts in prefetch(self.texts_of(documents[done:])):
-                spill.add(texts)
-                self.remembered.add(documents[done : done + len(texts)], texts)
+                writer.add(texts)
+                self.text_cache.add(documents[done : done + len(texts)], texts)
                 done += len(texts)
                 stage.advance(len(texts))
-        spill.flush()
+        writer.flush()
         pa.default_memory_pool().release_unused()
         if done != len(documents):
             raise InputError(
@@ -77,49 +111,48 @@ class Search(Candidates):
         self.work.write("sets", {"documents": documents.astype(np.uint32)})
 
     def texts_of(self, documents: NDArray[np.int64]) -> Iterator[pa.Array]:
-        """The texts of some documents, in document order."""
+        """Yield the texts of ascending documents, in batches."""
         corpus, starts = self.documents.corpus, self.documents.starts
+        columns = replace(corpus.columns, rank=None)
         bounds = np.searchsorted(documents, starts)
         for number, source in enumerate(corpus.sources):
             rows = documents[bounds[number] : bounds[number + 1]] - starts[number]
             if len(rows):
                 wanted = np.zeros(self.documents.rows[number], dtype=bool)
                 wanted[rows] = True
-                for batch in source.batches(
-                    replace(corpus.columns, rank=None), wanted=wanted, batch_bytes=self.limits.batch_bytes
-                ):
-                    chosen = _chosen(batch, wanted)
+                for batch in source.batches(columns, wanted=wanted, batch_bytes=self.limits.batch_bytes):
+                    chosen = _select(batch, wanted)
                     if len(chosen):
                         yield chosen
 
-    def write_compared(self, number: int, compared: PairBlock, facts: dict[str, int]) -> None:
-        """Finishes a piece: those that reach the threshold, and near misses."""
-        write_verified(self.work, number, compared, self.settings.plan.threshold, facts)
+    def write_compared(self, number: int, compared: PairBlock, header: dict[str, int]) -> None:
+        """Write the pairs of a chunk that reach the threshold, and its near misses."""
+        write_verified(self.work, number, compared, self.settings.plan.threshold, header)
 
     @property
     def chunk(self) -> int:
-        """Candidates that are looked at together: fewer where each takes its signatures along."""
+        """Number of proposals that are compared together: fewer where both signatures of a pair are in memory."""
         most = super().chunk
         return most if self.settings.verify == "exact" else most // 16
 
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
-        """The candidates that are similar enough to be looked at."""
+        """Return the candidates whose similarity reaches the floor; with ``verify="none"`` all of them."""
         if self.settings.verify == "exact":
             return self._sets.similar(pairs, self.floor, self.limits.threads)
-        low, high = split(pairs)
+        low, high = unpack_pairs(pairs)
         if self.settings.verify == "none":
             return PairBlock(low, high, np.full(len(pairs), np.nan))
         similarity = self._estimated(self.order.document_at[low], self.order.document_at[high])
         return PairBlock(low, high, similarity).where(similarity >= self.floor)
 
     @cached_property
-    def _sets(self) -> SpilledSets:
+    def _sets(self) -> "SpilledSets":
         return SpilledSets(self.work, self.order, room=self.limits.memory // 4)
 
     def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
-        documents, places = np.unique(np.concatenate([left, right]), return_inverse=True)
-        pairs = np.ascontiguousarray(places.reshape(2, -1).T).astype(np.int64)
-        return packed_similarities(self._packed(documents.astype(np.int64)), pairs, self.settings.plan.slots)
+        documents, indices = np.unique(np.concatenate([left, right]), return_inverse=True)
+        pairs = np.ascontiguousarray(indices.reshape(2, -1).T).astype(np.int64)
+        return estimate_packed_similarities(self._packed(documents.astype(np.int64)), pairs, self.settings.plan.slots)
 
     def _packed(self, documents: NDArray[np.int64]) -> NDArray[np.uint8]:
         firsts = [part.header["first"] for part in self.documents.parts]
@@ -131,15 +164,175 @@ class Search(Candidates):
         return np.ascontiguousarray(np.concatenate(pieces))
 
 
-def write_verified(work: Work, number: int, compared: PairBlock, threshold: float, facts: dict[str, int]) -> None:
-    """Finishes a piece of compared candidates: those that reach the threshold or are unknown, and near misses."""
+def write_verified(
+    work: WorkDirectory, number: int, compared: PairBlock, threshold: float, header: dict[str, int]
+) -> None:
+    """Write compared candidates: pairs that reach the threshold or have no known similarity, and near misses."""
     below = compared.similarity < threshold
     block, near = compared.where(~below), NearMisses.of(compared.where(below))
     arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
-    work.write(f"verified-{number:06}", {**arrays, **near.arrays()}, **facts)
+    work.write(f"verified-{number:06}", {**arrays, **near.arrays()}, **header)
 
 
-def _chosen(batch: Batch, wanted: NDArray[np.bool_]) -> pa.Array:
-    """The wanted texts of a batch."""
+def _select(batch: Batch, wanted: NDArray[np.bool_]) -> pa.Array:
+    """Return the wanted texts of a batch."""
     mask = wanted[batch.first : batch.first + len(batch)]
-    return batch.texts if mask.all() else batch.texts.filter(flags(mask))
+    return batch.values if mask.all() else batch.values.filter(from_bools(mask))
+
+
+class TextCache:
+    """Texts of candidates up to a number of bytes, so that the report can show them without reading them again."""
+
+    def __init__(self, room: int) -> None:
+        """Create an empty cache for ``room`` bytes."""
+        self._room = room
+        self._documents: list[NDArray[np.int64]] = []
+        self._batches: list[tuple[NDArray[np.int64], NDArray[np.uint8]]] = []
+
+    def add(self, documents: NDArray[np.int64], texts: pa.Array) -> None:
+        """Copy the first texts of a batch that fit; the numbers of their documents are ascending. Sets are ignored."""
+        if pa.types.is_large_list(texts.type) or self._room <= 0:
+            return
+        chunk = text_chunk(texts)
+        offsets = chunk.offsets.astype(np.int64) - int(chunk.offsets[0])
+        fitting = int(np.searchsorted(offsets, self._room, side="right")) - 1
+        first = int(chunk.offsets[0])
+        self._documents.append(documents[:fitting])
+        self._batches.append((offsets[: fitting + 1], chunk.data[first : first + int(offsets[fitting])].copy()))
+        # The first text that does not fit closes the cache: skipping it would leave out all large texts.
+        self._room = self._room - int(offsets[fitting]) if fitting == len(texts) else 0
+
+    def get(self, document: int) -> bytes | None:
+        """Return the text of a document; None if it is not in the cache."""
+        for documents, (offsets, data) in zip(self._documents, self._batches, strict=True):
+            index = int(np.searchsorted(documents, document))
+            if index < len(documents) and documents[index] == document:
+                return data[offsets[index] : offsets[index + 1]].tobytes()
+        return None
+
+
+class SpilledSets:
+    """Shingle sets of every document in a candidate pair, read from files by rank."""
+
+    def __init__(self, work: WorkDirectory, order: KeepOrder, room: int) -> None:
+        """Open the sets and hold the first files in memory, up to ``room`` bytes."""
+        documents = work.open("sets").read("documents")
+        self._indices = np.full(len(order.rank_of), NO_DOCUMENT, dtype=np.uint32)
+        self._indices[order.rank_of[documents]] = np.arange(len(documents), dtype=np.uint32)
+        self._store = _kernel.SetStore()
+        outlined = room >= OUTLINE_BYTES * len(documents)
+        room -= OUTLINE_BYTES * len(documents) if outlined else 0
+        for name in work.names("sets-"):
+            file = work.open(name)
+            room -= 8 * file.length("elements")
+            self._store.add(str(file.path), file.position("elements"), file.read("offsets"), outlined, room >= 0)
+
+    def similar(self, pairs: NDArray[np.uint64], floor: float, threads: int) -> PairBlock:
+        """Return the pairs whose similarity reaches the floor, in their order."""
+        return PairBlock(*self._store.similar(pairs, self._indices, floor, threads))
+
+
+class SetSpillWriter:
+    """Collects shingle sets and writes them to files of bounded size."""
+
+    def __init__(self, work: WorkDirectory, shingler: Shingler | None, limits: RunLimits) -> None:
+        self.work, self.shingler, self.limits = work, shingler, limits
+        self.sizes: list[NDArray[np.int64]] = []
+        self.elements: list[NDArray[np.uint64]] = []
+        self.collected = 0
+        self.number = len(work.names("sets-"))
+
+    def add(self, texts: pa.Array) -> None:
+        """Shingle texts; write a file when enough elements are collected."""
+        offsets, elements = element_arrays(texts, self.shingler, self.limits.threads)
+        self.sizes.append(np.diff(offsets))
+        self.elements.append(elements)
+        self.collected += len(elements)
+        if self.collected >= min(SPILL_ELEMENTS, self.limits.memory // 64):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the collected sets to a file."""
+        if not self.sizes:
+            return
+        sizes = np.concatenate(self.sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
+        arrays = {"offsets": offsets, "elements": np.concatenate(self.elements)}
+        self.work.write(f"sets-{self.number:06}", arrays)
+        self.number += 1
+        self.sizes, self.elements, self.collected = [], [], 0
+
+
+@dataclass(frozen=True, slots=True)
+class NearMisses:
+    """Candidates just below a threshold. Pairs that no band proposed were not compared and are not included.
+
+    Attributes:
+        counts: How many there are in each bin of similarity.
+        closest: The 10,000 most similar ones, descending; of equally similar ones the first.
+    """
+
+    counts: NDArray[np.int64]
+    closest: PairBlock
+
+    @classmethod
+    def of(cls, block: PairBlock) -> "NearMisses":
+        """Return the near misses of an ascending block in which every pair is one."""
+        return cls(count_by_bin(block.similarity), block.take(smallest_indices(-block.similarity, CLOSEST)))
+
+    @classmethod
+    def none(cls) -> "NearMisses":
+        """Return an empty collection."""
+        return cls.of(PairBlock.concat([]))
+
+    @classmethod
+    def read(cls, file: ArrayFile) -> "NearMisses":
+        """Return the near misses of a file of verified pairs."""
+        columns = (file.read(f"near_{name}") for name in ("low", "high", "similarity"))
+        return cls(file.read("near_counts").astype(np.int64), PairBlock(*columns))
+
+    def arrays(self) -> Arrays:
+        """Return the arrays that :meth:`read` reads."""
+        columns = {f"near_{name}": getattr(self.closest, name) for name in ("low", "high", "similarity")}
+        return {"near_counts": self.counts.astype(np.uint64), **columns}
+
+    def merge(self, other: "NearMisses") -> "NearMisses":
+        """Return the near misses of both; the order of merging does not change the result."""
+        both = PairBlock.concat([self.closest, other.closest])
+        order = np.lexsort((both.high, both.low, -both.similarity))[:CLOSEST]
+        return NearMisses(self.counts + other.counts, both.take(order))
+
+    def from_bin(self, first: int) -> "NearMisses":
+        """Return those in bin ``first`` or above."""
+        counts = np.where(np.arange(BINS) >= first, self.counts, 0)
+        return NearMisses(counts, self.closest.where(self.closest.similarity >= BORDERS[first]))
+
+
+def bin_of(similarity: float) -> int:
+    """Return the bin that a similarity is in."""
+    return int(np.searchsorted(BORDERS[1:-1], similarity, side="right"))
+
+
+def floor_bin(threshold: float) -> int:
+    """Return the bin in which near misses of a threshold begin.
+
+    >>> [floor_bin(threshold) for threshold in (0.8, 0.7, 0.805, 0.03)]
+    [75, 65, 75, 0]
+    """
+    return bin_of(round(threshold - MARGIN, 9))  # 0.7 - 0.05 is a little less than 0.65
+
+
+def count_by_bin(similarity: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return how many similarities are in each bin."""
+    bins = np.minimum((similarity * BINS).astype(np.uint8), BINS - 1)  # off by one where the product is rounded
+    bins -= similarity < BORDERS[bins]
+    bins += (similarity >= BORDERS[bins + 1]) & (bins < BINS - 1)
+    return np.bincount(bins, minlength=BINS)
+
+
+def smallest_indices(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """Return the indices of the ``count`` smallest values, ascending by value; of equal ones the first."""
+    if len(values) <= count:
+        return np.argsort(values, kind="stable")
+    indices = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+    return indices[np.argsort(values[indices], kind="stable")][:count]

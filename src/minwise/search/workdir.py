@@ -1,4 +1,9 @@
-"""Work: a directory of finished pieces, so that an interrupted run goes on where it stopped."""
+"""Work directory: the finished files of a run, from which an interrupted run resumes.
+
+Every stage of the search writes its output here and reads the output of the stages before it. A file is complete or
+absent. A directory that the user names is synced to disk, locked against other processes and bound to one run by its
+manifest; without one, a temporary directory is used and nothing is synced.
+"""
 
 import fcntl
 import json
@@ -17,19 +22,19 @@ from minwise._internal.atomic import atomic_writer
 from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MismatchError
 
-__all__ = ["Work", "choose_work", "open_work", "refuse_other_run", "temporary_work"]
+__all__ = ["WorkDirectory", "choose_workdir", "open_workdir", "refuse_other_run", "temporary_workdir"]
 
 KIND = FileKind(b"MINWORK\n", 3, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
 
 
-class Work:
-    """A directory of pieces, each a file that is there whole or not at all.
+class WorkDirectory:
+    """Directory of files that are each complete or absent.
 
     Attributes:
         folder: The directory.
-        durable: Whether pieces are synced to disk, because somebody may want to resume.
-        resumed: Whether there was something to resume when it was opened.
+        durable: Whether files are synced to disk, so that a later run can resume.
+        resumed: Whether the directory held an earlier run when it was opened.
     """
 
     def __init__(self, folder: Path, *, durable: bool, resumed: bool = False) -> None:
@@ -38,94 +43,109 @@ class Work:
         self.resumed = resumed
 
     def has(self, name: str) -> bool:
-        """Whether a piece is finished."""
+        """Return whether a file is finished."""
         return (self.folder / name).exists()
 
     def names(self, prefix: str) -> list[str]:
-        """The finished pieces whose name starts so, in order."""
-        found = (path.name for path in self.folder.iterdir() if not path.name.startswith("."))
-        return sorted(name for name in found if name.startswith(prefix))
+        """Return the names of the finished files that start with ``prefix``, sorted."""
+        visible = (path.name for path in self.folder.iterdir() if not path.name.startswith("."))
+        return sorted(name for name in visible if name.startswith(prefix))
 
     def write(self, name: str, arrays: Arrays, **header: object) -> None:
-        """Finishes a piece made of arrays."""
+        """Write a file of arrays, with ``header`` as its JSON header."""
         write_array_file(self.folder / name, KIND, header, arrays, sync=self.durable)
 
     def open(self, name: str) -> ArrayFile:
-        """A finished piece made of arrays."""
+        """Open a finished file of arrays."""
         return ArrayFile(self.folder / name, KIND)
 
     def write_table(self, name: str, table: pa.Table) -> None:
-        """Finishes a piece that is an Arrow table."""
+        """Write a file that is an Arrow table."""
         with atomic_writer(self.folder / name, sync=self.durable) as file, pa.ipc.new_file(file, table.schema) as out:
             out.write_table(table)
 
     def read_table(self, name: str) -> pa.Table:
-        """A finished Arrow table, as a view of its file."""
+        """Return a finished Arrow table as a view of its file."""
         with pa.memory_map(str(self.folder / name)) as file:
             return pa.ipc.open_file(file).read_all()
 
-    def note(self, name: str, facts: dict[str, Any]) -> None:
-        """Finishes a piece that is a handful of facts."""
+    def write_json(self, name: str, values: dict[str, Any]) -> None:
+        """Write a file of a few JSON values."""
         with atomic_writer(self.folder / name, sync=self.durable) as file:
-            file.write(json.dumps(facts, indent=1).encode())
+            file.write(json.dumps(values, indent=1).encode())
 
-    def read_note(self, name: str) -> dict[str, Any]:
-        """A finished piece of facts."""
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Return the values of a finished JSON file.
+
+        Raises:
+            FormatError: If the file is not JSON.
+        """
         path = self.folder / name
         try:
             return dict(json.loads(path.read_bytes()))
         except (TypeError, ValueError) as error:
             raise FormatError(f"{path}: must be JSON: {error}; {KIND.remedy}") from None
 
-    def forget(self, prefix: str) -> None:
-        """Deletes the pieces whose name starts so."""
+    def delete(self, prefix: str) -> None:
+        """Delete the files whose name starts with ``prefix``."""
         for name in self.names(prefix):
             (self.folder / name).unlink()
 
+    def delete_unfinished(self, prefixes: tuple[str, ...], finished: int) -> None:
+        """Delete the numbered files of parts from ``finished`` on: the run ended before these parts were complete."""
+        for name in (name for prefix in prefixes for name in self.names(prefix)):
+            if int(name.rpartition("-")[2]) >= finished:
+                self.delete(name)
 
-def choose_work(
+
+def choose_workdir(
     given: str | PathLike[str] | None, manifest: dict[str, Any], output: Path | None
-) -> AbstractContextManager[Work]:
-    """The directory for the pieces of a run: that which was given, or one beside the output that is gone afterwards."""
+) -> AbstractContextManager[WorkDirectory]:
+    """Return the given work directory, or a temporary one next to the output."""
     if given is None:
-        return temporary_work(None if output is None else output.absolute().parent)
-    return open_work(check_path("work", given), manifest)
+        return temporary_workdir(None if output is None else output.absolute().parent)
+    return open_workdir(check_path("work", given), manifest)
 
 
 @contextmanager
-def temporary_work(beside: Path | None) -> Iterator[Work]:
-    """A directory that is gone afterwards: beside the output, where there is room for it, or where the system says."""
+def temporary_workdir(parent: Path | None) -> Iterator[WorkDirectory]:
+    """Create a work directory that is deleted on exit.
+
+    Args:
+        parent: Where to create it, usually next to the output, where there is disk space; None for the temporary
+            directory of the system.
+    """
     try:
-        if beside is not None:
-            beside.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".minwise-", dir=beside))
-    except OSError as error:  # the user knows the place, not our name in it
-        raise OSError(error.errno, error.strerror, str(beside)) from None
+        if parent is not None:
+            parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".minwise-", dir=parent))
+    except OSError as error:  # the user knows the parent, not the generated name
+        raise OSError(error.errno, error.strerror, str(parent)) from None
     try:
-        yield Work(folder, durable=False)
+        yield WorkDirectory(folder, durable=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def open_work(folder: Path, manifest: dict[str, Any]) -> Iterator[Work]:
-    """A directory that stays; ours alone while it is open, and of one run only.
+def open_workdir(folder: Path, manifest: dict[str, Any]) -> Iterator[WorkDirectory]:
+    """Open a durable work directory with an exclusive lock.
 
     Raises:
         MismatchError: If it belongs to a run with another manifest; the message shows the first difference.
-        ConfigError: If another process works in it, or if it holds something else.
+        ConfigError: If another process uses it, or if it holds other files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         _lock(lock, folder)
-        work = Work(folder, durable=True, resumed=(folder / MANIFEST).exists())
+        work = WorkDirectory(folder, durable=True, resumed=(folder / MANIFEST).exists())
         if work.resumed:
-            refuse_other_run(folder, work.read_note(MANIFEST), manifest)
+            refuse_other_run(folder, work.read_json(MANIFEST), manifest)
         elif any(path.name != ".lock" and not path.name.endswith(".tmp") for path in folder.iterdir()):
             raise ConfigError(f"work must be a new or an earlier work directory, got {folder} with other files in it")
         else:
-            work.note(MANIFEST, manifest)
-        for leftover in folder.glob(".*.tmp"):  # of a write that was cut short
+            work.write_json(MANIFEST, manifest)
+        for leftover in folder.glob(".*.tmp"):  # of an interrupted write
             leftover.unlink()
         yield work
 
@@ -138,9 +158,9 @@ def _lock(lock: IO[str], folder: Path) -> None:
 
 
 def refuse_other_run(folder: Path | str, earlier: dict[str, Any], manifest: dict[str, Any]) -> None:
-    """Raises if an earlier run in a work directory had another manifest; shows the first difference."""
-    now = json.loads(json.dumps(manifest))
-    for name, before, after in _differences(earlier, now):
+    """Raise MismatchError with the first difference if two manifests differ."""
+    current = json.loads(json.dumps(manifest))
+    for name, before, after in _differences(earlier, current):
         raise MismatchError(
             f"work {folder} belongs to a run with {name} {before!r}, this one has {after!r}; "
             "give another --work, or delete it to start again"
@@ -151,11 +171,15 @@ def _differences(before: Any, after: Any, name: str = "") -> Iterator[tuple[str,
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
             yield from _differences(before.get(key), after.get(key), f"{name}.{key}".lstrip("."))
-    elif isinstance(before, list) and isinstance(after, list) and all(isinstance(one, dict) for one in before + after):
-        one, other = ({item["name"]: item for item in items} for items in (before, after))
-        gone, new = ([key for key in keys if key not in rest] for keys, rest in ((one, other), (other, one)))
-        if gone or new:
-            yield name, gone, new
-        yield from _differences(one, other, name)
+    elif _are_objects(before) and _are_objects(after):
+        old, new = ({item["name"]: item for item in items} for items in (before, after))
+        gone, added = ([key for key in keys if key not in other] for keys, other in ((old, new), (new, old)))
+        if gone or added:
+            yield name, gone, added
+        yield from _differences(old, new, name)
     elif before != after:
         yield name, before, after
+
+
+def _are_objects(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)

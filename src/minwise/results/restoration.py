@@ -1,0 +1,176 @@
+"""Restoration of removed documents: a copy of the kept rows of an earlier run with removed rows added back.
+
+The rows are copied from the inputs of the run, one pass over each. The output of the run is not changed.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from operator import index
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from minwise._internal.arrays import from_bools
+from minwise.checks import check_path, show
+from minwise.errors import ConfigError, InputError, MinwiseError
+from minwise.inputs.files import File, open_output, output_path
+from minwise.inputs.table_writer import write_tables
+from minwise.inputs.text_files import COPY_BYTES, TextFiles
+from minwise.progress import NullProgress, Progress
+from minwise.results.finished_run import FinishedRun, RowStatus
+from minwise.results.output import check_output, publish
+from minwise.search.workdir import temporary_workdir
+from minwise.settings import RunLimits
+
+__all__ = ["restore"]
+
+
+def restore(
+    output: str | PathLike[str],
+    destination: str | PathLike[str],
+    *,
+    ids: Iterable[str | int] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write a new directory with the kept rows of a run and removed documents restored among them.
+
+    The rows come from the inputs of the run, which must not have changed. The new directory appears complete or not at
+    all.
+
+    Args:
+        output: The directory that :func:`minwise.dedup` wrote.
+        destination: A new or empty directory.
+        ids: Restore the removed documents that have one of these ids. Without it every row of the input is restored,
+            including unreadable rows: the input files are copied as they are.
+        overwrite: Whether a directory that is not empty may be replaced.
+        progress: Receives progress events.
+
+    Returns:
+        How many documents were ``restored`` and are ``still_removed``, how many of the restored rows had been
+        ``quarantined``, and how many ``rows`` the new directory has.
+
+    Raises:
+        MismatchError: If an input has changed since the run.
+        InputError: If an id is not among the removed documents.
+    """
+    folder = check_path("output", destination)
+    wanted = None if ids is None else _check_ids(ids)
+    run = FinishedRun.open(output)
+    run.refuse_changes()
+    _check_destination(folder, run, overwrite=overwrite)
+    task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted)
+    with temporary_workdir(folder.absolute().parent) as work, publish(folder, work) as staging:
+        task.write(staging.folder, progress or NullProgress())
+        run.refuse_changes()  # during the copy
+    return task.counts()
+
+
+def _check_ids(ids: Iterable[str | int]) -> dict[str, None]:
+    """Return the ids as text, without duplicates, in the given order."""
+    if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable):
+        raise ConfigError(f"ids must be several ids, such as a list, got {show(ids)}")
+    return dict.fromkeys(_id_text(value) for value in ids)
+
+
+def _id_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return str(index(value))  # type: ignore[arg-type]
+    except TypeError:
+        raise ConfigError(f"an id must be a string or a whole number, got {show(value)}") from None
+
+
+def _check_destination(folder: Path, run: FinishedRun, *, overwrite: bool) -> None:
+    """Raise ConfigError if the copy would replace existing files, an input or the output of the run."""
+    target, original = (Path(os.path.realpath(path)) for path in (folder, run.folder))
+    if target == original or target in original.parents or original in target.parents:
+        raise ConfigError(f"output must not be, hold or lie in {run.folder}, got {folder}; give another -o")
+    paths = run.input_paths()
+    check_output(folder, [TextFiles([File(path) for path in paths], paths)], overwrite=overwrite)
+
+
+class _RestoreAll:
+    """Restores every document: copies each input file as it is."""
+
+    def __init__(self, run: FinishedRun) -> None:
+        self._run = run
+        self._removed = run.schema("removed.parquet")
+
+    def write(self, folder: Path, progress: Progress) -> None:
+        """Write the kept rows and the table of removed documents."""
+        _copy_sources(self._run, self._copy, folder / "kept", progress)
+        write_tables(folder / "removed.parquet", [], self._removed)
+
+    def _copy(self, number: int, folder: Path) -> int:
+        for file in self._run.files[number]:
+            with file.open() as original, open_output(output_path(file.path, folder, self._run.root)) as copy:
+                shutil.copyfileobj(original, copy, COPY_BYTES)
+        return self._run.rows[number]
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts of :func:`restore`."""
+        counts = self._run.report["counts"]
+        restored = {"restored": counts["removed"], "still_removed": 0, "quarantined": counts["quarantined"]}
+        return {**restored, "rows": counts["read"]}
+
+
+class _RestoreSome:
+    """Restores documents by id: copies the kept rows and these."""
+
+    def __init__(self, run: FinishedRun, ids: dict[str, None]) -> None:
+        self._run = run
+        self._status = RowStatus(run)
+        self._restored = self._status.restore(ids)
+        unknown = [text for text in ids if text not in self._restored.ids]
+        if unknown:
+            many = f"{len(unknown):,} of {len(ids):,} ids are" if len(unknown) > 1 else "an id is"
+            first = "the first is " if len(unknown) > 1 else ""
+            raise InputError(
+                f"{run.folder}: {many} not among its removed documents: {first}{show(unknown[0])}; "
+                "removed.parquet has them all"
+            )
+
+    def write(self, folder: Path, progress: Progress) -> None:
+        """Write the kept rows and the table of removed documents."""
+        written = _copy_sources(self._run, self._copy, folder / "kept", progress)
+        expected = self.counts()["rows"]
+        if written != expected:
+            raise MinwiseError(f"{expected} rows were to be written, {written} were: did the input change?")
+        write_tables(folder / "removed.parquet", self._still_removed(), self._run.schema("removed.parquet"))
+
+    def _copy(self, number: int, folder: Path) -> int:
+        keep = self._status.of_source(number)
+        return self._run.source(number).copy_kept(keep, folder, self._run.root)
+
+    def _still_removed(self) -> Iterator[pa.Table]:
+        for batch in self._run.batches("removed.parquet"):
+            removed = ~self._status.kept[self._status.numbers(batch)]
+            yield pa.Table.from_batches([batch]).filter(from_bools(removed))
+
+    def counts(self) -> dict[str, int]:
+        """Return the counts of :func:`restore`."""
+        counts, documents = self._run.report["counts"], self._restored.documents
+        restored = {"restored": documents, "still_removed": counts["removed"] - documents, "quarantined": 0}
+        return {**restored, "rows": counts["kept"] + documents}
+
+
+def _copy_sources(run: FinishedRun, copy: Callable[[int, Path], int], folder: Path, progress: Progress) -> int:
+    """Copy several inputs at a time; return the number of rows written."""
+    folder.mkdir()
+    written = 0
+    pool = ThreadPoolExecutor(RunLimits().writers, thread_name_prefix="minwise-restore")
+    try:
+        with progress.stage("restore", sum(run.rows), "documents") as stage:
+            numbers = range(len(run.files))
+            for rows, number in zip(pool.map(lambda number: copy(number, folder), numbers), numbers, strict=True):
+                written += rows
+                stage.advance(run.rows[number])
+    finally:
+        pool.shutdown(cancel_futures=True)  # a writer that is still running would recreate deleted files
+    return written
