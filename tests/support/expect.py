@@ -1,4 +1,4 @@
-"""What more than one test expects."""
+"""Expectations shared by several tests."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ import pytest
 import minwise as mw
 
 
-def complaint(kind: type[mw.MinwiseError], call: Callable[[], object]) -> str:
-    """The message of the error that a call raises: one line, with no other error hanging on it."""
+def error_message(kind: type[mw.MinwiseError], call: Callable[[], object]) -> str:
+    """Return the message of the error that a call raises; it must be one line and not show another error."""
     with pytest.raises(kind) as caught:
         call()
     error = caught.value

@@ -9,9 +9,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
+from minwise.errors import ConfigError, InputError
 from minwise.text.chunks import BATCH_DOCUMENTS, SMALL_CHUNK, read_texts
 
 TEXTS = [
@@ -234,7 +235,7 @@ NULLS: dict[str, tuple[Any, int]] = {
 def test_a_null_is_refused_by_its_number(kind: str, consume: Callable[..., object]) -> None:
     """Counted over all chunks, with what to do about it."""
     texts, number = NULLS[kind]
-    assert complaint(mw.InputError, lambda: consume(texts)).startswith(f"document {number} is null; give ''")
+    assert error_message(InputError, lambda: consume(texts)).startswith(f"document {number} is null; give ''")
 
 
 STRANGERS: dict[str, tuple[Any, str]] = {
@@ -257,7 +258,7 @@ STRANGERS: dict[str, tuple[Any, str]] = {
 def test_what_is_no_text_is_refused_by_its_number(kind: str, consume: Callable[..., object]) -> None:
     """With the type that was found."""
     texts, message = STRANGERS[kind]
-    assert complaint(mw.InputError, lambda: consume(texts)).startswith(message)
+    assert error_message(InputError, lambda: consume(texts)).startswith(message)
 
 
 CONTAINERS: dict[str, tuple[Any, str]] = {
@@ -278,7 +279,7 @@ CONTAINERS: dict[str, tuple[Any, str]] = {
 def test_what_is_no_column_is_refused(kind: str, consume: Callable[..., object]) -> None:
     """One text in particular is not silently read as a list of characters, nor a dict as its keys."""
     texts, message = CONTAINERS[kind]
-    found = complaint(mw.InputError, lambda: consume(texts))
+    found = error_message(InputError, lambda: consume(texts))
     assert found.startswith("texts must be")
     assert message in found
 
@@ -295,7 +296,7 @@ FRAMES: dict[str, Any] = {
 @every_consumer
 def test_a_table_is_refused_and_its_column_asked_for(kind: str, consume: Callable[..., object]) -> None:
     """The remedy is to pick a column, not to cast anything."""
-    found = complaint(mw.InputError, lambda: consume(FRAMES[kind]))
+    found = error_message(InputError, lambda: consume(FRAMES[kind]))
     assert found.startswith("texts must be")
     assert "column" in found
     assert "cast" not in found
@@ -317,7 +318,7 @@ COLUMNS: dict[str, tuple[Any, str]] = {
 def test_a_column_of_another_type_is_refused(kind: str, consume: Callable[..., object]) -> None:
     """Naming its type and the remedy."""
     texts, name = COLUMNS[kind]
-    found = complaint(mw.InputError, lambda: consume(texts))
+    found = error_message(InputError, lambda: consume(texts))
     assert found.startswith("texts must be strings or bytes, got an Arrow column of")
     assert name in found
     assert found.endswith("cast it to string")
@@ -329,14 +330,14 @@ def test_a_column_of_another_type_is_refused(kind: str, consume: Callable[..., o
 def test_a_lone_surrogate_is_refused(before: int, first: str | bytes, consume: Callable[..., object]) -> None:
     """Python strings may hold what no encoding can; the place is counted in characters."""
     texts = [first, *["text"] * before, "ab\ud800c"]
-    found = complaint(mw.InputError, lambda: consume(texts))
+    found = error_message(InputError, lambda: consume(texts))
     assert found == f"document {before + 1} is not valid Unicode: surrogates not allowed at 2"
 
 
 def test_a_lone_surrogate_in_a_pandas_column_is_refused() -> None:
     """Conversion happens in pandas and pyarrow there; the message is ours all the same."""
     column = pd.Series(["text", "ab\ud800c"], dtype=object)
-    assert complaint(mw.InputError, lambda: SHINGLER.shingle(column)).startswith("document 1 is not valid Unicode")
+    assert error_message(InputError, lambda: SHINGLER.shingle(column)).startswith("document 1 is not valid Unicode")
 
 
 INVALID: dict[str, tuple[bytes, int]] = {
@@ -357,7 +358,7 @@ INVALID: dict[str, tuple[bytes, int]] = {
 def test_invalid_utf8_is_refused_with_document_and_byte(kind: str, spec: str) -> None:
     """The byte is the first that does not fit."""
     text, byte = INVALID[kind]
-    found = complaint(mw.InputError, lambda: mw.Shingler(spec).shingle([b"fine", text]))
+    found = error_message(InputError, lambda: mw.Shingler(spec).shingle([b"fine", text]))
     assert found == f"document 1 is not valid UTF-8 at byte {byte}"
 
 
@@ -367,7 +368,7 @@ def test_invalid_utf8_is_refused_with_document_and_byte(kind: str, spec: str) ->
 def test_invalid_utf8_is_numbered_across_batches(before: int, threads: int, consume: Callable[..., object]) -> None:
     """By the document's number among all."""
     texts = [*[b"fine"] * before, b"good \xff", b"fine"]
-    found = complaint(mw.InputError, lambda: consume(texts, threads=threads))
+    found = error_message(InputError, lambda: consume(texts, threads=threads))
     assert found == f"document {before} is not valid UTF-8 at byte 5"
 
 
@@ -376,7 +377,8 @@ def test_invalid_utf8_is_numbered_across_chunks(consume: Callable[..., object]) 
     """Empty chunks and slices included."""
     chunks = [pa.array([b"x", b"a", b"b"])[1:], pa.array([], type=pa.binary()), pa.array([b"c", b"\xff"])]
     assert (
-        complaint(mw.InputError, lambda: consume(pa.chunked_array(chunks))) == "document 3 is not valid UTF-8 at byte 0"
+        error_message(InputError, lambda: consume(pa.chunked_array(chunks)))
+        == "document 3 is not valid UTF-8 at byte 0"
     )
 
 
@@ -387,14 +389,14 @@ def test_the_first_of_several_invalid_texts_is_named(threads: int, consume: Call
     texts = [b"word " * 2000] * 200
     for number in (61, 130, 199):
         texts[number] = texts[number] + b"\xff"
-    found = complaint(mw.InputError, lambda: consume(texts, threads=threads))
+    found = error_message(InputError, lambda: consume(texts, threads=threads))
     assert found == "document 61 is not valid UTF-8 at byte 10000"
 
 
 def test_a_string_array_that_lies_about_being_utf8_is_refused() -> None:
     """Arrow does not check; the kernel does."""
     lie = pa.array([b"a", b"b\xff"]).view(pa.string())
-    assert complaint(mw.InputError, lambda: SHINGLER.shingle(lie)) == "document 1 is not valid UTF-8 at byte 1"
+    assert error_message(InputError, lambda: SHINGLER.shingle(lie)) == "document 1 is not valid UTF-8 at byte 1"
 
 
 def test_byte_shingles_take_any_bytes() -> None:
@@ -407,14 +409,14 @@ def test_arrow_offsets_that_lie_are_refused() -> None:
     """A hand-made array with descending offsets is an error, not a read outside the buffer."""
     offsets = pa.py_buffer(np.array([0, 5, 3], dtype=np.int32))
     lie = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdef")])
-    assert "offsets" in complaint(mw.InputError, lambda: SHINGLER.shingle(lie))
+    assert "offsets" in error_message(InputError, lambda: SHINGLER.shingle(lie))
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 1.5, True, "2"])
 @every_consumer
 def test_impossible_threads_are_refused(threads: object, consume: Callable[..., object]) -> None:
     """With the range and the value."""
-    with pytest.raises(mw.ConfigError, match="threads must be a whole number from 1 to 1024, got") as caught:
+    with pytest.raises(ConfigError, match="threads must be a whole number from 1 to 1024, got") as caught:
         consume(["a"], threads=threads)
     assert repr(threads) in str(caught.value)
 
@@ -423,7 +425,7 @@ def test_impossible_threads_are_refused(threads: object, consume: Callable[..., 
 def test_spans_of_what_is_no_text_are_refused(text: Any) -> None:  # noqa: ANN401 - anything
     """One text at a time, so there is no number to name."""
     expected = "the text is null" if text is None else "the text must be str or bytes, got"
-    assert complaint(mw.InputError, lambda: SHINGLER.spans(text)).startswith(expected)
+    assert error_message(InputError, lambda: SHINGLER.spans(text)).startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -432,4 +434,4 @@ def test_spans_of_what_is_no_text_are_refused(text: Any) -> None:  # noqa: ANN40
 )
 def test_spans_of_invalid_text_are_refused(text: str | bytes, message: str) -> None:
     """With the place in the text."""
-    assert complaint(mw.InputError, lambda: SHINGLER.spans(text)) == f"the text {message}"
+    assert error_message(InputError, lambda: SHINGLER.spans(text)) == f"the text {message}"

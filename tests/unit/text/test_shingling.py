@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
+from minwise.errors import ConfigError, InputError
+from minwise.sketches import containment
 from minwise.text.shingling import MAX_SIZE
 
 
@@ -45,7 +47,7 @@ def equal(left: str | bytes, right: str | bytes, shingler: mw.Shingler) -> bool:
 )
 def test_impossible_shingles_are_refused(spec: Any) -> None:  # noqa: ANN401 - anything
     """With the rule and the value; also a second spelling of a size, for settings are compared as text."""
-    found = complaint(mw.ConfigError, lambda: mw.Shingler(spec))
+    found = error_message(ConfigError, lambda: mw.Shingler(spec))
     assert found.startswith(f"shingle must be word:N, char:N or byte:N with N from 1 to {MAX_SIZE}, got ")
     assert repr(spec)[:50] in found
 
@@ -71,7 +73,7 @@ def test_impossible_shingles_are_refused(spec: Any) -> None:  # noqa: ANN401 - a
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     """When the shingler is made, not when it is used."""
-    assert complaint(mw.ConfigError, lambda: mw.Shingler(**settings)) == message
+    assert error_message(ConfigError, lambda: mw.Shingler(**settings)) == message
 
 
 @pytest.mark.parametrize(
@@ -85,7 +87,7 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], message: str)
 def test_byte_shingles_take_no_normalisation(option: dict[str, Any]) -> None:
     """Whichever option it is."""
     (name,) = option
-    found = complaint(mw.ConfigError, lambda: mw.Shingler("byte:8", **option))
+    found = error_message(ConfigError, lambda: mw.Shingler("byte:8", **option))
     assert found == f"{name} must be left out with 'byte:8': byte shingles are never normalised"
 
 
@@ -281,7 +283,7 @@ def test_a_bag_counts_repetitions() -> None:
     bag = mw.Shingler("word:1", bag=True).shingle(["a a a a", "a a"])
     assert [len(one) for one in each(bag)] == [4, 2]
     assert mw.jaccard(bag[0], bag[1]) == 0.5
-    assert mw.containment(mw.Shingler("word:1").shingle(["a"])[0], bag[1]) == 1
+    assert containment(mw.Shingler("word:1").shingle(["a"])[0], bag[1]) == 1
 
 
 def test_spans_of_a_bag_are_its_elements() -> None:
@@ -374,7 +376,7 @@ def test_no_sets_at_all() -> None:
 def test_offsets_that_lie_are_refused(offsets: list[Any], hashes: list[int]) -> None:
     """When the sets are made, so that nothing later reads outside them."""
     arrays = np.array(offsets, dtype=np.int64), np.array(hashes, dtype=np.uint64)
-    assert "offsets must" in complaint(mw.InputError, lambda: mw.ShingleSets(*arrays))
+    assert "offsets must" in error_message(InputError, lambda: mw.ShingleSets(*arrays))
 
 
 def test_integers_strings_and_bytes_differ() -> None:
@@ -435,7 +437,7 @@ def test_equal_members_are_equal_however_they_come(same: list[Any]) -> None:
 )
 def test_members_that_are_none_are_refused(given: Any, message: str) -> None:  # noqa: ANN401 - anything
     """By the number of their set and their type."""
-    assert complaint(mw.InputError, lambda: mw.ShingleSets.from_sets(given)).startswith(message)
+    assert error_message(InputError, lambda: mw.ShingleSets.from_sets(given)).startswith(message)
 
 
 def test_sets_take_a_seed() -> None:
@@ -443,4 +445,4 @@ def test_sets_take_a_seed() -> None:
     one, two = (mw.ShingleSets.from_sets([[3, "x"]], seed=seed) for seed in (1, 2))
     assert len(np.intersect1d(one[0], two[0])) == 0
     assert one.settings == {"shingle": "set", "seed": 1}
-    assert "seed must be" in complaint(mw.ConfigError, lambda: mw.ShingleSets.from_sets([[3]], seed=-1))
+    assert "seed must be" in error_message(ConfigError, lambda: mw.ShingleSets.from_sets([[3]], seed=-1))

@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
-from minwise.text.html import readable_texts
+from minwise.errors import ConfigError
+from minwise.text.html import html_to_text
 
 
 @pytest.mark.parametrize(
@@ -37,16 +38,16 @@ from minwise.text.html import readable_texts
 )
 def test_pages(page: str, text: str) -> None:
     """By the rules of browsers."""
-    assert readable_texts(pa.array([page])).to_pylist() == [text.encode()]
+    assert html_to_text(pa.array([page])).to_pylist() == [text.encode()]
 
 
 def test_columns() -> None:
     """Of any type of text; nulls stay, and what is not UTF-8 is left for the kernel to complain of."""
     pages = [b"<p>a", None, b"\xff<p>"]
     for kind in (pa.binary(), pa.large_binary()):
-        assert readable_texts(pa.array(pages, kind)).to_pylist() == [b"a", None, b"\xff<p>"]
-    assert readable_texts(pa.array(["<p>a", None])).to_pylist() == [b"a", None]
-    assert len(readable_texts(pa.nulls(0, pa.large_string()))) == 0
+        assert html_to_text(pa.array(pages, kind)).to_pylist() == [b"a", None, b"\xff<p>"]
+    assert html_to_text(pa.array(["<p>a", None])).to_pylist() == [b"a", None]
+    assert len(html_to_text(pa.nulls(0, pa.large_string()))) == 0
 
 
 def test_pages_with_other_markup_are_near_duplicates(tmp_path: Path) -> None:
@@ -70,5 +71,5 @@ def test_pages_with_other_markup_are_near_duplicates(tmp_path: Path) -> None:
 def test_without_the_package_one_line_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
     """And how to get it."""
     monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
-    message = complaint(mw.ConfigError, lambda: mw.pairs(["<p>a"], html=True))
+    message = error_message(ConfigError, lambda: mw.pairs(["<p>a"], html=True))
     assert message == "html takes another package, selectolax; install minwise with the extra html"
