@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.piped import run_for_nobody
+from support.piped import run_with_closed_output
 
 import minwise as mw
+from minwise.sketches import Plan
 
 MINWISE = str(Path(sys.executable).with_name("minwise"))
 LEFT = "The ferry leaves the old harbour at six in the morning, and the gulls follow it out to sea.\n"
@@ -104,7 +105,7 @@ def test_json_is_what_the_library_says(folder: Path, options: list[str], shingle
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_the_plan_is_the_one_asked_for(folder: Path, options: list[str], plan: mw.Plan) -> None:
+def test_the_plan_is_the_one_asked_for(folder: Path, options: list[str], plan: Plan) -> None:
     """With what it would find."""
     found = json.loads(run(folder, "compare", "left.txt", "right.txt", "--json", *options).stdout)
     expected = mw.compare(LEFT, RIGHT, plan=plan)
@@ -308,7 +309,7 @@ def test_an_interrupt(folder: Path) -> None:
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_a_reader_that_went_away(folder: Path, options: list[str]) -> None:
     """`| true`: nobody is left to tell, so nothing is told."""
-    done = run_for_nobody(folder, "compare", "left.txt", "right.txt", *options)
+    done = run_with_closed_output(folder, "compare", "left.txt", "right.txt", *options)
     assert done.stderr == b""
     assert done.returncode in (FAILURE, 128 + signal.SIGPIPE)
 

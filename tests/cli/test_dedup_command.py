@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from support.commands import FAILURE, INPUT_OUTPUT, MINWISE, OK, USAGE, Done, digest, execute, one_line, run
-from support.piped import run_for_nobody
+from support.piped import run_with_closed_output
 from support.small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, kept_ids, report, write
 
 
@@ -328,7 +328,7 @@ def test_a_dry_run_of_standard_input_reads_nothing(folder: Path) -> None:
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_a_reader_that_went_away(folder: Path, options: list[str]) -> None:
     """`| true`: nothing is told, and the result is there."""
-    done = run_for_nobody(folder, "dedup", "in.jsonl", "-o", "out", *options)
+    done = run_with_closed_output(folder, "dedup", "in.jsonl", "-o", "out", *options)
     assert done.stderr == b""
     assert report(folder)["counts"]["kept"] == 3
 

@@ -1,4 +1,4 @@
-"""`minwise dedup` on every format, compression and kind of broken file."""
+"""`minwise dedup` on every format, compression and kind of faulty file."""
 
 import json
 from pathlib import Path
@@ -12,14 +12,14 @@ from support.small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES,
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs."""
+    """Return the working directory of the command, with a file in it."""
     write(tmp_path / "in.jsonl", ROWS)
     return tmp_path
 
 
 @pytest.mark.parametrize("name", [*TABLES, "in.parquet", "in.arrow", "in.feather", "in.ipc"])
-def test_every_format_and_compression(tmp_path: Path, name: str) -> None:
-    """Kept rows come in the format they came in, with all columns, in order; removed ones name their witness."""
+def test_kept_rows_of_every_format_and_compression_are_unchanged(tmp_path: Path, name: str) -> None:
+    """All columns, in order; each removed row has the id of the kept row it duplicates."""
     write(tmp_path / "corpus" / name, ROWS)
     rows = read(tmp_path / "corpus" / name)
     done = run(tmp_path, "dedup", f"corpus/{name}", "-o", "out")
@@ -43,8 +43,7 @@ def test_every_format_and_compression(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["in.jsonl", "in.parquet", "in.arrow"])
-def test_kept_rows_keep_their_types(tmp_path: Path, name: str) -> None:
-    """Numbers stay numbers, and the columns stay in order."""
+def test_kept_rows_keep_types_and_column_order(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, ROWS)
     assert run(tmp_path, "dedup", name, "-o", "out").status == OK
     kept = read(tmp_path / "out" / "kept" / name)
@@ -52,8 +51,8 @@ def test_kept_rows_keep_their_types(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["texts", "texts/", "texts/*.txt", "texts/**", "."])
-def test_a_directory_of_texts(tmp_path: Path, given: str) -> None:
-    """A document per file, found in the directory or by a pattern; kept files are copied byte for byte."""
+def test_kept_text_files_of_a_directory_or_pattern_are_copied(tmp_path: Path, given: str) -> None:
+    """Each file is one document."""
     texts = tmp_path / "corpus" / "texts"
     texts.mkdir(parents=True)
     for row in ROWS:
@@ -66,8 +65,7 @@ def test_a_directory_of_texts(tmp_path: Path, given: str) -> None:
 
 
 @pytest.mark.parametrize("packing", [".gz", ".bz2", ".zst"])
-def test_compressed_texts(tmp_path: Path, packing: str) -> None:
-    """Are documents too, and copied as they are."""
+def test_compressed_text_files_are_documents_and_copied_byte_for_byte(tmp_path: Path, packing: str) -> None:
     for row in ROWS:
         (tmp_path / f"{row['id']}.txt{packing}").write_bytes(COMPRESSORS[packing](row["text"].encode()))
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -77,8 +75,8 @@ def test_compressed_texts(tmp_path: Path, packing: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["corpus", "corpus/*", "corpus/**/*.*", "corpus/[ab].*"])
-def test_a_directory_of_tables(tmp_path: Path, given: str) -> None:
-    """Every table in it, whatever its format; the copies lie as the originals do."""
+def test_tables_of_all_formats_in_a_directory_are_read(tmp_path: Path, given: str) -> None:
+    """Copies have the relative paths of their inputs."""
     write(tmp_path / "corpus" / "a.jsonl", ROWS[:3])
     write(tmp_path / "corpus" / "b.parquet", ROWS[3:])
     done = run(tmp_path, "dedup", given, "-o", "out")
@@ -87,8 +85,8 @@ def test_a_directory_of_tables(tmp_path: Path, given: str) -> None:
     assert kept_ids(tmp_path, "b.parquet") == ["d3"]
 
 
-def test_standard_input_as_a_file(folder: Path) -> None:
-    """`minwise dedup - -o out` reads JSON lines and writes a directory, as it does with a file."""
+def test_standard_input_is_read_as_json_lines(folder: Path) -> None:
+    """`minwise dedup - -o out` writes a directory, as with a file."""
     done = execute(folder, "dedup", "-", "-o", "out", "--json", stdin=(folder / "in.jsonl").read_bytes())
     assert (done.returncode, done.stderr) == (OK, b"")
     assert json.loads(done.stdout)["counts"]["kept"] == 3
@@ -101,8 +99,7 @@ def test_standard_input_as_a_file(folder: Path) -> None:
     assert [json.loads(line)["id"] for line in kept] == KEPT
 
 
-def test_a_format_by_option(folder: Path) -> None:
-    """For files whose names do not tell."""
+def test_format_applies_to_a_file_of_any_name(folder: Path) -> None:
     (folder / "in.jsonl").rename(folder / "corpus.dump")
     assert run(folder, "dedup", "corpus.dump", "-o", "out", "--format", "jsonl").status == OK
     kept = (folder / "out" / "kept" / "corpus.dump").read_text().splitlines()
@@ -110,8 +107,8 @@ def test_a_format_by_option(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_quarantine(folder: Path, fault: str) -> None:
-    """Source, row and reason of each; everything else is deduplicated, and the counts add up."""
+def test_quarantine_has_source_row_and_reason_of_each_fault(folder: Path, fault: str) -> None:
+    """All other rows are deduplicated, and the counts add up."""
     name, content, row, reason = FAULTS[fault]
     (folder / name).write_bytes(content)
     done = run(folder, "dedup", "in.jsonl", name, "-o", "out")
@@ -130,8 +127,7 @@ def test_quarantine(folder: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_failing_on_an_error(folder: Path, fault: str) -> None:
-    """`--on-error fail`: one line with the file, the row and the reason, and nothing is written."""
+def test_on_error_fail_names_file_row_and_reason_and_writes_nothing(folder: Path, fault: str) -> None:
     name, content, row, reason = FAULTS[fault]
     (folder / name).write_bytes(content)
     line = one_line(run(folder, "dedup", "in.jsonl", name, "-o", "out", "--on-error", "fail"), FAILURE)
@@ -143,8 +139,7 @@ def test_failing_on_an_error(folder: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["json", "gzip", "parquet"])
-def test_skipping_errors(folder: Path, fault: str) -> None:
-    """`--on-error skip`: no quarantine.jsonl, but the counts still tell."""
+def test_on_error_skip_counts_faults_without_a_quarantine_file(folder: Path, fault: str) -> None:
     name, content, row, _ = FAULTS[fault]
     (folder / name).write_bytes(content)
     assert run(folder, "dedup", "in.jsonl", name, "-o", "out", "--on-error", "skip").status == OK
@@ -152,8 +147,7 @@ def test_skipping_errors(folder: Path, fault: str) -> None:
     assert report(folder)["counts"]["quarantined"] == (0 if row is None else 1)
 
 
-def test_faults_in_tables_with_types(tmp_path: Path) -> None:
-    """Null texts and bytes that are no text, in Parquet; the rows around them are kept."""
+def test_null_and_invalid_texts_of_a_parquet_file_are_quarantined(tmp_path: Path) -> None:
     texts = pa.array([FERRY.encode(), None, b"\xff\xfe bad", TRAIN.encode()], pa.binary())
     pq.write_table(pa.table({"id": [1, 2, 3, 4], "text": texts}), tmp_path / "in.parquet")
     assert run(tmp_path, "dedup", "in.parquet", "-o", "out").status == OK
@@ -163,8 +157,8 @@ def test_faults_in_tables_with_types(tmp_path: Path) -> None:
     assert report(tmp_path)["counts"]["quarantined"] == 2
 
 
-def test_files_with_other_columns(tmp_path: Path) -> None:
-    """Files need only share what is read; each keeps its own columns and types."""
+def test_files_may_have_different_columns(tmp_path: Path) -> None:
+    """Each copy has the columns and types of its input."""
     write(tmp_path / "a.jsonl", ROWS[:2])
     write(tmp_path / "b.parquet", [{"text": row["text"], "id": number} for number, row in enumerate(ROWS[2:])])
     write(tmp_path / "c.csv", [{"author": "x", "text": FERRY}, {"author": "y", "text": "three new words"}])
@@ -177,8 +171,7 @@ def test_files_with_other_columns(tmp_path: Path) -> None:
     assert [row["id"] for row in removed] == ["0", "2", "c.csv:0"]
 
 
-def test_ids_twice_lose_nothing(tmp_path: Path) -> None:
-    """Rows are told apart by source and row; the report says how many ids were there before."""
+def test_repeated_ids_lose_no_rows_and_are_counted(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", [{**row, "id": "same"} for row in ROWS])
     assert run(tmp_path, "dedup", "in.jsonl", "-o", "out").status == OK
     facts = report(tmp_path)
@@ -186,8 +179,7 @@ def test_ids_twice_lose_nothing(tmp_path: Path) -> None:
     assert facts["duplicate_ids"] > 0
 
 
-def test_several_text_columns(tmp_path: Path) -> None:
-    """Are joined; what differs in the second is not the same."""
+def test_several_text_columns_are_compared_together(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", [{"a": FERRY, "b": "x"}, {"a": FERRY, "b": TRAIN}, {"a": FERRY, "b": "x"}])
     assert run(tmp_path, "dedup", "in.jsonl", "-o", "out", "--text-column", "a", "--text-column", "b").status == OK
     assert [row["b"] for row in read(tmp_path / "out/kept/in.jsonl")] == ["x", TRAIN]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.commands import FAILURE, OK, execute, one_line, run
 from support.restored_runs import contents, dedup, removed, restore
-from support.small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, json_lines, plain, read, write
+from support.small_corpus import COMPRESSORS, FAULTS, FERRY, KEPT, ROWS, TABLES, decompressed, json_lines, read, write
 
 import minwise as mw
 
@@ -44,7 +44,7 @@ def test_every_format_and_compression(tmp_path: Path, name: str) -> None:
     assert restore(tmp_path, ids=["d4", "d2"]) == "restored 2 of 2 removed documents; 5 rows in back/kept\n"
     assert read(tmp_path / "back/kept" / name) == rows
     if name in TABLES:
-        assert plain(tmp_path / "back/kept" / name) == plain(tmp_path / "corpus" / name)
+        assert decompressed(tmp_path / "back/kept" / name) == decompressed(tmp_path / "corpus" / name)
     assert contents(tmp_path / "out") == before
 
 

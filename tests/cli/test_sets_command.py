@@ -1,4 +1,4 @@
-"""`minwise pairs`, `clusters` and `dedup` of sets and records: every format, one answer, one line for what is wrong."""
+"""`minwise pairs`, `clusters` and `dedup` of sets and records: the same result in every format, one-line errors."""
 
 import json
 import random
@@ -25,7 +25,7 @@ FIELDS = ("--fields", "name:char:2 phone:digits", "--weights", "phone=2", "--thr
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """A table in the format that its name tells."""
+    """Write a table in the format of the file name."""
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif path.suffix in (".csv", ".tsv"):
@@ -38,7 +38,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def found(folder: Path, *arguments: str) -> list[dict[str, Any]]:
-    """The pairs that a command prints."""
+    """Return the pairs that a command prints."""
     done = run(folder, "pairs", *arguments, "-o", "-", "--quiet")
     assert (done.status, done.err) == (OK, "")
     return [json.loads(line) for line in done.out.splitlines()]
@@ -46,21 +46,21 @@ def found(folder: Path, *arguments: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.tsv", "x.parquet", "x.arrow"])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_a_long_table_in_every_format(tmp_path: Path, name: str, shuffled: bool) -> None:
-    """In any order of its rows; as sets, and as bags by weight."""
+def test_groups_of_a_long_table_in_every_format_and_row_order(tmp_path: Path, name: str, shuffled: bool) -> None:
+    """As sets, and as bags by weight."""
     rows = [{"user": user, "movie": movie, "times": times} for user, movie, times in ROWS]
     random.Random(3).shuffle(rows) if shuffled else None
     write_rows(tmp_path / name, rows)
     assert found(tmp_path, name, *GROUPED) == [{"left": "ann", "right": "bob", "similarity": PAIR}]
     weighted = found(tmp_path, name, *GROUPED, "--weight", "times")
     assert weighted == [{"left": "ann", "right": "bob", "similarity": WEIGHTED}]
-    turned = found(tmp_path, name, *GROUPED, "--transpose")
-    assert [(row["left"], row["right"]) for row in turned] == [("a", "b"), ("a", "c"), ("b", "c")]
+    transposed = found(tmp_path, name, *GROUPED, "--transpose")
+    assert [(row["left"], row["right"]) for row in transposed] == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 @pytest.mark.parametrize("name", ["x.dat", "x.txt", "x"])
-def test_baskets_on_lines(tmp_path: Path, name: str) -> None:
-    """Whatever the file is called, if it is no table; ids are file and line."""
+def test_each_line_of_a_file_that_is_not_a_table_is_a_basket(tmp_path: Path, name: str) -> None:
+    """Ids are file name and line."""
     (tmp_path / name).write_text("a b\n\nc a b\nb a a\n")
     rows = found(tmp_path, name, "--shingle", "set", "--threshold", "0.5")
     assert [(row["left"], row["right"], row["similarity"]) for row in rows] == [
@@ -73,30 +73,27 @@ def test_baskets_on_lines(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.parquet", "x.arrow"])
-def test_a_column_of_lists(tmp_path: Path, name: str) -> None:
-    """By its name; ids from their column."""
+def test_a_list_column_is_a_set_per_row(tmp_path: Path, name: str) -> None:
     write_rows(tmp_path / name, [{"id": "p", "items": ["a", "b"]}, {"id": "q", "items": ["b", "a"]}])
     rows = found(tmp_path, name, "--shingle", "set", "--text-column", "items")
     assert rows == [{"left": "p", "right": "q", "similarity": 1.0}]
 
 
-def test_a_string_is_cut_at_the_separator(tmp_path: Path) -> None:
-    """In a table without lists."""
+def test_a_string_is_split_at_the_separator(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("id,items\n1,whole milk;curd\n2,curd; whole milk\n3,whole curd milk\n")
     rows = found(tmp_path, "x.csv", "--shingle", "set", "--text-column", "items", "--separator", ";")
     assert rows == [{"left": "1", "right": "2", "similarity": 1.0}]
 
 
-def test_named_baskets_keep_their_names_even_twice(tmp_path: Path) -> None:
-    """Two baskets with one name are two baskets, also when items are looked at."""
+def test_named_baskets_with_equal_names_stay_two_baskets(tmp_path: Path) -> None:
+    """Also with --transpose."""
     (tmp_path / "x.txt").write_text("i1\ta b\ni1\ta b\ni2\tc\n")
     arguments = ("x.txt", "--shingle", "set", "--format", "named-baskets")
     assert found(tmp_path, *arguments) == [{"left": "i1", "right": "i1", "similarity": 1.0}]
     assert found(tmp_path, *arguments, "--transpose") == [{"left": "a", "right": "b", "similarity": 1.0}]
 
 
-def test_clusters_of_users(tmp_path: Path) -> None:
-    """A row per user, in the order of names."""
+def test_clusters_of_groups_have_a_row_per_group(tmp_path: Path) -> None:
     write_rows(tmp_path / "x.csv", [{"user": user, "movie": movie} for user, movie, _ in ROWS])
     done = run(tmp_path, "clusters", "x.csv", *GROUPED, "-o", "c.csv")
     assert done.status == OK
@@ -105,8 +102,7 @@ def test_clusters_of_users(tmp_path: Path) -> None:
     assert (tmp_path / "c.csv").read_text().splitlines()[1:] == ['"ann","ann",2', '"bob","ann",2', '"cy","cy",1']
 
 
-def test_dedup_of_baskets_and_back(tmp_path: Path) -> None:
-    """Kept lines are as they were, and what was removed comes back."""
+def test_removed_baskets_can_be_restored(tmp_path: Path) -> None:
     (tmp_path / "x.dat").write_text("a  b\nb a\nc\n")
     assert run(tmp_path, "dedup", "x.dat", "--shingle", "set", "-o", "out").status == OK
     assert (tmp_path / "out/kept/x.dat").read_text() == "a  b\nc\n"
@@ -116,8 +112,8 @@ def test_dedup_of_baskets_and_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.parquet"])
-def test_records_and_what_they_are_worth(tmp_path: Path, name: str) -> None:
-    """One similarity of all fields; with a column of truth the quality of the pairs."""
+def test_records_have_one_similarity_of_all_fields(tmp_path: Path, name: str) -> None:
+    """With a truth column the report has the quality of the pairs."""
     write_rows(tmp_path / name, PEOPLE)
     done = run(tmp_path, "pairs", name, *FIELDS, "--truth", "who", "-o", "p.csv", "--json")
     report = json.loads(done.out)
@@ -131,7 +127,7 @@ def test_records_and_what_they_are_worth(tmp_path: Path, name: str) -> None:
         "reduction_ratio": 1 - 1 / 6,
         "pairs_quality": 1.0,
     }
-    # Of the nine pairs of letters in one name and the ten in the other eight are shared; all four of digits twice.
+    # The names have nine and ten letter pairs, eight of them shared; the four digit shingles count twice.
     assert found(tmp_path, name, *FIELDS) == [{"left": "1", "right": "2", "similarity": (8 + 2 * 4) / (11 + 2 * 4)}]
     done = run(tmp_path, "pairs", name, *FIELDS, "--truth", "who", "-o", "p.csv")
     assert "pairs completeness 1.0000: 1 of 1 true pairs" in done.out
@@ -143,20 +139,22 @@ def test_records_and_what_they_are_worth(tmp_path: Path, name: str) -> None:
     ("arguments", "message"),
     [
         (("long.csv", "--group-by", "user"), "item must be a column"),
-        (("long.csv", "--group-by", "nobody", "--item", "movie"), "has no column 'nobody'"),
+        (("long.csv", "--group-by", "missing", "--item", "movie"), "has no column 'missing'"),
         (("long.csv", *GROUPED, "--weight", "nothing"), "has no column 'nothing'"),
         (("long.csv", *GROUPED, "--weight", "half", "--on-error", "fail"), "half must be a whole number from 0 to"),
         (("long.csv", *GROUPED, "--weight", "minus", "--on-error", "fail"), "minus must be a whole number from 0 to"),
         (("long.csv", "--fields", "user:chars"), "fields must be NAME:char:N"),
         (("long.csv", "--fields", "user:whole", "--weights", "user=half"), "weights of user must be a whole number"),
-        (("long.csv", "--fields", "user:whole", "--truth", "nobody"), "truth can not be read"),
+        (("long.csv", "--fields", "user:whole", "--truth", "missing"), "truth cannot be read"),
         (("lists.parquet", "--shingle", "set"), "items of text must be whole numbers or strings, got a column of list"),
-        (("texts.jsonl", "--shingle", "set"), "text must be a list of items with shingle set, got a string; separator"),
+        (
+            ("texts.jsonl", "--shingle", "set"),
+            "text must be a list of items with shingle set, got a string; set separator",
+        ),
         (("plain.txt", *GROUPED), "has no column 'user': a text file is one text and nothing else"),
     ],
 )
-def test_what_is_wrong_is_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    """And no output."""
+def test_errors_are_one_line_and_write_no_output(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "long.csv").write_text("user,movie,half,minus\nann,a,0.5,-1\nbob,a,0.5,-1\n")
     (tmp_path / "plain.txt").write_text("a b")
     (tmp_path / "texts.jsonl").write_text('{"text": "a b"}')
@@ -167,8 +165,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, arguments: tuple[str, ...], m
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_rows_with_faults_are_left_out_and_said(tmp_path: Path) -> None:
-    """By default the command goes on without them."""
+def test_faulty_rows_are_left_out_and_reported(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("user,movie,times\nann,a,1\nann,b,-2\nann,b,1.5\n,b,1\nbob,a,1\nbob,\n")
     done = run(tmp_path, "pairs", "x.csv", *GROUPED, "--weight", "times", "-o", "p.csv")
     assert done.status == OK

@@ -1,4 +1,4 @@
-"""`minwise dedup - -o -`: a pipe's stage, whose kept lines are those of the batch run, as soon as they are decided."""
+"""`minwise dedup - -o -` in a pipe: the kept lines of a batch run, each written as soon as it is decided."""
 
 import contextlib
 import json
@@ -21,19 +21,19 @@ STREAM = ("dedup", "-", "-o", "-")
 
 
 def lines_of(texts: list[str]) -> list[bytes]:
-    """Texts as JSON lines, not all of them spelt in the same way."""
+    """Return texts as JSON lines, with different spacing."""
     lines = [json.dumps({"id": number, "text": text}).encode() + b"\n" for number, text in enumerate(texts)]
     return [line.replace(b'": ', b'" :  ') if number % 3 else line for number, line in enumerate(lines)]
 
 
 def stream(folder: Path, data: bytes, *options: str) -> Done:
-    """The command with its input in a file, quickly."""
+    """Run the command with its input in a file, which is fast."""
     (folder / "stdin").write_bytes(data)
     return run(folder, *STREAM, *options, job=Job(stdin=str(folder / "stdin")))
 
 
-def test_the_lines_of_the_batch_run(tmp_path: Path) -> None:
-    """Byte for byte, with every spelling and spacing, and the counts on standard error."""
+def test_kept_lines_are_those_of_a_batch_run(tmp_path: Path) -> None:
+    """Byte for byte, with the counts on standard error."""
     lines = lines_of(documents(3000, seed=3))
     (tmp_path / "in.jsonl").write_bytes(b"".join(lines))
     assert run(tmp_path, "dedup", "in.jsonl", "-o", "out", "--quiet").status == OK
@@ -47,15 +47,14 @@ def test_the_lines_of_the_batch_run(tmp_path: Path) -> None:
     assert done.stderr.decode() == f"minwise: {counts}\n"
 
 
-def test_however_the_lines_come(tmp_path: Path) -> None:
-    """In pieces of any size, cut within lines, the same lines are kept."""
+def test_kept_lines_do_not_depend_on_how_the_input_is_cut(tmp_path: Path) -> None:
     lines = lines_of(documents(800, seed=4))
     data = b"".join(lines)
     whole = stream(tmp_path, data, "--quiet")
     with running(tmp_path, *STREAM, "--quiet", "--memory", "256MB", "--threads", "1") as process:
         assert process.stdin
         assert process.stdout
-        with ThreadPoolExecutor() as reader:  # what is kept is more than a pipe holds: it has to be taken meanwhile
+        with ThreadPoolExecutor() as reader:  # the kept lines exceed the pipe buffer: they must be read meanwhile
             kept = reader.submit(process.stdout.read)
             for start in range(0, len(data), 7919):
                 process.stdin.write(data[start : start + 7919])
@@ -64,8 +63,8 @@ def test_however_the_lines_come(tmp_path: Path) -> None:
         assert process.wait(timeout=60) == OK
 
 
-def test_lines_appear_before_the_input_ends(tmp_path: Path) -> None:
-    """One by one: a line comes out before the next goes in; a copy does not come out."""
+def test_each_line_is_written_before_the_next_is_read(tmp_path: Path) -> None:
+    """A duplicate is not written."""
     first, second, third = lines_of(["one two three four five six seven", "eight nine ten eleven twelve", "once more"])
     with running(tmp_path, *STREAM, "--quiet") as process:
         assert process.stdin
@@ -81,8 +80,7 @@ def test_lines_appear_before_the_input_ends(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (OK, b"", b"")
 
 
-def test_broken_lines(tmp_path: Path) -> None:
-    """Each is reported in a line of its own with its row and why; the others go on."""
+def test_each_faulty_line_is_reported_with_row_and_reason(tmp_path: Path) -> None:
     good, other = lines_of(["one two three four five six", "seven eight nine ten eleven twelve"])
     bad = [b"{oops\n", b'{"text": null}\n', b'{"text": 5}\n', b'{"id": 1}\n', b'{"text": "\xff"}\n', b"[]\n"]
     done = stream(tmp_path, b"".join([good, *bad, b"\n", other]))
@@ -97,8 +95,7 @@ def test_broken_lines(tmp_path: Path) -> None:
     assert counts == "minwise: 8 read, 2 kept, 0 removed, 6 quarantined, 0 capped"
 
 
-def test_what_becomes_of_broken_lines(tmp_path: Path) -> None:
-    """--on-error skip says nothing of them but their number; fail ends at the first, with exit code 1."""
+def test_on_error_skip_counts_faulty_lines_and_fail_ends_at_the_first(tmp_path: Path) -> None:
     good, later = lines_of(["one two three four five six", "seven eight nine ten"])
     data = good + b"{oops\n" + later
     skipped = stream(tmp_path, data, "--on-error", "skip")
@@ -111,8 +108,7 @@ def test_what_becomes_of_broken_lines(tmp_path: Path) -> None:
     assert later.decode() not in failed.out
 
 
-def test_counts_as_json(tmp_path: Path) -> None:
-    """On standard error, for standard output is taken."""
+def test_json_counts_are_written_to_standard_error(tmp_path: Path) -> None:
     line = lines_of(["one two three four five six"])[0]
     done = stream(tmp_path, line * 3, "--json")
     assert done.out == line.decode()
@@ -121,21 +117,19 @@ def test_counts_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n"])
-def test_no_input(tmp_path: Path, data: bytes) -> None:
-    """Is no error and gives nothing."""
+def test_empty_input_gives_empty_output(tmp_path: Path, data: bytes) -> None:
     done = stream(tmp_path, data, "--quiet")
     assert (done.status, done.out, done.err) == (OK, "", "")
 
 
-def test_a_last_line_without_a_line_feed(tmp_path: Path) -> None:
-    """Gets one, as it does in the batch run."""
+def test_a_last_line_without_a_line_feed_gets_one(tmp_path: Path) -> None:
     line = lines_of(["one two three four five six"])[0]
     done = stream(tmp_path, line.rstrip(b"\n"), "--quiet")
     assert (done.status, done.out) == (OK, line.decode())
 
 
-def test_a_reader_that_went_away(tmp_path: Path) -> None:
-    """`| head -1`: no traceback, no message, and it stops though its input goes on."""
+def test_a_closed_output_ends_the_command_silently(tmp_path: Path) -> None:
+    """As with `| head -1`, although the input continues."""
     (line,) = lines_of(["one two three four five six"])
     with running(tmp_path, *STREAM, "--quiet") as process:
         assert process.stdin
@@ -148,15 +142,14 @@ def test_a_reader_that_went_away(tmp_path: Path) -> None:
         number = 0
         while process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(json.dumps({"text": f"number {number} of many that nobody reads"}).encode() + b"\n")
+                process.stdin.write(json.dumps({"text": f"number {number} of many unread lines"}).encode() + b"\n")
             number += 1
         assert process.returncode in (FAILURE, 128 + signal.SIGPIPE, -signal.SIGPIPE)
         assert process.stderr.read() == b""
 
 
 @pytest.mark.parametrize("fed", [0, 1], ids=["before any line", "after a line"])
-def test_an_interrupt(tmp_path: Path, fed: int) -> None:
-    """Ctrl-C while it waits: 130, one line, what was decided has been written, and no temporary file stays."""
+def test_an_interrupt_ends_with_130_and_leaves_no_temporary_files(tmp_path: Path, fed: int) -> None:
     (line,) = lines_of(["one two three four five six"])
     (tmp_path / "tmp").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
@@ -169,7 +162,7 @@ def test_an_interrupt(tmp_path: Path, fed: int) -> None:
             process.stdin.write(line)
             assert next_line(process) == line
         else:
-            wait_for(lambda: any((tmp_path / "tmp").glob("*/*")))  # where the shingles of kept lines go
+            wait_for(lambda: any((tmp_path / "tmp").glob("*/*")))  # the shingles of kept lines
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=DEADLINE_SECONDS) == INTERRUPTED
         assert process.stderr
@@ -180,7 +173,7 @@ def test_an_interrupt(tmp_path: Path, fed: int) -> None:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Waits until something is so."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not condition():
         assert time.monotonic() < deadline
@@ -198,26 +191,25 @@ def wait_for(condition: Callable[[], bool]) -> None:
         (["--memory", "1MB"], "memory"),
     ],
 )
-def test_settings_that_a_stream_can_not_have(tmp_path: Path, options: list[str], name: str) -> None:
+def test_settings_that_a_stream_does_not_support_are_rejected(tmp_path: Path, options: list[str], name: str) -> None:
     """Exit code 2 and one line, before anything is read."""
     assert name in one_line(run(tmp_path, *STREAM, *options), USAGE)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_can_not_be_streamed(tmp_path: Path) -> None:
-    """`-o -` takes - as its only input."""
+def test_a_file_cannot_be_streamed(tmp_path: Path) -> None:
     done = run(tmp_path, "dedup", "a.jsonl", "-o", "-")
     assert (done.status, done.out) == (USAGE, "")
     assert "-o -" in done.err
 
 
 def resident_bytes(process: int) -> int:
-    """The memory that a process has now."""
+    """Return the resident memory of a process."""
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_memory_grows_with_kept_lines_only(tmp_path: Path) -> None:
-    """200,000 lines, of which 20,000 are kept: little per kept line, nothing for the copies that follow."""
+    """200,000 lines, of which 20,000 are kept."""
     rest = "and so on " * 18
     kept = [f"line {number} has {number * 7} words and {number % 97} of its own {rest}" for number in range(20_000)]
     block = b"".join(lines_of([f"{number} {number * 31} {text}" for number, text in enumerate(kept)]))
@@ -233,13 +225,13 @@ def test_memory_grows_with_kept_lines_only(tmp_path: Path) -> None:
     assert process.returncode == OK
     # 26 band keys of 8 bytes with their table, a content hash and a number: far below two kilobytes per kept line.
     assert sizes[0] < 250 * 10**6 + 20_000 * 2048
-    # Then nine times the same lines. Holding what is removed would take as much again each time.
+    # Nine more times the same lines: holding removed lines would take the same memory each time.
     assert len(block) > 5 * 10**6
     assert sizes[-1] - sizes[1] < 3 * len(block), sizes
 
 
 def feed(process: subprocess.Popen[bytes], data: bytes) -> None:
-    """Writes data and reads what comes, until the last line of the data has come out, which is kept."""
+    """Write data and read output until the last line of the data, which is kept, has come out."""
     assert process.stdin
     assert process.stdout
     waiting, tail = memoryview(data), b""

@@ -1,4 +1,4 @@
-"""The command with pipes at its ends."""
+"""The command with pipes as standard input and output."""
 
 import os
 import select
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from support.commands import MINWISE
 
-__all__ = ["DEADLINE_SECONDS", "next_line", "run_for_nobody", "running"]
+__all__ = ["DEADLINE_SECONDS", "next_line", "run_with_closed_output", "running"]
 
 DEADLINE_SECONDS = 30
 
 
 @contextmanager
 def running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The command; it is gone afterwards."""
+    """Start the command; it is killed on exit."""
     with subprocess.Popen(
         [MINWISE, *arguments],
         cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
@@ -29,24 +29,24 @@ def running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def next_line(process: subprocess.Popen[bytes]) -> bytes:
-    """The next line of standard output, if it comes in time."""
+    """Return the next line of standard output; fail after the deadline."""
     assert process.stdout
     line = b""
     while not line.endswith(b"\n"):
-        assert select.select([process.stdout], [], [], DEADLINE_SECONDS)[0], f"nothing came; so far {line!r}"
+        assert select.select([process.stdout], [], [], DEADLINE_SECONDS)[0], f"no output; so far {line!r}"
         piece = os.read(process.stdout.fileno(), 1)
-        assert piece, f"it ended after {line!r}"
+        assert piece, f"output ended after {line!r}"
         line += piece
     return line
 
 
-def run_for_nobody(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
-    """The command with an output whose reader has gone, as in ``| true``."""
-    reading, writing = os.pipe()
-    os.close(reading)
+def run_with_closed_output(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    """Run the command with a closed reader of its output, as in ``| true``."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
     try:
         return subprocess.run(
-            [MINWISE, *arguments], cwd=folder, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+            [MINWISE, *arguments], cwd=folder, stdout=write_end, stderr=subprocess.PIPE, timeout=60, check=False
         )
     finally:
-        os.close(writing)
+        os.close(write_end)

@@ -1,4 +1,4 @@
-"""Five documents, two of which are near-duplicates of others, in every format; and files with faults in them."""
+"""Five documents, two of which are near-duplicates of others, in every format; and files with faults."""
 
 import bz2
 import csv
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 FERRY = "the ferry leaves the old harbour at six in the morning and the gulls follow it far out to the open sea"
 TRAIN = "a train crosses the high bridge while snow falls on the roofs of the villages along the frozen river"
-# In document order: kept, kept, removed for the first (a copy but for its case), kept, removed for the second.
+# In document order: kept, kept, duplicate of the first (equal but for case), kept, duplicate of the second.
 ROWS: list[dict[str, Any]] = [
     {"id": "d0", "text": FERRY, "year": 1990, "note": "first"},
     {"id": "d1", "text": TRAIN, "year": 1991, "note": 'with "quotes", commas'},
@@ -26,7 +26,7 @@ KEPT = ["d0", "d1", "d3"]
 
 
 def zstd(data: bytes) -> bytes:
-    """A frame as the zstd tool writes it."""
+    """Return a frame as the zstd tool writes it."""
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
         stream.write(data)
@@ -41,19 +41,24 @@ COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def plain(path: Path) -> bytes:
-    """The bytes of a file, decompressed."""
+def decompressed(path: Path) -> bytes:
+    """Return the decompressed bytes of a file."""
     with pa.input_stream(str(path), compression="detect") as stream:
         return bytes(stream.read())
 
 
 def json_lines(rows: list[dict[str, Any]]) -> bytes:
-    """Rows as JSON lines."""
+    """Return rows as JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
+def parse_json_lines(lines: str) -> list[dict[str, Any]]:
+    """Return JSON lines as objects."""
+    return [json.loads(line) for line in lines.splitlines()]
+
+
 def delimited(rows: list[dict[str, Any]], delimiter: str) -> bytes:
-    """Rows as CSV or TSV."""
+    """Return rows as CSV or TSV."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter, lineterminator="\n")
     writer.writeheader()
@@ -62,7 +67,7 @@ def delimited(rows: list[dict[str, Any]], delimiter: str) -> bytes:
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Rows in the format and compression that a name tells."""
+    """Write rows in the format and compression of the file name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     parts = path.name.split(".")
     form, compression = parts[1], "." + parts[2] if len(parts) > 2 else ""
@@ -79,21 +84,21 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The rows of such a file; those of CSV as strings."""
+    """Return the rows of a file; those of CSV are strings."""
     form = path.name.split(".")[1]
     if form == "parquet":
         return list(pq.read_table(path).to_pylist())
     if form in ("arrow", "feather", "ipc"):
         with pa.OSFile(str(path)) as file:
             return list(pa.ipc.open_file(file).read_all().to_pylist())
-    text = plain(path).decode()
+    text = decompressed(path).decode()
     if form == "jsonl":
-        return [json.loads(line) for line in text.splitlines()]
+        return parse_json_lines(text)
     return list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if form == "tsv" else ","))
 
 
 def report(folder: Path, output: str = "out") -> dict[str, Any]:
-    """The report of a run, whose counts add up."""
+    """Return the report of a run; check that its counts add up."""
     found = dict(json.loads((folder / output / "report.json").read_text(encoding="utf-8")))
     counts = found["counts"]
     assert counts["read"] == counts["kept"] + counts["removed"] + counts["quarantined"]
@@ -104,12 +109,12 @@ def report(folder: Path, output: str = "out") -> dict[str, Any]:
 
 
 def kept_ids(folder: Path, name: str, output: str = "out") -> list[Any]:
-    """The ids of the kept rows of a file."""
+    """Return the ids of the kept rows of a file."""
     return [row["id"] for row in read(folder / output / "kept" / name)]
 
 
 TABLES = [f"in.{form}{packing}" for form in ("jsonl", "csv", "tsv") for packing in COMPRESSORS]
-# Name, content of a file whose other rows are good, and the row and reason of what cannot be read.
+# File name, file content (all other rows are valid), and the row and reason of the fault.
 GOOD = json_lines(ROWS[:2])
 FAULTS: dict[str, tuple[str, bytes, int | None, str]] = {
     "null": ("bad.jsonl", GOOD + b'{"id": "x", "text": null}\n', 2, "text is null"),

@@ -1,4 +1,4 @@
-"""What the tests of several formats do: gather all rows of a source, and make files of each format."""
+"""Helpers of the format tests: all rows of a source, and files of each format."""
 
 import bz2
 import gzip
@@ -33,27 +33,27 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def plain(array: Any) -> list[Any]:  # noqa: ANN401 - pyarrow has no types
-    """The values, texts as strings."""
+    """Return the values of an array, texts as strings."""
     return [value.decode() if isinstance(value, bytes) else value for value in array.to_pylist()]
 
 
 def texts_of(source: Source, columns: Columns | None = None, **options: Any) -> list[str | None]:  # noqa: ANN401
-    """All texts."""
+    """Return all texts of a source."""
     return [text for batch in source.batches(columns or Columns(), **options) for text in plain(batch.values)]
 
 
 def ids_of(source: Source, columns: Columns | None = None) -> list[Any]:
-    """All ids."""
-    return [one for batch in source.batches(columns or Columns()) if batch.ids is not None for one in plain(batch.ids)]
+    """Return all ids of a source; none if it has no ids."""
+    return [id_ for batch in source.batches(columns or Columns()) if batch.ids is not None for id_ in plain(batch.ids)]
 
 
 def ranks_of(source: Source, rank: str) -> list[Any]:
-    """All ranks."""
-    return [one for batch in source.batches(Columns(rank=rank)) for one in plain(batch.rank)]
+    """Return all ranks of a source."""
+    return [value for batch in source.batches(Columns(rank=rank)) for value in plain(batch.rank)]
 
 
 def faults_of(source: Source, columns: Columns | None = None, **options: Any) -> list[Fault]:  # noqa: ANN401
-    """All faults, after a look at the rules that hold for every batch."""
+    """Return all faults of a source; check the rules of every batch."""
     faults: list[Fault] = []
     rows = 0
     for batch in source.batches(columns or Columns(), **options):
@@ -67,18 +67,18 @@ def faults_of(source: Source, columns: Columns | None = None, **options: Any) ->
 
 
 def masks(rows: int) -> list[NDArray[np.bool_]]:
-    """All, none, and a few at random."""
+    """Return masks of all rows, of none, and of some at random."""
     rng = np.random.default_rng(7)
     return [np.ones(rows, dtype=np.bool_), np.zeros(rows, dtype=np.bool_), *(rng.random((3, rows)) < 0.5)]
 
 
 def kept(values: Sequence[Any], keep: NDArray[np.bool_]) -> list[Any]:
-    """The values that a mask keeps."""
+    """Return the values that a mask keeps."""
     return [value for value, flag in zip(values, keep.tolist(), strict=True) if flag]
 
 
 def write(path: Path, texts: Sequence[str | None], ids: Sequence[int] | None = None) -> Path:
-    """A table of texts and, if given, ids, in the format that the name says."""
+    """Write a table of texts and, if given, ids, in the format of the file name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     columns: dict[str, Sequence[Any]] = {"text": texts, **({} if ids is None else {"id": ids})}
     if path.suffix == ".parquet":
@@ -93,13 +93,13 @@ def write(path: Path, texts: Sequence[str | None], ids: Sequence[int] | None = N
 
 
 def json_lines(columns: dict[str, Sequence[Any]]) -> bytes:
-    """Rows as JSON lines."""
+    """Return rows as JSON lines."""
     rows = zip(*columns.values(), strict=True)
     return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows).encode()
 
 
 def delimited(columns: dict[str, Sequence[Any]], delimiter: str) -> bytes:
-    """Rows as CSV, every field quoted."""
+    """Return rows as CSV, every field quoted."""
     rows = [list(columns), *zip(*columns.values(), strict=True)]
     quoted = [delimiter.join('"' + str(value).replace('"', '""') + '"' for value in row) for row in rows]
     return ("\r\n".join(quoted) + "\r\n").encode()

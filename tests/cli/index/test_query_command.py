@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from support.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, Job, one_line, run
-from support.json_lines import objects
 from support.piped import DEADLINE_SECONDS, next_line, running
-from support.small_corpus import FERRY, ROWS, TRAIN, json_lines, write
+from support.small_corpus import FERRY, ROWS, TRAIN, json_lines, parse_json_lines, write
 
 import minwise as mw
 
@@ -24,14 +23,14 @@ def answers(folder: Path, *arguments: str) -> dict[str, list[Any]]:
     """The ids of all hits, by document."""
     done = query(folder, *arguments)
     assert done.status == OK, done
-    return {one["id"]: [hit["id"] for hit in one["hits"]] for one in objects(done.out)}
+    return {one["id"]: [hit["id"] for hit in one["hits"]] for one in parse_json_lines(done.out)}
 
 
 def test_every_document_gets_an_answer(filled: Path) -> None:
     """A line each, in their order: the most similar first, with similarity and metadata; counts aside."""
     done = query(filled, "in.jsonl")
     assert (done.status, done.err) == (OK, "minwise: 5 asked: 5 with near-duplicates, 9 hits\n")
-    first, second, *_, last = objects(done.out)
+    first, second, *_, last = parse_json_lines(done.out)
     about = {row["id"]: {"year": row["year"], "note": row["note"]} for row in ROWS}
     assert first == {
         "id": "d0",
@@ -120,7 +119,7 @@ def test_what_can_not_be_read(filled: Path) -> None:
     """Is named on standard error and left out; fail ends there; skip only counts."""
     (filled / "bad.jsonl").write_bytes(b"{oops\n" + json_lines(ROWS[:1]))
     done = query(filled, "bad.jsonl")
-    assert [one["id"] for one in objects(done.out)] == ["d0"]
+    assert [one["id"] for one in parse_json_lines(done.out)] == ["d0"]
     fault, counts = done.err.splitlines()
     assert fault.startswith("minwise: bad.jsonl: row 0: line 1 is not JSON")
     assert counts.endswith(", 1 could not be read")
@@ -141,7 +140,7 @@ def test_passages(tmp_path: Path) -> None:
     start, end = FERRY[: len(FERRY) // 2], FERRY[len(FERRY) // 2 :]
     with mw.Index.create(tmp_path / "news.mw", threshold=0.3, shingle="word:2", store="text") as index:
         index.add(["whole", "turned"], [FERRY, f"{end} {start}"])
-    (one,) = objects(query(tmp_path, "in.jsonl", "--top", "2", "--passages").out)[:1]
+    (one,) = parse_json_lines(query(tmp_path, "in.jsonl", "--top", "2", "--passages").out)[:1]
     whole, turned = (hit["passage"] for hit in one["hits"])
     assert whole == {"text": FERRY, "query": [0, len(FERRY)], "document": [0, len(FERRY)]}
     left, right = turned["query"], turned["document"]
@@ -154,7 +153,7 @@ def test_estimates(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", ROWS)
     with mw.Index.create(tmp_path / "news.mw", store="sketch", seed=1) as index:
         index.add_from(tmp_path / "in.jsonl")
-    (hit, *_) = objects(query(tmp_path, "in.jsonl").out)[1]["hits"]
+    (hit, *_) = parse_json_lines(query(tmp_path, "in.jsonl").out)[1]["hits"]
     assert (hit["id"], hit["similarity"], hit["exact"]) == ("d1", 1.0, False)
     assert "stores texts" in one_line(query(tmp_path, "in.jsonl", "--passages"), USAGE)
 
@@ -165,6 +164,6 @@ def test_a_shortened_search_is_said(tmp_path: Path) -> None:
         index.add(range(40), [f"{FERRY} and the number of this one is {number}" for number in range(40)])
     write(tmp_path / "in.jsonl", ROWS[:1])
     done = query(tmp_path, "in.jsonl", "--top", "100")
-    (one,) = objects(done.out)
+    (one,) = parse_json_lines(done.out)
     assert one["truncated"] is True
     assert done.err.endswith(" hits, 1 searches shortened\n")

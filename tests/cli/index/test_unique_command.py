@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
 from support.fault_corpora import documents
-from support.json_lines import objects
 from support.piped import DEADLINE_SECONDS, next_line, running
-from support.small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, write
+from support.small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, parse_json_lines, write
 
 import minwise as mw
 
@@ -47,7 +46,7 @@ def test_decisions_and_kept_lines(folder: Path) -> None:
     done = stream(folder, data, "-o", "new.jsonl")
     assert done.status == OK
     near = mw.compare(TRAIN, f"{TRAIN} a").similarity
-    assert objects(done.out) == [
+    assert parse_json_lines(done.out) == [
         decision("d0", "added"),
         decision("d1", "added"),
         decision("d2", "duplicate", "d0", 1.0),
@@ -77,8 +76,8 @@ def test_the_same_lines_again(folder: Path) -> None:
     """Are there already, are kept and copied again: an output that was lost can be made anew."""
     first = stream(folder, json_lines(ROWS), "-o", "first.jsonl")
     again = stream(folder, json_lines(ROWS), "-o", "again.jsonl")
-    assert [one["fate"] for one in objects(first.out)].count("added") == 3
-    fates = [one["fate"] for one in objects(again.out)]
+    assert [one["fate"] for one in parse_json_lines(first.out)].count("added") == 3
+    fates = [one["fate"] for one in parse_json_lines(again.out)]
     assert fates == ["unchanged", "unchanged", "duplicate", "unchanged", "duplicate"]
     assert (folder / "again.jsonl").read_bytes() == (folder / "first.jsonl").read_bytes()
 
@@ -110,7 +109,7 @@ def test_lines_that_can_not_be_read(folder: Path) -> None:
     good = json_lines(ROWS[:1])
     done = stream(folder, good + b'{oops\n{"id": "x"}\n\n{"text": "no id"}\n' + json_lines(ROWS[1:2]))
     assert done.status == OK
-    first, *bad, last = objects(done.out)
+    first, *bad, last = parse_json_lines(done.out)
     assert (first["id"], last["id"]) == ("d0", "d1")
     assert [(one["fate"], one["kept"], one["row"]) for one in bad] == [("quarantined", False, row) for row in (1, 2, 3)]
     assert [one["reason"].partition(":")[0] for one in bad] == [
@@ -127,7 +126,7 @@ def test_what_becomes_of_faults(folder: Path) -> None:
     """Skipped ones have a decision and a count only; fail ends at the first, and adds nothing of its group."""
     data = json_lines(ROWS[:1]) + b"{oops\n"
     skipped = stream(folder, data, "--on-error", "skip")
-    assert [one["fate"] for one in objects(skipped.out)] == ["added", "quarantined"]
+    assert [one["fate"] for one in parse_json_lines(skipped.out)] == ["added", "quarantined"]
     assert skipped.err.count("\n") == 1
     line = one_line(stream(folder, json_lines(ROWS[1:2]) + b"{oops\n", "--on-error", "fail"), FAILURE)
     assert "standard input: row 1: line 2 is not JSON" in line
@@ -137,7 +136,7 @@ def test_what_becomes_of_faults(folder: Path) -> None:
 def test_kept_lines_on_standard_output(folder: Path) -> None:
     """`-o -`: nothing but them; counts as JSON on standard error."""
     done = stream(folder, json_lines(ROWS), "-o", "-", "--json")
-    assert [one["id"] for one in objects(done.out)] == KEPT
+    assert [one["id"] for one in parse_json_lines(done.out)] == KEPT
     counts = json.loads(done.err)
     assert (counts["read"], counts["added"], counts["duplicates"], counts["truncated"]) == (5, 3, 2, 0)
     assert counts["documents"] == 3
@@ -151,7 +150,7 @@ def test_an_id_that_is_taken(folder: Path) -> None:
     skipped = stream(folder, other, "--on-duplicate-id", "skip", "-o", "-")
     assert skipped.out == ""
     replaced = stream(folder, other, "--on-duplicate-id", "replace")
-    assert [one["fate"] for one in objects(replaced.out)] == ["replaced", "replaced"]
+    assert [one["fate"] for one in parse_json_lines(replaced.out)] == ["replaced", "replaced"]
     with mw.Index.open(folder / "news.mw") as index:
         assert [hit.id for hit in index.query(TRAIN)] == ["d0"]
         assert list(index.query(FERRY)) == []
@@ -176,10 +175,10 @@ def test_files(folder: Path, name: str) -> None:
         job=Job(constants={"minwise.index.ingest.BATCH_DOCUMENTS": 2}),
     )  # fmt: skip
     assert (done.status, done.err) == (OK, "minwise: 5 read: 3 added, 2 near-duplicates left out; 3 in news.mw\n")
-    assert [(one["id"], one["duplicate_of"]) for one in objects(done.out)] == [
+    assert [(one["id"], one["duplicate_of"]) for one in parse_json_lines(done.out)] == [
         ("d0", None), ("d1", None), ("d2", "d0"), ("d3", None), ("d4", "d1"),
     ]  # fmt: skip
-    assert objects((folder / "new.jsonl").read_text(encoding="utf-8")) == [
+    assert parse_json_lines((folder / "new.jsonl").read_text(encoding="utf-8")) == [
         {"id": row["id"], "text": row["text"], "metadata": {"note": row["note"]}} for row in ROWS if row["id"] in KEPT
     ]
 
@@ -191,7 +190,7 @@ def test_a_full_disk_under_the_output(folder: Path) -> None:
     )
     assert ids(folder) == KEPT
     assert stream(folder, json_lines(ROWS), "-o", "new.jsonl").status == OK
-    assert [one["id"] for one in objects((folder / "new.jsonl").read_text())] == KEPT
+    assert [one["id"] for one in parse_json_lines((folder / "new.jsonl").read_text())] == KEPT
 
 
 @pytest.mark.parametrize("output", ["in.jsonl", "./in.jsonl", "corpus/new.jsonl", "other/pattern.jsonl", ""])
