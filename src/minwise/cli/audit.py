@@ -1,4 +1,4 @@
-"""minwise audit INPUT…."""
+"""minwise audit."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from rich.table import Table
 
 import minwise as mw
 from minwise.cli.options import layout_options, run_options, set_options, settings_of
-from minwise.cli.output import printed, watch
+from minwise.cli.output import console_output, progress_bars
 from minwise.inputs import Files
 from minwise.results import Audit
 
@@ -18,24 +18,26 @@ __all__ = ["audit"]
 
 @click.command()
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
-@click.option("--sample", default=20_000, show_default=True, help="Documents to compare with all, exactly.")
+@click.option("--sample", default=20_000, show_default=True, help="Documents to compare with all others, exactly.")
 @click.option("-o", "--output", type=click.Path(), default=None, help="Also write the figures to this .json file.")
 @layout_options
 @set_options
 @run_options
 def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any) -> None:  # noqa: ANN401
-    """Measure what the settings really find in INPUTS.
+    """Measure the recall and precision of the settings on INPUTS.
 
-    A sample of the documents is compared with all of them, exactly. Shows recall by similarity beside what the S-curve
-    promises, precision before verification, how the similarities are spread, and a better threshold if they have a
-    clear gap elsewhere. `minwise report OUT --audit FILE` adds what -o wrote to the page of a run.
+    A sample of the documents is compared with all of them, exactly. Shows recall by similarity next to the prediction
+    of the S-curve, precision before verification, the distribution of similarities, and a better threshold if the
+    distribution has a clear gap elsewhere. `minwise report OUT --audit FILE` adds the file of -o to a report.
+
+    Example: minwise audit crawl/ --threshold 0.7 -o audit.json
     """
-    progress = watch(quiet=given["quiet"] or given["as_json"])
+    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
     result = mw.audit(Files(inputs), output, sample=sample, progress=progress, **settings_of(given))
     if given["as_json"]:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not given["quiet"]:
-        with printed() as console:
+        with console_output() as console:
             _show(console, result)
 
 
@@ -71,7 +73,7 @@ def _bins(result: "Audit") -> Table:
     for name in ("similarity", "pairs", *whole, "found", "interval", "promised"):
         table.add_column(name, justify="left" if name == "similarity" else "right")
     for one in result.bins:
-        inside = [part for part in result.spread if one.start <= part.start < one.end]
+        inside = [part for part in result.histogram if one.start <= part.start < one.end]
         about = [f"about {sum(part.estimated for part in inside):,.0f}"] if whole else []
         shown = (f"{one.start:.2f} to {one.end:.2f}", f"{one.share.of:,}", *about)
         if one.share.value is None or one.promised is None:

@@ -22,12 +22,12 @@ from minwise.errors import ConfigError
 
 __all__ = ["main"]
 
-# Exit codes beside 0; click's own usage errors are 2.
+# Exit codes of failures; usage errors of click are 2, too.
 FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 1, 2, 74, 130
 
 
 class _Group(click.Group):
-    """A group that leaves an interrupt to us; click would print an empty line before it."""
+    """Command group that handles an interrupt itself; click would print an empty line first."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -39,29 +39,29 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(mw.__version__, prog_name="minwise")
 def command() -> None:
-    """Find near-duplicates.
+    """Find near-duplicates in texts, sets, records and vectors.
 
-    Exit codes: 0 fine, 1 failure, 2 usage, 74 input or output failed, 130 interrupted.
+    Exit codes: 0 success, 1 failure, 2 usage error, 74 input or output failed, 130 interrupted.
     """
 
 
 @click.group()
 def index() -> None:
-    """Remember documents, and find near-duplicates of new ones at once.
+    """Store documents and find near-duplicates of new ones.
 
-    An index is a directory. What a command has added or removed survives a crash; one command writes at a time, any
-    number read.
+    An index is a directory. What a command has added or removed survives a crash. One command can write at a time; any
+    number can read.
     """
 
 
 for subcommand in (create, add, query, remove, stats, verify, compact, backup, export):
     index.add_command(subcommand)
-for one in (dedup, pairs, clusters, compare, index, serve, token, plan, audit, report, restore, vectors):
-    command.add_command(one)
+for subcommand in (dedup, pairs, clusters, compare, index, serve, token, plan, audit, report, restore, vectors):
+    command.add_command(subcommand)
 
 
 def main() -> NoReturn:
-    """Runs the command: one line on standard error and an exit code for whatever goes wrong, never a traceback."""
+    """Run the command; an error prints one line on standard error and sets the exit code, without a traceback."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         command.main(standalone_mode=False)
@@ -77,25 +77,25 @@ def main() -> NoReturn:
     except mw.MinwiseError as error:
         _fail(str(error), FAILURE)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader went away; there is nobody left to tell
+        sys.stderr.close()  # the reader of the pipe is gone
         sys.exit(FAILURE)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", INPUT_OUTPUT)
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # what a bug in the kernel arrives as
+        if type(error).__name__ != "PanicException":  # a panic of the kernel
             raise
         _fail(f"a bug in minwise, please report it: {error}", FAILURE)
     sys.exit(0)
 
 
 def _stop(number: int, frame: object) -> NoReturn:
-    """Ends the command as an error would, so that what is temporary is cleared away."""
+    """Exit as after an error, so that temporary files are removed."""
     raise SystemExit(128 + number)
 
 
 def _fail(message: str, status: int) -> NoReturn:
     click.echo(f"minwise: {message}", err=True)
-    if status == INTERRUPTED:  # at once: threads that still copy would be waited for otherwise
+    if status == INTERRUPTED:  # at once: a normal exit would wait for threads that still copy
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)

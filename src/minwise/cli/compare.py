@@ -1,4 +1,4 @@
-"""minwise compare A B."""
+"""minwise compare."""
 
 import errno
 import json
@@ -23,11 +23,11 @@ from minwise.options import IndexOptions
 __all__ = ["compare"]
 
 SCHEMES = {"fast": mw.FastSketch, "minhash": mw.MinHash}
-# Characters of either text that are shown without --full: a few screens.
+# Characters of each text that are shown without --full: a few screens.
 MOST_SHOWN = 6000
-# Of a file's name on a terminal.
+# Characters of a file name on a terminal.
 MOST_NAME = 40
-# Bands that are named; of more, the reader wants to know how many.
+# Matching bands that are listed by number; of more, only the count is useful.
 SHOWN_BANDS = 12
 
 
@@ -40,9 +40,11 @@ SHOWN_BANDS = 12
 @click.option("--html", type=click.Path(), default=None, help="Write the texts side by side to this file instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's values
-    """Show how alike two texts are, and what they share.
+    """Show the similarity of two texts and their shared passages.
 
     A and B are files; - is standard input.
+
+    Example: minwise compare draft.txt final.txt --shingle word:3
     """
     if a == b == "-":
         raise click.UsageError("only one of A and B may be - (standard input), got both")
@@ -56,7 +58,7 @@ def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's val
 
 
 def _compare(a: str, b: str, given: dict[str, Any]) -> Comparison:
-    """The comparison; whatever is wrong with the settings is said before a file is read."""
+    """Return the comparison; wrong settings are reported before a file is read."""
     shingler = mw.Shingler(given["shingle"], bag=given["bag"], seed=given["seed"])
     scheme = SCHEMES[given["scheme"]](slots=given["slots"], seed=given["seed"])
     layout = {name: given[name] for name in ("slots", "bands", "rows")}
@@ -70,7 +72,7 @@ def _compare(a: str, b: str, given: dict[str, Any]) -> Comparison:
 
 
 def _check_page(page: str | None, a: str, b: str) -> None:
-    """Refuses a page in place of what is compared, and one that has no directory, before the work is done."""
+    """Raise if the page would replace a compared file, or its directory does not exist."""
     if page is None:
         return
     if not page:
@@ -83,10 +85,10 @@ def _check_page(page: str | None, a: str, b: str) -> None:
 
 
 def _name(path: str) -> str:
-    """What a file is called; what a terminal would obey in its name is written out."""
+    """Return the name of a file with control characters escaped."""
     if path == "-":
         return "standard input"
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in path)
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in path)
 
 
 def _as_dict(a: str, b: str, result: Comparison, given: dict[str, Any]) -> dict[str, Any]:
@@ -98,9 +100,9 @@ def _as_dict(a: str, b: str, result: Comparison, given: dict[str, Any]) -> dict[
 def _show(a: str, b: str, result: Comparison, given: dict[str, Any]) -> None:
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
-        console.width = 10_000  # into a pipe nothing is wrapped or cut
+        console.width = 10_000  # nothing is wrapped or cut in a pipe
     names = (_name(a), _name(b))
-    if console.is_terminal:  # where two long paths would be cut at their ends, which are what tells them apart
+    if console.is_terminal:  # where long paths would lose their ends, which distinguish them
         names = (shorten(names[0], MOST_NAME), shorten(names[1], MOST_NAME))
     with console.capture() as capture:
         console.print(_facts(*names, result, given["html"]))
@@ -140,7 +142,7 @@ def _verdict(result: Comparison) -> str:
 
 
 def _candidates(result: Comparison) -> str:
-    """Whether a run would look at the pair, by which bands, and how often it does at such a similarity."""
+    """Return whether the pair is a candidate, by which bands, and how probable that is at its similarity."""
     fired, bands = result.bands_fired, result.plan.bands
     named = ", ".join(map(str, fired[:SHOWN_BANDS])) + (", …" if len(fired) > SHOWN_BANDS else "")
     fire = "fires" if len(fired) == 1 else "fire"
@@ -154,7 +156,7 @@ def _candidates(result: Comparison) -> str:
 
 
 def _percent(share: float) -> str:
-    """Per cent; what is not all is never called 100%, nor what is not nothing 0%."""
+    """Return a percentage that rounds neither up to 100% nor down to 0%."""
     if share in (0, 1):
         return f"{share:.0%}"
     return "less than 0.1%" if share < 0.001 else "over 99.9%" if share > 0.999 else f"{share:.1%}"

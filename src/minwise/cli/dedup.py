@@ -1,4 +1,4 @@
-"""minwise dedup INPUT… -o OUT."""
+"""minwise dedup."""
 
 import errno
 import json
@@ -11,7 +11,7 @@ import click
 import minwise as mw
 from minwise.api import dedup_stream, estimate_run
 from minwise.cli.options import engine_options, run_options, search_options, selection_options, set_options, settings_of
-from minwise.cli.output import show_dedup, watch
+from minwise.cli.output import progress_bars, show_dedup
 from minwise.inputs import Files
 
 __all__ = ["dedup"]
@@ -24,7 +24,7 @@ __all__ = ["dedup"]
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
 @selection_options
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and what it would take.")
+@click.option("--dry-run", is_flag=True, help="Only estimate what the run would do and cost.")
 @search_options
 @set_options
 @engine_options
@@ -54,7 +54,7 @@ def dedup(
         click.echo(json.dumps(estimate.to_dict(), indent=2) if given["as_json"] else str(estimate))
         return
     started = time.monotonic()
-    progress = watch(quiet=given["quiet"] or given["as_json"])
+    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
     result = mw.dedup(Files(inputs), output, overwrite=overwrite, progress=progress, **settings)
     seconds = time.monotonic() - started
     if given["as_json"]:

@@ -1,4 +1,4 @@
-"""What a command reads whole: a file, or standard input."""
+"""Files that commands read whole or write line by line, and standard input and output."""
 
 import errno
 import json
@@ -12,11 +12,11 @@ from typing import BinaryIO
 
 from minwise.errors import ConfigError, InputError
 
-__all__ = ["LinesOut", "lines_to", "read_bytes", "read_ids"]
+__all__ = ["LineWriter", "open_lines", "read_bytes", "read_ids"]
 
 
 def read_bytes(path: str) -> bytes:
-    """The bytes of a file; of standard input for ``-``."""
+    """Return the bytes of a file; of standard input for ``-``."""
     if path != "-":
         return Path(path).read_bytes()
     if sys.stdin is None:
@@ -25,7 +25,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_ids(path: str) -> Iterator[str]:
-    """The ids of a file, a line each; blank lines are none."""
+    """Yield the ids in a file, one per line; blank lines are ignored."""
     name = "standard input" if path == "-" else path
     for number, line in enumerate(read_bytes(path).removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         found = _id_of(line, f"{name}: line {number}")
@@ -43,10 +43,10 @@ def _id_of(line: bytes, where: str) -> str | None:
         raise InputError(f"{where} begins with a quotation mark, so it must be a JSON string: {error}") from None
 
 
-class LinesOut:
-    """A file that is opened when the first line comes, so that it is not taken for an input; ``-`` is standard output.
+class LineWriter:
+    """Output file of lines, opened at the first line so that a glob of inputs does not match it.
 
-    Whatever goes wrong with it names it.
+    ``-`` is standard output. Every error names the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -56,17 +56,17 @@ class LinesOut:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(path).parent))
 
     def write(self, data: bytes) -> None:
-        """Writes bytes."""
+        """Write bytes."""
         with self._named() as file:
             file.write(data)
 
     def flush(self) -> None:
-        """Lets go of what was written."""
+        """Flush what was written."""
         with self._named() as file:
             file.flush()
 
     def close(self) -> None:
-        """Ends the file, which is there even if nothing was written."""
+        """Close the file; it exists even if nothing was written."""
         self.flush()
         if self._file is not None and self._path != "-":
             self._file.close()
@@ -76,7 +76,7 @@ class LinesOut:
         name = "standard output" if self._path == "-" else self._path
         try:
             if self._file is None:
-                self._file = _opened(self._path)
+                self._file = _open(self._path)
             yield self._file
         except BrokenPipeError:
             raise
@@ -84,7 +84,7 @@ class LinesOut:
             raise OSError(error.errno, error.strerror, name) from None
 
 
-def _opened(path: str) -> BinaryIO:
+def _open(path: str) -> BinaryIO:
     if path != "-":
         return Path(path).open("wb")
     if sys.stdout is None:
@@ -93,24 +93,24 @@ def _opened(path: str) -> BinaryIO:
 
 
 @contextmanager
-def lines_to(path: str, inputs: tuple[str, ...] = ()) -> Iterator[LinesOut]:
-    """Where lines go that are no input."""
+def open_lines(path: str, inputs: tuple[str, ...] = ()) -> Iterator[LineWriter]:
+    """Open an output file of lines that is not one of the inputs."""
     _refuse_inputs(path, inputs)
-    lines = LinesOut(path)
+    lines = LineWriter(path)
     yield lines
     lines.close()
 
 
 def _refuse_inputs(path: str, inputs: tuple[str, ...]) -> None:
-    """Raises if the output is one of the inputs, or would lie among them."""
+    """Raise if the output is one of the inputs, or lies in one."""
     if path == "-":
         return
     if not path:
         raise ConfigError("output must be a file or - for standard output, got ''")
     output = os.path.realpath(path)
-    for one in inputs:
-        given = os.path.realpath(one)
+    for name in inputs:
+        given = os.path.realpath(name)
         within = Path(given).is_dir() and Path(given) in Path(output).parents
-        matches = iglob(one, recursive=True)  # noqa: PTH207 - a pattern may start anywhere
+        matches = iglob(name, recursive=True)  # noqa: PTH207 - a pattern may start anywhere
         if given == output or within or any(os.path.realpath(found) == output for found in matches):
-            raise ConfigError(f"output must not be one of the inputs or lie in one, got {path} with input {one}")
+            raise ConfigError(f"output must not be one of the inputs or lie in one, got {path} with input {name}")

@@ -1,4 +1,4 @@
-"""minwise index create INDEX."""
+"""minwise index create, add, query and remove."""
 
 import json
 import time
@@ -10,13 +10,13 @@ from typing import Any, BinaryIO, cast
 import click
 
 import minwise as mw
-from minwise.cli.files import LinesOut, lines_to, read_ids
+from minwise.cli.files import LineWriter, open_lines, read_ids
 from minwise.cli.options import index_options, index_settings_of, input_options, settings_of, verbosity_options
-from minwise.cli.output import show_outcome, watch
+from minwise.cli.output import print_result, progress_bars
 from minwise.errors import ConfigError
 from minwise.inputs import Files
 
-__all__ = ["add", "create", "described", "query", "remove"]
+__all__ = ["add", "create", "describe", "query", "remove"]
 
 
 @click.command()
@@ -24,33 +24,35 @@ __all__ = ["add", "create", "described", "query", "remove"]
 @index_options
 @verbosity_options
 def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
-    """Make a new, empty INDEX.
+    """Create an empty INDEX.
 
-    Its settings are those of its whole life. By default the shingles of documents are kept, so that similarities are
+    Its settings cannot be changed later. By default the shingles of documents are stored, so that similarities are
     exact.
 
     Example: minwise index create news.mw --shingle word:5 --threshold 0.7
     """
     with mw.Index.create(index, **index_settings_of(given)) as made:
-        settings, shown = made.stats()["settings"], described(made)
-    show_outcome({"index": index, "settings": settings}, f"{index}: {shown}", as_json=as_json, quiet=quiet)
+        settings, shown = made.stats()["settings"], describe(made)
+    print_result({"index": index, "settings": settings}, f"{index}: {shown}", as_json=as_json, quiet=quiet)
 
 
-def described(made: "mw.Index") -> str:
-    """A new index in a line: what it will find."""
+def describe(made: "mw.Index") -> str:
+    """Return one line about a new index: its plan and recall."""
     plan = made.plan
-    found = "find" if made.store != "sketch" else "propose"  # what an estimate keeps of them is another matter
+    found = (
+        "find" if made.store != "sketch" else "propose"
+    )  # estimated similarities decide which of the proposed ones are found
     layout = f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
     return f"an empty index; {layout}"
 
 
-# What a summary calls the counts; those that are 0 are left out, but for the first.
+# Labels of the counts in a summary; counts of 0 are omitted, except the first.
 COUNTS = {
     "added": "added",
     "duplicates": "near-duplicates left out",
     "replaced": "replaced",
     "skipped": "skipped",
-    "unchanged": "there already",
+    "unchanged": "already present",
     "quarantined": "quarantined",
     "truncated": "decided after a shortened search",
 }
@@ -59,16 +61,22 @@ COUNTS = {
 @click.command()
 @click.argument("index", type=click.Path())
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
-@click.option("--unique", is_flag=True, help="Add only what is no near-duplicate; print a decision for every row.")
 @click.option(
-    "-o", "--output", type=click.Path(), default=None, help="With --unique: JSON lines of what is kept; - prints them."
+    "--unique", is_flag=True, help="Add only documents that are not near-duplicates; print a decision for every row."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    default=None,
+    help="With --unique: file for the kept rows, JSON lines; - prints them.",
 )
 @click.option(
     "--on-duplicate-id",
     default="error",
     show_default=True,
     type=click.Choice(["error", "skip", "replace"]),
-    help="What becomes of a document whose id another one has.",
+    help="What to do with a document whose id is taken.",
 )
 @click.option("--metadata-column", multiple=True, default=(), help="Column to store with each document; repeatable.")
 @input_options
@@ -76,10 +84,10 @@ COUNTS = {
 def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, **given: Any) -> None:  # noqa: ANN401
     """Add the documents of INPUTS to INDEX.
 
-    With - for INPUTS they are JSON lines on standard input, and have ids. Documents are durable a few thousand at a
-    time. After an interruption the same command goes on: a document that is there already is left as it is. With
-    --unique every row is decided on in its order, and the decisions are printed as JSON lines, each once it is durable;
-    from standard input that is as soon as a line comes.
+    With - for INPUTS, documents are JSON lines on standard input and must have ids. A few thousand documents are
+    committed at a time. After an interruption the same command continues: a document that is already present is left
+    unchanged. With --unique every row is decided in order, and the decisions are printed as JSON lines, each once it is
+    durable; from standard input, as soon as a line arrives.
 
     Example: minwise index add news.mw day1/*.parquet
     """
@@ -94,7 +102,7 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
 
     started = time.monotonic()
     with mw.Index.open(index, "w", threads=settings.pop("threads")) as opened:
-        settings |= {"progress": watch(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
+        settings |= {"progress": progress_bars(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
         if unique:
             counts = _add_unique(opened, (index, *inputs), output, settings)
         else:
@@ -111,11 +119,11 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
 def _add_unique(
     index: "mw.Index", inputs: tuple[str, ...], output: str | None, settings: dict[str, Any]
 ) -> Mapping[str, Any]:
-    """Decides on every row; kept rows go to the output, decisions to standard output unless kept rows go there."""
+    """Decide every row; kept rows go to the output, decisions to standard output unless it has the kept rows."""
     with ExitStack() as stack:
-        kept = None if output is None else stack.enter_context(lines_to(output, inputs))
-        decisions = None if output == "-" else stack.enter_context(lines_to("-"))
-        files = [cast(BinaryIO | None, one) for one in (kept, decisions)]
+        kept = None if output is None else stack.enter_context(open_lines(output, inputs))
+        decisions = None if output == "-" else stack.enter_context(open_lines("-"))
+        files = [cast(BinaryIO | None, file) for file in (kept, decisions)]
         return index.add_stream(Files(inputs[1:]), *files, **settings)
 
 
@@ -136,20 +144,25 @@ def _add_summary(counts: Mapping[str, Any]) -> str:
     type=click.Path(),
     help="File for the answers, JSON lines; - prints them.",
 )
-@click.option("--threshold", type=float, default=None, help="Least similarity; that of the index if not given.")
-@click.option("--top", default=10, show_default=True, help="Most hits for a document.")
 @click.option(
-    "--where", metavar="KEY=VALUE", multiple=True, default=(), help="Only hits whose metadata has this; repeatable."
+    "--threshold",
+    type=float,
+    default=None,
+    help="Minimum similarity of a hit; the threshold of the index if not given.",
 )
-@click.option("--passages", is_flag=True, help="Add the longest passage that both texts have; needs stored texts.")
+@click.option("--top", default=10, show_default=True, help="Maximum number of hits per document.")
+@click.option(
+    "--where", metavar="KEY=VALUE", multiple=True, default=(), help="Only hits with this metadata value; repeatable."
+)
+@click.option("--passages", is_flag=True, help="Add the longest shared passage; needs stored texts.")
 @input_options
 @verbosity_options
 def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401
     """Find the near-duplicates of INPUTS in INDEX; - is standard input.
 
-    Prints a JSON line for every document: its id, its hits (id, similarity, whether that is exact, metadata), the most
-    similar first, and whether the search was truncated. Lines of standard input are answered as they come. A VALUE is
-    JSON if it can be, otherwise a string: year=2024 is a number, lang=en a string.
+    Prints a JSON line for every document: its id, its hits (id, similarity, whether it is exact, metadata), the most
+    similar first, and whether the search was truncated. Lines of standard input are answered as they arrive. A VALUE
+    is parsed as JSON if possible, otherwise it is a string: year=2024 is a number, lang=en a string.
 
     Example: minwise index query news.mw fresh.jsonl --top 3 --where lang=en
     """
@@ -162,8 +175,8 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
             click.echo(f"minwise: {fault}; left out", err=True)
 
     started = time.monotonic()
-    settings |= {"progress": watch(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
-    with mw.Index.open(index, threads=settings.pop("threads")) as opened, lines_to(output, (index, *inputs)) as lines:
+    settings |= {"progress": progress_bars(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
+    with mw.Index.open(index, threads=settings.pop("threads")) as opened, open_lines(output, (index, *inputs)) as lines:
         _answer(opened.query_from(Files(inputs), **settings), lines, counts)
     seconds = round(time.monotonic() - started, 3)
     aside = output == "-"
@@ -174,8 +187,8 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
         click.echo(f"{'minwise: ' if aside else ''}{_query_summary(counts)}", err=aside)
 
 
-def _answer(answers: Iterator[Mapping[str, Any]], lines: LinesOut, counts: "Counter[str]") -> None:
-    """Writes each answer as soon as there is one."""
+def _answer(answers: Iterator[Mapping[str, Any]], lines: LineWriter, counts: "Counter[str]") -> None:
+    """Write each answer as soon as it is known."""
     for answer in answers:
         lines.write(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
         lines.flush()
@@ -184,12 +197,12 @@ def _answer(answers: Iterator[Mapping[str, Any]], lines: LinesOut, counts: "Coun
 
 
 def _conditions(given: tuple[str, ...]) -> dict[str, Any]:
-    """What the metadata must have."""
+    """Return the metadata values that hits must have."""
     conditions: dict[str, Any] = {}
-    for one in given:
-        key, equals, value = one.partition("=")
+    for text in given:
+        key, equals, value = text.partition("=")
         if not key or not equals:
-            raise ConfigError(f"where must be KEY=VALUE, got {one}")
+            raise ConfigError(f"where must be KEY=VALUE, got {text}")
         if key in conditions:
             raise ConfigError(f"where must name a key once, got {key} twice; a document has one value for it")
         conditions[key] = _value(value)
@@ -211,7 +224,7 @@ def _query_summary(counts: "Counter[str]") -> str:
 
 
 # Documents that are removed in one transaction.
-REMOVED_TOGETHER = 16_384
+REMOVE_BATCH = 16_384
 
 
 @click.command()
@@ -229,8 +242,8 @@ REMOVED_TOGETHER = 16_384
 def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, quiet: bool) -> None:
     """Remove the documents with these IDS from INDEX.
 
-    An id that is not there is no error, so that the command can be repeated. A line of the file that begins with a
-    double quote is read as a JSON string, for ids with line breaks in them.
+    An unknown id is not an error, so that the command can be repeated. A line of the file that begins with a double
+    quote is read as a JSON string, for ids with line breaks in them.
 
     Example: minwise index remove news.mw --ids gone.txt
     """
@@ -239,13 +252,13 @@ def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, 
     wanted = list(dict.fromkeys(ids if listed is None else read_ids(listed)))
     removed = 0
     with mw.Index.open(index, "w") as opened:
-        with watch(quiet=quiet or as_json).stage("remove", len(wanted), "ids") as stage:
-            for start in range(0, len(wanted), REMOVED_TOGETHER):
-                together = wanted[start : start + REMOVED_TOGETHER]
+        with progress_bars(quiet=quiet or as_json).stage("remove", len(wanted), "ids") as stage:
+            for start in range(0, len(wanted), REMOVE_BATCH):
+                together = wanted[start : start + REMOVE_BATCH]
                 removed += opened.remove(together)
                 stage.advance(len(together))
         documents = len(opened)
     missing = len(wanted) - removed
     values = {"index": index, "removed": removed, "not_there": missing, "documents": documents}
     line = f"{removed:,} removed, {missing:,} not there; {documents:,} in {index}"
-    show_outcome(values, line, as_json=as_json, quiet=quiet)
+    print_result(values, line, as_json=as_json, quiet=quiet)

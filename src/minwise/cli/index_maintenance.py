@@ -1,4 +1,4 @@
-"""minwise index backup INDEX DIRECTORY."""
+"""minwise index backup, compact, export, stats and verify."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from rich.table import Table
 
 import minwise as mw
 from minwise.cli.options import verbosity_options
-from minwise.cli.output import printed, show_outcome
+from minwise.cli.output import console_output, print_result
 from minwise.errors import ConfigError, FormatError
 from minwise.index import Damage, IndexStats
 from minwise.sketches import Plan
@@ -23,9 +23,9 @@ __all__ = ["backup", "compact", "export", "stats", "verify"]
 @click.argument("directory", type=click.Path())
 @verbosity_options
 def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
-    """Copy INDEX as it is now to a new DIRECTORY.
+    """Copy INDEX in its current state to a new DIRECTORY.
 
-    Another process may write meanwhile. The copy is an index like any other, and appears whole or not at all.
+    Another process may write at the same time. The copy is an ordinary index; it appears complete or not at all.
 
     Example: minwise index backup news.mw saved/news.mw
     """
@@ -34,26 +34,26 @@ def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
     with mw.Index.open(directory) as copy:
         documents = len(copy)
     values = {"index": index, "backup": directory, "documents": documents}
-    show_outcome(values, f"{documents:,} documents in {directory}", as_json=as_json, quiet=quiet)
+    print_result(values, f"{documents:,} documents in {directory}", as_json=as_json, quiet=quiet)
 
 
 @click.command()
 @click.argument("index", type=click.Path())
 @verbosity_options
 def compact(index: str, as_json: bool, quiet: bool) -> None:
-    """Give back the room that removed documents of INDEX take.
+    """Free the space of removed documents in INDEX.
 
-    Makes one segment of all postings. Not needed for answers to be right; good after many removals, or before an index
-    is copied elsewhere.
+    Merges all postings into one segment. Answers do not need it; use it after many removals, or before the index is
+    copied elsewhere.
 
     Example: minwise index compact news.mw
     """
     before = _bytes_of(index)
     with mw.Index.open(index, "w") as opened:
         opened.compact()
-    after = _bytes_of(index)  # once the log of the writer is gone
+    after = _bytes_of(index)  # after the writer has removed its log
     values = {"index": index, "bytes_before": before, "bytes": after}
-    show_outcome(values, f"{index}: {after:,} bytes, {before:,} before", as_json=as_json, quiet=quiet)
+    print_result(values, f"{index}: {after:,} bytes, {before:,} before", as_json=as_json, quiet=quiet)
 
 
 def _bytes_of(index: str) -> int:
@@ -70,7 +70,8 @@ def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
 
     A row has the id, metadata and signature of a document.
 
-    A secret seed is not part of it: signatures of two indexes can be compared only if both were made with one --seed.
+    A secret seed is not exported: signatures of two indexes can be compared only if both were created with the same
+    --seed.
 
     Example: minwise index export news.mw signatures.parquet
     """
@@ -79,7 +80,7 @@ def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
     with mw.Index.open(index) as opened:
         written = opened.export(file)
     values = {"index": index, "file": file, "documents": written}
-    show_outcome(values, f"{written:,} signatures in {file}", as_json=as_json, quiet=quiet)
+    print_result(values, f"{written:,} signatures in {file}", as_json=as_json, quiet=quiet)
 
 
 STORED = {
@@ -94,7 +95,7 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 @click.argument("index", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def stats(index: str, as_json: bool) -> None:
-    """Show how much is in INDEX, and under which settings.
+    """Show the size and settings of INDEX.
 
     Example: minwise index stats news.mw
     """
@@ -103,7 +104,7 @@ def stats(index: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"index": index, **facts}, indent=2, ensure_ascii=False))
         return
-    with printed() as console:
+    with console_output() as console:
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(style="dim")
         table.add_column()
@@ -122,12 +123,12 @@ def _rows(facts: IndexStats, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "shingles", f"{settings['shingle']}{', repeated ones count' if settings['bag'] else ''}"
     found = "propose" if settings["store"] == "sketch" else "find"
     yield "plan", f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
-    yield "cap", f"of a bucket of more than {settings['max_bucket']:,} documents the first few are looked at"
+    yield "cap", f"only the first few documents of a bucket of more than {settings['max_bucket']:,} are compared"
     yield "seed", "secret" if settings["secret_seed"] else str(settings["seed"])
 
 
 def _size(count: int) -> str:
-    """A number of bytes as one says it."""
+    """Return a number of bytes with a unit."""
     size, unit = float(count), UNITS[0]
     for unit in UNITS:
         if size < 1000 or unit == UNITS[-1]:
@@ -139,16 +140,16 @@ def _size(count: int) -> str:
 @click.command()
 @click.argument("index", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
-@click.option("--quiet", is_flag=True, help="Say nothing if all is well.")
+@click.option("--quiet", is_flag=True, help="Print nothing if the index is intact.")
 def verify(index: str, as_json: bool, quiet: bool) -> None:
     """Read all of INDEX and check every checksum and count.
 
-    Exit code 0 if everything is as it was written; otherwise 1, and a line on standard error for each damage that names
-    the file.
+    Exits with 0 if everything is as it was written; otherwise with 1, and each damage has a line on standard error
+    that names the file.
 
     Example: minwise index verify news.mw
     """
-    damages, files = _look(index)
+    damages, files = _find_damage(index)
     if as_json:
         found = [{"file": damage.file, "what": damage.what} for damage in damages]
         click.echo(json.dumps({"index": index, "files": files, "damages": found}, indent=2))
@@ -160,8 +161,8 @@ def verify(index: str, as_json: bool, quiet: bool) -> None:
         click.echo(f"{files} {'file' if files == 1 else 'files'}, every checksum is right")
 
 
-def _look(index: str) -> tuple[list["Damage"], int | None]:
-    """What is damaged, and how many files are whole if nothing is; what keeps it from being opened is damage too."""
+def _find_damage(index: str) -> tuple[list["Damage"], int | None]:
+    """Return all damage, and the number of files if there is none; an index that cannot be opened is damaged, too."""
     try:
         with mw.Index.open(index) as opened:
             damages = opened.verify()

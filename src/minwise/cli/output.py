@@ -1,4 +1,4 @@
-"""Outcome: what a command did in; one JSON object, a line or nothing out."""
+"""Output of commands: summaries, JSON objects and progress bars."""
 
 import json
 import sys
@@ -31,26 +31,35 @@ from rich.text import Text
 from minwise.progress import NullProgress, Progress
 from minwise.results import DedupResult
 
-__all__ = ["Bars", "fault_lines", "printed", "shorten", "show_dedup", "show_found", "show_outcome", "watch"]
+__all__ = [
+    "ProgressBars",
+    "console_output",
+    "fault_lines",
+    "print_result",
+    "progress_bars",
+    "report_printer",
+    "shorten",
+    "show_dedup",
+]
 
 
-def show_outcome(values: dict[str, Any], line: str, *, as_json: bool, quiet: bool) -> None:
-    """Prints the values with ``--json``; otherwise the line, unless ``--quiet``."""
+def print_result(values: dict[str, Any], line: str, *, as_json: bool, quiet: bool) -> None:
+    """Print the values with ``--json``; otherwise the line, unless ``--quiet``."""
     if as_json:
         click.echo(json.dumps(values, indent=2))
     elif not quiet:
         click.echo(line)
 
 
-# What was looked for, a report, where the result went and the seconds it took in; what people read of it out.
+# Returns the lines of a summary for a count of the report, the report, the output and the seconds.
 Lines = Callable[[str, dict[str, Any], str, float], Iterator[str]]
 
 SHOWN_CLUSTERS = 5
 
 
 def show_dedup(result: "DedupResult", output: str, seconds: float) -> None:
-    """The counts of a deduplication, its largest clusters and what to look at."""
-    with printed() as console:
+    """Print the counts of a deduplication, its largest clusters and its warnings."""
+    with console_output() as console:
         _print_dedup(console, result, output, seconds)
 
 
@@ -58,9 +67,7 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: 
     report = result.report
     counts = report["counts"]
     if result.published:
-        console.print(
-            f"[bold]{escape(output)}[/bold] had been published from this work directory already; nothing to do"
-        )
+        console.print(f"[bold]{escape(output)}[/bold] was already published from this work directory; nothing to do")
     facts = _table()
     rate = counts["read"] / seconds if seconds else 0.0
     facts.add_row("read", f"{counts['read']:,} documents in {seconds:.1f} s ({rate:,.0f} a second)")
@@ -73,7 +80,7 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: 
         where = "quarantine.jsonl says why" if report["on_error"] == "quarantine" else "they were skipped"
         facts.add_row("quarantined", f"[yellow]{broken}[/]; {where}")
     if counts["empty"]:
-        facts.add_row("empty", f"{counts['empty']:,} without a single token; kept")
+        facts.add_row("empty", f"{counts['empty']:,} without any token; kept")
     plan = report["plan"]
     facts.add_row("plan", _plan_line(plan))
     console.print(facts)
@@ -81,7 +88,7 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: 
     for warning in report["warnings"]:
         console.print(f"[yellow]note:[/] {escape(warning)}")
     kept, page = (escape(str(Path(output) / name)) for name in ("kept", "report.html"))
-    console.print(f"[dim]kept rows in[/] {kept}[dim]; to look at it, open[/] {page}")
+    console.print(f"[dim]kept rows in[/] {kept}[dim]; to inspect the run, open[/] {page}")
 
 
 def _plan_line(plan: dict[str, Any] | None) -> str:
@@ -91,7 +98,7 @@ def _plan_line(plan: dict[str, Any] | None) -> str:
 
 
 def _show_clusters(console: Console, result: "DedupResult") -> None:
-    """The largest clusters, each with one of its removed documents."""
+    """Print the largest clusters, each with one of its removed documents."""
     largest = result.largest_clusters(SHOWN_CLUSTERS)
     if not largest:
         return
@@ -106,17 +113,19 @@ def _show_clusters(console: Console, result: "DedupResult") -> None:
     console.print(table)
 
 
-def show_found(
+def report_printer(
     what: str, output: str, *, quiet: bool, as_json: bool, lines: Lines | None = None
 ) -> Callable[[dict[str, Any]], None]:
-    """What prints a report and the seconds since now; on standard error if the result is on standard output.
+    """Return a function that prints a report and the seconds from now on.
+
+    It prints to standard error if the result goes to standard output.
 
     Args:
-        what: The count of the report that was looked for.
-        output: Where the result itself goes.
-        quiet: Whether to say nothing.
-        as_json: Whether to print the report itself.
-        lines: What people read of a report, if it is not that of pairs of documents.
+        what: The count of the report to show first.
+        output: The file of the result.
+        quiet: Print nothing.
+        as_json: Print the report itself.
+        lines: Returns the summary of a report that is not one of pairs of documents.
     """
     started = time.monotonic()
     aside = output == "-"
@@ -127,16 +136,16 @@ def show_found(
             run = {"output": output, "seconds": round(seconds, 3)}
             click.echo(json.dumps({**report, "run": run}, indent=2, ensure_ascii=False), err=aside)
         elif not quiet:
-            for line in (lines or _found_lines)(what, report, output, seconds):
+            for line in (lines or _report_lines)(what, report, output, seconds):
                 click.echo(line, err=aside)
 
     return show
 
 
-def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float) -> Iterator[str]:
+def _report_lines(what: str, report: dict[str, Any], output: str, seconds: float) -> Iterator[str]:
     counts, caps = report["counts"], report["caps"]
-    place = "" if output == "-" else f", in {output}"
-    yield f"{report[what]:,} {what} among {counts['documents']:,} documents in {seconds:.1f} s{place}"
+    location = "" if output == "-" else f", in {output}"
+    yield f"{report[what]:,} {what} among {counts['documents']:,} documents in {seconds:.1f} s{location}"
     rows = report.get("rows", {"quarantined": 0})
     if "rows" in report:
         yield f"grouped from {rows['read']:,} rows"
@@ -161,17 +170,17 @@ def _found_lines(what: str, report: dict[str, Any], output: str, seconds: float)
 
 
 def fault_lines(report: dict[str, Any]) -> Iterator[str]:
-    """A line for each row that could not be used, and why."""
+    """Yield a line for each row that could not be used, with the reason."""
     for fault in report["faults"]:
         row = "" if fault["row"] is None else f" row {fault['row']}:"
         yield f"  {fault['source']}:{row} {fault['reason']}"
 
 
 def _blocking_lines(quality: dict[str, Any]) -> Iterator[str]:
-    """How good pairs are, by a column that tells who is who."""
+    """Yield the quality of pairs against the ground-truth column."""
     for name, what in (
         ("pairs_completeness", f"{quality['true_pairs_found']:,} of {quality['true_pairs']:,} true pairs"),
-        ("reduction_ratio", f"of {quality['all_pairs']:,} pairs that there could be"),
+        ("reduction_ratio", f"of {quality['all_pairs']:,} possible pairs"),
         ("pairs_quality", "of the pairs listed are true"),
     ):
         value = quality[name]
@@ -183,7 +192,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def shorten(value: object, most: int = 60) -> str:
-    """A name that fits a line: of a long one the end, which tells it from others."""
+    """Return a name that fits on a line: the end of a long one, which distinguishes it."""
     text = str(value)
     return text if len(text) <= most else f"…{text[-most + 1 :]}"
 
@@ -196,58 +205,60 @@ def _table() -> Table:
 
 
 @contextmanager
-def printed() -> Iterator[Console]:
-    """A console whose lines go to standard output, without spaces at their ends."""
+def console_output() -> Iterator[Console]:
+    """Yield a console whose lines go to standard output, without trailing spaces."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 10_000  # into a pipe nothing is wrapped or cut
+        console.width = 10_000  # nothing is wrapped or cut in a pipe
     with console.capture() as capture:
         yield console
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 class _Rate(ProgressColumn):
-    """How much is done in a second."""
+    """Column of the rate per second."""
 
     def render(self, task: Task) -> Text:
-        """The rate, once there is one."""
+        """Return the rate once it is known."""
         speed = task.finished_speed or task.speed
         return Text("" if not speed else f"{speed:,.0f} {task.fields['unit']}/s", style="dim")
 
 
-class _Stage:
+class _BarStage:
+    """Stage with a progress bar."""
+
     def __init__(self, bars: RichProgress, task: TaskID) -> None:
         self._bars, self._task = bars, task
 
     def advance(self, amount: int) -> None:
-        """Moves the bar on."""
+        """Advance the bar."""
         self._bars.advance(self._task, amount)
 
     def advance_to(self, amount: int) -> None:
-        """Moves the bar to a place."""
+        """Move the bar to a position."""
         self._bars.update(self._task, completed=amount)
 
 
-class Bars:
-    """Bars on a terminal."""
+class ProgressBars:
+    """Progress receiver that shows bars on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
     @contextmanager
-    def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[_Stage]:
-        """A bar for a stage."""
+    def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[_BarStage]:
+        """Show a bar while a stage runs."""
         columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description:<18}"), BarColumn(bar_width=30))
         rest = (MofNCompleteColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
         with RichProgress(*columns, *rest, console=self._console) as bars:
             task = bars.add_task(name, total=total, completed=done, unit=unit)
-            yield _Stage(bars, task)
+            yield _BarStage(bars, task)
             if total is None:
                 bars.update(task, total=bars.tasks[0].completed or 1, completed=bars.tasks[0].completed or 1)
 
 
-def watch(*, quiet: bool) -> Progress:
-    """Whoever shows progress: bars if standard error is a terminal and nobody asked for quiet."""
+def progress_bars(*, quiet: bool) -> Progress:
+    """Return progress bars if standard error is a terminal and output is not quiet; otherwise a null receiver."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return NullProgress()
-    return Bars(Console(file=sys.stderr, stderr=True))
+    return ProgressBars(Console(file=sys.stderr, stderr=True))

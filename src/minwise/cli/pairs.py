@@ -14,7 +14,7 @@ from minwise.cli.options import (
     settings_of,
     table_output,
 )
-from minwise.cli.output import show_found, watch
+from minwise.cli.output import progress_bars, report_printer
 from minwise.inputs import Files
 from minwise.options import ClustersOptions
 
@@ -47,8 +47,8 @@ def pairs(
     Columns are left, right and similarity. Pairs are in document order; identical documents are pairs too.
     Documents are texts, sets of items (--shingle set, or --group-by and --item) or records (--fields).
     """
-    progress = watch(quiet=given["quiet"] or given["as_json"])
-    show = show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
+    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
+    show = report_printer("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
     show(mw.write_pairs(Files(inputs), output, sources=sources, truth=truth, progress=progress, **settings_of(given)))
 
 
@@ -65,6 +65,6 @@ def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noq
 
     A cluster has the id of its first document; a document without near-duplicates is a cluster of its own.
     """
-    progress = watch(quiet=given["quiet"] or given["as_json"])
-    show = show_found("clusters", output, quiet=given["quiet"], as_json=given["as_json"])
+    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
+    show = report_printer("clusters", output, quiet=given["quiet"], as_json=given["as_json"])
     show(mw.write_clusters(Files(inputs), output, progress=progress, **settings_of(given)))

@@ -24,7 +24,10 @@ BAR_WIDTH = 40
 def plan(
     threshold: float, recall: float, slots: int, bands: int | None, rows: int | None, plot: str | None, as_json: bool
 ) -> None:
-    """Choose bands and rows for a threshold; show what they find."""
+    """Choose bands and rows for a threshold; show the S-curve.
+
+    Example: minwise plan --threshold 0.7 --recall 0.95
+    """
     chosen = mw.plan(threshold, recall, slots=slots, bands=bands, rows=rows)
     if plot is not None:
         chosen.plot(plot)
@@ -42,7 +45,7 @@ def _as_dict(chosen: Plan, plot: str | None) -> dict[str, Any]:
 def _show(chosen: Plan, slots: int, plot: str | None) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = 10_000  # into a pipe nothing is wrapped or cut
+        console.width = 10_000  # nothing is wrapped or cut in a pipe
     block = "█" if console.is_terminal and console.encoding.startswith("utf") else "#"
     with console.capture() as capture:
         console.print(_facts(chosen, slots, plot))
@@ -70,7 +73,7 @@ def _facts(chosen: Plan, slots: int, plot: str | None) -> Table:
 
 
 def _curve(chosen: Plan, block: str) -> Table:
-    """The S-curve a line per similarity, with the threshold among them."""
+    """Return the S-curve, a line per similarity, including the threshold."""
     table = _table(show_header=True)
     table.add_column("similarity", justify="right")
     table.add_column("probability", justify="right")

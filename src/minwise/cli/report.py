@@ -1,4 +1,4 @@
-"""minwise report OUT."""
+"""minwise report and minwise restore."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import click
 
 import minwise as mw
 from minwise.cli.files import read_ids
-from minwise.cli.output import show_outcome, watch
+from minwise.cli.output import print_result, progress_bars
 from minwise.errors import InputError
 from minwise.results import write_report
 
@@ -17,16 +17,22 @@ __all__ = ["report", "restore"]
 @click.command()
 @click.argument("out", type=click.Path())
 @click.option(
-    "--audit", metavar="FILE", type=click.Path(), default=None, help="Also show what this file of an audit measured."
+    "--audit",
+    metavar="FILE",
+    type=click.Path(),
+    default=None,
+    help="Also show the figures of this file of minwise audit.",
 )
-@click.option("--quiet", is_flag=True, help="Do not say where the page is.")
+@click.option("--quiet", is_flag=True, help="Do not print the path of the page.")
 def report(out: str, audit: str | None, quiet: bool) -> None:
-    """Write the page of a run anew: OUT/report.html.
+    """Write the report page of a run again: OUT/report.html.
 
-    It shows the texts that the inputs still have.
+    The page shows the texts of inputs that have not changed since the run.
 
-    With --audit, the file that an audit with the same settings wrote is copied to OUT/audit.json; from then on the page
-    shows what it measured.
+    With --audit, the file that an audit with the same settings wrote is copied to OUT/audit.json, and this and every
+    later page shows its figures.
+
+    Example: minwise report clean --audit audit.json
     """
     notes: list[str] = []
     page = write_report(out, audit=audit, on_note=notes.append)
@@ -51,29 +57,31 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary.")
 @click.option("--quiet", is_flag=True, help="Show neither progress nor summary.")
 def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool, as_json: bool, quiet: bool) -> None:
-    """Put documents back that the run which wrote OUT has removed.
+    """Restore documents that the run which wrote OUT removed.
 
-    They are read from the inputs of that run. DIR/kept holds the rows that OUT/kept has and the restored ones, in the
-    order and format of the input; DIR/removed.parquet lists what stays removed. OUT itself is not changed. An input
-    that has changed since is refused.
+    They are read from the inputs of that run. DIR/kept holds the rows of OUT/kept and the restored ones, in the order
+    and format of the input; DIR/removed.parquet lists those that stay removed. OUT itself is not changed. An input
+    that has changed since the run is refused.
 
     A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them.
+
+    Example: minwise restore clean --ids wanted.txt -o restored
     """
     if every == (ids is not None):
         raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")
     wanted = None if ids is None else list(read_ids(ids))
     if wanted == []:
         raise InputError(
-            f"{'standard input' if ids == '-' else ids}: must have the ids to restore, one a line, got none"
+            f"{'standard input' if ids == '-' else ids}: must list the ids to restore, one per line, got none"
         )
-    progress = watch(quiet=quiet or as_json)
+    progress = progress_bars(quiet=quiet or as_json)
     counts = mw.restore(out, output, ids=wanted, overwrite=overwrite, progress=progress)
-    show_outcome({"output": output, **counts}, _summary(counts, output), as_json=as_json, quiet=quiet)
+    print_result({"output": output, **counts}, _summary(counts, output), as_json=as_json, quiet=quiet)
 
 
 def _summary(counts: dict[str, Any], output: str) -> str:
     removed = counts["restored"] + counts["still_removed"]
-    broken = f", {counts['quarantined']:,} of which can not be read," if counts["quarantined"] else ""
+    broken = f", {counts['quarantined']:,} of which cannot be read," if counts["quarantined"] else ""
     place = Path(output) / "kept"
     return (
         f"restored {counts['restored']:,} of {removed:,} removed documents; {counts['rows']:,} rows{broken} in {place}"

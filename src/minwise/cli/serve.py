@@ -1,4 +1,4 @@
-"""minwise serve --index PATH."""
+"""minwise serve and minwise token."""
 
 import errno
 from dataclasses import fields
@@ -10,13 +10,13 @@ import click
 from click.core import ParameterSource
 
 import minwise as mw
-from minwise.cli.index_documents import described
+from minwise.cli.index_documents import describe
 from minwise.cli.options import index_options, index_settings_of
 from minwise.errors import ConfigError
 
 __all__ = ["serve", "token"]
 
-REMEDY = "leave it out, or make another index"
+REMEDY = "leave it out, or create another index"
 
 
 @click.command()
@@ -24,40 +24,52 @@ REMEDY = "leave it out, or make another index"
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", default=8765, show_default=True, help="Port to listen at; 0 for any that is free.")
 @click.option(
-    "--token-file", type=click.Path(), default=None, help="File of tokens, from minwise token; nobody comes in without."
+    "--token-file",
+    type=click.Path(),
+    default=None,
+    help="File of hashed tokens, written by minwise token; requests then need a token.",
 )
-@click.option("--read-only", is_flag=True, help="Change nothing; another process may then write the index.")
+@click.option("--read-only", is_flag=True, help="Refuse all changes; another process may then write to the index.")
 @click.option(
     "--allow-host",
     metavar="NAME",
     multiple=True,
     default=(),
-    help="Name under which clients may address the server, beside its own; repeatable.",
+    help="Further host name under which clients may address the server; repeatable.",
 )
-@click.option("--cache", default="256MB", show_default=True, help="Memory that may keep what was read of the index.")
-@click.option("--max-document", default="1MB", show_default=True, help="Largest text.")
-@click.option("--max-metadata", default="64KB", show_default=True, help="Largest metadata of a document.")
-@click.option("--max-compare", default="200KB", show_default=True, help="Largest of two texts to be compared.")
-@click.option("--max-request", default="16MB", show_default=True, help="Largest request, however it is sent.")
-@click.option("--max-documents", default=1000, show_default=True, help="Most documents, or ids, of a request.")
-@click.option("--max-depth", default=32, show_default=True, help="Most levels of objects and lists in metadata.")
-@click.option("--max-in-flight", default=64, show_default=True, help="Most requests that are worked on at a time.")
-@click.option("--max-connections", default=1000, show_default=True, help="Most connections at a time.")
+@click.option("--cache", default="256MB", show_default=True, help="Memory for cached blocks of the index.")
+@click.option("--max-document", default="1MB", show_default=True, help="Maximum size of a text.")
+@click.option("--max-metadata", default="64KB", show_default=True, help="Maximum size of a document's metadata.")
+@click.option("--max-compare", default="200KB", show_default=True, help="Maximum size of each of two compared texts.")
+@click.option("--max-request", default="16MB", show_default=True, help="Maximum size of a request body.")
+@click.option(
+    "--max-documents", default=1000, show_default=True, help="Maximum number of documents or ids in a request."
+)
+@click.option("--max-depth", default=32, show_default=True, help="Maximum nesting depth of metadata.")
+@click.option(
+    "--max-in-flight", default=64, show_default=True, help="Maximum number of read, and of write, requests in progress."
+)
+@click.option("--max-connections", default=1000, show_default=True, help="Maximum number of open connections.")
 @click.option(
     "--receive-timeout",
     default=10.0,
     show_default=True,
-    help="Seconds for a request to come, and an answer to be taken.",
+    help="Seconds to receive a request, and to send a response.",
 )
-@click.option("--drain-timeout", default=10.0, show_default=True, help="Seconds for requests to end when it stops.")
-@click.option("--create", is_flag=True, help="Make the index if it is not there, with the options below.")
+@click.option(
+    "--drain-timeout",
+    default=10.0,
+    show_default=True,
+    help="Seconds for open requests to finish when the server stops.",
+)
+@click.option("--create", is_flag=True, help="Create the index if it does not exist, with the options below.")
 @index_options
 @click.pass_context
 def serve(context: click.Context, /, index: str, create: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
     """Serve an index over HTTP, with a page for people at /.
 
-    Listens on this machine alone unless --host says otherwise, for which a token file is required. Ctrl-C or SIGTERM
-    stops it; what is under way is finished first. Options of an index that is there may be repeated, but not changed.
+    Listens on this machine only, unless --host is given, which requires a token file. Ctrl-C or SIGTERM stops the
+    server after open requests have finished. Options of an existing index may be repeated, but not changed.
 
     Example: minwise serve --index news.mw --create --store-text
     """
@@ -75,10 +87,10 @@ def serve(context: click.Context, /, index: str, create: bool, **given: Any) -> 
 
 
 def _load_server() -> ModuleType:
-    """The server, whose packages are not always installed."""
+    """Import the server, which needs the packages of an extra."""
     try:
         import minwise.server
-        from minwise.server import serve  # noqa: F401 - comes when it is asked for, with all that it needs
+        from minwise.server import serve  # noqa: F401 - a lazy import, which needs the packages
     except ModuleNotFoundError as error:
         if str(error.name).startswith("minwise"):
             raise
@@ -88,37 +100,37 @@ def _load_server() -> ModuleType:
 
 
 def _prepare(index: str, settings: dict[str, Any], chosen: set[str], *, create: bool, read_only: bool) -> None:
-    """Makes the index, or sees that it is as the options say that were chosen."""
+    """Create the index, or check that an existing one agrees with the given options."""
     folder = Path(index)
     is_there = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
     if create and not is_there:
         if read_only:
-            raise ConfigError(f"create makes an index to be filled, and read-only keeps {index} empty, got both")
+            raise ConfigError(f"create and read-only exclude each other: {index} would stay empty, got both")
         with mw.Index.create(index, **index_settings_of(settings)) as made:
-            click.echo(f"minwise: {index}: {described(made)}", err=True)
+            click.echo(f"minwise: {index}: {describe(made)}", err=True)
     elif not folder.exists():
-        raise FileNotFoundError(errno.ENOENT, "No such index; --create makes one", index)
+        raise FileNotFoundError(errno.ENOENT, "No such index; --create creates it", index)
     else:
         _compare(index, {name: settings[name] for name in settings if name in chosen})
 
 
 def _compare(index: str, chosen: dict[str, Any]) -> None:
-    """Raises if the index has another value for something that was chosen."""
+    """Raise if the index has another value for a given option."""
     if not chosen:
         return
     with mw.Index.open(index) as opened:
         there = opened.stats()["settings"]
-    # Who gives a layout has recall and slots passed over, now as when the index was made.
-    passed_over = {"recall", "slots"} if {"bands", "rows"} <= set(chosen) else set()
+    # With a given layout, recall and slots are ignored, as when the index was created.
+    ignored = {"recall", "slots"} if {"bands", "rows"} <= set(chosen) else set()
     for name, value in chosen.items():
         theirs, ours = _both(name, value, there)
-        if theirs != ours and name not in passed_over:
+        if theirs != ours and name not in ignored:
             option = name.replace("_", "-")
             raise ConfigError(f"{option} must be that of {index}, {theirs}, got {ours}; {REMEDY}")
 
 
 def _both(name: str, value: Any, there: dict[str, Any]) -> tuple[object, object]:  # noqa: ANN401 - any setting
-    """What the index has, and what was chosen, in words that can be compared."""
+    """Return the value of the index and the given one, in comparable form."""
     if name in ("store_text", "sketch_only"):
         return f"an index of {there['store']}", f"an index of {'text' if name == 'store_text' else 'sketch'}"
     if name == "seed" and there["secret_seed"]:
@@ -134,15 +146,15 @@ def _both(name: str, value: Any, there: dict[str, Any]) -> tuple[object, object]
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--read", "may_read", is_flag=True, help="Let it ask, compare and look.")
-@click.option("--write", "may_write", is_flag=True, help="Let it add and remove documents.")
-@click.option("--name", default=None, help="What it is called in the file; token-N if not given.")
+@click.option("--read", "may_read", is_flag=True, help="Allow queries, comparisons and statistics.")
+@click.option("--write", "may_write", is_flag=True, help="Allow adding and removing documents.")
+@click.option("--name", default=None, help="Name of the token in the file; token-N if not given.")
 @click.option("--quiet", is_flag=True, help="Print the token and nothing else.")
 def token(file: str, may_read: bool, may_write: bool, name: str | None, quiet: bool) -> None:
-    """Draw a token for minwise serve, and add its hash to FILE.
+    """Create a token for minwise serve and add its hash to FILE.
 
-    The token is printed once and stands nowhere else; who has it may do what its rights say. FILE is made if it is not
-    there, and only its owner can read it. To take a token back, delete its line and start the server anew.
+    The token is printed once and stored nowhere; a client that sends it has its rights. FILE is created if it does not
+    exist, and only its owner can read it. To revoke a token, delete its line and restart the server.
 
     Example: minwise token tokens.txt --read --name reader
     """
@@ -154,4 +166,4 @@ def token(file: str, may_read: bool, may_write: bool, name: str | None, quiet: b
     drawn = make_token(file, rights, name)
     click.echo(drawn)
     if not quiet:
-        click.echo(f"minwise: may {' and '.join(rights)}; shown this once, {file} has its hash", err=True)
+        click.echo(f"minwise: may {' and '.join(rights)}; shown only once; {file} has its hash", err=True)

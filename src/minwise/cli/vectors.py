@@ -7,7 +7,7 @@ import click
 
 import minwise as mw
 from minwise.cli.options import MACHINE_OPTIONS, OUTPUT_OPTIONS, WORK_OPTION, add_options, on_error_option, table_output
-from minwise.cli.output import fault_lines, show_found, watch
+from minwise.cli.output import fault_lines, progress_bars, report_printer
 from minwise.errors import ConfigError
 
 __all__ = ["near", "pairs", "planned", "running_of", "vector_options"]
@@ -29,7 +29,7 @@ LAYOUT = (
 )
 # How vectors are hashed, how a run goes, and how to say what was done.
 vector_options = add_options(
-    *LAYOUT, on_error_option("vectors that can not be used"), *MACHINE_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS
+    *LAYOUT, on_error_option("vectors that cannot be used"), *MACHINE_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS
 )
 
 
@@ -81,7 +81,7 @@ def near(
     """
     if top is None and radius is None:
         raise ConfigError("near takes --top, --radius or both, got neither")
-    show = show_found("neighbours", output, quiet=given["quiet"], as_json=given["as_json"], lines=_lines)
+    show = report_printer("neighbours", output, quiet=given["quiet"], as_json=given["as_json"], lines=_lines)
     wanted = {"radius": radius} if radius is not None else {"top": top}
     search = planned(given, vectors, queries=queries, **wanted)
     found = search.fit(vectors, column=given["column"]).query(
@@ -90,7 +90,7 @@ def near(
         radius=radius,
         top=top,
         column=given["column"],
-        progress=watch(quiet=given["quiet"] or given["as_json"]),
+        progress=progress_bars(quiet=given["quiet"] or given["as_json"]),
         **running_of(given),
     )
     show(found)
@@ -121,8 +121,8 @@ def pairs(vectors: str, radius: float, output: str, max_bucket: int, **given: An
 
     Example: minwise vectors pairs images.npy --radius 0.5 -o pairs.parquet
     """
-    progress = watch(quiet=given["quiet"] or given["as_json"])
-    show = show_found("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
+    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
+    show = report_printer("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
     search = planned(given, vectors, radius=radius, max_bucket=max_bucket).fit(vectors, column=given["column"])
     show(search.pairs(radius, output, max_bucket=max_bucket, progress=progress, **running_of(given)))
 
