@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 import minwise as mw
 from benchmarks.server.texts import cut_pieces, questions, stored_texts
@@ -51,7 +52,7 @@ class Prepared:
 
 def main() -> None:
     """Build one."""
-    print(prepare(int(sys.argv[1]), sys.argv[2]).index)
+    print(prepare(int(sys.argv[1]), cast("StoreKind", sys.argv[2])).index)
 
 
 def prepare(documents: int, store: StoreKind) -> Prepared:

@@ -14,7 +14,7 @@ from server.running import PATIENCE_SECONDS, Server, start
 from server.wires import wait_until
 from server.writers import Writer
 from support.commands import TORTURE
-from support.index_faults.children import quick_folder
+from support.index_faults.children import fast_folder
 
 import minwise as mw
 
@@ -29,7 +29,7 @@ SAMPLE = 50
 @pytest.fixture
 def path() -> Iterator[Path]:
     """A new index, where syncing costs nothing if there is such a place."""
-    with quick_folder() as folder:
+    with fast_folder() as folder:
         mw.Index.create(folder / "news.mw", threshold=0.5, shingle="word:2", store="text").close()
         yield folder / "news.mw"
 

@@ -1,6 +1,6 @@
-"""Ctrl-C at any call that an index makes: the operation is done or not, and whoever has the index open goes on with it.
+"""Ctrl-C at any call of an index: the operation is done or not, and the open index remains usable.
 
-By default at one call of a few, `make torture` at every one, before it and after it.
+By default a sample of the calls; `make torture` interrupts before and after every one.
 """
 
 import random
@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 from support.commands import TORTURE
-from support.index_faults.checks import deviations
-from support.index_faults.children import quick_folder
-from support.index_faults.workload import CONSTANTS, SETTINGS, WEIGHTS, Model, Operation, one_operation
+from support.index_faults.checks import differences
+from support.index_faults.children import fast_folder
+from support.index_faults.workload import CONSTANTS, SETTINGS, WEIGHTS, Model, Operation, draw_operation
 
 import minwise as mw
 
-# So many interruptions at most of one kind of operation: calls of Python and C functions and their ends.
-MOST = 5000 if TORTURE else 70
-# How often an index is closed, and opened again to look at everything.
-REOPENED = 50
-# A file that was opened when the interruption came, and that nobody has got yet, is closed by Python with a warning.
+# Maximum number of interruptions per kind of operation: calls of Python and C functions and their returns.
+MAX_EVENTS = 5000 if TORTURE else 70
+# Number of interruptions between full checks of a reopened index.
+REOPEN_INTERVAL = 50
+# A file that was opened at the interruption, before it was assigned, is closed by Python with a warning.
 pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -28,16 +28,16 @@ pytestmark = [
 
 
 def run(action: Callable[[], object], event: int = 0) -> tuple[bool, int]:
-    """Runs an action and interrupts it at an event, unless it ends before; whether it did, and the events it had."""
+    """Run an action and interrupt it at an event; return whether it was interrupted, and the number of events."""
     seen, done = 0, False
 
-    def note(*_: object) -> None:
+    def record(*_: object) -> None:
         nonlocal seen
         seen += not done
         if seen == event and not done:
             raise KeyboardInterrupt
 
-    sys.setprofile(note)
+    sys.setprofile(record)
     try:
         action()
         done = True
@@ -50,17 +50,17 @@ def run(action: Callable[[], object], event: int = 0) -> tuple[bool, int]:
 
 
 def chosen(events: int) -> range:
-    """The events to interrupt of so many."""
-    return range(1, events, max(1, events // MOST))
+    """Return the events to interrupt."""
+    return range(1, events, max(1, events // MAX_EVENTS))
 
 
 class Subject:
-    """An index that is open for writing and for reading, and what it must hold.
+    """An index that is open for writing and for reading.
 
     Attributes:
-        writer: The index.
-        reader: The same.
-        model: What it must hold.
+        writer: The index, open for writing.
+        reader: The index, open for reading.
+        model: The expected content.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,54 +70,54 @@ class Subject:
             self.do("add_batch")
 
     def do(self, kind: str, event: int = 0) -> int:
-        """Does an operation, or interrupts it at an event; how many events there were."""
-        operation = one_operation(self.draw, kind, self.model, self.path.parent)
+        """Run an operation, or interrupt it at an event; return the number of events."""
+        operation = draw_operation(self.draw, kind, self.model, self.path.parent)
         interrupted, events = run(lambda: operation.run(self.writer), event)
         self.check(operation, may_be_undone=interrupted)
         return events
 
     def check(self, operation: Operation, *, may_be_undone: bool) -> None:
-        """An operation is done, or perhaps not; the writer says so, and the reader too."""
+        """Check that writer and reader both see the operation as done, or both as not done."""
         after = self.model.copy()
         after.apply(operation)
-        names = [str(one) for one in operation.ids]
-        if may_be_undone and deviations(self.writer, after, names):
+        names = [str(document_id) for document_id in operation.ids]
+        if may_be_undone and differences(self.writer, after, names):
             after = self.model
-        assert deviations(self.writer, after, names) == []
-        assert deviations(self.reader, after, names) == []
+        assert differences(self.writer, after, names) == []
+        assert differences(self.reader, after, names) == []
         self.model = after
 
     def reopen(self) -> None:
-        """Closes everything and opens it again; whatever was acknowledged is there."""
+        """Close and reopen the index, and check all acknowledged content."""
         self.close()
         self.writer, self.reader = mw.Index.open(self.path, "w"), mw.Index.open(self.path)
-        assert deviations(self.writer, self.model, [*self.model.documents, *self.model.gone]) == []
+        assert differences(self.writer, self.model, [*self.model.documents, *self.model.removed]) == []
         assert self.reader.verify() == []
 
     def close(self) -> None:
-        """Lets go of the index."""
+        """Close writer and reader."""
         self.reader.close()
         self.writer.close()
 
 
 @pytest.fixture
 def subject(monkeypatch: pytest.MonkeyPatch) -> Iterator[Subject]:
-    """A new index, in which little data makes many segments."""
+    """Yield a new index, in which little data creates many segments."""
     for name, value in CONSTANTS.items():
         monkeypatch.setattr(name, value)
-    with quick_folder() as folder:
+    with fast_folder() as folder:
         subject = Subject(folder / "index.mw")
         yield subject
         subject.close()
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
-def test_an_operation_interrupted_anywhere(subject: Subject, kind: str) -> None:
-    """It is done or not, and the next operations of the same index are."""
+def test_operation_interrupted_at_any_call(subject: Subject, kind: str) -> None:
+    """It is done or not, and the next operations on the same object succeed."""
     for turn, event in enumerate(chosen(subject.do(kind))):
         subject.do(kind, event)
         subject.do("add")
-        if turn % REOPENED == REOPENED - 1:
+        if turn % REOPEN_INTERVAL == REOPEN_INTERVAL - 1:
             subject.reopen()
     subject.reopen()
 
@@ -133,8 +133,8 @@ READS: dict[str, Callable[[mw.Index], object]] = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_a_reader_interrupted_anywhere(subject: Subject, read: str) -> None:
-    """Its next question is answered with everything that was acknowledged meanwhile."""
+def test_reader_interrupted_at_any_call(subject: Subject, read: str) -> None:
+    """The next query sees everything that was acknowledged in the meantime."""
     subject.writer.add(["first"], ["one two three four five six seven eight nine ten"])
     _, events = run(lambda: READS[read](subject.reader))
     for turn, event in enumerate(chosen(events)):
@@ -143,4 +143,4 @@ def test_a_reader_interrupted_anywhere(subject: Subject, read: str) -> None:
         subject.writer.add([f"yet more {turn}"], [f"twelve thirteen fourteen fifteen sixteen {turn}"])
         assert f"yet more {turn}" in subject.reader
         assert len(subject.reader) == len(subject.writer)
-    assert turn > 20, "it makes more calls than that"
+    assert turn > 20, "too few calls"

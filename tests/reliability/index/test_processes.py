@@ -1,4 +1,4 @@
-"""One writer and many readers of one index, in processes and in threads: everybody sees what was acknowledged."""
+"""One writer and many readers of one index, in processes and in threads: all of them see every acknowledged change."""
 
 import os
 import random
@@ -10,53 +10,64 @@ from typing import Any
 
 import pytest
 from support.commands import TORTURE, digest
-from support.expect import complaint
-from support.index_faults.checks import deviations
-from support.index_faults.children import Child, quick_folder, start
-from support.index_faults.crowd import Counter, Crowd, back_up, copy, create, doze, hold, read, write
+from support.expect import error_message
+from support.index_faults.checks import differences
+from support.index_faults.children import Child, fast_folder, start
+from support.index_faults.concurrent_use import (
+    Counter,
+    History,
+    back_up,
+    copy,
+    create,
+    hold_open,
+    query_later,
+    read,
+    write,
+)
 from support.index_faults.workload import CONSTANTS, SETTINGS, Model, operations
 
 import minwise as mw
+from minwise.errors import ConfigError
 
 OPERATIONS = 2000 if TORTURE else 200
-# Copies that are compared with what there was.
+# Number of copies that are checked.
 CHECKED_COPIES = 8
-# A writer is killed so often on the way.
-DEATHS = 4
+# Number of writers; all but the last are killed.
+WRITERS = 4
 KINDS = {"add": 8, "add_batch": 8, "add_unique": 3, "remove": 6, "replace": 4, "flush": 2, "compact": 1}
 MERGES = 5
 RACES = 100 if TORTURE else 5
 
 
 class Scene:
-    """An index with one document, and what everybody who comes to it is to know.
+    """An index with one document, and the operations that are to follow.
 
     Attributes:
-        crowd: The operations, the first of which is done.
+        history: The operations, of which the first is done.
         path: The index.
-        counter: How many operations were acknowledged.
-        job: All that as a child needs it.
+        counter: The number of acknowledged operations.
+        job: The same values for a child.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
         draw = random.Random(seed)
         kinds = draw.choices(list(KINDS), list(KINDS.values()), k=OPERATIONS - 1)
-        self.crowd = Crowd(list(operations(draw, Model(), ["add", *kinds], folder)))
+        self.history = History(list(operations(draw, Model(), ["add", *kinds], folder)))
         self.path, self.counter = folder / "index.mw", Counter(folder / "acknowledged")
         with mw.Index.create(self.path, **SETTINGS) as index:
-            self.crowd.operations[0].run(index)
+            self.history.operations[0].run(index)
         self.counter.set(1)
         self.job: dict[str, Any] = {
             "path": str(self.path), "counter": str(folder / "acknowledged"), "constants": CONSTANTS,
-            "operations": [asdict(one) for one in self.crowd.operations],
+            "operations": [asdict(operation) for operation in self.history.operations],
         }  # fmt: skip
 
     def write_all(self) -> None:
-        """Has everything done by one writer after the other, of which all but the last are killed."""
-        for death in range(1, DEATHS + 1):
-            writer = start(write, {**self.job, "until": OPERATIONS * death // DEATHS})
+        """Run all operations by one writer after the other; all but the last are killed."""
+        for number in range(1, WRITERS + 1):
+            writer = start(write, {**self.job, "until": OPERATIONS * number // WRITERS})
             writer.receive()
-            if death < DEATHS:
+            if number < WRITERS:
                 writer.kill()
             else:
                 writer.send("end")
@@ -66,114 +77,114 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    """A new index and a crowd that is to come."""
-    with quick_folder() as folder:
+    """Yield a new index and its operations."""
+    with fast_folder() as folder:
         yield Scene(folder, 3)
 
 
 @pytest.mark.timeout(1200)
 def test_readers_see_everything_acknowledged_before(scene: Scene) -> None:
-    """Across flushes, merges, compactions, removals and the deaths of writers; whether a reader stays or comes anew."""
-    sleeper = start(doze, {**scene.job, "seed": 0})
-    assert sleeper.receive() == []
+    """This holds across flushes, merges, compactions, removals and killed writers, for open and for new readers."""
+    late_reader = start(query_later, {**scene.job, "seed": 0})
+    assert late_reader.receive() == []
     readers = [start(read, {**scene.job, "seed": seed, "reopen": seed == 1}) for seed in (1, 2, 3)]
     for reader in readers:
         assert reader.receive() == "open"
     scene.write_all()
     for reader in readers:
         report = reader.receive()
-        assert report["wrong"] == []
-        assert report["asked"] >= 20, "it never asked while somebody wrote"
+        assert report["problems"] == []
+        assert report["queries"] >= 20, "too few queries during writes"
         assert reader.wait() == 0
     for _ in range(2):
-        sleeper.send("ask")
-        assert sleeper.receive() == []
-    assert sleeper.wait() == 0
+        late_reader.send("ask")
+        assert late_reader.receive() == []
+    assert late_reader.wait() == 0
     last = max(int(path.stem.partition("-")[2]) for path in scene.path.glob("segment-*"))
-    assert last >= MERGES * 5, "there were not many merges"
+    assert last >= MERGES * 5, "too few merges"
 
 
 @pytest.mark.timeout(1200)
-def test_a_backup_by_a_reader_is_a_state_that_was(scene: Scene) -> None:
-    """Each copy that is made while another process writes is whole, and holds what there was at one moment."""
+def test_backup_by_a_reader_is_one_consistent_state(scene: Scene) -> None:
+    """Each copy made while another process writes is complete, and holds the content of one moment."""
     copier = start(copy, scene.job)
     assert copier.receive() == "open"
     scene.write_all()
     copies = list(iter(copier.receive, None))
     assert copier.wait() == 0
     assert len(copies) >= 3
-    models = list(states(scene.crowd))
+    models = list(states(scene.history))
     for path, before, after in copies[:: max(1, len(copies) // CHECKED_COPIES)]:
         with mw.Index.open(path) as index:
             assert index.verify() == []
             candidates = [model for model in models[before : after + 2] if len(model.documents) == len(index)]
             assert any(
-                deviations(index, model, [*model.documents, *model.gone]) == [] for model in candidates
+                differences(index, model, [*model.documents, *model.removed]) == [] for model in candidates
             ), (path, before, after)  # fmt: skip
 
 
-def states(crowd: Crowd) -> Iterator[Model]:
-    """What there is after each number of operations, from none on."""
+def states(history: History) -> Iterator[Model]:
+    """Yield the content after each number of operations, from 0."""
     model = Model()
     yield model.copy()
-    for operation in crowd.operations:
+    for operation in history.operations:
         model.apply(operation)
         yield model.copy()
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one object", "two objects"])
-def test_threads(scene: Scene, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four threads ask one index while a fifth writes, through the same object or through another."""
-    set_here(monkeypatch)
+def test_threads_query_while_another_writes(scene: Scene, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four threads query one index while a fifth writes, through the same object or through another."""
+    set_small_segments(monkeypatch)
     writer = mw.Index.open(scene.path, "w")
     reader = writer if shared else mw.Index.open(scene.path)
-    wrong: list[object] = []
-    asked = [0] * 4
+    problems: list[object] = []
+    queries = [0] * 4
 
     def ask(number: int) -> None:
         draw = random.Random(number)
         try:
-            while not wrong and scene.counter.get() < OPERATIONS:
-                wrong.extend(scene.crowd.ask(reader, draw, scene.counter.get))
-                asked[number] += 1
+            while not problems and scene.counter.get() < OPERATIONS:
+                problems.extend(scene.history.ask(reader, draw, scene.counter.get))
+                queries[number] += 1
         except BaseException as error:
-            wrong.append(error)
+            problems.append(error)
 
     threads = [threading.Thread(target=ask, args=[number]) for number in range(4)]
     for thread in threads:
         thread.start()
     for number in range(1, OPERATIONS):
-        scene.crowd.operations[number].run(writer)
+        scene.history.operations[number].run(writer)
         scene.counter.set(number + 1)
     for thread in threads:
         thread.join()
-    assert wrong == []
-    assert min(asked) >= 10
+    assert problems == []
+    assert min(queries) >= 10
     reader.close()
     writer.close()
 
 
-def set_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little data makes many segments in this process too."""
+def set_small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let little data create many segments in this process too."""
     for name, value in CONSTANTS.items():
         monkeypatch.setattr(name, value)
 
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """An index with a document."""
-    with quick_folder() as folder:
+    """Yield the path of an index with one document."""
+    with fast_folder() as folder:
         with mw.Index.create(folder / "index.mw", **SETTINGS) as index:
             index.add(["here"], ["one two three four five six seven"])
         yield folder / "index.mw"
 
 
-def test_a_second_writer_of_another_process_is_refused(path: Path) -> None:
-    """It learns who writes; readers may come; and after kill -9 of the first the way is free."""
-    holder = start(hold, str(path))
+def test_second_writer_in_another_process_is_refused(path: Path) -> None:
+    """The error names the process; readers are admitted; after kill -9 the lock is free."""
+    holder = start(hold_open, str(path))
     assert holder.receive() == 1
     for _ in range(2):
-        assert str(holder.pid) in complaint(mw.ConfigError, lambda: mw.Index.open(path, "w"))
+        assert str(holder.pid) in error_message(ConfigError, lambda: mw.Index.open(path, "w"))
     with mw.Index.open(path) as reader:
         assert "here" in reader
     holder.kill()
@@ -182,60 +193,59 @@ def test_a_second_writer_of_another_process_is_refused(path: Path) -> None:
         assert writer.remove(["here"]) == 1
 
 
-def test_a_second_writer_of_this_process_is_refused(path: Path) -> None:
-    """So that two threads do not write over each other; the first goes on."""
+def test_second_writer_in_this_process_is_refused(path: Path) -> None:
+    """The first writer stays usable."""
     with mw.Index.open(path, "w") as first:
-        assert str(os.getpid()) in complaint(mw.ConfigError, lambda: mw.Index.open(path, "w"))
+        assert str(os.getpid()) in error_message(ConfigError, lambda: mw.Index.open(path, "w"))
         with mw.Index.open(path) as reader:
             assert "here" in reader
-        assert str(os.getpid()) in complaint(mw.ConfigError, lambda: mw.Index.open(path, "w"))
-        holder = start(hold, str(path))
+        assert str(os.getpid()) in error_message(ConfigError, lambda: mw.Index.open(path, "w"))
+        holder = start(hold_open, str(path))
         with pytest.raises(AssertionError, match=f"ConfigError: .*{os.getpid()}"):
             holder.receive()
         holder.wait()
         first.add(["there"], ["eight nine ten eleven twelve"])
-    with mw.Index.open(path, "w") as next_one:
-        assert len(next_one) == 2
+    with mw.Index.open(path, "w") as second:
+        assert len(second) == 2
 
 
-def test_an_index_is_not_created_over_another(path: Path) -> None:
-    """Neither while it is open nor when it is closed; what is in it stays."""
+def test_create_does_not_overwrite_an_index(path: Path) -> None:
     for mode in ("w", "r"):
         with mw.Index.open(path, mode) as index:
-            with pytest.raises((mw.ConfigError, FileExistsError)):
+            with pytest.raises((ConfigError, FileExistsError)):
                 mw.Index.create(path, **SETTINGS)
             assert "here" in index
 
 
-def answers_at_once(children: list[Child]) -> list[str]:
-    """What children say who are told to begin at the same moment."""
+def simultaneous_answers(children: list[Child]) -> list[str]:
+    """Start all children at the same moment, and return their answers."""
     for child in children:
         child.send("begin")
     return [child.receive() for child in children]
 
 
-def test_one_of_those_who_create_an_index_at_once(path: Path) -> None:
-    """One creates it and the others hear so; nobody breaks what another has made."""
+def test_concurrent_creation_succeeds_once(path: Path) -> None:
+    """One process creates it, and the others get an error."""
     for number in range(RACES):
         new = path.with_name(f"new{number}.mw")
-        children = [start(create, {"path": str(new), "name": f"by {one}"}) for one in range(4)]
-        said = answers_at_once(children)
-        assert said.count("") == 1, said
+        children = [start(create, {"path": str(new), "name": f"by {number}"}) for number in range(4)]
+        answers = simultaneous_answers(children)
+        assert answers.count("") == 1, answers
         with mw.Index.open(new) as index:
-            assert f"by {said.index('')}" in index
+            assert f"by {answers.index('')}" in index
             assert (len(index), index.verify()) == (1, [])
         for child in children:
             child.kill()
             child.wait()
 
 
-def test_one_of_those_who_back_up_to_one_place_at_once(path: Path) -> None:
-    """Whoever hears that it is done finds a whole copy there, and so does everybody else."""
+def test_concurrent_backups_to_one_path_succeed_once(path: Path) -> None:
+    """One process creates a complete copy, and the others get an error."""
     for number in range(RACES):
         copied = path.with_name(f"copy{number}.mw")
         children = [start(back_up, {"path": str(path), "copy": str(copied)}) for _ in range(4)]
-        said = answers_at_once(children)
-        assert said.count("") == 1, said
+        answers = simultaneous_answers(children)
+        assert answers.count("") == 1, answers
         with mw.Index.open(copied) as index:
             assert (len(index), index.verify()) == (1, [])
         assert [child.wait() for child in children] == [0] * 4
@@ -251,10 +261,10 @@ WRITES: dict[str, Callable[[mw.Index], object]] = {
 
 
 @pytest.mark.parametrize("call", WRITES)
-def test_a_reader_may_not_write(path: Path, call: str) -> None:
-    """It says what to do instead, and not a byte changes."""
+def test_reader_refuses_to_write(path: Path, call: str) -> None:
+    """The error names the mode, and no byte changes."""
     with mw.Index.open(path) as index:
         before = digest(path)
-        assert "mode" in complaint(mw.ConfigError, lambda: WRITES[call](index))
+        assert "mode" in error_message(ConfigError, lambda: WRITES[call](index))
         assert digest(path) == before
         assert len(index) == 1

@@ -1,14 +1,14 @@
-"""The shim sees every change, and lets fail what it is told to."""
+"""The shim traces every change, and fails the chosen calls."""
 
 import errno
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.index_faults.children import quick_folder
-from support.index_faults.faults import COMPILER, NO_COMPILER, Manner, ask
+from support.index_faults.children import fast_folder
+from support.index_faults.file_programs import change_files, use_sqlite, write_with_fault
 from support.index_faults.power_cut import Disk, Survival, Tree, read_tree
-from support.index_faults.programs import change_files, use_sqlite, write_with_fault
+from support.index_faults.shim import COMPILER, NO_COMPILER, Manner, ask
 from support.index_faults.trace import Kind, Operation, read_trace
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """An empty directory that can be watched."""
-    with quick_folder() as place:
-        (place / "watched").mkdir()
-        yield place / "watched"
+    """Yield an empty directory that can be watched."""
+    with fast_folder() as parent:
+        (parent / "watched").mkdir()
+        yield parent / "watched"
 
 
 def replay(operations: list[Operation]) -> Tree:
-    """What a directory that was empty holds when everything survives."""
+    """Return the content of an empty directory after all operations, if everything survives."""
     disk = Disk()
     for operation in operations:
         disk.apply(operation)
@@ -31,32 +31,33 @@ def replay(operations: list[Operation]) -> Tree:
 
 
 def traced(folder: Path) -> list[Operation]:
-    """What happened in the watched directory."""
+    """Return the operations in the watched directory."""
     return read_trace(folder.parent / "trace", folder)
 
 
-def test_a_replay_gives_the_directory_itself(folder: Path) -> None:
-    """No call that changes a file goes by unseen: copies within the kernel, appends, duplicated descriptors."""
+def test_replay_of_the_trace_equals_the_directory(folder: Path) -> None:
+    """Every call that changes a file is traced: copies within the kernel, appends, duplicated descriptors."""
     ask(change_files, {"folder": str(folder), "trace": str(folder.parent / "trace")})
     operations = traced(folder)
     assert replay(operations) == read_tree(folder)
-    assert {one.kind for one in operations} == set(Kind) - {Kind.MARK, Kind.READ, Kind.UNKNOWN}
-    assert not any(one.error or one.injected for one in operations)
+    assert {call.kind for call in operations} == set(Kind) - {Kind.MARK, Kind.READ, Kind.UNKNOWN}
+    assert not any(call.error or call.injected for call in operations)
 
 
 @pytest.mark.parametrize("close", [True, False], ids=["closed", "left open"])
-def test_sqlite_is_seen(folder: Path, close: bool) -> None:
-    """Its writes and syncs of the log and of the database; the index of the log is mapped and is not needed again."""
+def test_sqlite_calls_are_traced(folder: Path, close: bool) -> None:
+    """Writes and syncs of log and database are traced; the shared memory of the log is mapped, and not needed again."""
     ask(use_sqlite, {"folder": str(folder), "trace": str(folder.parent / "trace"), "close": close})
     operations = traced(folder)
-    seen = {(one.kind, one.path) for one in operations}
+    seen = {(call.kind, call.path) for call in operations}
     assert {(kind, path) for kind in (Kind.WRITE, Kind.SYNC) for path in ("index.db", "index.db-wal")} <= seen
     expected, found = replay(operations), read_tree(folder)
     for tree in (expected, found):
         tree.pop("index.db-shm", None)
     assert expected == found
     assert found.keys() == ({"index.db"} if close else {"index.db", "index.db-wal"})
-    syncs = [one.path for one in operations[: [one.path for one in operations].index("end 4")] if one.kind == Kind.SYNC]
+    commits = operations[: [call.path for call in operations].index("end 4")]
+    syncs = [call.path for call in commits if call.kind == Kind.SYNC]
     assert syncs.count("index.db-wal") >= 5, "a commit is synced"
 
 
@@ -80,11 +81,11 @@ def test_sqlite_is_seen(folder: Path, close: bool) -> None:
     ],
     ids=["write", "short", "short then write", "full disk", "sync", "rename", "read"],
 )  # fmt: skip
-def test_what_is_told_to_fail_fails(folder: Path, fault: dict[str, object], expected: list[object]) -> None:
-    """Nothing else does, the trace says it, and a replay without the failed calls gives the directory itself."""
+def test_only_the_chosen_call_fails(folder: Path, fault: dict[str, object], expected: list[object]) -> None:
+    """No other call fails, the trace shows it, and a replay without the failed calls gives the directory."""
     job = {"folder": str(folder), "trace": str(folder.parent / "trace"), "fault": {"manner": Manner.ONCE, **fault}}
     assert ask(write_with_fault, job) == expected
     operations = traced(folder)
-    failed = sum(isinstance(one, str) and one[-1].isdigit() for one in expected[:6])
-    assert sum(one.injected for one in operations if one.error) == failed
+    failed = sum(isinstance(result, str) and result[-1].isdigit() for result in expected[:6])
+    assert sum(call.injected for call in operations if call.error) == failed
     assert replay(operations) == read_tree(folder)

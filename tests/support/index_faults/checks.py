@@ -1,39 +1,42 @@
-"""What an index says, held against a model of what it must hold."""
+"""Comparison of an index with a model of its expected content."""
 
 from collections.abc import Iterable
 from contextlib import suppress
 
 import minwise as mw
+from minwise.errors import InputError
+from minwise.index import Answer, Hit
 from support.index_faults.workload import Document, Model, jaccard
 
-__all__ = ["deviations"]
+__all__ = ["differences"]
 
 
-def deviations(index: mw.Index, model: Model, names: Iterable[str]) -> list[str]:
-    """Everything that is not as the model says: how many documents there are, and all about those of these names.
+def differences(index: mw.Index, model: Model, names: Iterable[str]) -> list[str]:
+    """Return every difference between an index and a model: the number of documents, and the documents of these names.
 
-    A document that must be there is contained, is stored as it was added and is found by its text; one that must not
-    be there is none of that.
+    An expected document is contained, stored as it was added, and found by its text; a removed one is neither.
     """
     found = [] if len(index) == len(model.documents) else [f"{len(index)} documents, not {len(model.documents)}"]
     texts = {name: text for name in names if (text := model.text_of(name)) is not None}
-    answers = index.query(list(texts.values()))
+    answers = index.query_many(list(texts.values()))
     for (name, text), answer in zip(texts.items(), answers, strict=True):
         document = model.documents.get(name)
-        wrong = of_missing(index, name) if document is None else of_present(index, document, answer)
-        found += [f"{name}: {what}" for what in (*wrong, *of_hits(answer, model, text))]
+        problems = (
+            missing_differences(index, name) if document is None else present_differences(index, document, answer)
+        )
+        found += [f"{name}: {what}" for what in (*problems, *hit_differences(answer, model, text))]
     for name in set(names) - texts.keys():
-        found += [f"{name}: {what}" for what in of_missing(index, name)]
+        found += [f"{name}: {what}" for what in missing_differences(index, name)]
     return found
 
 
-def of_present(index: mw.Index, document: Document, answer: mw.Answer) -> list[str]:
-    """What is wrong with a document that must be there, wholly."""
+def present_differences(index: mw.Index, document: Document, answer: Answer) -> list[str]:
+    """Return the differences of a document that the index must hold."""
     found = [] if document.id in index else ["not contained"]
     try:
         stored = index.get(document.id)
-    except mw.InputError as error:
-        found.append(f"not to be had: {error}")
+    except InputError as error:
+        found.append(f"get failed: {error}")
     else:
         if (stored.id, stored.metadata, stored.text) != (document.id, document.metadata, document.text):
             found.append(f"stored as {stored}")
@@ -42,21 +45,21 @@ def of_present(index: mw.Index, document: Document, answer: mw.Answer) -> list[s
     return found
 
 
-def of_missing(index: mw.Index, name: str) -> list[str]:
-    """What is wrong with a document that must not be there at all."""
+def missing_differences(index: mw.Index, name: str) -> list[str]:
+    """Return the differences of a document that the index must not hold."""
     found = ["contained"] if name in index else []
-    with suppress(mw.InputError):
-        found.append(f"to be had: {index.get(name)}")
+    with suppress(InputError):
+        found.append(f"returned: {index.get(name)}")
     return found
 
 
-def of_hits(answer: mw.Answer, model: Model, text: str) -> list[str]:
-    """What is wrong with the answer to a text: hits that do not exist or that are something else."""
-    found = ["cut short"] if answer.truncated else []
+def hit_differences(answer: Answer, model: Model, text: str) -> list[str]:
+    """Return the differences in the answer to a text: hits that do not exist or have other values."""
+    found = ["truncated"] if answer.truncated else []
     for hit in answer:
         document = model.documents.get(str(hit.id))
         if document is None:
             found.append(f"found {hit.id}, which does not exist")
-        elif hit != mw.Hit(document.id, jaccard(text, document.text), document.metadata, exact=True):
+        elif hit != Hit(document.id, jaccard(text, document.text), document.metadata, exact=True):
             found.append(f"found {hit} for {document}")
     return found

@@ -1,7 +1,7 @@
-"""Child processes that cost little: a process that has imported minwise already forks them, each on a line of its own.
+"""Cheap child processes: a process that has imported minwise forks them, each with a channel to its parent.
 
-A child runs one function, which gets the child's end of the line: JSON values, one per line of text, in both ways.
-It can be killed at any moment; what it wrote before arrives all the same, and then the end of the line.
+A child runs one function, which receives the child's end of the channel: JSON values in both directions, one per line.
+A child can be killed at any moment; values that it sent before still arrive, followed by the end of the stream.
 """
 
 import atexit
@@ -24,33 +24,38 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Child", "Forker", "Line", "quick_folder", "start"]
+__all__ = ["Channel", "Child", "Forker", "fast_folder", "start"]
 
 TIMEOUT_SECONDS = 120
-# A child that nobody waits for any more ends by itself.
-LIFE_SECONDS = 3000
+# An abandoned child ends after this time.
+MAX_SECONDS = 3000
 ADDRESS_BYTES = 4096
 
 
-class Line:
-    """One end of a line between two processes, which carries JSON values."""
+class Channel:
+    """One end of a channel of JSON values between two processes."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._rest = b""
 
     def send(self, value: object) -> None:
-        """Sends a value; when this returns, the value arrives even if this process is killed."""
+        """Send a value; after this returns, the value arrives even if this process is killed."""
         self._end.sendall(json.dumps(value).encode() + b"\n")
 
     def receive(self, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:  # noqa: ANN401
-        """The next value; EOFError at the end of the line, TimeoutError if nothing comes in time."""
+        """Return the next value.
+
+        Raises:
+            EOFError: If the other process has ended.
+            TimeoutError: If no value arrives in time.
+        """
         deadline = time.monotonic() + timeout_seconds
         while b"\n" not in self._rest:
             if not select.select([self._end], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise TimeoutError(f"no word for {timeout_seconds} s")
+                raise TimeoutError(f"no value for {timeout_seconds} s")
             chunk = b""
-            with suppress(ConnectionResetError):  # it ended before it had read all that was sent to it
+            with suppress(ConnectionResetError):  # it ended before it read everything
                 chunk = self._end.recv(1 << 16)
             if not chunk:
                 raise EOFError("the other process has ended")
@@ -59,15 +64,15 @@ class Line:
         return json.loads(line)
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close this end."""
         self._end.close()
 
 
-class Child(Line):
-    """A child process, and this process's end of its line.
+class Child(Channel):
+    """A child process, and the parent's end of its channel.
 
     Attributes:
-        pid: The number of the process.
+        pid: The process id.
     """
 
     def __init__(self, end: socket.socket, pid: int) -> None:
@@ -75,29 +80,29 @@ class Child(Line):
         self.pid = pid
 
     def receive(self, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:  # noqa: ANN401
-        """As on any line; if the child's function failed, that failure as an AssertionError."""
+        """Return the next value; raise AssertionError if the function of the child failed."""
         value = super().receive(timeout_seconds)
         if isinstance(value, dict) and "traceback" in value:
             raise AssertionError(f"child {self.pid} failed: {value['traceback']}")
         return value
 
     def kill(self) -> None:
-        """Ends it as ``kill -9`` does."""
+        """Kill the child with SIGKILL."""
         os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Its exit code, or the negative number of the signal that ended it, when it has ended."""
+        """Wait for the end of the child, and return its exit code or the negative number of its signal."""
         self.close()
-        _living.discard(self)
+        _running.discard(self)
         return _forker().wait(self.pid)
 
 
-# Children that nobody has waited for.
-_living: set[Child] = set()
+# Started children that have not been waited for.
+_running: set[Child] = set()
 
 
 class Forker:
-    """The process that forks: a module that imports what children need, and then serves."""
+    """A process that runs a module, which imports what children need, and forks children on request."""
 
     def __init__(self, module: str, **environment: str) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -110,8 +115,8 @@ class Forker:
         self._line.settimeout(TIMEOUT_SECONDS)
         atexit.register(self._close)
 
-    def fork(self, function: Callable[[Line], None], job: object) -> Child:
-        """A child that runs a function of a module; the first value on its line is the job."""
+    def fork(self, function: Callable[[Channel], None], job: object) -> Child:
+        """Start a child that runs a function of a module; the first value on its channel is the job."""
         ours, theirs = socket.socketpair()
         with theirs:
             pid = self._ask({"function": f"{function.__module__}:{function.__qualname__}"}, theirs.fileno())
@@ -120,12 +125,12 @@ class Forker:
         return child
 
     def wait(self, pid: int) -> int:
-        """The exit code of a child, or the negative number of the signal that ended it, when it has ended."""
+        """Wait for the end of a child, and return its exit code or the negative number of its signal."""
         return self._ask({"wait": pid})
 
-    def _ask(self, question: dict[str, Any], *files: int) -> int:
-        """The answer to a question, with which the child's end of a line may go."""
-        socket.send_fds(self._line, [json.dumps(question).encode()], list(files))
+    def _ask(self, request: dict[str, Any], *files: int) -> int:
+        """Send a request, optionally with the child's end of a channel, and return the answer."""
+        socket.send_fds(self._line, [json.dumps(request).encode()], list(files))
         return int(json.loads(self._line.recv(ADDRESS_BYTES)))
 
     def _close(self) -> None:
@@ -138,62 +143,62 @@ def _forker() -> Forker:
     return Forker("support.index_faults.children")
 
 
-def start(function: Callable[[Line], None], job: object = None) -> Child:
-    """A child that runs a function of a module; the first value on its line is the job."""
+def start(function: Callable[[Channel], None], job: object = None) -> Child:
+    """Start a child that runs a function of a module; the first value on its channel is the job."""
     child = _forker().fork(function, job)
-    _living.add(child)
+    _running.add(child)
     return child
 
 
 @contextmanager
-def quick_folder() -> Iterator[Path]:
-    """A folder of its own, where syncing costs nothing if there is such a place; with it end those who use it."""
-    others = set(_living)
+def fast_folder() -> Iterator[Path]:
+    """Yield a temporary directory, in memory if possible, and kill the children that were started meanwhile."""
+    earlier = set(_running)
     memory = Path("/dev/shm")
-    place = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="minwise-index-", dir=place))
+    parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="minwise-index-", dir=parent))
     try:
         yield folder
     finally:
-        for child in _living - others:
+        for child in _running - earlier:
             child.kill()
             child.wait()
         shutil.rmtree(folder)
 
 
-def serve(questions: socket.socket) -> None:
-    """Forks and waits as it is asked to, until nobody asks any more."""
+def serve(requests: socket.socket) -> None:
+    """Fork and wait on request, until the channel of requests is closed."""
     while True:
-        message, files, _, _ = socket.recv_fds(questions, ADDRESS_BYTES, 1)
+        message, files, _, _ = socket.recv_fds(requests, ADDRESS_BYTES, 1)
         if not message:
             return
-        question = json.loads(message)
-        if "wait" in question:
-            answer = os.waitstatus_to_exitcode(os.waitpid(question["wait"], 0)[1])
+        request = json.loads(message)
+        if "wait" in request:
+            answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
         elif answer := os.fork():
             os.close(files[0])
         else:
-            questions.close()
-            live(question["function"], Line(socket.socket(fileno=files[0])))
-        questions.sendall(json.dumps(answer).encode())
+            requests.close()
+            run_child(request["function"], Channel(socket.socket(fileno=files[0])))
+        requests.sendall(json.dumps(answer).encode())
 
 
-def live(function: str, line: Line) -> None:
-    """The whole life of a child."""
-    signal.alarm(LIFE_SECONDS)
+def run_child(function: str, channel: Channel) -> None:
+    """Run a function in a child, and exit."""
+    signal.alarm(MAX_SECONDS)
     module, _, name = function.partition(":")
     status = 1
     try:
-        getattr(importlib.import_module(module), name)(line)
+        getattr(importlib.import_module(module), name)(channel)
         status = 0
     except BaseException:
-        with suppress(OSError):  # nobody listens any more
-            line.send({"traceback": traceback.format_exc()})
+        with suppress(OSError):  # the parent has closed the channel
+            channel.send({"traceback": traceback.format_exc()})
     os._exit(status)
 
 
 if __name__ == "__main__":
-    for module in ("crowd", "damage", "worker"):
+    for module in ("concurrent_use", "damage", "worker"):
         importlib.import_module(f"support.index_faults.{module}")
     gc.freeze()
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,7 +1,7 @@
-"""Damage to the files of an index, one bit or one cut at a time, and what an index does about it.
+"""Damage to the files of an index, one flipped bit or one truncation at a time, and the reaction of the index.
 
-`regions` knows what lies where in every file, so that no kind of page, block or header is left out. `examine` is the
-child that damages copies: a crash or a hang ends the child, and whoever listens knows at which damage.
+`regions` maps the content of every file, so that no kind of page, block or header is left out. `examine` runs in a
+child that damages copies: a crash or a hang ends the child, and the parent knows which damage caused it.
 """
 
 import random
@@ -18,7 +18,9 @@ from typing import Any
 import apsw
 
 import minwise as mw
-from support.index_faults.children import Line
+from minwise.errors import FormatError, InputError
+from minwise.index import Damage
+from support.index_faults.children import Channel
 
 __all__ = ["Content", "Damaged", "Region", "draw_damages", "examine", "regions"]
 
@@ -33,22 +35,22 @@ DATABASE_HEADER_BYTES, PAGE_HEADER_BYTES, LOG_HEADER_BYTES, FRAME_HEADER_BYTES, 
     136,
 )
 SECONDS_PER_DAMAGE = 30
-# Of each damage, how often: in a kind of region that takes its turn, anywhere, and a cut.
-WAYS = {"turn": 4, "anywhere": 5, "cut": 1}
-# Who meets a damage, how often: somebody who opens the index to read or to write, or who has it open for reading.
-MEETING = {"reader": 6, "writer": 2, "insider": 2}
-# Texts by id, those of removed documents too.
+# Weights of the ways to choose a damage: each kind of region in turn, any byte, or a truncation.
+CHOICES = {"turn": 4, "anywhere": 5, "truncation": 1}
+# Weights of the first use: opened for reading or for writing, or open for reading before the damage.
+OPENERS = {"reader": 6, "writer": 2, "open reader": 2}
+# Texts by id, including those of removed documents.
 Content = dict[str, str]
 Answers = dict[str, Any]
 
 
-class Noticed(str):
-    """What an answer is if damage was noticed: the message."""
+class DamageError(str):
+    """The answer to a call that raised a damage error: its message."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """Bytes of a file that have one kind of content."""
+    """Bytes of a file with one kind of content."""
 
     file: str
     kind: str
@@ -62,36 +64,36 @@ class Damaged:
 
     Attributes:
         file: The name of the file.
-        kind: What is damaged.
-        place: The byte with a wrong bit, or how many bytes are left.
-        bit: Which bit; None for a cut.
-        met: Who meets it first; a key of `MEETING`.
+        kind: The kind of the damaged region.
+        offset: The byte with the flipped bit, or the length after truncation.
+        bit: The flipped bit; None for a truncation.
+        opener: The first use of the damaged index; a key of `OPENERS`.
     """
 
     file: str
     kind: str
-    place: int
+    offset: int
     bit: int | None
-    met: str
+    opener: str
 
     def apply(self, folder: Path) -> None:
-        """Damages the file in a folder."""
+        """Damage the file in a folder."""
         with (folder / self.file).open("r+b") as file:
             if self.bit is None:
-                file.truncate(self.place)
+                file.truncate(self.offset)
                 return
-            file.seek(self.place)
+            file.seek(self.offset)
             (byte,) = file.read(1)
-            file.seek(self.place)
+            file.seek(self.offset)
             file.write(bytes([byte ^ 1 << self.bit]))
 
     def is_named(self, text: str) -> bool:
-        """Whether a message names the file; the files of the database are one."""
+        """Return whether a message names the file; the files of the database count as one."""
         return (DATABASE if self.file.startswith(DATABASE) else f"/{self.file}") in text
 
 
 def regions(folder: Path) -> list[Region]:
-    """What lies where in the files of an index."""
+    """Return the regions of all files of an index."""
     owners = page_owners(folder)
     found: list[Region] = []
     for path in sorted(folder.iterdir()):
@@ -113,9 +115,9 @@ def regions(folder: Path) -> list[Region]:
 
 
 def page_owners(folder: Path) -> dict[int, str]:
-    """The table and type of every page that is in use."""
-    with tempfile.TemporaryDirectory() as place:
-        copy = shutil.copytree(folder, Path(place) / "copy")
+    """Return table and type of every page in use."""
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = shutil.copytree(folder, Path(scratch) / "copy")
         connection = apsw.Connection(str(copy / DATABASE))
         rows = list(connection.execute("SELECT pageno, name, pagetype FROM dbstat"))
         connection.close()
@@ -123,7 +125,7 @@ def page_owners(folder: Path) -> dict[int, str]:
 
 
 def database_regions(data: bytes, owners: dict[int, str]) -> Iterator[Region]:
-    """Header and pages of a database; of each page the header apart."""
+    """Yield header and pages of a database, each page with its header apart."""
     page_bytes = page_size(struct.unpack_from(">H", data, 16)[0])
     yield Region(DATABASE, "header", 0, DATABASE_HEADER_BYTES)
     for start in range(0, len(data), page_bytes):
@@ -134,7 +136,7 @@ def database_regions(data: bytes, owners: dict[int, str]) -> Iterator[Region]:
 
 
 def log_regions(data: bytes, owners: dict[int, str]) -> Iterator[Region]:
-    """Header and frames of a write-ahead log; of each frame the header apart."""
+    """Yield header and frames of a write-ahead log, each frame with its header apart."""
     if not data:
         return
     yield Region(LOG, "header", 0, LOG_HEADER_BYTES)
@@ -146,39 +148,43 @@ def log_regions(data: bytes, owners: dict[int, str]) -> Iterator[Region]:
 
 
 def page_size(field: int) -> int:
-    """The bytes of a page; 65536 does not fit into two bytes and is written as 1."""
+    """Return the bytes of a page; 65536 does not fit into two bytes and is stored as 1."""
     return 65536 if field == 1 else field
 
 
-def draw_damages(draw: random.Random, places: list[Region], count: int) -> list[Damaged]:
-    """Damages of every kind of region and every file, and for the rest wherever there are most bytes."""
+def draw_damages(draw: random.Random, all_regions: list[Region], count: int) -> list[Damaged]:
+    """Draw damages of every kind of region and every file, and the rest in proportion to size."""
     kinds: dict[tuple[str, str], list[Region]] = defaultdict(list)
-    for region in places:
+    for region in all_regions:
         kinds[region.file, region.kind].append(region)
     turns = list(kinds.values())
     draw.shuffle(turns)
-    files = sorted({region.file for region in places})
-    sizes = [region.end - region.start for region in places]
+    files = sorted({region.file for region in all_regions})
+    sizes = [region.end - region.start for region in all_regions]
     found = []
     for number in range(count):
-        met = draw.choices(list(MEETING), list(MEETING.values()))[0]
-        way = draw.choices(list(WAYS), list(WAYS.values()))[0] if number >= len(turns) + len(files) else "turn"
-        if way == "cut" or number < len(files):
+        opener = draw.choices(list(OPENERS), list(OPENERS.values()))[0]
+        way = draw.choices(list(CHOICES), list(CHOICES.values()))[0] if number >= len(turns) + len(files) else "turn"
+        if way == "truncation" or number < len(files):
             file = files[number % len(files)]
-            size = max(region.end for region in places if region.file == file)
-            found.append(Damaged(file, "cut", draw.randrange(size), None, "reader" if met == "insider" else met))
+            size = max(region.end for region in all_regions if region.file == file)
+            found.append(
+                Damaged(file, "truncation", draw.randrange(size), None, "reader" if opener == "open reader" else opener)
+            )
         else:
-            choice = turns[number % len(turns)] if way == "turn" else draw.choices(places, sizes)
+            choice = turns[number % len(turns)] if way == "turn" else draw.choices(all_regions, sizes)
             region = draw.choice(choice)
-            place = draw.randrange(region.start, region.end)
-            if region.file == SHARED and met == "insider":  # SQLite's own memory, and no file
-                met = "reader"
-            found.append(Damaged(region.file, region.kind, place, draw.randrange(8), met))
+            offset = draw.randrange(region.start, region.end)
+            if (
+                region.file == SHARED and opener == "open reader"
+            ):  # shared memory of SQLite, which does not read the file again
+                opener = "reader"
+            found.append(Damaged(region.file, region.kind, offset, draw.randrange(8), opener))
     return found
 
 
-def look(index: mw.Index, content: Content) -> Answers:
-    """Every answer of an index, by what was asked."""
+def all_answers(index: mw.Index, content: Content) -> Answers:
+    """Return every answer of an index, by query."""
     answers: Answers = {"documents": answer(lambda: len(index))}
     for name, text in content.items():
         answers[f"contains {name}"] = answer(lambda name=name: name in index)  # type: ignore[misc]
@@ -188,97 +194,99 @@ def look(index: mw.Index, content: Content) -> Answers:
 
 
 def answer(ask: Callable[[], Any]) -> Any:  # noqa: ANN401
-    """What comes out, or that damage was noticed; any other error is nobody's to expect."""
+    """Return the result of a call, or its damage error; any other error is unexpected."""
     try:
         return ask()
-    except (mw.FormatError, OSError) as error:
-        return Noticed(error)
+    except (FormatError, OSError) as error:
+        return DamageError(error)
 
 
 def stored(index: mw.Index, name: str) -> Any:  # noqa: ANN401
-    """All that is stored of a document, or that it is not there."""
+    """Return all stored values of a document, or that it is missing."""
     try:
         document = index.get(name)
-    except mw.InputError:
-        return "not there"
+    except InputError:
+        return "missing"
     elements = None if document.elements is None else document.elements.tolist()
     return (document.id, document.metadata, document.text, elements)
 
 
 def hits(index: mw.Index, text: str) -> Any:  # noqa: ANN401
-    """The whole answer to a text."""
+    """Return the complete answer to a text."""
     found = index.query(text)
     return (*found.hits, found.truncated)
 
 
-def examine(line: Line) -> None:
-    """The child: damages one copy of an index after the other and says what was wrong with how that was met."""
-    job = line.receive()
+def examine(channel: Channel) -> None:
+    """Damage one copy of an index after the other, and send the outcome and the problems of each."""
+    job = channel.receive()
     whole, copy, content = Path(job["folder"]), Path(job["scratch"]) / "index.mw", job["content"]
     shutil.copytree(whole, copy)
     with mw.Index.open(copy) as index:
-        expected = look(index, content)
+        expected = all_answers(index, content)
         assert [str(damage) for damage in index.verify()] == []
     for number, parts in job["damages"]:
         signal.alarm(SECONDS_PER_DAMAGE)
-        line.send({"begins": number})
+        channel.send({"begins": number})
         shutil.rmtree(copy)
         shutil.copytree(whole, copy)
         try:
-            fate, wrong = meet(copy, Damaged(**parts), content, expected)
+            outcome, problems = open_damaged(copy, Damaged(**parts), content, expected)
         except Exception as error:
-            fate, wrong = "raised", [f"{type(error).__name__}: {error}"]
-        line.send({"done": number, "fate": fate, "wrong": wrong})
+            outcome, problems = "raised", [f"{type(error).__name__}: {error}"]
+        channel.send({"done": number, "outcome": outcome, "problems": problems})
 
 
-def meet(copy: Path, damaged: Damaged, content: Content, expected: Answers) -> tuple[str, list[str]]:
-    """How damage is met, and what is wrong with that."""
-    if damaged.met == "insider":
+def open_damaged(copy: Path, damaged: Damaged, content: Content, expected: Answers) -> tuple[str, list[str]]:
+    """Use a damaged index, and return the outcome and the problems."""
+    if damaged.opener == "open reader":
         with mw.Index.open(copy) as index:
             damaged.apply(copy)
-            return judge(damaged, expected, look(index, content), index.verify())
+            return judge(damaged, expected, all_answers(index, content), index.verify())
     damaged.apply(copy)
-    if damaged.met == "writer":
-        added, complaint = write(copy)
+    if damaged.opener == "writer":
+        added, message = write(copy)
         expected = {**expected, "documents": expected["documents"] + added}
-        if complaint and not damaged.is_named(complaint):
-            return "noticed", [f"names another file: {complaint}"]
+        if message and not damaged.is_named(message):
+            return "detected", [f"names another file: {message}"]
     try:
         index = mw.Index.open(copy)
-    except mw.FormatError as error:
+    except FormatError as error:
         return "refused", [] if damaged.is_named(str(error)) else [f"names another file: {error}"]
     except OSError:
         return "refused", []
     with index:
-        return judge(damaged, expected, look(index, content), index.verify())
+        return judge(damaged, expected, all_answers(index, content), index.verify())
 
 
 def write(copy: Path) -> tuple[int, str]:
-    """What a writer does to a damaged index, as far as it gets: documents added, and the error that stopped it."""
+    """Write to a damaged index; return the number of added documents and the error that stopped it."""
     added = 0
     try:
         with mw.Index.open(copy, "w") as index:
             added = index.add(["added later"], ["one two three four five six seven eight nine ten"]).added
             index.compact()
-    except mw.FormatError as error:
+    except FormatError as error:
         return added, str(error)
     except OSError:
         pass
     return added, ""
 
 
-def judge(damaged: Damaged, expected: Answers, answers: Answers, reports: list[mw.Damage]) -> tuple[str, list[str]]:
-    """Whether answers are right, or an error or at least `verify` says that they are not, and names the file."""
-    noticed = {asked: found for asked, found in answers.items() if isinstance(found, Noticed)}
-    silent = [asked for asked, found in answers.items() if asked not in noticed and found != expected[asked]]
-    # A writer has copied what it could, so that the damage may be elsewhere now.
-    named = [report for report in reports if damaged.met == "writer" or damaged.is_named(report.file)]
-    wrong = [f"{asked}: names another file: {found}" for asked, found in noticed.items() if not damaged.is_named(found)]
+def judge(damaged: Damaged, expected: Answers, answers: Answers, reports: list[Damage]) -> tuple[str, list[str]]:
+    """Check that answers are right, or that an error or `verify` reports the damage and names the file."""
+    detected = {query: found for query, found in answers.items() if isinstance(found, DamageError)}
+    silent = [query for query, found in answers.items() if query not in detected and found != expected[query]]
+    # A writer has copied pages, so that the damage may be in another file now.
+    named = [report for report in reports if damaged.opener == "writer" or damaged.is_named(report.file)]
+    problems = [
+        f"{query}: names another file: {found}" for query, found in detected.items() if not damaged.is_named(found)
+    ]
     if silent and not named:
-        wrong.append(f"another answer without a word: {silent}, reported {reports}")
-    if noticed and not named:
-        wrong.append(f"noticed, but not reported: {noticed}, reported {reports}")
+        problems.append(f"wrong answer without an error: {silent}, reported {reports}")
+    if detected and not named:
+        problems.append(f"detected, but not reported: {detected}, reported {reports}")
     if len(named) < len(reports):
-        wrong.append(f"reports another file: {reports}")
-    fate = "silent" if silent else "noticed" if noticed else "reported" if reports else "harmless"
-    return fate, wrong
+        problems.append(f"reports another file: {reports}")
+    outcome = "silent" if silent else "detected" if detected else "reported" if reports else "harmless"
+    return outcome, problems

@@ -1,15 +1,15 @@
-"""What a power cut leaves: replays a trace and builds the directory that a disk may hold after the cut.
+"""Power-cut simulator: replays a trace, and builds the directory that a disk may hold after the cut.
 
 The model of a disk:
 
-- What was written to a file is certain to survive once the file has been synced; until then each write may survive,
-  vanish, or survive in some of its sectors.
-- When a sync fails, Linux takes what it was to write for written: it can be read until the power fails, and no later
-  sync makes it durable (https://lwn.net/Articles/752063).
-- A name that was made, given to another file or deleted is certain to be so once its directory has been synced; until
-  then each change may survive or not. A rename survives whole or not at all.
-- ext4, XFS and btrfs do a little more than POSIX asks for: syncing a new file or directory makes the name durable too
-  under which it was made, though no rename and no deletion. ``Disk(names_follow=True)`` counts on that.
+- Bytes written to a file certainly survive once the file has been synced; until then each write may survive, be lost,
+  or survive in some of its sectors.
+- When a sync fails, Linux marks the pages as written: they can be read until the power fails, and no later sync makes
+  them durable (https://lwn.net/Articles/752063).
+- A created, renamed or deleted name is certainly durable once its directory has been synced; until then each change may
+  survive or not. A rename survives completely or not at all.
+- ext4, XFS and btrfs do more than POSIX requires: syncing a new file or directory also makes the name durable under
+  which it was created, but no rename or deletion. ``Disk(names_follow=True)`` models that.
 """
 
 import random
@@ -22,19 +22,19 @@ from support.index_faults.trace import Kind, Operation
 __all__ = ["Disk", "File", "Folder", "Survival", "Tree", "cuts", "read_tree", "write_tree"]
 
 SECTOR_BYTES = 512
-# A name and what it stands for, None if it stands for nothing any more.
+# A name and its file or directory; None if the name is deleted.
 Name = tuple[str, "File | Folder | None"]
 Tree = dict[str, "bytes | Tree"]
 
 
 @dataclass(eq=False)
 class File:
-    """A file's bytes.
+    """The bytes of a file.
 
     Attributes:
-        data: What a process reads.
-        durable: What survives for certain.
-        unsynced: The writes and truncations since the last sync, in order, which the next one makes durable.
+        data: The bytes that a process reads.
+        durable: The bytes that certainly survive.
+        unsynced: The writes and truncations since the last sync, in order.
     """
 
     data: bytearray = field(default_factory=bytearray)
@@ -42,30 +42,30 @@ class File:
     unsynced: list[Operation] = field(default_factory=list)
 
     def change(self, operation: Operation) -> None:
-        """Does what a process did to it."""
+        """Apply a write or truncation."""
         _change(self.data, operation)
         self.unsynced.append(operation)
 
     def sync(self) -> None:
-        """Makes what was written since the last sync durable."""
+        """Make all writes durable."""
         durable = bytearray(self.durable)
         for operation in self.unsynced:
             _change(durable, operation)
         self.durable, self.unsynced = bytes(durable), []
 
     def fail_to_sync(self) -> None:
-        """Loses what was written since the last sync: a process still reads it, but no later sync writes it."""
+        """Lose the writes since the last sync: a process still reads them, but no later sync writes them."""
         self.unsynced = []
 
 
 @dataclass(eq=False)
 class Folder:
-    """A directory's names.
+    """The names in a directory.
 
     Attributes:
-        names: What a process sees.
-        durable: What survives for certain.
-        unsynced: What changed since the last sync, in order; changes in one list are one change.
+        names: The names that a process sees.
+        durable: The names that certainly survive.
+        unsynced: The changes since the last sync, in order; the names in one list change together.
     """
 
     names: "dict[str, File | Folder]" = field(default_factory=dict)
@@ -73,33 +73,33 @@ class Folder:
     unsynced: list[list[Name]] = field(default_factory=list)
 
     def change(self, *change: Name) -> None:
-        """Does what a process did to it."""
+        """Apply a change of names."""
         _rename(self.names, change)
         self.unsynced.append(list(change))
 
     def sync(self) -> None:
-        """Makes all names durable, but nothing of what is in the files."""
+        """Make all names durable, but not the content of the files."""
         self.durable = dict(self.names)
         self.unsynced = []
 
     def fail_to_sync(self) -> None:
-        """Leaves open what becomes of the changes: a later sync still makes them durable."""
+        """Leave the changes unsynced: a later sync still makes them durable."""
 
-    def sync_new(self, made: "File | Folder") -> None:
-        """Makes the name durable under which something was made here."""
-        for change in [one for one in self.unsynced if len(one) == 1 and one[0][1] is made]:
+    def sync_new(self, created: "File | Folder") -> None:
+        """Make the name durable under which a file or directory was created here."""
+        for change in [change for change in self.unsynced if len(change) == 1 and change[0][1] is created]:
             _rename(self.durable, change)
             self.unsynced.remove(change)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survival:
-    """What survives beyond that which is certain.
+    """What survives in addition to durable data.
 
     Attributes:
         writes: Every unsynced write survives.
         names: Every unsynced change of a name survives.
-        seed: If given, chance decides instead, for each of them.
+        seed: If given, chance decides for each of them instead.
     """
 
     writes: bool = False
@@ -107,7 +107,7 @@ class Survival:
     seed: str | None = None
 
     def file(self, file: File, draw: random.Random | None) -> bytes:
-        """What is in a file after the cut."""
+        """Return the bytes of a file after the cut."""
         if draw is None:
             return bytes(file.data) if self.writes else file.durable
         data = bytearray(file.durable)
@@ -116,7 +116,7 @@ class Survival:
         return bytes(data)
 
     def folder(self, folder: Folder, draw: random.Random | None) -> "dict[str, File | Folder]":
-        """What is in a directory after the cut."""
+        """Return the names of a directory after the cut."""
         if draw is None:
             return folder.names if self.names else folder.durable
         names = dict(folder.durable)
@@ -127,7 +127,7 @@ class Survival:
 
 
 class Disk:
-    """A directory on a disk, and what of it is durable.
+    """A directory on a disk, with its durable content.
 
     Attributes:
         root: The watched directory, which is itself durable.
@@ -139,13 +139,13 @@ class Disk:
 
     @classmethod
     def holding(cls, folder: Path, *, names_follow: bool = False) -> "Disk":
-        """A disk on which everything below a directory is durable."""
+        """Return a disk on which everything below a directory is durable."""
         disk = cls(names_follow=names_follow)
         _load(folder, disk.root)
         return disk
 
     def apply(self, operation: Operation) -> None:
-        """Does what a process did; what failed did nothing, but for a sync."""
+        """Apply an operation of a process; failed operations have no effect, except a failed sync."""
         if operation.kind == Kind.SYNC and operation.error:
             self.find(operation.path).fail_to_sync()
         if operation.error or operation.kind in (Kind.MARK, Kind.READ):
@@ -163,46 +163,46 @@ class Disk:
         found = self.find(path)
         found.sync()
         if self._names_follow and path != ".":
-            self._above(path)[0].sync_new(found)
+            self._parent(path)[0].sync_new(found)
 
     def _rename(self, operation: Operation) -> None:
-        folder, name = self._above(operation.path)
+        folder, name = self._parent(operation.path)
         if operation.kind in (Kind.CREATE, Kind.MKDIR):
             folder.change((name, File() if operation.kind == Kind.CREATE else Folder()))
         elif operation.kind in (Kind.UNLINK, Kind.RMDIR):
             folder.change((name, None))
         elif operation.kind in (Kind.RENAME, Kind.LINK):
-            target, new = self._above(operation.other)
-            found, gone = folder.names[name], [(name, None)] if operation.kind == Kind.RENAME else []
+            target, new = self._parent(operation.other)
+            entry, deleted = folder.names[name], [(name, None)] if operation.kind == Kind.RENAME else []
             if target is folder:
-                folder.change(*gone, (new, found))
+                folder.change(*deleted, (new, entry))
             else:
-                target.change((new, found))
-                folder.change(*gone)
+                target.change((new, entry))
+                folder.change(*deleted)
         else:
             raise NotImplementedError(f"no model of {operation}")
 
     def find(self, path: str) -> "File | Folder":
-        """What a path leads to for a process."""
+        """Return the file or directory at a path, as a process sees it."""
         found: File | Folder = self.root
         for name in Path(path).parts:
             assert isinstance(found, Folder), path
             found = found.names[name]
         return found
 
-    def _above(self, path: str) -> tuple[Folder, str]:
+    def _parent(self, path: str) -> tuple[Folder, str]:
         folder = self.find(str(Path(path).parent))
         assert isinstance(folder, Folder), path
         return folder, Path(path).name
 
     def after_cut(self, survival: Survival) -> Tree:
-        """Every file by its name and every directory as another such dictionary, after a power cut right now."""
+        """Return the files and directories after a power cut now, as nested dictionaries."""
         draw = None if survival.seed is None else random.Random(survival.seed)
         return _tree(self.root, survival, draw)
 
 
 def write_tree(tree: Tree, folder: Path) -> None:
-    """Writes a tree into an empty or new directory."""
+    """Write a tree into an empty or new directory."""
     folder.mkdir(exist_ok=True)
     for name, content in tree.items():
         if isinstance(content, dict):
@@ -212,12 +212,12 @@ def write_tree(tree: Tree, folder: Path) -> None:
 
 
 def read_tree(folder: Path) -> Tree:
-    """The tree that a directory holds."""
+    """Return the tree of a directory."""
     return {path.name: read_tree(path) if path.is_dir() else path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def cuts(disk: Disk, operations: Sequence[Operation]) -> Iterator[int]:
-    """Plays operations; before each, and after the last, the disk can be asked what a cut right there leaves."""
+    """Apply operations; yield the number of applied operations before each and after the last."""
     for number, operation in enumerate(operations):
         yield number
         disk.apply(operation)
@@ -234,9 +234,9 @@ def _tree(folder: Folder, survival: Survival, draw: random.Random | None) -> Tre
 def _load(source: Path, folder: Folder) -> None:
     for path in source.iterdir():
         if path.is_dir():
-            made = Folder()
-            _load(path, made)
-            folder.names[path.name] = made
+            child = Folder()
+            _load(path, child)
+            folder.names[path.name] = child
         else:
             data = path.read_bytes()
             folder.names[path.name] = File(bytearray(data), data)
@@ -252,7 +252,7 @@ def _rename(names: "dict[str, File | Folder]", change: Sequence[Name]) -> None:
 
 
 def _change(data: bytearray, operation: Operation) -> None:
-    """Does a write, truncation or extension to a file's bytes."""
+    """Apply a write, truncation or extension to bytes."""
     start, size = operation.number, len(operation.payload)
     if operation.kind == Kind.TRUNCATE:
         del data[start:]
@@ -263,18 +263,18 @@ def _change(data: bytearray, operation: Operation) -> None:
 
 
 def _change_in_part(data: bytearray, operation: Operation, draw: random.Random) -> None:
-    """Does it, or not, or a write only in some of the disk's sectors; where a file only grew, there are zeros."""
-    fate = draw.choice(["whole", "nothing", "torn"])
-    if fate == "whole" or (fate == "torn" and operation.kind != Kind.WRITE):
+    """Apply an operation completely, not at all, or a write in some sectors; other new bytes are zeros."""
+    outcome = draw.choice(["complete", "lost", "torn"])
+    if outcome == "complete" or (outcome == "torn" and operation.kind != Kind.WRITE):
         _change(data, operation)
-    if fate != "torn" or operation.kind != Kind.WRITE:
+    if outcome != "torn" or operation.kind != Kind.WRITE:
         return
     start, end = operation.number, operation.number + len(operation.payload)
     if len(data) < end:
         data.extend(bytes(end - len(data)))
-    at = start
-    while at < end:
-        stop = min(end, (at // SECTOR_BYTES + 1) * SECTOR_BYTES)
+    offset = start
+    while offset < end:
+        stop = min(end, (offset // SECTOR_BYTES + 1) * SECTOR_BYTES)
         if draw.random() < 0.5:
-            data[at:stop] = operation.payload[at - start : stop - start]
-        at = stop
+            data[offset:stop] = operation.payload[offset - start : stop - start]
+        offset = stop

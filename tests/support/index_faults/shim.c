@@ -1,14 +1,14 @@
-/* Watches what a process does to the files of one directory, and makes chosen calls fail. Loaded with LD_PRELOAD.
+/* Traces the calls of a process that change the files of one directory, and makes chosen calls fail. Loaded with
+   LD_PRELOAD.
 
-   Every call that changes a file below the watched directory, or makes a change durable, goes as one record to a trace
-   file (`trace.py` reads it), with its payload, whether it succeeded or not. One chosen call can be told to fail.
+   Every call that changes a file below the watched directory, or makes a change durable, is written as one record to a
+   trace file (read by `trace.py`), with its payload, whether it succeeded or not. One chosen call can be made to fail.
 
-   A file descriptor is traced to its file by asking the kernel (/proc/self/fd) at every call: descriptors that were
-   duplicated, inherited or renamed beneath need no bookkeeping. Files that have no name any more are not of interest,
-   since no power cut brings them back.
+   The file of a descriptor is read from the kernel (/proc/self/fd) at every call, so that duplicated, inherited or
+   renamed descriptors need no bookkeeping. Deleted files are ignored, since no power cut restores them.
 
-   The calls are made by syscall(2), so that this library never meets its own wrappers. Writing through mmap, stdio or
-   io_uring is not seen; `test_shim.py` compares what a replay of the trace gives with the directory itself. */
+   The calls are made by syscall(2), so that this library never calls its own wrappers. Writes through mmap, stdio or
+   io_uring are not traced; `test_shim.py` compares a replay of the trace with the directory itself. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -36,7 +36,7 @@ enum manner { ONCE, SHORT, SHORT_THEN_ONCE, ONWARD };
 struct record {
     uint32_t operation;
     int32_t error;      /* errno, or 0 */
-    uint32_t injected;  /* 1: it failed, or was short, because it was told to */
+    uint32_t injected;  /* 1: the failure or the short write was injected */
     uint32_t path_bytes;
     uint32_t other_bytes;
     uint32_t unused;
@@ -46,17 +46,17 @@ struct record {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char watched[PATH_MAX];
-static size_t watched_length; /* 0: nothing is watched */
+static size_t watched_length; /* 0: no directory is watched */
 static int trace_file = -1;
 
 static struct {
-    uint32_t operations; /* a bit per operation that may fail; 0: none does */
+    uint32_t operations; /* one bit per kind of operation that may fail; 0: none */
     long nth, seen;
     int error;
     enum manner manner;
 } fault;
 
-/* ---- which file it is ---- */
+/* ---- files and paths ---- */
 
 static int below_watched(const char *path) {
     return strncmp(path, watched, watched_length) == 0 && (path[watched_length] == '/' || path[watched_length] == 0);
@@ -71,13 +71,13 @@ static int tracked_file(int file, char *path) {
     errno = saved;
     if (length <= 0) return 0;
     path[length] = 0;
-    static const char gone[] = " (deleted)";
-    size_t tail = sizeof gone - 1;
-    if ((size_t)length > tail && strcmp(path + length - tail, gone) == 0) return 0;
+    static const char deleted[] = " (deleted)";
+    size_t tail = sizeof deleted - 1;
+    if ((size_t)length > tail && strcmp(path + length - tail, deleted) == 0) return 0;
     return below_watched(path);
 }
 
-/* The absolute path without symbolic links; the last name itself is not followed, as it may not be there yet. */
+/* Resolves symbolic links except in the last component, which may not exist yet. */
 static int tracked_path(int folder, const char *path, char *resolved) {
     if (watched_length == 0 || path == NULL || *path == 0) return 0;
     int saved = errno, found = 0;
@@ -101,18 +101,18 @@ static int tracked_path(int folder, const char *path, char *resolved) {
     return found;
 }
 
-/* ---- the trace ---- */
+/* ---- trace ---- */
 
 static void put(const void *bytes, size_t count) {
     while (count > 0) {
         long done = syscall(SYS_write, trace_file, bytes, count);
-        if (done <= 0) abort(); /* a trace with a hole would prove nothing */
+        if (done <= 0) abort(); /* an incomplete trace proves nothing */
         bytes = (const char *)bytes + done;
         count -= (size_t)done;
     }
 }
 
-static void note(enum operation operation, int error, int injected, const char *path, const char *other,
+static void trace_call(enum operation operation, int error, int injected, const char *path, const char *other,
                  uint64_t number, const void *payload, size_t payload_bytes) {
     if (trace_file < 0) return;
     int saved = errno;
@@ -126,10 +126,10 @@ static void note(enum operation operation, int error, int injected, const char *
     errno = saved;
 }
 
-/* ---- what fails ---- */
+/* ---- faults ---- */
 
-/* 0: pass; an errno: fail with it; -1: write only half. */
-static int verdict(enum operation operation, size_t bytes) {
+/* Returns 0 to pass, an errno to fail with it, -1 to write only half. */
+static int injected_error(enum operation operation, size_t bytes) {
     if (!(fault.operations >> operation & 1)) return 0;
     long seen = ++fault.seen;
     if (seen < fault.nth) return 0;
@@ -144,9 +144,9 @@ static int verdict(enum operation operation, size_t bytes) {
     return 0;
 }
 
-/* ---- what Python calls, by ctypes ---- */
+/* ---- interface for Python (ctypes) ---- */
 
-/* Watches a directory from now on, also its files that are open already. */
+/* Watches a directory from now on, including its open files. */
 int shim_watch(const char *folder, const char *trace) {
     pthread_mutex_lock(&lock);
     watched_length = 0;
@@ -162,7 +162,7 @@ int shim_watch(const char *folder, const char *trace) {
 
 void shim_mark(const char *text) {
     pthread_mutex_lock(&lock);
-    note(MARK, 0, 0, text, NULL, 0, NULL, 0);
+    trace_call(MARK, 0, 0, text, NULL, 0, NULL, 0);
     pthread_mutex_unlock(&lock);
 }
 
@@ -176,22 +176,22 @@ void shim_fail(uint32_t operations, long nth, int error, int manner) {
     pthread_mutex_unlock(&lock);
 }
 
-/* How many calls that might have failed were made since shim_fail. */
+/* Returns the number of counted calls since shim_fail. */
 long shim_seen(void) { return fault.seen; }
 
 /* ---- calls on paths ---- */
 
 #define REFUSE(operation, path, other, number)                             \
-    int error_ = verdict(operation, 0);                                    \
+    int error_ = injected_error(operation, 0);                                    \
     if (error_ > 0) {                                                      \
-        note(operation, error_, 1, path, other, number, NULL, 0);          \
+        trace_call(operation, error_, 1, path, other, number, NULL, 0);          \
         pthread_mutex_unlock(&lock);                                       \
         errno = error_;                                                    \
         return -1;                                                         \
     }
 
 static long finish(long result, enum operation operation, const char *path, const char *other, uint64_t number) {
-    note(operation, result < 0 ? errno : 0, 0, path, other, number, NULL, 0);
+    trace_call(operation, result < 0 ? errno : 0, 0, path, other, number, NULL, 0);
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -203,7 +203,7 @@ static int open_file(int folder, const char *path, int flags, mode_t mode) {
     pthread_mutex_lock(&lock);
     struct stat status;
     int there = lstat(where, &status) == 0;
-    if (there ? !(flags & O_TRUNC) : !(flags & O_CREAT)) { /* neither made nor cut */
+    if (there ? !(flags & O_TRUNC) : !(flags & O_CREAT)) { /* neither created nor truncated */
         pthread_mutex_unlock(&lock);
         return (int)syscall(SYS_openat, folder, path, flags, mode);
     }
@@ -304,7 +304,7 @@ int ftruncate(int file, off_t size) {
 }
 int ftruncate64(int file, off_t size) __attribute__((alias("ftruncate")));
 
-/* Makes room, and a file longer if it ends before; any other mode is not modelled. */
+/* Allocates space, and extends the file if it is shorter; any other mode is not modelled. */
 int fallocate(int file, int mode, off_t offset, off_t length) {
     char where[PATH_MAX];
     if (!tracked_file(file, where)) return (int)syscall(SYS_fallocate, file, mode, offset, length);
@@ -342,7 +342,7 @@ int sync_file_range(int file, off_t offset, off_t length, unsigned flags) {
     return (int)syscall(SYS_sync_file_range, file, offset, length, flags);
 }
 
-/* What the file holds there now is what was written. */
+/* Reads back the bytes that were written. */
 static void note_written(int file, const char *path, int injected, off_t offset, size_t count) {
     char link[64], *bytes = malloc(count ? count : 1);
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
@@ -355,14 +355,14 @@ static void note_written(int file, const char *path, int injected, off_t offset,
     }
     if (done < count) abort();
     syscall(SYS_close, reader);
-    note(WRITE, 0, injected, path, NULL, (uint64_t)offset, bytes, count);
+    trace_call(WRITE, 0, injected, path, NULL, (uint64_t)offset, bytes, count);
     free(bytes);
 }
 
 static ssize_t write_bytes(int file, const void *bytes, size_t count, off_t offset) {
     char where[PATH_MAX];
     int decision = 0, tracked = tracked_file(file, where);
-    if (tracked) pthread_mutex_lock(&lock), decision = verdict(WRITE, count);
+    if (tracked) pthread_mutex_lock(&lock), decision = injected_error(WRITE, count);
     size_t asked = decision < 0 ? count / 2 : count;
     ssize_t done = -1;
     if (decision > 0) errno = decision;
@@ -370,7 +370,8 @@ static ssize_t write_bytes(int file, const void *bytes, size_t count, off_t offs
     else done = syscall(SYS_pwrite64, file, bytes, asked, offset);
     if (!tracked) return done;
     off_t start = offset >= 0 ? offset : lseek(file, 0, SEEK_CUR) - (done > 0 ? done : 0); /* also with O_APPEND */
-    note(WRITE, done < 0 ? errno : 0, decision != 0, where, NULL, (uint64_t)start, bytes, done < 0 ? 0 : (size_t)done);
+    trace_call(WRITE, done < 0 ? errno : 0, decision != 0, where, NULL, (uint64_t)start, bytes,
+               done < 0 ? 0 : (size_t)done);
     pthread_mutex_unlock(&lock);
     return done;
 }
@@ -380,7 +381,7 @@ ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
 }
 ssize_t pwrite64(int file, const void *bytes, size_t count, off_t offset) __attribute__((alias("pwrite")));
 
-/* Several pieces are one write, so that a fault can fall between them. */
+/* Several buffers are one write, so that a fault can fall between them. */
 static ssize_t write_pieces(int file, const struct iovec *pieces, int count, off_t offset) {
     char where[PATH_MAX];
     if (!tracked_file(file, where)) {
@@ -408,14 +409,14 @@ static ssize_t copy_bytes(int range, int in, off_t *in_offset, int out, off_t *o
     int decision = 0, tracked = tracked_file(out, where);
     struct stat source;
     size_t known = fstat(in, &source) == 0 && (size_t)source.st_size < count ? (size_t)source.st_size : count;
-    if (tracked) pthread_mutex_lock(&lock), decision = verdict(WRITE, known);
+    if (tracked) pthread_mutex_lock(&lock), decision = injected_error(WRITE, known);
     if (decision < 0) count = known / 2;
     ssize_t done = -1;
     if (decision > 0) errno = decision;
     else if (range) done = syscall(SYS_copy_file_range, in, in_offset, out, out_offset, count, flags);
     else done = syscall(SYS_sendfile, out, in, in_offset, count);
     if (!tracked) return done;
-    if (done < 0) note(WRITE, errno, decision != 0, where, NULL, 0, NULL, 0);
+    if (done < 0) trace_call(WRITE, errno, decision != 0, where, NULL, 0, NULL, 0);
     off_t end = out_offset ? *out_offset : lseek(out, 0, SEEK_CUR);
     if (done >= 0) note_written(out, where, decision != 0, end - done, (size_t)done);
     pthread_mutex_unlock(&lock);
@@ -429,7 +430,7 @@ ssize_t sendfile(int out, int in, off_t *in_offset, size_t count) {
 }
 ssize_t sendfile64(int out, int in, off_t *in_offset, size_t count) __attribute__((alias("sendfile")));
 
-/* Reading changes nothing and is not in the trace, unless it is told to fail. */
+/* A read changes nothing and is not in the trace, unless it is made to fail. */
 static ssize_t read_bytes(int file, void *bytes, size_t count, off_t offset) {
     char where[PATH_MAX];
     if (fault.operations >> READ & 1 && tracked_file(file, where)) {

@@ -1,4 +1,4 @@
-"""The trace that `shim.c` writes: what a process did to the files of one directory, in order."""
+"""Trace written by `shim.c`: the calls of a process that change files of one directory, in order."""
 
 import os
 import struct
@@ -13,7 +13,7 @@ HEAD = struct.Struct("<IiIIIIQQ")
 
 
 class Kind(IntEnum):
-    """What was done; the same numbers as in shim.c."""
+    """Kind of a call; the same numbers as in shim.c."""
 
     CREATE = 0
     MKDIR = 1
@@ -35,13 +35,13 @@ class Operation:
     """One call.
 
     Attributes:
-        kind: What was done.
-        path: To which file, relative to the watched directory; the text of a mark.
+        kind: The kind of the call.
+        path: The file, relative to the watched directory; the text of a mark.
         other: The new path of a rename or link.
         number: The offset of a write, the size of a truncation.
-        payload: What was written; shorter than what was to be written if the call wrote less.
-        error: The number of the error, 0 if there was none.
-        injected: Whether the error, or that less was written, was asked for.
+        payload: The bytes written, which may be fewer than requested.
+        error: The errno; 0 on success.
+        injected: Whether the error or the short write was injected.
     """
 
     kind: Kind
@@ -53,33 +53,33 @@ class Operation:
     injected: bool = False
 
     def __str__(self) -> str:
-        told = " told to" if self.injected else ""
-        end = f" failed{told}: {os.strerror(self.error)}" if self.error else told
+        injected = " (injected)" if self.injected else ""
+        end = f" failed{injected}: {os.strerror(self.error)}" if self.error else injected
         return " ".join(filter(None, [self.kind.name.lower(), self.path, self.other, str(self.number)])) + end
 
 
 def read_trace(trace: Path, folder: Path) -> list[Operation]:
-    """Every operation of a trace of a directory."""
+    """Return every operation of the trace of a directory."""
     return list(_operations(memoryview(trace.read_bytes()), folder.resolve()))
 
 
 def _operations(data: memoryview, folder: Path) -> Iterator[Operation]:
-    at = 0
-    while at < len(data):
-        kind, error, injected, path_bytes, other_bytes, _, number, payload_bytes = HEAD.unpack_from(data, at)
-        at += HEAD.size
-        pieces = []
+    offset = 0
+    while offset < len(data):
+        kind, error, injected, path_bytes, other_bytes, _, number, payload_bytes = HEAD.unpack_from(data, offset)
+        offset += HEAD.size
+        parts = []
         for size in (path_bytes, other_bytes, payload_bytes):
-            pieces.append(bytes(data[at : at + size]))
-            at += size
-        path, other = (os.fsdecode(piece) for piece in pieces[:2])
+            parts.append(bytes(data[offset : offset + size]))
+            offset += size
+        path, other = (os.fsdecode(part) for part in parts[:2])
         if kind != Kind.MARK:
             path, other = _relative(path, folder), _relative(other, folder)
-        yield Operation(Kind(kind), path, other, number, pieces[2], error, bool(injected))
+        yield Operation(Kind(kind), path, other, number, parts[2], error, bool(injected))
 
 
 def _relative(path: str, folder: Path) -> str:
-    """The path as seen from the directory, "." for itself; one outside stays as it is."""
+    """Return the path relative to the directory, "." for the directory itself; paths outside are unchanged."""
     if path == str(folder):
         return "."
     return path.removeprefix(f"{folder}/")

@@ -1,4 +1,4 @@
-"""What children with the shim do to an index: live once and be watched, or do one step in which a call fails."""
+"""Functions that child processes with the shim run: all steps under a trace, or one step with a failing call."""
 
 import errno
 import os
@@ -10,36 +10,37 @@ from typing import Any
 import apsw
 
 import minwise as mw
-from support.index_faults.children import Line
-from support.index_faults.faults import Fault, Manner, Shim
-from support.index_faults.steps import CONSTANTS, INDEX, matching, prove_writable, script
+from minwise.errors import ConfigError
+from support.index_faults.children import Channel
+from support.index_faults.shim import Fault, Manner, Shim
+from support.index_faults.steps import CONSTANTS, INDEX, matching_state, prove_writable, script
 from support.index_faults.trace import Kind
 from support.index_faults.workload import set_constants
 
 __all__ = [
     "ARMED",
-    "BEGINNINGS",
     "CLOSING",
     "LATER",
+    "OPENING_STEPS",
     "OVER",
     "keep_snapshots",
-    "live",
     "open_and_close",
-    "reopen_beside_a_reader",
-    "suffer",
+    "reopen_during_read",
+    "run_all_steps",
+    "run_with_fault",
 ]
 
-# Marks in the trace of `suffer`: before the step, after it, before writing again, before closing.
+# Marks in the trace of `run_with_fault`: before the step, after it, before the second write, before closing.
 ARMED, OVER, LATER, CLOSING = "armed", "over", "later", "closing"
-# Steps at whose beginning no index is open.
-BEGINNINGS = ("create", "open")
-# The step that is the first to write after an opening.
+# Steps that start without an open index.
+OPENING_STEPS = ("create", "open")
+# The step with the first write after opening.
 FRESH = "add after opening"
 
 
-def live(line: Line) -> None:
-    """Does every step in a directory that is watched, with marks where each begins and has been acknowledged."""
-    job = line.receive()
+def run_all_steps(channel: Channel) -> None:
+    """Run every step in a watched directory, with marks in the trace where each step begins and ends."""
+    job = channel.receive()
     set_constants(CONSTANTS)
     folder, shim, index = Path(job["folder"]), Shim(), None
     shim.watch(folder, Path(job["trace"]))
@@ -47,25 +48,25 @@ def live(line: Line) -> None:
         shim.mark(f"begin {number}")
         index = step.run(index, folder)
         shim.mark(f"end {number}")
-    line.send(True)
+    channel.send(True)
 
 
-def open_and_close(line: Line) -> None:
-    """Opens what a power cut has left, in a directory that is watched."""
-    job = line.receive()
+def open_and_close(channel: Channel) -> None:
+    """Open and close the index that a power cut left, in a watched directory."""
+    job = channel.receive()
     set_constants(CONSTANTS)
     folder = Path(job["folder"])
     Shim().watch(folder, Path(job["trace"]))
     mw.Index.open(folder / INDEX, "w").close()
-    line.send(True)
+    channel.send(True)
 
 
-def keep_snapshots(line: Line) -> None:
-    """Does every step and keeps a copy of the directory as it was before each of them.
+def keep_snapshots(channel: Channel) -> None:
+    """Run every step, and keep a copy of the directory before each of them.
 
-    The index is closed in all but one: that which is opened again was left by a process that died.
+    The index is closed in all copies except the one before ``open``, which a killed process left.
     """
-    job = line.receive()
+    job = channel.receive()
     set_constants(CONSTANTS)
     folder, snapshots, index = Path(job["folder"]), Path(job["snapshots"]), None
     for number, step in enumerate(script().steps):
@@ -79,11 +80,11 @@ def keep_snapshots(line: Line) -> None:
         if index is not None:
             index = mw.Index.open(folder / INDEX, "w")
         index = step.run(index, folder)
-    line.send(True)
+    channel.send(True)
 
 
-class _Sufferer:
-    """A process in which a call of one step fails, and what it sees of it."""
+class _FaultyRun:
+    """A run of one step in which a call fails."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.folder, self.shim = Path(job["folder"]), Shim()
@@ -93,36 +94,36 @@ class _Sufferer:
         shutil.copytree(job["snapshot"], self.folder)
         self.shim.watch(self.folder, Path(job["trace"]))
         self.index: mw.Index | None = None
-        if self.step.name not in BEGINNINGS:
+        if self.step.name not in OPENING_STEPS:
             self.index = mw.Index.open(self.folder / INDEX, "w")
             if self.step.name != FRESH:
-                prove_writable(self.index)  # so that the log has been written and synced before
+                prove_writable(self.index)  # writes and syncs the log before the step
 
     def run(self) -> None:
-        """The step."""
+        """Run the step."""
         self.index = self.step.run(self.index, self.folder)
 
     def retry(self) -> None:
-        """The step again; what was made already and only not opened is opened."""
+        """Run the step again; open the index if ``create`` made it but could not open it."""
         try:
             self.run()
-        except mw.ConfigError as error:
+        except ConfigError as error:
             if self.step.name != "create" or str(self.folder / INDEX) not in str(error):
                 raise
             self.index = mw.Index.open(self.folder / INDEX, "w")
 
     def write(self) -> None:
-        """Something else."""
+        """Add and remove a document."""
         assert self.index is not None
         prove_writable(self.index)
 
     def add(self, document: list[str]) -> None:
-        """One more document: its id and its text."""
+        """Add a document, given as id and text."""
         assert self.index is not None
         self.index.add(document[:1], document[1:])
 
     def attempt(self, call: Callable[[], None]) -> dict[str, Any]:
-        """How a call ended: with which kind of error, and what it said; nothing if there was none."""
+        """Return kind, message and number of the error that a call raises; empty if it succeeds."""
         try:
             call()
         except OSError as error:
@@ -134,54 +135,54 @@ class _Sufferer:
         return {}
 
     def state(self) -> str:
-        """In which of the allowed states this process sees the index, or what is wrong with it."""
+        """Return the name of the allowed state that this process sees, or a description of the error."""
         assert self.index is not None
         try:
-            return matching(self.index, self.allowed, self.names)
+            return matching_state(self.index, self.allowed, self.names)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
 
-def suffer(line: Line) -> None:
-    """Does one step with a fault, looks at what is there, writes again and closes; answers with how all of it went."""
-    job = line.receive()
+def run_with_fault(channel: Channel) -> None:
+    """Run one step with a fault, check the index, write again and close; send the outcome of each."""
+    job = channel.receive()
     set_constants(CONSTANTS)
-    self = _Sufferer(job)
-    shim, result = self.shim, dict[str, Any]()
+    faulty = _FaultyRun(job)
+    shim, result = faulty.shim, dict[str, Any]()
     shim.mark(ARMED)
     shim.fail(Fault(**job["fault"]))
-    result["step"] = self.attempt(self.run)
+    result["step"] = faulty.attempt(faulty.run)
     result["calls"] = shim.seen()
-    if job["fault"]["manner"] == Manner.ONWARD and self.index is not None:
-        result["full"] = self.attempt(self.write)
+    if job["fault"]["manner"] == Manner.ONWARD and faulty.index is not None:
+        result["full"] = faulty.attempt(faulty.write)
     shim.release()
     shim.mark(OVER)
-    if self.step.name in BEGINNINGS and result["step"]:
-        result["retry"] = self.attempt(self.retry)
-    if self.index is not None:
-        result["state"] = self.state()
+    if faulty.step.name in OPENING_STEPS and result["step"]:
+        result["retry"] = faulty.attempt(faulty.retry)
+    if faulty.index is not None:
+        result["state"] = faulty.state()
         shim.mark(LATER)
-        result["later"] = self.attempt(self.write)
+        result["later"] = faulty.attempt(faulty.write)
         shim.mark(CLOSING)
-        result["later state"] = self.state()
-        result["close"] = self.attempt(self.index.close)
-    line.send(result)
+        result["later state"] = faulty.state()
+        result["close"] = faulty.attempt(faulty.index.close)
+    channel.send(result)
 
 
-def reopen_beside_a_reader(line: Line) -> None:
-    """A sync fails; the index is opened again while somebody reads it, and takes a document; answers with errors."""
-    job = line.receive()
+def reopen_during_read(channel: Channel) -> None:
+    """Let a sync fail, reopen the index during a read transaction, add a document, and send the errors."""
+    job = channel.receive()
     set_constants(CONSTANTS)
-    self = _Sufferer(job)
-    assert self.index is not None
-    self.shim.fail(Fault(kinds=[Kind.SYNC], nth=1, error=errno.EIO))
-    failed = self.attempt(self.run)
-    self.shim.release()
-    self.index.close()
-    reader = apsw.Connection(str(self.folder / INDEX / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    faulty = _FaultyRun(job)
+    assert faulty.index is not None
+    faulty.shim.fail(Fault(kinds=[Kind.SYNC], nth=1, error=errno.EIO))
+    failed = faulty.attempt(faulty.run)
+    faulty.shim.release()
+    faulty.index.close()
+    reader = apsw.Connection(str(faulty.folder / INDEX / "index.db"), flags=apsw.SQLITE_OPEN_READONLY)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM documents").fetchall()
-    self.index = mw.Index.open(self.folder / INDEX, "w")
-    added = self.attempt(lambda: self.add(job["document"]))
-    line.send({"failed": failed, "added": added})
-    os._exit(0)  # as when the power fails
+    faulty.index = mw.Index.open(faulty.folder / INDEX, "w")
+    added = faulty.attempt(lambda: faulty.add(job["document"]))
+    channel.send({"failed": failed, "added": added})
+    os._exit(0)  # without closing, as in a power failure

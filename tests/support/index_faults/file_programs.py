@@ -1,4 +1,4 @@
-"""Small programs that change files in every way there is, for the tests of the shim and of the simulator."""
+"""Small programs that change files in every way, for the tests of the shim and of the power-cut simulator."""
 
 import os
 import shutil
@@ -8,15 +8,15 @@ from typing import Any
 
 import apsw
 
-from support.index_faults.children import Line
-from support.index_faults.faults import Fault, Shim
+from support.index_faults.children import Channel
+from support.index_faults.shim import Fault, Shim
 
 __all__ = ["change_files", "use_sqlite", "write_with_fault"]
 
 
-def change_files(line: Line) -> None:
-    """Every call that changes a file or a name, from Python."""
-    job = line.receive()
+def change_files(channel: Channel) -> None:
+    """Make every call that changes a file or a name."""
+    job = channel.receive()
     folder = Path(job["folder"])
     Shim().watch(folder, Path(job["trace"]))
     os.chdir(folder)
@@ -46,18 +46,18 @@ def change_files(line: Line) -> None:
     shutil.rmtree("round")
     Path("b").touch()
     Path("b").unlink()
-    line.send(True)
+    channel.send(True)
 
 
 def copy_range(source: str, target: str) -> None:
-    """Copies a file within the kernel."""
+    """Copy a file within the kernel."""
     with Path(source).open("rb") as reader, Path(target).open("wb") as writer:
         os.copy_file_range(reader.fileno(), writer.fileno(), 30, offset_dst=2)
         os.copy_file_range(reader.fileno(), writer.fileno(), 5)
 
 
 def use_folder_descriptors() -> None:
-    """Makes, renames and deletes relative to an open directory, and syncs it."""
+    """Create, rename and delete relative to an open directory, and sync it."""
     folder = os.open("sub", os.O_RDONLY)
     os.close(os.open("inside", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
     os.rename("inside", "moved", src_dir_fd=folder, dst_dir_fd=folder)
@@ -68,9 +68,9 @@ def use_folder_descriptors() -> None:
     os.close(folder)
 
 
-def use_sqlite(line: Line) -> None:
-    """A database as the index uses one: a write-ahead log, commits that are synced, a checkpoint."""
-    job = line.receive()
+def use_sqlite(channel: Channel) -> None:
+    """Use a database like the index: a write-ahead log, synced commits, a checkpoint."""
+    job = channel.receive()
     shim = Shim()
     shim.watch(Path(job["folder"]), Path(job["trace"]))
     connection = apsw.Connection(str(Path(job["folder"]) / "index.db"))
@@ -86,20 +86,20 @@ def use_sqlite(line: Line) -> None:
     shim.mark("end delete")
     if job["close"]:
         connection.close()
-    line.send(True)
-    os._exit(0)  # without closing what is left open
+    channel.send(True)
+    os._exit(0)  # leave open files open
 
 
-def write_with_fault(line: Line) -> None:
-    """Writes, syncs, renames and deletes with one fault; answers with what each call came to."""
-    job: dict[str, Any] = line.receive()
+def write_with_fault(channel: Channel) -> None:
+    """Write, sync, rename and delete with one fault; send the result of each call."""
+    job: dict[str, Any] = channel.receive()
     folder = Path(job["folder"])
     shim = Shim()
     shim.watch(folder, Path(job["trace"]))
     shim.fail(Fault(**job["fault"]))
     results: list[int | str] = []
 
-    def note(call: Callable[..., object], *arguments: object) -> None:
+    def record(call: Callable[..., object], *arguments: object) -> None:
         try:
             result = call(*arguments)
             results.append(result if isinstance(result, int) else call.__name__)
@@ -108,11 +108,11 @@ def write_with_fault(line: Line) -> None:
 
     file = os.open(folder / "a", os.O_CREAT | os.O_RDWR)
     for _ in range(3):
-        note(os.write, file, b"0123456789")
-    note(os.fsync, file)
-    note(os.pread, file, 4, 0)
-    note(os.rename, folder / "a", folder / "b")
+        record(os.write, file, b"0123456789")
+    record(os.fsync, file)
+    record(os.pread, file, 4, 0)
+    record(os.rename, folder / "a", folder / "b")
     shim.release()
-    note(os.write, file, b"0123456789")
-    note(os.unlink, folder / "b")
-    line.send(results)
+    record(os.write, file, b"0123456789")
+    record(os.unlink, folder / "b")
+    channel.send(results)

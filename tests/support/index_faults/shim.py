@@ -1,7 +1,6 @@
-"""Children whose every write, sync and rename goes through `shim.c`, which watches them and can let one fail.
+"""Python interface of `shim.c`, which traces every write, sync and rename of a process and can make one fail.
 
-A process that was started with the shim has imported minwise already; each child is a fork of it and arms the shim on
-its own.
+A process started with the shim has imported minwise; each child is a fork of it, and controls the shim on its own.
 """
 
 import atexit
@@ -17,12 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from support.index_faults.children import Forker, Line
+from support.index_faults.children import Channel, Forker
 
 __all__ = ["COMPILER", "NO_COMPILER", "Fault", "Manner", "Shim", "ask"]
 
 COMPILER = shutil.which("cc")
-NO_COMPILER = "needs cc to compile the library that watches and fails system calls"
+NO_COMPILER = "needs cc to compile the library that traces and fails system calls"
 
 
 class Manner(IntEnum):
@@ -36,13 +35,13 @@ class Manner(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Which call fails, and how.
+    """The call that fails, and how.
 
     Attributes:
         kinds: The kinds of calls that are counted.
-        nth: Which of them fails, counted from 1.
-        error: The number of the error.
-        manner: Whether only that one, only half of it, or every one from there on.
+        nth: The number of the call that fails, counted from 1.
+        error: The errno.
+        manner: Whether that call fails, writes only half, or it and all later calls fail.
     """
 
     kinds: Collection[int]
@@ -52,37 +51,37 @@ class Fault:
 
 
 class Shim:
-    """What the shim of this process can be told; only in a child that `ask` started."""
+    """Control of the shim in this process; only in a child started by `ask`."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(None)
 
     def watch(self, folder: Path, trace: Path) -> None:
-        """Watches a directory from now on, and writes what happens to its files to a trace outside of it."""
+        """Trace a directory from now on, to a file outside of it."""
         assert self._library.shim_watch(os.fsencode(folder), os.fsencode(trace)) == 0, (folder, trace)
 
     def mark(self, text: str) -> None:
-        """Puts a mark into the trace."""
+        """Add a mark to the trace."""
         self._library.shim_mark(text.encode())
 
     def fail(self, fault: Fault) -> None:
-        """Lets a call fail; counting starts now."""
+        """Make a call fail; counting starts now."""
         mask = sum(1 << kind for kind in fault.kinds)
         self._library.shim_fail(mask, ctypes.c_long(fault.nth), fault.error, int(fault.manner))
 
     def seen(self) -> int:
-        """How many calls that might have failed there were since."""
+        """Return the number of counted calls since `fail`."""
         self._library.shim_seen.restype = ctypes.c_long
         return int(self._library.shim_seen())
 
     def release(self) -> None:
-        """From now on nothing fails."""
+        """Stop failing calls."""
         self.fail(Fault(kinds=[], nth=0, error=0))
 
 
 @cache
 def _library() -> Path:
-    """The compiled shim."""
+    """Compile the shim."""
     assert COMPILER is not None, NO_COMPILER
     folder = Path(tempfile.mkdtemp(prefix="minwise-shim-"))
     atexit.register(shutil.rmtree, folder)
@@ -94,11 +93,11 @@ def _library() -> Path:
 
 @cache
 def _forker() -> Forker:
-    return Forker("support.index_faults.shimmed", LD_PRELOAD=str(_library()))
+    return Forker("support.index_faults.shim_forker", LD_PRELOAD=str(_library()))
 
 
-def ask(function: Callable[[Line], None], job: object) -> Any:  # noqa: ANN401
-    """What a function of a module answers in a child with the shim, in which the first value on the line is the job."""
+def ask(function: Callable[[Channel], None], job: object) -> Any:  # noqa: ANN401
+    """Run a function of a module in a child with the shim, and return the value that it sends."""
     child = _forker().fork(function, job)
     try:
         answer = child.receive()

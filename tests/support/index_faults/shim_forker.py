@@ -1,6 +1,6 @@
-"""The process that forks children with the shim; started by `faults.py` with LD_PRELOAD.
+"""Process that forks children with the shim; started by `shim.py` with LD_PRELOAD.
 
-What every child would otherwise do anew is done here once: importing, and writing down the steps.
+It does once what every child would repeat: importing modules and building the script of steps.
 """
 
 import gc
@@ -14,8 +14,8 @@ from support.index_faults.steps import script
 
 __all__: list[str] = []
 
-# NumPy imports the last one when it is asked first for unique elements.
-MODULES = ("support.index_faults.acts", "support.index_faults.programs", "numpy.ma")
+# NumPy imports numpy.ma at the first call of unique.
+MODULES = ("support.index_faults.step_runs", "support.index_faults.file_programs", "numpy.ma")
 
 if __name__ == "__main__":
     for module in MODULES:
