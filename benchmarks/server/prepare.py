@@ -17,7 +17,7 @@ from typing import cast
 import minwise as mw
 from benchmarks.server.texts import cut_pieces, questions, stored_texts
 from benchmarks.speed.corpus import cache_dir, prepare_corpus
-from minwise.index import StoreKind
+from minwise.index import StoreName
 
 MEGABYTES = 400
 # Documents that are added with one call.
@@ -52,10 +52,10 @@ class Prepared:
 
 def main() -> None:
     """Build one."""
-    print(prepare(int(sys.argv[1]), cast("StoreKind", sys.argv[2])).index)
+    print(prepare(int(sys.argv[1]), cast("StoreName", sys.argv[2])).index)
 
 
-def prepare(documents: int, store: StoreKind) -> Prepared:
+def prepare(documents: int, store: StoreName) -> Prepared:
     """Return an index of so many documents and its bodies, built if the cache has none."""
     folder = cache_dir() / "server" / f"{documents}-{store}-{VERSION}-{mw.__version__}"
     done = Prepared(index=folder / "index.mw", questions=folder / "questions", pieces=folder / "pieces")
@@ -69,7 +69,7 @@ def prepare(documents: int, store: StoreKind) -> Prepared:
     return done
 
 
-def build(folder: Path, documents: int, store: StoreKind) -> None:
+def build(folder: Path, documents: int, store: StoreName) -> None:
     """Fill the index, and write what is sent."""
     pieces = cut_pieces(prepare_corpus("short", MEGABYTES).path)
     sample: list[str] = []

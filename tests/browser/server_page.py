@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from server.running import Server
     from support.browser import Visit
 
-    from minwise.index import StoreKind
+    from minwise.index import StoreName
 
 # The least that a text may have to be refused, small enough to be sent quickly.
 MOST_BYTES = 20_000
@@ -37,7 +37,7 @@ def words(topic: str, count: int = 30) -> str:
     return " ".join(f"{topic}{number}" for number in range(count))
 
 
-def filled(path: Path, store: StoreKind = "text") -> Path:
+def filled(path: Path, store: StoreName = "text") -> Path:
     """A new index with some documents, the same every time."""
     documents: list[tuple[str | int, str, dict[str, Any] | None]] = [
         ("ferry", FERRY, {"source": "wire", "year": 2025}),

@@ -1,6 +1,6 @@
-"""Writes the frozen indexes into index/: `python tests/golden/freeze_index.py`.
+"""Writer of the frozen indexes in index/: `python tests/golden/freeze_index.py`.
 
-Run it again only together with a new FORMAT_VERSION; the indexes of older versions are then no longer to be read.
+Run it again only together with a new FORMAT_VERSION; the indexes of older versions can then no longer be read.
 """
 
 import json
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import minwise as mw
-from minwise.index import StoredDocument, StoreKind
+from minwise.index import StoredDocument, StoreName
 
 FROZEN = Path(__file__).with_name("index")
-STORES: tuple[StoreKind, ...] = ("shingles", "text", "sketch")
+STORES: tuple[StoreName, ...] = ("shingles", "text", "sketch")
 SETTINGS: dict[str, Any] = {"shingle": "word:2", "threshold": 0.4, "bands": 8, "rows": 2, "seed": 20_261_116}
 TEXTS = [
     "the tide table on the harbour wall is older than the wall",
@@ -32,8 +32,8 @@ ASKED = ["the tide table on the harbour wall is older", TEXTS[4], "a bell is run
 NAMES = ("2", "ß", -4, "5", "7", "8", "9")
 
 
-def make(path: Path, store: StoreKind) -> None:
-    """Two segments, of which one lost a document; documents that are in none; ids and metadata of every kind."""
+def make(path: Path, store: StoreName) -> None:
+    """Fill an index: two segments, one with a removed document, documents in no segment, ids and metadata of every kind."""
     with mw.Index.create(path, store=store, **SETTINGS) as index:
         index.add(["a", 2, "ß"], TEXTS[:3], [{"lang": "en", "n": 1}, None, {"lang": "de", "deep": {"x": [1, 2.5]}}])
         index.flush()
@@ -45,8 +45,8 @@ def make(path: Path, store: StoreKind) -> None:
     (path / "writer.lock").unlink()
 
 
-def facts(index: mw.Index) -> dict[str, Any]:
-    """Everything that an index tells of its documents."""
+def contents(index: mw.Index) -> dict[str, Any]:
+    """Return everything that an index reports about its documents."""
     return {
         "documents": [describe(index.get(name)) for name in NAMES],
         "answers": {text: [[hit.id, hit.similarity] for hit in index.query(text)] for text in ASKED},
@@ -54,20 +54,20 @@ def facts(index: mw.Index) -> dict[str, Any]:
 
 
 def describe(stored: StoredDocument) -> dict[str, Any]:
-    """A document in plain values; elements as lines of a diff."""
+    """Return a document as plain values; elements as text that gives readable diffs."""
     elements = None if stored.elements is None else [f"{element:016x}" for element in stored.elements.tolist()]
     return {"id": stored.id, "metadata": stored.metadata, "text": stored.text, "elements": elements}
 
 
-def freeze(store: StoreKind) -> None:
-    """Writes the index of one store, and what it tells."""
+def freeze(store: StoreName) -> None:
+    """Write the index of one store, and its contents."""
     path = FROZEN / f"{store}.mw"
     shutil.rmtree(path, ignore_errors=True)
     make(path, store)
     with tempfile.TemporaryDirectory() as folder:  # opening it leaves files in its directory
         copy = shutil.copytree(path, Path(folder) / path.name)
         with mw.Index.open(copy) as index:
-            told = json.dumps(facts(index), indent=1, ensure_ascii=False)
+            told = json.dumps(contents(index), indent=1, ensure_ascii=False)
     path.with_suffix(".json").write_text(told + "\n", encoding="utf-8")
 
 

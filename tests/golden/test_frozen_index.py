@@ -1,4 +1,4 @@
-"""Frozen indexes of the format's version: today's program reads them, finds the same in them, and writes the same."""
+"""Frozen indexes of the current format version: they can be read, give the same answers, and are written the same way."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from freeze_index import FROZEN, STORES, TEXTS, facts, make
-from support.expect import complaint
+from support.expect import error_message
 from support.plain_index import PlainIndex, content_of, seal
 
 import minwise as mw
@@ -24,18 +24,17 @@ from minwise.sketches import Scheme
 
 
 def files(path: Path) -> list[str]:
-    """The names in a directory."""
+    """Return the names in a directory."""
     return sorted(one.name for one in path.iterdir())
 
 
 @pytest.fixture(params=STORES)
 def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of a frozen index: opening one leaves a lock and a shared memory file in its directory."""
+    """Copy of a frozen index; opening one leaves a lock and a shared memory file in its directory."""
     return shutil.copytree(FROZEN / f"{request.param}.mw", tmp_path / "frozen.mw")
 
 
-def test_a_frozen_index_is_what_it_was(frozen: Path) -> None:
-    """Documents, answers to the bit, and nothing is damaged."""
+def test_a_frozen_index_has_the_same_documents_and_answers(frozen: Path) -> None:
     with mw.Index.open(frozen) as index:
         expected = json.loads((FROZEN / f"{index.store}.json").read_text(encoding="utf-8"))
         assert facts(index) == expected
@@ -43,8 +42,7 @@ def test_a_frozen_index_is_what_it_was(frozen: Path) -> None:
         assert index.verify() == []
 
 
-def test_a_frozen_index_goes_on(frozen: Path) -> None:
-    """It takes documents, loses some and is compacted."""
+def test_a_frozen_index_can_be_changed_and_compacted(frozen: Path) -> None:
     with mw.Index.open(frozen, "w") as index:
         assert index.add(["new"], TEXTS[:1]) == (1, 0, 0, 0)
         assert index.query(TEXTS[0])[0].id == "new"
@@ -55,8 +53,8 @@ def test_a_frozen_index_goes_on(frozen: Path) -> None:
     assert [name for name in files(frozen) if name.endswith(".post")] == ["segment-00000004.post"]
 
 
-def test_the_same_calls_write_the_same(frozen: Path, tmp_path: Path) -> None:
-    """Every row, every segment and the head: a changed format shows here, before it shows in somebody's index."""
+def test_the_same_calls_write_the_same_index(frozen: Path, tmp_path: Path) -> None:
+    """Every row, every segment and the head, so that a change of the format is detected."""
     with mw.Index.open(frozen) as index:
         make(tmp_path / "again.mw", index.store)
     original = FROZEN / f"{index.store}.mw"
@@ -69,14 +67,14 @@ def test_the_same_calls_write_the_same(frozen: Path, tmp_path: Path) -> None:
 
 
 def test_the_frozen_files_are_those_of_a_clean_close() -> None:
-    """No log and no lock, and they are of this version."""
+    """No log and no lock, and the current version."""
     assert FORMAT_VERSION == 1
     for store in STORES:
         assert files(FROZEN / f"{store}.mw") == ["head", "index.db", "segment-00000001.post", "segment-00000002.post"]
 
 
 def edit_settings(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Changes the settings in the manifest; their checksum is right again."""
+    """Change the settings in the manifest and update their checksum."""
     with closing(sqlite3.connect(path / "index.db")) as connection, connection:
         (record,) = connection.execute("SELECT record FROM manifest WHERE number = 0").fetchone()
         settings = json.loads(content_of(0, record))
@@ -89,15 +87,15 @@ def edit_settings(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
 def test_a_newer_version_is_refused(frozen: Path, mode: OpenMode) -> None:
     """With both versions, by readers and writers."""
     edit_settings(frozen, lambda settings: settings.update(version=2))
-    message = complaint(FormatError, lambda: mw.Index.open(frozen, mode))
+    message = error_message(FormatError, lambda: mw.Index.open(frozen, mode))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert "version 1, got 2" in message
 
 
 def test_another_unicode_version_is_refused(frozen: Path) -> None:
-    """With both versions: texts would be cut in other places."""
+    """With both versions, because texts would be divided differently."""
     edit_settings(frozen, lambda settings: settings.update(unicode_version="9.0.0"))
-    message = complaint(MismatchError, lambda: mw.Index.open(frozen))
+    message = error_message(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert "9.0.0" in message
     assert UNICODE_VERSION in message
@@ -114,10 +112,10 @@ def test_another_unicode_version_is_refused(frozen: Path) -> None:
         ("later", 1, "later"),
     ],
 )
-def test_settings_of_another_program_are_refused(frozen: Path, name: str, value: object, rule: str) -> None:
-    """Though their checksum is right: with what they must be and what they are."""
+def test_invalid_settings_in_the_manifest_are_refused(frozen: Path, name: str, value: object, rule: str) -> None:
+    """Although their checksum is valid."""
     edit_settings(frozen, lambda settings: settings.update({name: value}))
-    message = complaint(FormatError, lambda: mw.Index.open(frozen))
+    message = error_message(FormatError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert rule in message
 
@@ -127,16 +125,15 @@ def test_settings_of_another_program_are_refused(frozen: Path, name: str, value:
     [("seed", 5), ("rows", 3), ("shingle", "word:3"), ("bag", True), ("scheme", "minhash"), ("lowercase", False)],
 )
 def test_changed_settings_are_refused(frozen: Path, name: str, value: object) -> None:
-    """Settings under which nothing would be found any more: both fingerprints are told."""
+    """Nothing would be found under them; the message contains both fingerprints."""
     edit_settings(frozen, lambda settings: settings.update({name: value}))
-    message = complaint(MismatchError, lambda: mw.Index.open(frozen))
+    message = error_message(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     theirs = PlainIndex(frozen).contents("manifest")[2].hex()
     assert re.search(f"fingerprint {theirs} there, (?!{theirs})[0-9a-f]{{16}} here", message)
 
 
 def test_signatures_of_other_settings_are_refused(tmp_path: Path) -> None:
-    """With both values."""
     path = shutil.copytree(FROZEN / "sketch.mw", tmp_path / "sketch.mw")
     schemes: list[tuple[Scheme, str, str]] = [
         (mw.FastSketch(slots=99), "99", "16"),
@@ -145,7 +142,7 @@ def test_signatures_of_other_settings_are_refused(tmp_path: Path) -> None:
     with mw.Index.open(path, "w") as index:
         for scheme, theirs, ours in schemes:
             add = partial(index.add_signatures, ["x"], scheme.sketch_texts(TEXTS[:1], index.shingler))
-            message = complaint(MismatchError, add)
+            message = error_message(MismatchError, add)
             assert theirs in message
             assert ours in message
         mine = index.scheme.sketch_texts(TEXTS[:1], index.shingler)

@@ -18,7 +18,8 @@ from minwise.index.result_types import (
     SegmentStats,
     StoredDocument,
 )
-from minwise.index.settings import OpenMode, StoreKind
+from minwise.index.settings import OpenMode
+from minwise.options import StoreName
 
 __all__ = [
     "AddCounts",
@@ -37,6 +38,6 @@ __all__ = [
     "PassageRow",
     "QueryRow",
     "SegmentStats",
-    "StoreKind",
+    "StoreName",
     "StoredDocument",
 ]

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from minwise.checks import check_choice, check_integer, check_path, check_raised_threshold, check_threads, show
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.index import ingest
 from minwise.index.database import DATABASE, REMEDY
 from minwise.index.dedup_on_add import AddBuilder, NewDocuments, decide_documents, removed_documents
-from minwise.index.ingest import AnySource, FileFormat, OnError, ReadOptions
+from minwise.index.ingest import FileFormat, IndexSource, ReadOptions
 from minwise.index.lookup import Lookup
 from minwise.index.maintenance import back_up, describe, find_damage, new_directory, write_signatures
 from minwise.index.records import DocumentIds, encode_metadata
@@ -33,10 +33,11 @@ from minwise.index.result_types import (
     QueryRow,
     StoredDocument,
 )
-from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, SketchedTexts, StoreKind, encode_texts
+from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
 from minwise.index.store import State, Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import MAX_DOCUMENTS, RemovedDocument, WriteBatch, Writer
+from minwise.options import OnError, SchemeName, StoreName
 from minwise.progress import Progress
 from minwise.settings import parse_bytes
 from minwise.sketches.planning import Plan
@@ -127,13 +128,13 @@ class Index:
         recall: float = 0.99,
         shingle: str = "word:5",
         bag: bool = False,
-        scheme: Literal["fast", "minhash"] = "fast",
+        scheme: SchemeName = "fast",
         slots: int = 256,
         bands: int | None = None,
         rows: int | None = None,
         seed: int | None = None,
         max_bucket: int = 64,
-        store: StoreKind = "shingles",
+        store: StoreName = "shingles",
     ) -> "Index":
         """Create an empty index and open it for writing. Its settings cannot be changed later.
 
@@ -222,7 +223,7 @@ class Index:
         return self._settings.scheme
 
     @property
-    def store(self) -> StoreKind:
+    def store(self) -> StoreName:
         """The stored part of documents: ``shingles``, ``text`` or ``sketch``."""
         return self._settings.store
 
@@ -517,7 +518,7 @@ class Index:
 
     def add_from(
         self,
-        source: AnySource,
+        source: IndexSource,
         *,
         on_duplicate_id: OnDuplicateId = "error",
         text_column: str | Sequence[str] = "text",
@@ -563,7 +564,7 @@ class Index:
 
     def add_stream(
         self,
-        source: AnySource,
+        source: IndexSource,
         kept: BinaryIO | None = None,
         decisions: BinaryIO | None = None,
         *,
@@ -615,7 +616,7 @@ class Index:
 
     def query_from(
         self,
-        source: AnySource,
+        source: IndexSource,
         threshold: float | None = None,
         top: int = 10,
         *,

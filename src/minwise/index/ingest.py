@@ -39,6 +39,7 @@ from minwise.index.result_types import (
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
 from minwise.inputs.open_sources import Files, open_sources
 from minwise.inputs.source import Batch, Columns, Fault, Source, Unreadable
+from minwise.options import DocumentSource, OnError
 from minwise.progress import NullProgress, Progress
 from minwise.settings import RunLimits
 from minwise.text.shingling import ShingleSets
@@ -47,9 +48,8 @@ if TYPE_CHECKING:
     from minwise.index import Index
 
 __all__ = [
-    "AnySource",
     "FileFormat",
-    "OnError",
+    "IndexSource",
     "ReadOptions",
     "SourceBatch",
     "SourceReader",
@@ -58,10 +58,8 @@ __all__ = [
     "query_from",
 ]
 
-# Paths, patterns, Files, texts, rows, Arrow tables, data frames, or an open binary file.
-AnySource = Any
+IndexSource = DocumentSource | BinaryIO
 FileFormat = Literal["parquet", "jsonl", "csv", "tsv", "arrow", "text"]
-OnError = Literal["fail", "quarantine", "skip"]
 # Documents, and bytes of text, that are added in one transaction. More would not be faster, but take more memory, and
 # an interruption would cost more.
 BATCH_DOCUMENTS = 16_384
@@ -95,7 +93,7 @@ class ReadOptions:
         return self.progress or NullProgress()
 
 
-def add_from(index: "Index", source: AnySource, options: ReadOptions, on_duplicate_id: OnDuplicateId) -> AddCounts:
+def add_from(index: "Index", source: IndexSource, options: ReadOptions, on_duplicate_id: OnDuplicateId) -> AddCounts:
     """Add every document of a source; see :meth:`Index.add_from`."""
     _refuse_index_files(index, source)
     reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), FaultLog(options)
@@ -114,7 +112,7 @@ def add_from(index: "Index", source: AnySource, options: ReadOptions, on_duplica
 
 def add_stream(
     index: "Index",
-    source: AnySource,
+    source: IndexSource,
     kept: BinaryIO | None,
     decisions: BinaryIO | None,
     options: ReadOptions,
@@ -146,7 +144,7 @@ def _decide(index: "Index", batch: "SourceBatch", on_duplicate_id: OnDuplicateId
 
 def query_from(
     index: "Index",
-    source: AnySource,
+    source: IndexSource,
     options: ReadOptions,
     *,
     threshold: float | None,
@@ -190,7 +188,7 @@ def _reporting_earlier(counts: "Counter[str]") -> Iterator[None]:
         raise InputError(f"{error}; {earlier:,} added before stay" if earlier else str(error)) from None
 
 
-def _refuse_index_files(index: "Index", source: AnySource) -> None:
+def _refuse_index_files(index: "Index", source: IndexSource) -> None:
     """Raise ``ConfigError`` if the source is the index itself."""
     folder = index.path.resolve()
     for item in source if isinstance(source, (list, tuple)) else [source]:
@@ -371,7 +369,7 @@ class SourceReader:
 
     def __init__(
         self,
-        source: AnySource,
+        source: IndexSource,
         options: ReadOptions,
         *,
         any_bytes: bool,
@@ -468,7 +466,7 @@ def _fault(source: Source | None, row: int, reason: str) -> Fault:
     return Fault(names[0].as_py(), int(rows[0]), reason)
 
 
-def _open_stream(source: AnySource, format: FileFormat | None) -> BinaryIO | None:  # noqa: A002 - the public name
+def _open_stream(source: IndexSource, format: FileFormat | None) -> BinaryIO | None:  # noqa: A002 - the public name
     """Return the stream if the source is one: a binary file, or ``-`` for standard input."""
     if isinstance(source, io.TextIOBase):
         raise InputError("source must be a file that is open in binary mode, got one of text")
@@ -478,8 +476,7 @@ def _open_stream(source: AnySource, format: FileFormat | None) -> BinaryIO | Non
     if format not in (None, "jsonl"):
         raise ConfigError(f"format must be jsonl for a stream, got {format}; give a file")
     if not is_standard:
-        stream: BinaryIO = source
-        return stream
+        return cast(BinaryIO, source)
     if sys.stdin is None:
         raise OSError(errno.EBADF, "is closed", STANDARD_INPUT)
     return sys.stdin.buffer

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.checks import check_choice, check_seed
 from minwise.errors import ConfigError, FormatError, MismatchError
+from minwise.options import StoreName
 from minwise.search.bands import FILLED, NO_KEY, KeyBlock
 from minwise.settings import SearchSettings
 from minwise.sketches.planning import Plan
@@ -22,13 +23,12 @@ from minwise.sketches.signatures import Signatures, check_equal_settings
 from minwise.text.chunks import Texts, read_texts
 from minwise.text.shingling import Shingler
 
-__all__ = ["FORMAT_VERSION", "IndexSettings", "IndexSketcher", "OpenMode", "SketchedTexts", "StoreKind", "encode_texts"]
+__all__ = ["FORMAT_VERSION", "IndexSettings", "IndexSketcher", "OpenMode", "SketchedTexts", "encode_texts"]
 
 # Increases with every change to the layout of a file or to the meaning of a field.
 FORMAT_VERSION = 1
-StoreKind = Literal["shingles", "text", "sketch"]
 OpenMode = Literal["r", "w"]
-STORES: tuple[StoreKind, ...] = ("shingles", "text", "sketch")
+STORES: tuple[StoreName, ...] = ("shingles", "text", "sketch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class IndexSettings:
 
     find: SearchSettings
     shingler: Shingler
-    store: StoreKind
+    store: StoreName
     secret: bool
 
     @classmethod

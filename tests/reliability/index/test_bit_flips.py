@@ -19,7 +19,7 @@ from support.index_faults.children import fast_folder, start
 from support.index_faults.damage import Content, Damaged, draw_damages, examine, regions
 
 import minwise as mw
-from minwise.index import StoreKind
+from minwise.index import StoreName
 
 # For each of the four indexes.
 DAMAGES = 2500 if TORTURE else 125
@@ -43,7 +43,7 @@ class Subject:
     damages: list[Damaged]
 
 
-def build(folder: Path, store: StoreKind, *, live: bool) -> Subject:
+def build(folder: Path, store: StoreName, *, live: bool) -> Subject:
     """Build an index with segments, recent and removed documents; a live one is copied while a writer has it open."""
     draw = random.Random(f"{store} {live}")
     index = mw.Index.create(folder / "original.mw", threshold=0.7, slots=64, seed=5, store=store)
