@@ -1,4 +1,4 @@
-"""Audit: shares with their intervals, bins, what a sample tells of the whole, and a gap in the similarities."""
+"""Audit: shares with their intervals, bins, estimates for the corpus, and the suggested threshold."""
 
 import json
 from itertools import combinations
@@ -7,14 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
-from minwise.results.audit import Audit, Spread, Suggestion, effective_trials, floor_below, suggest, summarise
-from minwise.search.audit_sample import Seen
+from minwise.errors import ConfigError
+from minwise.results.audit import (
+    Audit,
+    HistogramBin,
+    ThresholdSuggestion,
+    audit_floor,
+    effective_trials,
+    suggest_threshold,
+    summarise_audit,
+)
+from minwise.search.audit_sample import AuditSample
 from minwise.search.bands import BucketCounts
 from minwise.search.clustering import PairBlock
-from minwise.settings import FindSettings
+from minwise.settings import SearchSettings
 from minwise.sketches.estimates import wilson_interval
 
 THRESHOLD, FLOOR = 0.8, 0.4
@@ -22,60 +31,64 @@ THRESHOLD, FLOOR = 0.8, 0.4
 Pairs = dict[tuple[int, int], float]
 
 
-def seen(pairs: Pairs, sampled: tuple[int, ...], documents: int, missed: tuple[tuple[int, int], ...] = ()) -> Seen:
-    """What an audit of these documents sees of these pairs; all but some are found, and nothing else is proposed."""
-    touched = sorted(pair for pair in pairs if set(pair) & set(sampled))
-    low, high = (np.array([pair[side] for pair in touched], dtype=np.uint32) for side in (0, 1))
-    block = PairBlock(low, high, np.array([pairs[pair] for pair in touched]))
-    found = np.array([pair not in missed for pair in touched], dtype=bool)
-    owners = [next(one for one in pair if one in sampled) for pair in touched if pair not in missed]
-    candidates = np.array([owners.count(one) for one in sampled], dtype=np.int64)
-    return Seen(block, found, np.array(sampled, dtype=np.int64), candidates, documents, documents, 0, 0, BucketCounts())
+def sample_of(
+    pairs: Pairs, sampled: tuple[int, ...], documents: int, missed: tuple[tuple[int, int], ...] = ()
+) -> AuditSample:
+    """Return the audit of a sample: all pairs but the missed ones are found, and nothing else is proposed."""
+    visible = sorted(pair for pair in pairs if set(pair) & set(sampled))
+    low, high = (np.array([pair[side] for pair in visible], dtype=np.uint32) for side in (0, 1))
+    block = PairBlock(low, high, np.array([pairs[pair] for pair in visible]))
+    found = np.array([pair not in missed for pair in visible], dtype=bool)
+    owners = [next(document for document in pair if document in sampled) for pair in visible if pair not in missed]
+    candidates = np.array([owners.count(document) for document in sampled], dtype=np.int64)
+    return AuditSample(
+        block, found, np.array(sampled, dtype=np.int64), candidates, documents, documents, 0, 0, BucketCounts()
+    )
 
 
-def figures(what: Seen, threshold: float = THRESHOLD) -> Audit:
-    """The figures of an audit with 20 bands of 5 rows."""
-    settings = FindSettings(plan=mw.plan(threshold, bands=20, rows=5), shingler=None)
-    return summarise(what, settings, FLOOR, recall=0.99, slots=256)
+def figures(sample: AuditSample, threshold: float = THRESHOLD) -> Audit:
+    """Return the figures of an audit with 20 bands of 5 rows."""
+    settings = SearchSettings(plan=mw.plan(threshold, bands=20, rows=5), shingler=None)
+    return summarise_audit(sample, settings, FLOOR, recall=0.99, slots=256)
 
 
 @pytest.mark.parametrize(
-    ("groups", "worth"),
+    ("groups", "trials"),
     [
         ([1], 1.0),
-        ([1, 2, 3, 4], 4.0),  # each on its own: as many as there are
-        ([7, 7, 7, 7], 1.0),  # all together: one
+        ([1, 2, 3, 4], 4.0),  # all independent
+        ([7, 7, 7, 7], 1.0),  # one group
         ([3, 9, 3, 9], 2.0),
         ([1, 1, 2], 9 / 5),  # 3² / (2² + 1²)
         ([5, 1, 5, 5, 2, 1], 36 / 14),
     ],
 )
-def test_what_groups_are_worth(groups: list[int], worth: float) -> None:
-    """Kish's effective size, (Σt)² / Σt², in any order."""
-    assert effective_trials(np.array(groups)) == pytest.approx(worth)
+def test_effective_trials_of_groups(groups: list[int], trials: float) -> None:
+    """Kish's effective sample size, (Σt)² / Σt², for any order."""
+    assert effective_trials(np.array(groups)) == pytest.approx(trials)
 
 
-def test_a_share_by_hand() -> None:
+def test_shares_computed_by_hand() -> None:
     """Documents 0 and 5 are sampled: three pairs of 0 and one of 5, of which two are missed.
 
-    4 pairs are worth 16 / (9 + 1) = 1.6 trials. Of each document a pair is found.
+    4 pairs are equivalent to 16 / (9 + 1) = 1.6 trials. A pair of each document is found.
     """
     pairs = {(0, 1): 0.9, (0, 2): 0.9, (0, 3): 0.85, (5, 6): 0.8, (0, 4): 0.5, (8, 9): 1.0}
-    result = figures(seen(pairs, (0, 5), 10, missed=((0, 2), (0, 3))))
+    result = figures(sample_of(pairs, (0, 5), 10, missed=((0, 2), (0, 3))))
     low, high = wilson_interval(0.5, 1.6, 0.95)
     assert result.recall == type(result.recall)(2, 4, 0.5, float(low), float(high))
     curve = mw.plan(THRESHOLD, bands=20, rows=5).probability
     assert result.promised == pytest.approx((2 * curve(0.9) + curve(0.85) + curve(0.8)) / 4)
     assert (result.with_duplicates.found, result.with_duplicates.of) == (2, 2)
-    assert (result.precision.found, result.precision.of) == (2, 3)  # the pair of 0.5 was proposed in vain
+    assert (result.precision.found, result.precision.of) == (2, 3)  # the pair of 0.5 is a false candidate
     assert result.precision.low == pytest.approx(float(wilson_interval(2 / 3, 9 / 5, 0.95)[0]))
     assert (result.sampled, result.distinct, result.complete) == (2, 10, False)
 
 
-def test_documents_with_duplicates_of_which_none_is_found() -> None:
-    """A document counts once, however many are similar to it; those of one cluster are one throw."""
+def test_share_of_documents_with_a_found_duplicate() -> None:
+    """A document counts once for any number of duplicates; the documents of a cluster are one trial."""
     pairs = {(0, 1): 0.9, (0, 2): 0.9, (1, 2): 0.9, (3, 4): 0.8, (5, 6): 0.79}
-    result = figures(seen(pairs, tuple(range(7)), 7, missed=((0, 2), (1, 2), (3, 4))))
+    result = figures(sample_of(pairs, tuple(range(7)), 7, missed=((0, 2), (1, 2), (3, 4))))
     share = result.with_duplicates
     assert (share.found, share.of) == (2, 5)  # 0 and 1 are found as a pair; 2, 3 and 4 are not
     low, high = wilson_interval(2 / 5, 25 / (9 + 4), 0.95)
@@ -83,15 +96,15 @@ def test_documents_with_duplicates_of_which_none_is_found() -> None:
 
 
 def test_bins_have_exact_borders() -> None:
-    """What is right at a border belongs to the bin above, 1 to the last."""
+    """A similarity at a border is in the bin above, 1 is in the last."""
     values = [0.4, 0.45, float(np.nextafter(0.45, 0)), 0.8, float(np.nextafter(0.8, 0)), 0.95, 1.0]
-    pairs = {(2 * one, 2 * one + 1): value for one, value in enumerate(values)}
-    result = figures(seen(pairs, tuple(range(14)), 14))
-    counts = {one.start: one.share.of for one in result.bins if one.share.of}
+    pairs = {(2 * index, 2 * index + 1): value for index, value in enumerate(values)}
+    result = figures(sample_of(pairs, tuple(range(14)), 14))
+    counts = {entry.start: entry.share.of for entry in result.bins if entry.share.of}
     assert counts == {0.4: 2, 0.45: 1, 0.75: 1, 0.8: 1, 0.95: 2}
-    assert [one.start for one in result.bins] == [round(0.4 + 0.05 * one, 6) for one in range(12)]
+    assert [entry.start for entry in result.bins] == [round(0.4 + 0.05 * number, 6) for number in range(12)]
     assert result.bins[-1].end == 1.0
-    assert {one.start: one.seen for one in result.spread if one.seen} == {
+    assert {entry.start: entry.seen for entry in result.histogram if entry.seen} == {
         0.4: 1, 0.425: 1, 0.45: 1, 0.775: 1, 0.8: 1, 0.95: 1, 0.975: 1,
     }  # fmt: skip
 
@@ -110,65 +123,64 @@ def test_bins_have_exact_borders() -> None:
         (1.0, 0.5),
     ],
 )
-def test_the_floor(threshold: float, floor: float) -> None:
-    """Half of the threshold, down to a border; never above the threshold."""
-    assert floor_below(threshold) == floor
+def test_the_floor_is_half_the_threshold_rounded_down_to_a_border(threshold: float, floor: float) -> None:
+    assert audit_floor(threshold) == floor
 
 
 def test_estimates_of_pairs_are_unbiased() -> None:
-    """Over every sample of 3 out of 7 documents the estimates of each bin have the true number as their exact mean."""
+    """The mean over every sample of 3 out of 7 documents is exactly the true number of each bin."""
     pairs = {(0, 1): 0.81, (0, 2): 0.81, (0, 3): 0.82, (4, 5): 0.81, (1, 2): 0.5, (5, 6): 0.99}
-    true = [one.seen for one in figures(seen(pairs, tuple(range(7)), 7)).spread]
+    true = [entry.seen for entry in figures(sample_of(pairs, tuple(range(7)), 7)).histogram]
     assert sum(true) == len(pairs)
-    runs = [figures(seen(pairs, sampled, 7)) for sampled in combinations(range(7), 3)]
-    means = np.mean([[one.estimated for one in run.spread] for run in runs], axis=0)
+    runs = [figures(sample_of(pairs, sampled, 7)) for sampled in combinations(range(7), 3)]
+    means = np.mean([[entry.estimated for entry in run.histogram] for run in runs], axis=0)
     assert means == pytest.approx(np.array(true, dtype=float))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7])
 def test_an_estimate_lies_in_its_interval(size: int) -> None:
-    """And is no less than what was seen, of any sample."""
+    """The lower end is at least the number that was seen, for any sample."""
     pairs = {(0, 1): 0.81, (0, 2): 0.81, (0, 3): 0.82, (4, 5): 0.81, (1, 2): 0.5, (5, 6): 0.99}
     for sampled in combinations(range(7), size):
-        for one in figures(seen(pairs, sampled, 7)).spread:
-            assert one.seen <= one.low <= one.estimated <= one.high
+        for entry in figures(sample_of(pairs, sampled, 7)).histogram:
+            assert entry.seen <= entry.low <= entry.estimated <= entry.high
 
 
-def test_one_document_does_not_tell_for_sure() -> None:
-    """Of a sample of one no variance is known: the interval must not be a point."""
-    [top] = [one for one in figures(seen({(0, 1): 0.81, (2, 3): 0.81}, (0,), 100)).spread if one.seen]
+def test_a_sample_of_one_has_a_wide_interval() -> None:
+    """Its variance is unknown."""
+    [top] = [entry for entry in figures(sample_of({(0, 1): 0.81, (2, 3): 0.81}, (0,), 100)).histogram if entry.seen]
     assert top.low < top.high
 
 
-def test_intervals_of_estimates_hold_the_truth() -> None:
-    """Nineteen times of twenty, nearly: 100 of 400 documents in a graph of random stars, 300 samples.
+def test_intervals_of_estimates_contain_the_true_number() -> None:
+    """In nearly 95 % of 300 samples of 100 out of 400 documents in a graph of random stars.
 
-    Skewed degrees and few documents cost a normal interval some of its 95 %. If it had 91 %, fewer than 82 % of 300
-    would come with a probability below 10⁻⁶ (exact binomial tail).
+    With skewed degrees and few documents a normal interval has a lower coverage than 95 %. If it were 91 %, fewer than
+    82 % of 300 would have a probability below 10⁻⁶ (exact binomial tail).
     """
     rng = np.random.default_rng(1)
     pairs: Pairs = {}
     for hub in range(0, 400, 8):
-        pairs |= {(hub, hub + 1 + one): 0.86 for one in range(int(rng.integers(0, 7)))}
+        pairs |= {(hub, hub + 1 + leaf): 0.86 for leaf in range(int(rng.integers(0, 7)))}
     hits = 0
     for _ in range(300):
         sampled = tuple(sorted(rng.choice(400, size=100, replace=False).tolist()))
-        [place] = [one for one in figures(seen(pairs, sampled, 400)).spread if one.start == 0.85]
-        hits += place.low <= len(pairs) <= place.high
+        [entry] = [entry for entry in figures(sample_of(pairs, sampled, 400)).histogram if entry.start == 0.85]
+        hits += entry.low <= len(pairs) <= entry.high
     assert hits >= 0.82 * 300
 
 
-def test_what_was_not_seen_may_still_be_there() -> None:
-    """Without a pair the estimate is 0 and its upper end is not; of all documents it is."""
-    some, every = figures(seen({}, (1, 4, 7), 10)), figures(seen({}, tuple(range(10)), 10))
-    assert {(one.estimated, one.low) for one in some.spread} == {(0.0, 0.0)}
+def test_a_sample_without_pairs_has_a_positive_upper_end() -> None:
+    """It is 0 only if all documents are sampled."""
+    some, every = figures(sample_of({}, (1, 4, 7), 10)), figures(sample_of({}, tuple(range(10)), 10))
+    assert {(entry.estimated, entry.low) for entry in some.histogram} == {(0.0, 0.0)}
     expected = 10 / 2 * float(wilson_interval(0.0, 3, 0.95)[1])
-    assert [one.high for one in some.spread] == pytest.approx([expected] * len(some.spread))
-    assert {one.high for one in every.spread} == {0.0}
+    assert [entry.high for entry in some.histogram] == pytest.approx([expected] * len(some.histogram))
+    assert {entry.high for entry in every.histogram} == {0.0}
 
 
-def test_a_written_audit_is_what_it_says(tmp_path: Path) -> None:
-    """JSON, with a line break at its end and no file beside it."""
+def test_an_audit_is_written_as_json(tmp_path: Path) -> None:
+    """The file ends in a line break, and no temporary file is left."""
     result = mw.audit(
         [{"text": "one two three four five six"}, {"text": "one two three four five six seven"}], threshold=0.5
     )
@@ -179,52 +191,49 @@ def test_a_written_audit_is_what_it_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sample", [0, -1, 2.5, "10", True, None])
-def test_samples_are_whole_numbers(sample: Any) -> None:  # noqa: ANN401 - what is no such number
-    """From one on."""
-    message = complaint(mw.ConfigError, lambda: mw.audit(["/nothing/here"], sample=sample))
+def test_a_sample_must_be_a_positive_whole_number(sample: Any) -> None:  # noqa: ANN401 - wrong types
+    message = error_message(ConfigError, lambda: mw.audit(["/nothing/here"], sample=sample))
     assert message.startswith("sample must be")
     assert repr(sample) in message
 
 
 @pytest.mark.parametrize("name", ["keep", "group", "against", "verify", "exact"])
-def test_settings_that_mean_nothing(name: str) -> None:
-    """Are refused by name."""
+def test_settings_without_meaning_for_an_audit_are_refused(name: str) -> None:
     given: dict[str, Any] = {name: None}
-    assert repr(name) in complaint(mw.ConfigError, lambda: mw.audit(["one two"], **given))
+    assert repr(name) in error_message(ConfigError, lambda: mw.audit(["one two"], **given))
 
 
-# --- The valley ---
+# --- The suggested threshold ---
 
 
-def spread_of(counts: list[int], start: float = 0.4, width: float = 0.05) -> list[Spread]:
-    """Bins from ``start`` on with so many pairs."""
-    ends = [round(start + width * place, 6) for place in range(len(counts) + 1)]
+def histogram_of(counts: list[int], start: float = 0.4, width: float = 0.05) -> list[HistogramBin]:
+    """Return adjacent bins with these counts, the first at ``start``."""
+    ends = [round(start + width * number, 6) for number in range(len(counts) + 1)]
     return [
-        Spread(low, high, count, count, 3.0 * count, 0.0, 0.0)
+        HistogramBin(low, high, count, count, 3.0 * count, 0.0, 0.0)
         for low, high, count in zip(ends, ends[1:], counts, strict=False)
     ]
 
 
-def test_a_clear_valley() -> None:
-    """Its middle is suggested, with a plan that reaches the recall, and what the change would do."""
-    spread = spread_of([900, 400, 100, 4, 2, 2, 60, 300, 500, 400, 300, 800])  # lowest from 0.55 to 0.7
-    found = suggest(spread, threshold=0.8, recall=0.95, slots=256)
-    assert found is not None
+def test_the_middle_of_a_clear_valley_is_suggested() -> None:
+    """With a plan that reaches the recall, and the effect of the change."""
+    histogram = histogram_of([900, 400, 100, 4, 2, 2, 60, 300, 500, 400, 300, 800])  # lowest from 0.55 to 0.7
+    suggestion = suggest_threshold(histogram, threshold=0.8, recall=0.95, slots=256)
+    assert suggestion is not None
     plan = mw.plan(0.62, 0.95)
-    assert found == Suggestion(0.62, plan.bands, plan.rows, plan.recall, found.why)
+    assert suggestion == ThresholdSuggestion(0.62, plan.bands, plan.rows, plan.recall, suggestion.why)
     assert plan.recall >= 0.95
-    assert "between 0.55 and 0.7" in found.why
-    assert "would join about 1,086 pairs" in found.why  # 3 · (2 + 60 + 300): from 0.62 to 0.8
+    assert "between 0.55 and 0.7" in suggestion.why
+    assert "would join about 1,086 pairs" in suggestion.why  # 3 · (2 + 60 + 300): from 0.62 to 0.8
 
 
-def test_a_valley_above_the_threshold() -> None:
-    """Then the suggestion leaves out what is now joined."""
-    found = suggest(
-        spread_of([900, 400, 300, 200, 100, 1, 1, 1, 60, 200, 700, 800]), threshold=0.5, recall=0.99, slots=256
+def test_a_valley_above_the_threshold_leaves_out_pairs() -> None:
+    suggestion = suggest_threshold(
+        histogram_of([900, 400, 300, 200, 100, 1, 1, 1, 60, 200, 700, 800]), threshold=0.5, recall=0.99, slots=256
     )
-    assert found is not None
-    assert found.threshold == 0.73  # between 0.65 and 0.8
-    assert "would leave out about 1,806 pairs" in found.why  # 3 · (300 + 200 + 100 + 1 + 1)
+    assert suggestion is not None
+    assert suggestion.threshold == 0.73  # between 0.65 and 0.8
+    assert "would leave out about 1,806 pairs" in suggestion.why  # 3 · (300 + 200 + 100 + 1 + 1)
 
 
 NO_VALLEY = {
@@ -242,36 +251,33 @@ NO_VALLEY = {
 
 
 @pytest.mark.parametrize("counts", NO_VALLEY.values(), ids=NO_VALLEY)
-def test_no_valley(counts: list[int]) -> None:
-    """Nothing is suggested."""
-    assert suggest(spread_of(counts), threshold=0.8, recall=0.99, slots=256) is None
+def test_without_a_clear_valley_nothing_is_suggested(counts: list[int]) -> None:
+    assert suggest_threshold(histogram_of(counts), threshold=0.8, recall=0.99, slots=256) is None
 
 
 @pytest.mark.parametrize(
-    ("threshold", "said"), [(0.62, False), (0.65, False), (0.59, False), (0.67, True), (0.57, True)]
+    ("threshold", "suggested"), [(0.62, False), (0.65, False), (0.59, False), (0.67, True), (0.57, True)]
 )
-def test_a_valley_where_the_threshold_stands(threshold: float, said: bool) -> None:
-    """Nothing is to be said within 0.04 of it."""
-    spread = spread_of([900, 400, 100, 4, 2, 2, 60, 300, 500, 400, 300, 800])
-    assert (suggest(spread, threshold, recall=0.99, slots=256) is not None) is said
+def test_a_valley_within_0_04_of_the_threshold_is_not_suggested(threshold: float, suggested: bool) -> None:
+    histogram = histogram_of([900, 400, 100, 4, 2, 2, 60, 300, 500, 400, 300, 800])
+    assert (suggest_threshold(histogram, threshold, recall=0.99, slots=256) is not None) is suggested
 
 
-def test_a_valley_that_no_plan_reaches() -> None:
-    """A threshold for which there are too few slots is not suggested."""
-    spread = spread_of([900, 900, 900, 0, 0, 0, 900, 900, 900], start=0.01, width=0.01)
-    message = complaint(mw.ConfigError, lambda: mw.plan(0.06, 0.999999, slots=64))
+def test_a_threshold_that_no_plan_reaches_is_not_suggested() -> None:
+    histogram = histogram_of([900, 900, 900, 0, 0, 0, 900, 900, 900], start=0.01, width=0.01)
+    message = error_message(ConfigError, lambda: mw.plan(0.06, 0.999999, slots=64))
     assert "recall" in message
-    assert suggest(spread, threshold=0.8, recall=0.999999, slots=64) is None
+    assert suggest_threshold(histogram, threshold=0.8, recall=0.999999, slots=64) is None
 
 
 def test_a_corpus_with_a_gap_gets_a_suggestion() -> None:
-    """Through the whole audit: many pairs near 0.45, many near 0.95, hardly one between."""
+    """In a complete audit: many pairs near 0.45, many near 0.95, hardly any between."""
     rng = np.random.default_rng(3)
     sets = []
     for shared in [58] * 120 + [97] * 120:  # of 100 each: 58 / 142 = 0.41 and 97 / 103 = 0.94
         base = rng.integers(0, 2**62, size=200 - shared).tolist()
         sets += [base[:100], base[:shared] + base[100:]]
-    found = mw.audit(sets, shingle="set", threshold=0.8).suggestion
-    assert found is not None
-    assert 0.5 <= found.threshold <= 0.76
-    assert mw.audit(sets, shingle="set", threshold=found.threshold).suggestion is None
+    suggestion = mw.audit(sets, shingle="set", threshold=0.8).suggestion
+    assert suggestion is not None
+    assert 0.5 <= suggestion.threshold <= 0.76
+    assert mw.audit(sets, shingle="set", threshold=suggestion.threshold).suggestion is None

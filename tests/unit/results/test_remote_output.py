@@ -1,4 +1,4 @@
-"""Results at a URL: all files or a mark that there are not all yet; nothing of others is replaced."""
+"""Output at a URL: all files, or a marker that they are incomplete; other files are not replaced."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,11 +6,12 @@ from pathlib import Path
 import fsspec  # type: ignore[import-untyped]
 import pyarrow.parquet as pq
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
+from minwise.errors import ConfigError
 from minwise.results.output import UNFINISHED
-from minwise.search.local_engine import LocalEngine
+from minwise.search.engine import LocalEngine
 
 TEXTS = ["one two three four five six", "One two three four five six", "seven eight nine"]
 URL = "memory://bucket/clean"
@@ -18,7 +19,7 @@ URL = "memory://bucket/clean"
 
 @pytest.fixture(autouse=True)
 def memory() -> Iterator[fsspec.AbstractFileSystem]:
-    """A file system of fsspec's own, empty before and after."""
+    """Return the in-memory file system of fsspec, empty before and after."""
     filesystem = fsspec.filesystem("memory")
     filesystem.store.clear()
     yield filesystem
@@ -27,21 +28,21 @@ def memory() -> Iterator[fsspec.AbstractFileSystem]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """A file of three lines of text."""
+    """Write a file of three documents."""
     path = tmp_path / "a.jsonl"
     path.write_text("".join(f'{{"text": "{text}"}}\n' for text in TEXTS))
     return str(path)
 
 
 def names(filesystem: fsspec.AbstractFileSystem) -> list[str]:
-    """All files there are."""
+    """Return the names of all files."""
     return sorted(path.removeprefix("/bucket/clean/") for path in filesystem.store)
 
 
-def test_a_result_is_what_a_directory_would_have(
+def test_a_remote_output_has_the_files_of_a_local_one(
     source: str, tmp_path: Path, memory: fsspec.AbstractFileSystem
 ) -> None:
-    """The same files with the same bytes, and no mark beside them."""
+    """The same files with the same bytes, and no marker."""
     mw.dedup([source], tmp_path / "here")
     mw.dedup([source], URL)
     here = {path.relative_to(tmp_path / "here").as_posix(): path for path in (tmp_path / "here").rglob("*.*")}
@@ -50,34 +51,32 @@ def test_a_result_is_what_a_directory_would_have(
         assert memory.cat_file(f"/bucket/clean/{name}") == here[name].read_bytes()
 
 
-def test_it_is_not_replaced_unless_that_is_wanted(source: str, memory: fsspec.AbstractFileSystem) -> None:
-    """As with directories."""
+def test_an_output_is_only_replaced_with_overwrite(source: str, memory: fsspec.AbstractFileSystem) -> None:
     memory.pipe_file("/bucket/clean/mine.txt", b"x")
-    told = complaint(mw.ConfigError, lambda: mw.dedup([source], URL))
-    assert told == f"output must be new or empty, got {URL} with files in it; give another -o or --overwrite"
+    message = error_message(ConfigError, lambda: mw.dedup([source], URL))
+    assert message == f"output must be new or empty, got {URL} with files in it; give another -o or --overwrite"
     mw.dedup([source], URL, overwrite=True)
     assert "mine.txt" not in names(memory)
 
 
-def test_what_fails_leaves_nothing(
+def test_a_failed_run_leaves_no_files(
     source: str, memory: fsspec.AbstractFileSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it is written there is a mark; after an error there is nothing."""
-    seen: list[list[str]] = []
+    """A marker is there during the write; after an error there is nothing."""
+    during: list[list[str]] = []
 
     def fail(*_: object) -> int:
-        seen.append(names(memory))
+        during.append(names(memory))
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(LocalEngine, "copy_kept", fail)
     with pytest.raises(OSError, match="No space"):
         mw.dedup([source], URL)
-    assert seen == [[UNFINISHED]]
+    assert during == [[UNFINISHED]]
     assert names(memory) == []
 
 
-def test_what_a_killed_run_left_is_cleared(source: str, memory: fsspec.AbstractFileSystem) -> None:
-    """It bears the mark, so nobody has to say overwrite."""
+def test_files_with_the_marker_of_a_killed_run_are_replaced(source: str, memory: fsspec.AbstractFileSystem) -> None:
     for name in (UNFINISHED, "kept/old.jsonl"):
         memory.pipe_file(f"/bucket/clean/{name}", b"x")
     mw.dedup([source], URL)
@@ -85,26 +84,24 @@ def test_what_a_killed_run_left_is_cleared(source: str, memory: fsspec.AbstractF
 
 
 def test_a_finished_run_is_not_done_again(source: str, tmp_path: Path, memory: fsspec.AbstractFileSystem) -> None:
-    """With a work directory, that is known."""
+    """The work directory has a note of the published output."""
     assert not mw.dedup([source], URL, work=tmp_path / "work").published
     assert mw.dedup([source], URL, work=tmp_path / "work").published
     memory.rm_file("/bucket/clean/report.json")
-    told = complaint(mw.ConfigError, lambda: mw.dedup([source], URL, work=tmp_path / "work"))
-    assert "must be new or empty" in told
+    message = error_message(ConfigError, lambda: mw.dedup([source], URL, work=tmp_path / "work"))
+    assert "must be new or empty" in message
 
 
-def test_an_input_is_never_swallowed(memory: fsspec.AbstractFileSystem) -> None:
-    """Neither as the output nor inside it."""
+def test_an_output_that_is_or_contains_an_input_is_refused(memory: fsspec.AbstractFileSystem) -> None:
     memory.pipe_file("/bucket/clean/a.jsonl", b'{"text": "one"}\n')
-    told = complaint(mw.ConfigError, lambda: mw.dedup([f"{URL}/a.jsonl"], URL, overwrite=True))
-    assert told.startswith(f"output must not be or hold an input, got {URL} with {URL}/a.jsonl")
-    above = complaint(mw.ConfigError, lambda: mw.dedup([f"{URL}/a.jsonl"], "memory://bucket", overwrite=True))
+    message = error_message(ConfigError, lambda: mw.dedup([f"{URL}/a.jsonl"], URL, overwrite=True))
+    assert message.startswith(f"output must not be or hold an input, got {URL} with {URL}/a.jsonl")
+    above = error_message(ConfigError, lambda: mw.dedup([f"{URL}/a.jsonl"], "memory://bucket", overwrite=True))
     assert above.startswith("output must not be or hold an input")
 
 
-def test_pairs_go_to_a_url_too(source: str, memory: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
-    """One file, with the bytes it would have here."""
-    mw.pairs([source], "memory://bucket/pairs.parquet")
-    mw.pairs([source], tmp_path / "pairs.parquet")
+def test_pairs_can_be_written_to_a_url(source: str, memory: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
+    mw.write_pairs([source], "memory://bucket/pairs.parquet")
+    mw.write_pairs([source], tmp_path / "pairs.parquet")
     assert memory.cat_file("/bucket/pairs.parquet") == (tmp_path / "pairs.parquet").read_bytes()
     assert pq.read_table(tmp_path / "pairs.parquet").num_rows == 1

@@ -1,4 +1,4 @@
-"""run.json and report.html: written beside every result, in little time, and never at the price of the result."""
+"""run.json and report.html: written with every result, quickly, and without endangering the result."""
 
 import json
 import os
@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
 from minwise._internal.array_files import FileKind
+from minwise.errors import ConfigError, FormatError
+from minwise.inputs import Files
 from minwise.inputs.jsonl import JsonLinesFile
-from minwise.progress import Silence, Stopwatch
-from minwise.results import report_writer as automatic_report
-from minwise.search import workdir as work_files
-from minwise.search.engine import RememberedTexts
+from minwise.progress import NullProgress, Stopwatch
+from minwise.results import report_writer
+from minwise.search import workdir
+from minwise.search.verification import TextCache
 
 FERRY = "the ferry leaves the old harbour at six in the morning and the gulls follow it far out to the open sea"
 TEXTS = [FERRY, "something else entirely, of which there is only one", FERRY.upper(), f"{FERRY} again"]
@@ -27,26 +29,25 @@ STAGES = ["read and sketch", "band", "shingle candidates", "verify", "group", "w
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A file in the current directory."""
+    """Write a file in the current directory."""
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
     Path("in/a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
     return "in/a.jsonl"
 
 
-def run_of(folder: str | Path) -> dict[str, Any]:
-    """What run.json says."""
+def run_json(folder: str | Path) -> dict[str, Any]:
+    """Return the content of run.json."""
     return dict(json.loads((Path(folder) / "run.json").read_text(encoding="utf-8")))
 
 
-def test_facts_of_a_run(file: str) -> None:
-    """Everything that is needed to read the inputs again, and what the run took."""
+def test_run_json_describes_inputs_and_cost(file: str) -> None:
     before = datetime.now(timezone.utc) - timedelta(seconds=1)
-    mw.dedup(mw.Files([file]), "out", memory="1GB", threads=2, format="jsonl")
-    run = run_of("out")
+    mw.dedup(Files([file]), "out", memory="1GB", threads=2, format="jsonl")
+    run = run_json("out")
     assert before <= datetime.fromisoformat(run["started"]) <= datetime.now(timezone.utc)
-    assert [one["stage"] for one in run["stages"]] == STAGES
-    assert 0 < sum(one["seconds"] for one in run["stages"]) <= run["seconds"] < 60
+    assert [entry["stage"] for entry in run["stages"]] == STAGES
+    assert 0 < sum(entry["seconds"] for entry in run["stages"]) <= run["seconds"] < 60
     assert run["peak_memory_bytes"] >= run["peak_memory_before_bytes"] > 10**7
     status = Path(file).stat()
     fingerprint = {"name": file, "bytes": status.st_size, "modified": status.st_mtime_ns}
@@ -66,17 +67,17 @@ def test_facts_of_a_run(file: str) -> None:
     assert run.keys() - expected.keys() == measured
 
 
-def test_facts_of_a_table_in_memory(tmp_path: Path) -> None:
-    """It has a fingerprint too, and the texts on its page come from memory; what is compared against is no input."""
+def test_run_json_of_a_table_in_memory(tmp_path: Path) -> None:
+    """It has a fingerprint, and its page shows texts; documents compared against are not an input."""
     mw.dedup(TEXTS, tmp_path / "out", against=["another"], id_column=None)
-    run = run_of(tmp_path / "out")
-    assert [one["name"] for one in run["inputs"]] == [""]
+    run = run_json(tmp_path / "out")
+    assert [entry["name"] for entry in run["inputs"]] == [""]
     assert (run["inputs"][0]["rows"], run["threads"], run["format"]) == (4, os.cpu_count(), None)
     assert "FERRY" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_input_is_noted_as_it_was_at_the_beginning(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An input that changes while it is copied is not the one that the run has read."""
+def test_fingerprints_are_those_at_the_start(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An input that changes during the copy is not the one that the run read."""
     size, copy = Path(file).stat().st_size, JsonLinesFile.copy_kept
 
     def copy_and_change(self: JsonLinesFile, *arguments: Any) -> int:  # noqa: ANN401
@@ -85,146 +86,147 @@ def test_the_input_is_noted_as_it_was_at_the_beginning(file: str, monkeypatch: p
         return written
 
     monkeypatch.setattr(JsonLinesFile, "copy_kept", copy_and_change)
-    mw.dedup(mw.Files([file]), "out")
-    assert run_of("out")["inputs"][0]["bytes"] == size
+    mw.dedup(Files([file]), "out")
+    assert run_json("out")["inputs"][0]["bytes"] == size
 
 
-def test_a_resumed_run_and_one_that_was_published(file: str) -> None:
-    """A run that goes on says so and has fewer stages; one that finds all done leaves run.json and the page alone."""
-    mw.dedup(mw.Files([file]), "first", work="work")
-    assert not run_of("first")["resumed"]
+def test_resumed_and_published_runs(file: str) -> None:
+    """A resumed run has fewer stages; a run whose output is published changes no file."""
+    mw.dedup(Files([file]), "first", work="work")
+    assert not run_json("first")["resumed"]
     Path("first").rename("elsewhere")
-    mw.dedup(mw.Files([file]), "first", work="work")
-    assert run_of("first")["resumed"]
-    assert [one["stage"] for one in run_of("first")["stages"]] == ["group", "write", "report"]
+    mw.dedup(Files([file]), "first", work="work")
+    assert run_json("first")["resumed"]
+    assert [entry["stage"] for entry in run_json("first")["stages"]] == ["group", "write", "report"]
     before = {path: path.read_bytes() for path in Path("first").iterdir() if path.is_file()}
-    assert mw.dedup(mw.Files([file]), "first", work="work").published
+    assert mw.dedup(Files([file]), "first", work="work").published
     assert {path: path.read_bytes() for path in Path("first").iterdir() if path.is_file()} == before
     assert (Path("first") / "report.json").read_bytes() == (Path("elsewhere") / "report.json").read_bytes()
 
 
-def test_a_page_that_was_written_anew_is_still_the_published_output(file: str) -> None:
-    """So the same command again has nothing to do, rather than an output in its way."""
-    mw.dedup(mw.Files([file]), "out", work="work")
+def test_an_output_with_a_rewritten_page_is_still_published(file: str) -> None:
+    """So the same command has nothing to do, instead of finding a directory with files."""
+    mw.dedup(Files([file]), "out", work="work")
     Path("out/report.html").write_text("another, and longer or shorter", encoding="utf-8")
     Path("out/audit.json").write_text("{}", encoding="utf-8")
-    assert mw.dedup(mw.Files([file]), "out", work="work").published
+    assert mw.dedup(Files([file]), "out", work="work").published
     Path("out/removed.parquet").write_bytes(b"")
-    message = complaint(mw.ConfigError, lambda: mw.dedup(mw.Files([file]), "out", work="work"))
+    message = error_message(ConfigError, lambda: mw.dedup(Files([file]), "out", work="work"))
     assert "with files in it" in message
 
 
-def test_work_of_an_earlier_version_is_refused(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its pieces mean something else; the message says what to do."""
+def test_a_work_directory_of_another_version_is_refused(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the remedy."""
     with monkeypatch.context() as patch:
-        patch.setattr(work_files, "KIND", FileKind(*work_files.KIND[:1], 1, *work_files.KIND[2:]))
-        mw.dedup(mw.Files([file]), work="work")
-    message = complaint(mw.FormatError, lambda: mw.dedup(mw.Files([file]), work="work"))
+        patch.setattr(workdir, "KIND", FileKind(*workdir.KIND[:1], 1, *workdir.KIND[2:]))
+        mw.dedup(Files([file]), work="work")
+    message = error_message(FormatError, lambda: mw.dedup(Files([file]), work="work"))
     assert "the format version must be 3, got 1; delete the work directory and start again" in message
 
 
-def test_writing_twice(file: str) -> None:
-    """Each output has the stages of the search and those of its own writing; the time between does not count."""
-    result = mw.dedup(mw.Files([file]))
+def test_a_result_can_be_written_twice(file: str) -> None:
+    """Each output has the stages of the search and of its own writing; the time between is not counted."""
+    result = mw.dedup(Files([file]))
     time.sleep(0.3)
     began = time.monotonic()
     result.write("one")
     result.rethreshold(0.9).write("two")
     spent = time.monotonic() - began
     for folder in ("one", "two"):
-        assert [one["stage"] for one in run_of(folder)["stages"]] == STAGES
-        found = sum(one["seconds"] for one in run_of(folder)["stages"][:4])
-        assert run_of(folder)["seconds"] <= found + spent + 0.25
+        assert [entry["stage"] for entry in run_json(folder)["stages"]] == STAGES
+        searched = sum(entry["seconds"] for entry in run_json(folder)["stages"][:4])
+        assert run_json(folder)["seconds"] <= searched + spent + 0.25
 
 
-def test_texts_on_the_page(file: str) -> None:
-    """Those of candidates were read anyway; of a small corpus the others are read too."""
-    mw.dedup(mw.Files([file]), "out")
+def test_the_page_of_a_small_corpus_shows_all_texts(file: str) -> None:
+    """Texts of candidates are cached, the others are read again."""
+    mw.dedup(Files([file]), "out")
     page = Path("out/report.html").read_text(encoding="utf-8")
     assert "FERRY" in page
     assert "were not read" not in page
 
 
-def pages_without_reading(source: Any, monkeypatch: pytest.MonkeyPatch, room: int) -> str:  # noqa: ANN401 - any source
-    """The page of a corpus that is not small, with room to remember so many bytes."""
-    monkeypatch.setattr(automatic_report, "SMALL_BYTES", -1)
-    monkeypatch.setattr("minwise.search.engine.RememberedTexts", lambda _: RememberedTexts(room))
+def page_of_large_corpus(source: Any, monkeypatch: pytest.MonkeyPatch, room: int) -> str:  # noqa: ANN401 - any source
+    """Return the page of a corpus that is not read again, with a text cache of ``room`` bytes."""
+    monkeypatch.setattr(report_writer, "SMALL_BYTES", -1)
+    monkeypatch.setattr("minwise.search.verification.TextCache", lambda _: TextCache(room))
     mw.dedup(source, "out")
     return Path("out/report.html").read_text(encoding="utf-8")
 
 
-def test_texts_of_candidates_are_shown_without_reading_them_again(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However large the corpus is; a copy, which is no candidate, is not."""
-    page = pages_without_reading(mw.Files([file]), monkeypatch, 10**6)
+def test_cached_texts_of_candidates_are_shown(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy is not a candidate, so its text is not cached."""
+    page = page_of_large_corpus(Files([file]), monkeypatch, 10**6)
     assert "the gulls follow it far out" in page
     assert "FERRY" not in page
 
 
-def test_texts_for_which_there_is_no_room_are_left_out(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page says so, and what adds them."""
-    page = pages_without_reading(mw.Files([file]), monkeypatch, 10)
+def test_texts_that_do_not_fit_the_cache_are_left_out(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says so, and names the command that adds them."""
+    page = page_of_large_corpus(Files([file]), monkeypatch, 10)
     assert "The texts of 3 documents were not read, to keep the run short; minwise report" in page
     assert "the gulls follow it far out" not in page
 
 
 @pytest.mark.usefixtures("file")
-def test_standard_input_and_tables_are_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the page does not promise it."""
-    page = pages_without_reading(TEXTS, monkeypatch, 10)
+def test_a_table_in_memory_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the page names no command that adds its texts."""
+    page = page_of_large_corpus(TEXTS, monkeypatch, 10)
     assert "The texts of 3 documents were not read, to keep the run short." in page
 
 
 @pytest.mark.parametrize("room", [0, 1, 8, 9, 12, 100])
-def test_what_is_remembered(room: int) -> None:
-    """The first texts that fit, by their documents; from the first on that does not, none."""
-    texts = RememberedTexts(room)
+def test_the_text_cache_holds_the_first_texts_that_fit(room: int) -> None:
+    """The first text that does not fit closes it."""
+    texts = TextCache(room)
     texts.add(np.array([3, 7]), pa.array(["four", "more"]).slice(0))
     texts.add(np.array([8, 20, 21]), pa.array(["skipped", "nine", "", "end"]).slice(1))
     given = {3: b"four", 7: b"more", 8: b"nine", 20: b"", 21: b"end"}
     ends = {3: 4, 7: 8, 8: 12, 20: 12, 21: 15}
-    fitting = {one: text for one, text in given.items() if 0 < ends[one] <= room}
-    assert {one: texts.get(one) for one in given} == {one: fitting.get(one) for one in given}
+    fitting = {document: text for document, text in given.items() if 0 < ends[document] <= room}
+    assert {document: texts.get(document) for document in given} == {
+        document: fitting.get(document) for document in given
+    }
     assert texts.get(5) is None
 
 
-def test_a_bug_in_the_page_does_not_cost_the_result(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All else is written, and a warning says what happened."""
+def test_a_bug_in_the_page_does_not_lose_the_result(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All other files are written, with a warning."""
 
     def broken(*_: object, **__: object) -> str:
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr("minwise.report.page.report_page", broken)
     with pytest.warns(UserWarning, match=r"report.html could not be made, a bug .* ZeroDivisionError"):
-        mw.dedup(mw.Files([file]), "out")
+        mw.dedup(Files([file]), "out")
     names = {path.name for path in Path("out").iterdir()}
     assert names == {"kept", "removed.parquet", "clusters.parquet", "report.json", "run.json"}
 
 
-def test_a_stopwatch_tells_the_watcher_everything() -> None:
-    """Stages, totals and progress pass through; the time of each is noted when it is over."""
-    heard: list[Any] = []
+def test_a_stopwatch_forwards_progress_and_measures_stages() -> None:
+    events: list[Any] = []
 
-    class Watcher(Silence):
+    class RecordingProgress(NullProgress):
         def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Any:  # noqa: ANN401
-            heard.append((name, total, unit, done))
+            events.append((name, total, unit, done))
             return super().stage(name, total, unit, done=done)
 
         def advance(self, amount: int) -> None:
-            heard.append(amount)
+            events.append(amount)
 
-    watch = Stopwatch(Watcher())
+    watch = Stopwatch(RecordingProgress())
     with watch.stage("read", 10, "documents", done=3) as stage:
         stage.advance(7)
         time.sleep(0.02)
-    assert heard == [("read", 10, "documents", 3), 7]
+    assert events == [("read", 10, "documents", 3), 7]
     assert [name for name, _ in watch.stages] == ["read"]
     assert 0.02 <= watch.stages[0][1] <= watch.seconds
     watch.stop()
     stopped = watch.seconds
     time.sleep(0.02)
     assert watch.seconds == stopped
-    further = watch.go_on()
-    with further.unseen("write"):
+    further = watch.resume()
+    with further.timed("write"):
         time.sleep(0.02)
     assert [name for name, _ in further.stages] == ["read", "write"]
     assert further.seconds >= stopped + 0.02

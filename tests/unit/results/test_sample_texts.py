@@ -1,4 +1,4 @@
-"""Samples: the texts that a page shows, from every format."""
+"""Texts that the page shows, from every format."""
 
 import json
 from pathlib import Path
@@ -9,18 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import minwise as mw
-from minwise.inputs.open_sources import open_sources
-from minwise.inputs.sets import SetsSource
+from minwise.inputs.memory_sources import SetsSource, TableSource, as_table
+from minwise.inputs.open_sources import open_files
 from minwise.inputs.source import Columns, Source
-from minwise.inputs.tables import TableSource, as_table
-from minwise.results.report_writer import find_places, read_texts, shown_documents
+from minwise.results.report_writer import locate_documents, read_texts, shown_documents
 
 TEXTS = [f"text {number} — ünïcödé" for number in range(300)]
 ROWS = (299, 0, 7, 150)
 
 
 def write(path: Path) -> Path:
-    """The texts in the format that a name tells, a small part at a time."""
+    """Write the texts in the format of the suffix, in small parts."""
     if path.suffix == ".parquet":
         pq.write_table(pa.table({"text": TEXTS}), path, row_group_size=40)
     elif path.suffix == ".arrow":
@@ -36,41 +35,39 @@ def write(path: Path) -> Path:
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.csv", "a.jsonl"])
 @pytest.mark.parametrize("read_bytes", [100, 1 << 21])
 def test_texts_of_every_format(name: str, read_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By row, whatever is read at a time."""
+    """The batch size makes no difference."""
     monkeypatch.setattr("minwise.results.report_writer.READ_BYTES", read_bytes)
-    sources, _ = open_sources([str(write(tmp_path / name))])
+    sources, _ = open_files([str(write(tmp_path / name))])
     wanted = [(0, row) for row in ROWS]
     expected = {(0, row): TEXTS[row] for row in ROWS}
     assert read_texts(sources, Columns(), wanted) == expected
 
 
 def test_text_files_are_found_by_their_names(tmp_path: Path) -> None:
-    """Each file is row 0 of itself, and a row of the source that reads them all; bytes that are no UTF-8 are shown."""
+    """A text file is row 0 of itself and a row of the source of all files; bytes that are not UTF-8 are replaced."""
     for number in range(4):
         (tmp_path / f"{number}.txt").write_bytes(b"file %d \xff" % number)
     table = str(write(tmp_path / "table.jsonl"))
-    sources, _ = open_sources([str(tmp_path / "*.txt"), table])
+    sources, _ = open_files([str(tmp_path / "*.txt"), table])
     shown = [(table, 8), (str(tmp_path / "2.txt"), 0), (str(tmp_path / "gone.txt"), 0), (table, 5)]
-    places = find_places(sources, shown)
-    assert list(places) == [shown[0], shown[1], shown[3]]
-    texts = read_texts(sources, Columns(), list(places.values()))
-    assert [texts[place] for place in places.values()] == [TEXTS[8], "file 2 \ufffd", TEXTS[5]]
+    located = locate_documents(sources, shown)
+    assert list(located) == [shown[0], shown[1], shown[3]]
+    texts = read_texts(sources, Columns(), list(located.values()))
+    assert [texts[row] for row in located.values()] == [TEXTS[8], "file 2 \ufffd", TEXTS[5]]
 
 
 @pytest.mark.parametrize("character", ["x", "ü", "漢", "𝄞"])
-def test_long_texts_are_cut(character: str) -> None:
-    """After 20,000 characters, wherever that is in the bytes."""
+def test_long_texts_are_cut_after_20000_characters(character: str) -> None:
     text = f"a{character * 30_000}"
     sources: list[Source] = [TableSource(as_table([text]))]
     assert read_texts(sources, Columns(), [(0, 0)]) == {(0, 0): text[:20_000]}
 
 
-def test_what_has_no_text(tmp_path: Path) -> None:
-    """Sets, rows that are null, rows that are not there, a file that is gone and one that is damaged give none."""
+def test_sets_nulls_missing_rows_and_unreadable_files_have_no_text(tmp_path: Path) -> None:
     sets = SetsSource(mw.ShingleSets.from_sets([{1, 2}, {3}]))
     table = TableSource(as_table(["one", None, "three"]))
     gone, broken = str(write(tmp_path / "gone.jsonl")), str(write(tmp_path / "broken.parquet"))
-    files, _ = open_sources([broken, gone])
+    files, _ = open_files([broken, gone])
     Path(gone).unlink()
     Path(broken).write_bytes(b"PAR1 no more")
     sources = [sets, table, *files]
@@ -79,14 +76,14 @@ def test_what_has_no_text(tmp_path: Path) -> None:
 
 
 def document(row: int) -> dict[str, Any]:
-    """A document as a report names it."""
+    """Return a document as a report names it."""
     return {"id": row, "source": "a", "row": row}
 
 
-def test_what_a_page_shows() -> None:
-    """Of each of ten clusters the kept one and three others, then both sides of ten pairs; each once."""
+def test_documents_that_the_page_shows() -> None:
+    """The kept one and three others of each of ten clusters, then both sides of ten pairs; each once."""
     clusters = [
-        {"kept": document(100 * number), "members": [document(100 * number + one) for one in range(1, 20)]}
+        {"kept": document(100 * number), "members": [document(100 * number + member) for member in range(1, 20)]}
         for number in range(12)
     ]
     pairs = [{"left": document(0), "right": document(5000 + number)} for number in range(15)]
