@@ -10,5 +10,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Fault", "Files"]
 
-# Imported on first use: together the formats take a tenth of a second.
-__getattr__, __dir__ = lazy_attributes(globals(), {"Fault": "source", "Files": "open_sources"})
+if not TYPE_CHECKING:  # or a type checker would accept any name
+    # Imported on first use: together the formats take a tenth of a second.
+    __getattr__, __dir__ = lazy_attributes(globals(), {"Fault": "source", "Files": "open_sources"})

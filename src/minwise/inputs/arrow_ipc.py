@@ -1,4 +1,4 @@
-"""Arrow IPC: the file format (Feather too) and the stream format, told apart by the first bytes.
+"""Arrow IPC: the file format (Feather too) and the stream format, distinguished by the first bytes.
 
 Values, ids and faults follow from typed columns (:mod:`minwise.inputs.columns`). A copy has the format, schema and
 metadata of its input; its record batches are row groups of a fixed size.

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 from pyarrow import ipc
-from support.expect import complaint
+from support.expect import error_message
 from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, texts_of
 
 from minwise.errors import InputError
@@ -146,7 +146,7 @@ def test_a_truncated_stream_yields_its_complete_batches(tmp_path: Path) -> None:
     assert [fault.row for fault in faults_of(file)] == [None]
     assert file.copy_kept(np.ones(6, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 6
     every = np.ones(7, dtype=np.bool_)
-    assert "cannot be copied" in complaint(InputError, lambda: file.copy_kept(every, tmp_path / "2", str(tmp_path)))
+    assert "cannot be copied" in error_message(InputError, lambda: file.copy_kept(every, tmp_path / "2", str(tmp_path)))
 
 
 def test_offsets_outside_their_buffer_are_a_fault(tmp_path: Path) -> None:

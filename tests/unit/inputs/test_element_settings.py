@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
 from minwise.api import estimate_run
@@ -48,7 +48,7 @@ def test_settings_without_effect_are_rejected(options: dict[str, Any], message: 
     on_error: dict[str, Any] = (
         {} if "missing" not in str(options) or "fields" in options else {"on_error": "quarantine"}
     )
-    assert complaint(mw.MinwiseError, lambda: mw.pairs(ROWS, **options, **on_error)).startswith(message)
+    assert error_message(mw.MinwiseError, lambda: mw.pairs(ROWS, **options, **on_error)).startswith(message)
 
 
 @pytest.mark.parametrize("options", [{"group_by": "user", "item": "movie"}, {"transpose": True, "shingle": "set"}])
@@ -56,7 +56,7 @@ def test_dedup_of_groups_is_rejected(options: dict[str, Any]) -> None:
     """A group consists of many rows, so the rows to remove are undefined."""
     [name, *_] = options
     for call in (mw.dedup, estimate_run):
-        message = complaint(ConfigError, lambda call=call: call(ROWS, **options))  # type: ignore[misc]
+        message = error_message(ConfigError, lambda call=call: call(ROWS, **options))  # type: ignore[misc]
         assert message.startswith(f"{name} must be left out with dedup: a group is many rows of its file")
 
 
@@ -70,23 +70,23 @@ def test_dedup_of_groups_is_rejected(options: dict[str, Any]) -> None:
 )
 def test_truth_without_effect_is_rejected(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     output = tmp_path / "p.csv"
-    assert complaint(mw.MinwiseError, lambda: mw.write_pairs(ROWS, output, **options)).startswith(message)
+    assert error_message(mw.MinwiseError, lambda: mw.write_pairs(ROWS, output, **options)).startswith(message)
     assert not output.exists()
 
 
 def test_truth_needs_an_output() -> None:
     call: Any = mw.pairs
-    assert complaint(ConfigError, lambda: call(ROWS, truth="user")).startswith("there is no setting 'truth'")
+    assert error_message(ConfigError, lambda: call(ROWS, truth="user")).startswith("there is no setting 'truth'")
 
 
 def test_hashed_sets_cannot_be_transposed_or_be_bags() -> None:
     sets = mw.ShingleSets.from_sets([[1], [1]])
-    assert "ShingleSets" in complaint(ConfigError, lambda: mw.pairs(sets, transpose=True))
-    assert "ShingleSets" in complaint(ConfigError, lambda: mw.pairs(sets, bag=True))
-    assert "items must all be" in complaint(InputError, lambda: mw.pairs([[1, "x"]], shingle="set", transpose=True))
+    assert "ShingleSets" in error_message(ConfigError, lambda: mw.pairs(sets, transpose=True))
+    assert "ShingleSets" in error_message(ConfigError, lambda: mw.pairs(sets, bag=True))
+    assert "items must all be" in error_message(InputError, lambda: mw.pairs([[1, "x"]], shingle="set", transpose=True))
 
 
 def test_basket_formats_need_shingle_set(tmp_path: Path) -> None:
     (tmp_path / "x.dat").write_text("a b\n")
-    message = complaint(ConfigError, lambda: mw.pairs(tmp_path / "x.dat", format="baskets"))
+    message = error_message(ConfigError, lambda: mw.pairs(tmp_path / "x.dat", format="baskets"))
     assert message == "format must be that of a table or text, got baskets, which needs shingle set"

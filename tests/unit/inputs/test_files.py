@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.source_rows import COMPRESS
 
 from minwise.errors import ConfigError
@@ -127,11 +127,11 @@ def test_a_name_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:
 
 def test_a_missing_driver_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
-    message = complaint(ConfigError, lambda: url_filesystem("s3://bucket/x.csv"))
+    message = error_message(ConfigError, lambda: url_filesystem("s3://bucket/x.csv"))
     assert message.endswith("pip install fsspec s3fs")
-    assert "no-such" in complaint(ConfigError, lambda: url_filesystem("no-such://bucket/x.csv"))
+    assert "no-such" in error_message(ConfigError, lambda: url_filesystem("no-such://bucket/x.csv"))
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
-    assert complaint(ConfigError, lambda: url_filesystem("memory://x.csv")).endswith("pip install fsspec")
+    assert error_message(ConfigError, lambda: url_filesystem("memory://x.csv")).endswith("pip install fsspec")
 
 
 def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:

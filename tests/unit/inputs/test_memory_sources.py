@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.source_rows import TEXTS, faults_of, ids_of, masks, ranks_of, texts_of
 
 from minwise.errors import InputError
@@ -185,13 +185,13 @@ def test_small_chunks_are_joined_and_unwanted_batches_left_out() -> None:
 @pytest.mark.parametrize("source", ["text", b"text", {"text": ["a"]}, 3, None, pl.LazyFrame({"text": ["a"]})])
 def test_a_value_that_is_not_a_table_is_rejected(source: Any) -> None:  # noqa: ANN401 - anything
     """A single text is not a list of characters."""
-    assert complaint(InputError, lambda: as_table(source)).startswith("source must be")
+    assert error_message(InputError, lambda: as_table(source)).startswith("source must be")
 
 
 def test_rows_of_two_kinds_and_repeated_column_names_are_rejected() -> None:
-    assert complaint(InputError, lambda: as_table([{"text": "a"}, "b"])).startswith("row 1 must be a mapping")
+    assert error_message(InputError, lambda: as_table([{"text": "a"}, "b"])).startswith("row 1 must be a mapping")
     twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
-    assert "two of one name" in complaint(InputError, lambda: as_table(twice))
+    assert "two of one name" in error_message(InputError, lambda: as_table(twice))
 
 
 def test_a_copy_of_a_table_in_memory_is_a_parquet_file(tmp_path: Path) -> None:

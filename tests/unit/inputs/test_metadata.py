@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.source_rows import faults_of
 
 from minwise.errors import ConfigError
@@ -143,7 +143,7 @@ def test_column_names_are_one_string_or_several() -> None:
         text=("x", "y"), id="i", metadata=("a", "b")
     )
     for wrong in (["a", ""], [1], 5, {"a"}):
-        message = complaint(ConfigError, lambda given=wrong: Columns.of("text", None, metadata_columns=given))  # type: ignore[misc]
+        message = error_message(ConfigError, lambda given=wrong: Columns.of("text", None, metadata_columns=given))  # type: ignore[misc]
         assert message.startswith("metadata_columns must be one or more names, got ")
 
 

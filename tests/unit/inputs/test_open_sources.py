@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.source_rows import COMPRESS, TEXTS, ids_of, json_lines, texts_of, write
 
 from minwise.errors import ConfigError, InputError
@@ -88,7 +88,7 @@ def test_a_format_applies_to_files_with_any_name(name: str, here: Path) -> None:
 
 def test_an_unknown_format_is_rejected(here: Path) -> None:
     touch("x")
-    message = complaint(ConfigError, lambda: open_files(["x"], format="xml"))
+    message = error_message(ConfigError, lambda: open_files(["x"], format="xml"))
     assert message == "format must be one of parquet, jsonl, csv, tsv, arrow, text, baskets, named-baskets, got 'xml'"
 
 
@@ -127,7 +127,7 @@ def test_a_directory_is_tables_or_documents(here: Path) -> None:
     assert [texts_of(source) for source in sources] == [TEXTS] * 3
     assert root == "data"
     touch("data/README")
-    assert "3 of its 4 files are tables, data/README is not" in complaint(InputError, lambda: open_files(["data"]))
+    assert "3 of its 4 files are tables, data/README is not" in error_message(InputError, lambda: open_files(["data"]))
     listed = ["data/README", "data/a.jsonl", "data/b/x.parquet", "data/c.csv"]
     for name in ("text", "jsonl"):
         assert names(open_files(["data/"], format=name)[0]) == listed
@@ -171,8 +171,8 @@ def test_patterns_match_files(here: Path) -> None:
     assert names(open_files(["a/**/*.txt"])[0]) == ["a/b/c/y.txt", "a/x.txt"]
     assert names(open_files(["a[1].txt"])[0]) == ["a[1].txt"]
     assert names(open_files(["./a[12].t*"])[0]) == ["a1.txt"]
-    assert complaint(InputError, lambda: open_files(["a/*.csv"])) == "a/*.csv: no file matches this pattern"
-    assert complaint(InputError, lambda: open_files(["a/b/*"])).endswith("no file matches this pattern")
+    assert error_message(InputError, lambda: open_files(["a/*.csv"])) == "a/*.csv: no file matches this pattern"
+    assert error_message(InputError, lambda: open_files(["a/b/*"])).endswith("no file matches this pattern")
 
 
 def test_missing_empty_and_unusable_inputs_are_rejected(here: Path) -> None:
@@ -180,10 +180,10 @@ def test_missing_empty_and_unusable_inputs_are_rejected(here: Path) -> None:
         open_files(["missing.txt"])
     assert caught.value.filename == "missing.txt"
     touch("empty/.hidden")
-    assert complaint(InputError, lambda: open_files(["empty"])).startswith("empty: the directory must hold a file")
+    assert error_message(InputError, lambda: open_files(["empty"])).startswith("empty: the directory must hold a file")
     os.mkfifo("pipe")
-    assert "must be a file that can be read twice" in complaint(InputError, lambda: open_files(["pipe"]))
-    complaint(InputError, lambda: open_files([""]))
+    assert "must be a file that can be read twice" in error_message(InputError, lambda: open_files(["pipe"]))
+    error_message(InputError, lambda: open_files([""]))
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_inputs_whose_copies_would_have_the_same_name_are_rejected(here: Path) -
     (here / "in").mkdir()
     touch("x", "in/_up/x")
     os.chdir("in")
-    assert "same name" in complaint(InputError, lambda: open_files(["../x", "_up/x"]))
+    assert "same name" in error_message(InputError, lambda: open_files(["../x", "_up/x"]))
 
 
 def test_urls_are_files_directories_and_patterns(memory: fsspec.AbstractFileSystem, tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_urls_of_texts_and_of_missing_files(memory: fsspec.AbstractFileSystem) -
     with pytest.raises(FileNotFoundError) as caught:
         open_files(["memory://docs/missing.csv"])
     assert caught.value.filename == "memory://docs/missing.csv"
-    assert "no file matches" in complaint(InputError, lambda: open_files(["memory://docs/*.csv"]))
+    assert "no file matches" in error_message(InputError, lambda: open_files(["memory://docs/*.csv"]))
     memory.rm("/y.txt")
     with pytest.raises(FileNotFoundError) as gone:
         texts_of(found)

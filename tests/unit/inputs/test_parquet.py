@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
 
 from minwise.errors import InputError
@@ -195,7 +195,9 @@ def test_the_rows_before_damage_are_read_whatever_the_batch_size(batch_bytes: in
     assert file.copy_kept(np.ones(len(texts), dtype=np.bool_), tmp_path / "out", str(tmp_path)) == len(texts)
     assert pq.read_table(tmp_path / "out" / "x.parquet")["text"].to_pylist() == texts
     beyond = np.ones(1000, dtype=np.bool_)
-    assert "cannot be copied" in complaint(InputError, lambda: file.copy_kept(beyond, tmp_path / "2", str(tmp_path)))
+    assert "cannot be copied" in error_message(
+        InputError, lambda: file.copy_kept(beyond, tmp_path / "2", str(tmp_path))
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"not Parquet", b"PAR1" + bytes(100) + b"PAR1"])
