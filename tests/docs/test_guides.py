@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from spark.conftest import what_is_missing
+from support.spark.cluster import missing_requirement
 from support.terminal import BLOCK, steps, terminal_in
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def name_of(page: Path) -> str:
 @pytest.mark.parametrize("page", SHOWING, ids=name_of)
 def test_page_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the letter, in the order of the page."""
-    if page.stem == "spark" and (missing := what_is_missing()):
+    if page.stem == "spark" and (missing := missing_requirement()):
         pytest.skip(missing)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)

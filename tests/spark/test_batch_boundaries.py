@@ -1,4 +1,4 @@
-"""What runs inside a task gets its rows in batches: where one ends makes no difference. This needs no cluster."""
+"""Functions of tasks receive rows in batches; where a batch ends makes no difference. These tests need no cluster."""
 
 import math
 from collections.abc import Iterator
@@ -26,27 +26,27 @@ CUTS = st.lists(st.integers(min_value=0, max_value=300), max_size=8)
 
 @st.composite
 def entries(draw: st.DrawFn) -> Entries:
-    """Keys with the places that have them, sorted as Spark sorts them; some keys are crowded."""
+    """Draw keys with their places, sorted as Spark sorts them; some buckets exceed the cap."""
     sizes = draw(st.dictionaries(SMALL_KEYS, st.integers(min_value=1, max_value=60), max_size=5))
     return [(key, place) for key in sorted(sizes) for place in range(key * key, key * key + sizes[key])]
 
 
 def pieces(rows: int, cuts: list[int]) -> Iterator[slice]:
-    """Cuts rows into pieces, some of which may be empty."""
+    """Yield consecutive pieces of rows, some of which may be empty."""
     bounds = sorted({0, rows, *(cut % (rows + 1) for cut in cuts)})
     yield from (slice(first, stop) for first, stop in pairwise(bounds))
     yield slice(rows, rows)
 
 
 def buckets(found: Entries) -> list[list[int]]:
-    """The places of every key."""
-    return [[place for _, place in group] for _, group in groupby(found, key=lambda one: one[0])]
+    """Return the places of every key."""
+    return [[place for _, place in group] for _, group in groupby(found, key=lambda entry: entry[0])]
 
 
 def pairs_of(bucket: list[int], most: int) -> Pairs:
-    """All pairs of a bucket; of a crowded one, those with one of its first members."""
+    """Return all pairs of a bucket; of one above the cap, those with one of its first members."""
     every = combinations(range(len(bucket)), 2)
-    return {(bucket[one], bucket[two]) for one, two in every if len(bucket) <= most or one < FIRST_MEMBERS}
+    return {(bucket[first], bucket[second]) for first, second in every if len(bucket) <= most or first < FIRST_MEMBERS}
 
 
 @given(
@@ -57,8 +57,8 @@ def pairs_of(bucket: list[int], most: int) -> Pairs:
 )
 @example(found=[(1, place) for place in range(20)], cuts=[3], most=20, protected=0)
 @example(found=[(1, place) for place in range(50)], cuts=[1, 17, 18], most=FIRST_MEMBERS, protected=3)
-def test_buckets_may_be_cut_anywhere(found: Entries, cuts: list[int], most: int, protected: int) -> None:
-    """The pairs of every bucket and what the cap met, whichever batches a bucket is spread over."""
+def test_a_bucket_may_span_batches(found: Entries, cuts: list[int], most: int, protected: int) -> None:
+    """Its pairs and the counts of the cap do not depend on the batches."""
     table = pa.table({"key": [key for key, _ in found], "place": [place for _, place in found]})
     table = table.cast(pa.schema([("key", pa.int64()), ("place", pa.int64())])).combine_chunks()
     batches = (
@@ -69,19 +69,19 @@ def test_buckets_may_be_cut_anywhere(found: Entries, cuts: list[int], most: int,
     given_back = pa.Table.from_batches(_BucketPairer(most, protected).run(batches), PAIR_SCHEMA)
     rows = given_back.to_pylist()
     all_buckets = buckets(found)
-    expected = [pair for one in all_buckets for pair in pairs_of(one, most) if pair[1] >= protected]
+    expected = [pair for bucket in all_buckets for pair in pairs_of(bucket, most) if pair[1] >= protected]
     assert sorted((row["low"], row["high"]) for row in rows if row["low"] is not None) == sorted(expected)
-    shared = [one for one in all_buckets if len(one) > 1]
-    crowds = [one for one in shared if len(one) > most]
-    left_out = sum(math.comb(len(one), 2) - len(pairs_of(one, most)) for one in crowds)
+    shared = [bucket for bucket in all_buckets if len(bucket) > 1]
+    capped = [bucket for bucket in shared if len(bucket) > most]
+    left_out = sum(math.comb(len(bucket), 2) - len(pairs_of(bucket, most)) for bucket in capped)
     totals = [[row[name] for name in CAP_COLUMNS] for row in rows if row["low"] is None]
-    told = [[len(crowds), sum(map(len, crowds)), left_out, max(map(len, shared))]] if shared else []
-    assert totals == told
+    expected_totals = [[len(capped), sum(map(len, capped)), left_out, max(map(len, shared))]] if shared else []
+    assert totals == expected_totals
 
 
 @given(data=st.data())
-def test_cells_may_be_cut_anywhere(data: st.DataObject) -> None:
-    """Every pair is compared with the right sets, whichever batches its cell is spread over, and in any order in it."""
+def test_a_cell_may_span_batches(data: st.DataObject) -> None:
+    """Every pair is compared with the right sets, for any batches and any order within its cell."""
     sets = data.draw(st.lists(st.sets(st.integers(0, 20), min_size=1), min_size=2, max_size=8))
     every = list(combinations(range(len(sets)), 2))
     wanted = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=len(every)))

@@ -1,4 +1,4 @@
-"""The cluster that the tests run on is a real one."""
+"""The tests run on a cluster with separate executor processes."""
 
 import os
 import sys
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_executors_are_processes_of_their_own_with_this_minwise(spark: "SparkSession") -> None:
-    """Tasks run in other processes, on more than one executor, with the interpreter and the package of the tests."""
+def test_executors_are_separate_processes_with_this_minwise(spark: "SparkSession") -> None:
+    """Tasks run on both executors, with the interpreter and the package of the tests."""
 
-    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def describe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import minwise
 
         for _ in batches:
-            told = {"process": os.getpid(), "parent": os.getppid(), "python": sys.executable, "file": minwise.__file__}
-            yield pa.RecordBatch.from_pylist([told])
+            row = {"process": os.getpid(), "parent": os.getppid(), "python": sys.executable, "file": minwise.__file__}
+            yield pa.RecordBatch.from_pylist([row])
 
     schema = "process long, parent long, python string, file string"
-    seen = spark.range(8).repartition(8).mapInArrow(tell, schema).collect()
+    seen = spark.range(8).repartition(8).mapInArrow(describe, schema).collect()
     assert os.getpid() not in {row.process for row in seen}
     assert {row.python for row in seen} == {sys.executable}
     assert {Path(row.file) for row in seen} == {Path(str(mw.__file__))}

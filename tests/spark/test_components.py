@@ -1,4 +1,4 @@
-"""The components of a graph are scipy's, on the driver and by stars, whatever the places and however the edges come."""
+"""Connected components equal those of scipy, on the driver and by star rounds, for any places and order of edges."""
 
 from contextlib import redirect_stdout
 from io import StringIO
@@ -24,17 +24,17 @@ NONE = np.empty((0, 2), dtype=np.int64)
 
 
 def path(nodes: int) -> Numbers:
-    """Everybody is tied to the next: the longest way that a smallest place can have."""
+    """Return edges from each node to the next: the longest path to the smallest place."""
     return np.stack([np.arange(nodes - 1), np.arange(1, nodes)], axis=1)
 
 
 def star(nodes: int) -> Numbers:
-    """Everybody is tied to the last."""
+    """Return edges from each node to the last."""
     return np.stack([np.arange(nodes - 1), np.full(nodes - 1, nodes - 1)], axis=1)
 
 
 def random_graphs(seed: int) -> Numbers:
-    """Sparse and dense graphs, with places that do not follow each other, edges both ways, twice, and to oneself."""
+    """Return sparse and dense graphs of non-consecutive places, with reversed and repeated edges and self-loops."""
     random = np.random.default_rng(seed)
     graphs = [
         random.integers(0, nodes, (edges, 2)) for nodes in (2, 5, 30, 200) for edges in (1, nodes // 2, 2 * nodes)
@@ -46,19 +46,19 @@ def random_graphs(seed: int) -> Numbers:
 
 
 def frame(spark: "SparkSession", edges: Numbers) -> "DataFrame":
-    """The edges in Spark, in two parts."""
+    """Return the edges as a DataFrame of two partitions."""
     table = pa.table({"low": pa.array(edges[:, 0]), "high": pa.array(edges[:, 1])})
     return spark.createDataFrame(table).repartition(2)
 
 
 def found(result: "DataFrame") -> tuple[list[int], list[int]]:
-    """Places in ascending order, and their components."""
+    """Return places in ascending order, and their components."""
     table = result.toArrow().sort_by("place")
     return table.column("place").to_pylist(), table.column("component").to_pylist()
 
 
 def expected(edges: Numbers) -> tuple[list[int], list[int]]:
-    """What scipy finds, each component called by its smallest place."""
+    """Return the components of scipy, each named after its smallest place."""
     places, numbers = np.unique(edges[edges[:, 0] != edges[:, 1]], return_inverse=True)
     low, high = numbers.reshape(-1, 2).T
     graph = coo_matrix((np.ones(len(low)), (low, high)), shape=(len(places), len(places)))
@@ -80,14 +80,14 @@ def plan_lines(frame: "DataFrame") -> int:
     "edges", [path(100_000), star(20_000), random_graphs(1), NONE], ids=["path", "star", "random", "none"]
 )
 def test_components_are_those_of_scipy(spark: "SparkSession", edges: Numbers, driver_edges: int) -> None:
-    """Both ways of joining give every place that has an edge, once, with the smallest place of its component."""
+    """Both methods return every place that has an edge, once, with the smallest place of its component."""
     assert found(connected_components(frame(spark, edges), driver_edges=driver_edges)) == expected(edges)
 
 
-def test_stars_alone_join_a_path_in_a_round_per_doubling(spark: "SparkSession") -> None:
-    """Without edges joined inside of tasks: log2 n rounds, one to begin with, and one that changes nothing.
+def test_star_rounds_on_a_path_are_logarithmic(spark: "SparkSession") -> None:
+    """Without edges joined inside tasks: log2 n rounds, a first one, and one that changes nothing.
 
-    And no round remembers the ones before: the plan of the last is as long as that of the first.
+    No round contains the plans before it: the plan of the last is as long as that of the first.
     """
     edges = path(600)
     rounds = list(star_rounds(frame(spark, edges), task_edges=0))
@@ -97,8 +97,8 @@ def test_stars_alone_join_a_path_in_a_round_per_doubling(spark: "SparkSession") 
     assert plan_lines(rounds[0]) == plan_lines(rounds[-1]) > 0
 
 
-def test_stars_join_what_tasks_have_joined_piece_by_piece(spark: "SparkSession") -> None:
-    """Tasks that join few edges at once leave the rest to the stars, of random graphs and of a path alike."""
+def test_star_rounds_join_what_tasks_have_joined_in_small_groups(spark: "SparkSession") -> None:
+    """Tasks that join few edges at once leave the rest to the rounds, for random graphs and for a path."""
     edges = np.concatenate([path(200), random_graphs(2)])
     batch_rows = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(batch_rows)
@@ -108,12 +108,12 @@ def test_stars_join_what_tasks_have_joined_piece_by_piece(spark: "SparkSession")
     finally:
         spark.conf.set(batch_rows, str(before))
     places, smallest = expected(edges)
-    tied = [(one, other) for one, other in zip(smallest, places, strict=True) if one != other]
-    assert sorted((row.low, row.high) for row in forest.collect()) == sorted(tied)
+    star = [(low, high) for low, high in zip(smallest, places, strict=True) if low != high]
+    assert sorted((row.low, row.high) for row in forest.collect()) == sorted(star)
 
 
-def test_of_the_rounds_in_a_directory_only_the_last_stays(spark: "SparkSession", tmp_path: Path) -> None:
-    """Rounds are Parquet directories; a second run over what a first one left gives the same."""
+def test_only_the_last_round_stays_in_the_work_directory(spark: "SparkSession", tmp_path: Path) -> None:
+    """A second run over the files of the first gives the same result."""
     edges = random_graphs(3)
     for _ in range(2):
         result = connected_components(frame(spark, edges), driver_edges=0, work=str(tmp_path / "a [b]"))

@@ -1,11 +1,11 @@
-"""What a DataFrame can not be used for is said in one line, before or while it is read."""
+"""Wrong arguments and unusable rows of DataFrames are reported in one line."""
 
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
 from minwise.errors import ConfigError, InputError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "id bigint, text string, title string, words array<string>, data binary, map map<string, int>"
 
-# What is asked for, and what is said; before anything is read.
+# Arguments, and the beginning of the message; nothing is read.
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"text": "body"}, "df has no column 'body'; its columns are: id, text, title, words, data, map"),
     ({"id": "key"}, "df has no column 'key'; its columns are: id, text, title, words, data, map"),
@@ -43,34 +43,34 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "said"), REFUSED)
-def test_what_is_asked_for_wrongly_is_refused(given: dict[str, Any], said: str, spark: "SparkSession") -> None:
-    """By name, with what was received."""
+@pytest.mark.parametrize(("arguments", "message"), REFUSED)
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], message: str, spark: "SparkSession") -> None:
+    """By name, with the value."""
     from minwise.spark import dedup
 
     df = spark.createDataFrame([], SCHEMA)
-    assert complaint(mw.MinwiseError, lambda: dedup(df, **given)).startswith(said)
+    assert error_message(mw.MinwiseError, lambda: dedup(df, **arguments)).startswith(message)
 
 
-def test_only_dataframes_with_ids_of_one_type_are_taken(spark: "SparkSession") -> None:
-    """A list of texts is for the local engine; ids of two types have no order; a name that is there twice is none."""
+def test_only_dataframes_with_ids_of_one_type_are_accepted(spark: "SparkSession") -> None:
+    """Lists, ids of two types, and ambiguous column names are refused."""
     from minwise.spark import clusters, dedup, pairs
 
     wrong: Any = ["a text"]
-    said = "df must be DataFrame, got list; use minwise.pairs, clusters or dedup for what is no DataFrame"
+    message = "df must be DataFrame, got list; use minwise.pairs, clusters or dedup for what is no DataFrame"
     for call in (dedup, pairs, clusters):
-        assert complaint(InputError, lambda call=call: call(wrong)) == said  # type: ignore[misc]
+        assert error_message(InputError, lambda call=call: call(wrong)) == message  # type: ignore[misc]
     df = spark.createDataFrame([], SCHEMA)
     others = spark.createDataFrame([], "id string, text string")
-    said = "against must have ids of the same type as the DataFrame, got string and bigint; cast them"
-    assert complaint(InputError, lambda: dedup(df, against=others)) == said
+    message = "against must have ids of the same type as the DataFrame, got string and bigint; cast them"
+    assert error_message(InputError, lambda: dedup(df, against=others)) == message
     twice = df.select("id", "text", df["title"].alias("text"))
-    said = "df has more than one column 'text'; its columns are: id, text, text"
-    assert complaint(InputError, lambda: dedup(twice)) == said
-    assert complaint(ConfigError, lambda: pairs(df, keep="last")).startswith("there is no setting 'keep'")
+    message = "df has more than one column 'text'; its columns are: id, text, text"
+    assert error_message(InputError, lambda: dedup(twice)) == message
+    assert error_message(ConfigError, lambda: pairs(df, keep="last")).startswith("there is no setting 'keep'")
 
 
-# Rows of id and text, what is asked for, and what is said.
+# Rows of id and text, arguments, and the message.
 FAULTS: dict[str, tuple[list[tuple[Any, Any]], dict[str, Any], str]] = {
     "an id twice": (
         [(4, "a"), (3, "b"), (4, "c"), (3, "d"), (3, "a")],
@@ -102,18 +102,18 @@ FAULTS: dict[str, tuple[list[tuple[Any, Any]], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_rows_that_can_not_be_used_are_named(name: str, spark: "SparkSession") -> None:
-    """By the smallest id, whatever the order of rows."""
+def test_the_first_row_that_cannot_be_used_is_named(name: str, spark: "SparkSession") -> None:
+    """It is the one with the smallest id, whatever the order of rows."""
     from minwise.spark import dedup
 
-    rows, given, said = FAULTS[name]
+    rows, arguments, message = FAULTS[name]
     kind = {"bytes": "binary", "list": "array<string>"}.get(type(rows[0][1]).__name__, "string")
     df = spark.createDataFrame(rows, f"id bigint, text {kind}")
-    assert complaint(InputError, lambda: dedup(df, **given)) == said
+    assert error_message(InputError, lambda: dedup(df, **arguments)) == message
 
 
-def test_nobody_needs_spark_to_import_it() -> None:
-    """Neither minwise nor its room for Spark import it before something of it is asked for."""
+def test_pyspark_is_imported_at_first_use() -> None:
+    """Importing minwise and minwise.spark does not import it."""
     code = "import sys, minwise, minwise.spark; dir(minwise.spark); assert 'pyspark' not in sys.modules"
     later = "from minwise.spark import dedup; assert 'pyspark' in sys.modules"
     subprocess.run([sys.executable, "-c", f"{code}; {later}"], check=True)

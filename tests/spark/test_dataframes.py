@@ -1,6 +1,6 @@
-"""A DataFrame, one answer: what the local engine finds in the same rows sorted by id, however Spark holds them.
+"""Results on DataFrames equal those of the local engine on the same rows sorted by id, for any partitioning.
 
-Every call takes seconds, so each meets many features at once.
+Every call takes seconds, so each case covers many features.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.spark.arrangement import Arrangement
 from support.spark.corpora import Row
-from support.spark.engine_results import IDS, Answer, documents, frame, known, local, named_pairs, of_frames, table
+from support.spark.engine_results import (
+    IDS,
+    DedupAnswer,
+    dataframe_answer,
+    documents,
+    frame,
+    known,
+    local_answer,
+    named_pairs,
+    table,
+)
 
 import minwise as mw
 from minwise.errors import InputError, MismatchError
@@ -27,23 +37,23 @@ SEARCH: dict[str, Any] = {
     "rows": 3,
     "on_error": "quarantine",
 }
-ONE_ROW_AT_ONCE = Arrangement(partitions=1, batch_rows=1)
-MORE_PARTS = Arrangement(partitions=7, batch_rows=20, adaptive=False)
+ONE_ROW_BATCHES = Arrangement(partitions=1, batch_rows=1)
+MANY_PARTITIONS = Arrangement(partitions=7, batch_rows=20, adaptive=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Something to deduplicate, and how.
+    """A corpus and settings.
 
     Attributes:
-        options: The settings, as both engines take them.
-        text: The columns of the text.
-        ids: Of what kind ids are.
-        names: Other names for columns.
+        options: Settings of both engines.
+        text: Text columns.
+        ids: Kind of the ids.
+        names: Replaced column names.
         against: Whether there are documents to compare against.
-        extra: What only Spark is given.
-        held: How Spark is to hold the rows.
-        arrangement: How the cluster is to work.
+        extra: Arguments of Spark only.
+        partitioned: Changes the partitions or column types of the DataFrame.
+        arrangement: Division of the work by Spark.
     """
 
     options: dict[str, Any]
@@ -52,47 +62,51 @@ class Case:
     names: dict[str, str] = field(default_factory=dict)
     against: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
-    held: Callable[["DataFrame"], "DataFrame"] = lambda df: df
+    partitioned: Callable[["DataFrame"], "DataFrame"] = lambda df: df
     arrangement: Arrangement = field(default_factory=Arrangement)
 
-    def expected(self) -> Answer:
-        """What the local engine finds."""
+    def expected(self) -> DedupAnswer:
+        """Return the result of the local engine."""
         sources = [table(documents()), *([table(known())] if self.against else [])]
-        named = [one.rename_columns([self.names.get(name, name) for name in one.schema.names]) for one in sources]
+        named = [
+            source.rename_columns([self.names.get(name, name) for name in source.schema.names]) for source in sources
+        ]
         against = {"against": named[1]} if self.against else {}
-        return local(named[0], IDS[self.ids], text_column=self.text, **self.options, **against)
+        return local_answer(named[0], IDS[self.ids], text_column=self.text, **self.options, **against)
 
     def frames(self, spark: "SparkSession") -> list["DataFrame"]:
-        """The documents, and those to compare against if there are any."""
+        """Return the documents, and those to compare against if there are any."""
         made = [frame(spark, rows, self.ids) for rows in (documents(), known())[: 1 + self.against]]
         renamed = [df.toDF(*(self.names.get(name, name) for name in df.columns)) for df in made]
-        return [self.held(renamed[0]), *renamed[1:]]
+        return [self.partitioned(renamed[0]), *renamed[1:]]
 
 
 CASES = {
-    "star": Case(options=SEARCH, ids="struct", held=lambda df: df.repartition(5)),
+    "star": Case(options=SEARCH, ids="struct", partitioned=lambda df: df.repartition(5)),
     "capped": Case(
         options={**SEARCH, "keep": "longest", "max_bucket": 16, "scheme": "minhash"},
         ids="string",
-        held=lambda df: df.withColumn("body", df["body"].cast("binary")).coalesce(1).sort("year"),
-        arrangement=MORE_PARTS,
+        partitioned=lambda df: df.withColumn("body", df["body"].cast("binary")).coalesce(1).sort("year"),
+        arrangement=MANY_PARTITIONS,
     ),
     "components": Case(
         options={**SEARCH, "group": "components", "keep": "last", "shingle": "char:5", "bag": True},
         text=("a `title`", "the.body"),
         names={"id": "`my.id", "title": "a `title`", "body": "the.body", "year": "id"},
         extra={"id": "`my.id", "driver_edges": 0},
-        held=lambda df: df.repartition(2, "id").sortWithinPartitions("words"),
-        arrangement=ONE_ROW_AT_ONCE,
+        partitioned=lambda df: df.repartition(2, "id").sortWithinPartitions("words"),
+        arrangement=ONE_ROW_BATCHES,
     ),
     "ranked against": Case(
         options={**SEARCH, "keep": "max:a year"},
         names={"year": "a year"},
         against=True,
         extra={"driver_edges": 0, "partitions": 2},
-        held=lambda df: df.withColumn("id", df["id"].cast("int")),
+        partitioned=lambda df: df.withColumn("id", df["id"].cast("int")),
     ),
-    "estimates in work": Case(options={**SEARCH, "verify": "signature", "keep": "last", "seed": 5}, against=True),
+    "estimates with work directory": Case(
+        options={**SEARCH, "verify": "signature", "keep": "last", "seed": 5}, against=True
+    ),
     "sets unverified": Case(
         options={**SEARCH, "shingle": "set", "verify": "none", "keep": "min:year"}, text=("words",)
     ),
@@ -101,57 +115,57 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_dedup_finds_what_the_local_engine_finds(name: str, spark: "SparkSession", tmp_path: Path) -> None:
-    """Who is removed, for whom, how similar they are, clusters and report; and all columns of who is kept."""
+    """Removed documents, witnesses, similarities, clusters and report; and all columns of the kept rows."""
     from minwise.spark import dedup
 
     case = CASES[name]
     expected = case.expected()
     assert len(expected.removed) > 40
     df, *others = case.frames(spark)
-    given: dict[str, Any] = {"against": others[0] if others else None, **case.options, **case.extra}
-    if name.endswith("in work"):
-        given["work"] = tmp_path / "a [b]"
-    with case.arrangement.on(spark), dedup(df, text=case.text, **given) as found:
-        assert of_frames(found) == expected
-        faulty = _without_text(case)
+    arguments: dict[str, Any] = {"against": others[0] if others else None, **case.options, **case.extra}
+    if name.endswith("with work directory"):
+        arguments["work"] = tmp_path / "a [b]"
+    with case.arrangement.on(spark), dedup(df, text=case.text, **arguments) as found:
+        assert dataframe_answer(found) == expected
+        faulty = _null_texts(case)
         assert {_id(row): row["reason"] for row in found.quarantined.collect()} == faulty
         assert found.kept.schema == df.schema
         wanted = [row for row in df.collect() if _id(row) not in {*expected.removed, *faulty}]
         assert sorted(found.kept.collect(), key=_id) == sorted(wanted, key=_id)
-    assert complaint(mw.MinwiseError, lambda: found.kept).startswith("the result is closed")
+    assert error_message(mw.MinwiseError, lambda: found.kept).startswith("the result is closed")
     if name == "star":
         texts = {_id(row): row["body"] for row in df.collect()}
-        _assert_promise(expected, texts, {_id(row) for row in wanted})
-    if "work" in given:
+        _assert_witnesses(expected, texts, {_id(row) for row in wanted})
+    if "work" in arguments:
         written = _files(tmp_path)
-        assert of_frames(dedup(df, text=case.text, **given)) == expected
+        assert dataframe_answer(dedup(df, text=case.text, **arguments)) == expected
         assert _files(tmp_path) == written
 
 
-def _id(row: Any) -> Any:  # noqa: ANN401 - a row of Spark's, and its id
+def _id(row: Any) -> Any:  # noqa: ANN401 - a Spark row and its id
     return row[0]
 
 
-def _without_text(case: Case) -> dict[Any, str]:
-    """Why some documents can not be used."""
+def _null_texts(case: Case) -> dict[Any, str]:
+    """Return the reasons of the documents that cannot be used."""
     name = case.text[-1]
     missing = [row["number"] for row in documents() if row["body"] is None and name != "words"]
     return {IDS[case.ids](number): f"{name} is null" for number in missing}
 
 
-def _assert_promise(found: Answer, texts: dict[Any, str], kept: set[Any]) -> None:
-    """Every removed document has a kept one whose Jaccard similarity, of plain sets, reaches the threshold."""
+def _assert_witnesses(found: DedupAnswer, texts: dict[Any, str], kept: set[Any]) -> None:
+    """Check that the Jaccard similarity of every removed document and its kept one reaches the threshold."""
     shingler = mw.Shingler(SEARCH["shingle"])
-    for one, (other, similarity) in found.removed.items():
-        left, right = (set(members.tolist()) for members in shingler.shingle([texts[one], texts[other]]))
+    for removed, (witness, similarity) in found.removed.items():
+        left, right = (set(members.tolist()) for members in shingler.shingle([texts[removed], texts[witness]]))
         exact = len(left & right) / len(left | right)
-        assert other in kept
+        assert witness in kept
         assert exact >= SEARCH["threshold"]
         assert similarity == f"similarity {exact!r}"
 
 
-def test_pairs_are_those_of_the_local_engine_and_are_not_found_again(spark: "SparkSession", tmp_path: Path) -> None:
-    """Copies beyond the cap included. A work directory is only read by the same search, and refused to any other."""
+def test_pairs_are_those_of_the_local_engine_and_stages_are_reused(spark: "SparkSession", tmp_path: Path) -> None:
+    """Copies beyond the cap are included. A work directory is reused by an equal search and refused to any other."""
     from minwise.spark import pairs
 
     options = {**SEARCH, "max_bucket": 16}
@@ -167,22 +181,22 @@ def test_pairs_are_those_of_the_local_engine_and_are_not_found_again(spark: "Spa
     assert len(written) > 5
     assert named_pairs(pairs(df.repartition(4, "year"), partitions=2, **shared).toArrow(), int) == named
     assert _files(tmp_path) == written
-    other = complaint(MismatchError, lambda: pairs(df, **{**shared, "threshold": 0.75}))
+    other = error_message(MismatchError, lambda: pairs(df, **{**shared, "threshold": 0.75}))
     assert "settings.threshold 0.7, this one has 0.75" in other
-    fewer = complaint(InputError, lambda: pairs(df.filter("id != 1"), **shared))
+    fewer = error_message(InputError, lambda: pairs(df.filter("id != 1"), **shared))
     assert f"it had {df.count()} rows, now there are {df.count() - 1}, or other ids" in fewer
     renamed = df.withColumn("id", -df["id"])
-    assert "or other ids" in complaint(InputError, lambda: pairs(renamed, **shared))
+    assert "or other ids" in error_message(InputError, lambda: pairs(renamed, **shared))
     assert _files(tmp_path) == written
 
 
 def _files(folder: Path) -> dict[str, int]:
-    """When each file was written."""
+    """Return the modification time of each file."""
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def test_clusters_are_those_of_the_local_engine(spark: "SparkSession") -> None:
-    """Of whatever is connected, as is the default: called after their first document, and each with its size."""
+    """Connected components by default, named after their first document, with their sizes."""
     from minwise.spark import clusters
 
     options = {**SEARCH, "threshold": 0.5}
@@ -191,13 +205,13 @@ def test_clusters_are_those_of_the_local_engine(spark: "SparkSession") -> None:
     assert found.schema.names == ["id", "cluster", "size"]
     rows = zip(*(expected.column(column).to_pylist() for column in found.schema.names), strict=True)
     assert sorted(zip(*found.to_pydict().values(), strict=True)) == sorted(
-        (name(one), name(first), size) for one, first, size in rows
+        (name(member), name(first), size) for member, first, size in rows
     )
 
 
 @pytest.mark.parametrize("texts", [[], ["", "?", " "]], ids=["no rows", "no words"])
-def test_nothing_to_compare_is_kept_whole(texts: list[str], spark: "SparkSession") -> None:
-    """A DataFrame without rows, and one of texts without a word, as locally."""
+def test_without_shingles_all_rows_are_kept(texts: list[str], spark: "SparkSession") -> None:
+    """A DataFrame without rows, and one of texts without a word."""
     from minwise.spark import dedup
 
     made: list[Row] = [
@@ -205,5 +219,5 @@ def test_nothing_to_compare_is_kept_whole(texts: list[str], spark: "SparkSession
     ]
     df = frame(spark, made)
     found = dedup(df, text="body")
-    assert of_frames(found) == local(table(made), IDS["long"], text_column="body")
+    assert dataframe_answer(found) == local_answer(table(made), IDS["long"], text_column="body")
     assert sorted(row.body for row in found.kept.collect()) == sorted(texts)

@@ -1,6 +1,6 @@
-"""Kill -9 of an executor in the middle of a shuffle, and of the driver in and between stages: the same bytes.
+"""SIGKILL of an executor in the middle of a shuffle, and of the driver in and between stages: the output is the same.
 
-By default one of each; `make torture` kills executors ten times, and the driver in and after every stage.
+One of each by default; `make torture` kills executors ten times, and the driver in and after every stage.
 """
 
 import os
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.fault_corpora import NAMES, write_corpus
-from support.spark.arrangement import Arrangement, unlike
-from support.spark.event_log import Events
+from support.spark.arrangement import Arrangement, differing_files
+from support.spark.cluster import FAST_JAVA, FAST_PLANS
+from support.spark.event_log import EventLog
 from support.spark.paused_stage import PausedStage
 from support.spark.processes import executors, group_members, wait_for
 
@@ -25,14 +26,12 @@ from minwise.errors import MismatchError
 from minwise.inputs import Files
 from minwise.spark.stage_store import StageStore
 
-from .conftest import QUICK_JAVA, QUICK_PLANS
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
-# Many tasks: some have ended when an executor is killed, and others have yet to begin.
-CUT = Arrangement(partitions=12, task_bytes=1 << 17, adaptive=False)
+# Many tasks: some have ended when an executor is killed, and others have not begun.
+MANY_TASKS = Arrangement(partitions=12, task_bytes=1 << 17, adaptive=False)
 SEARCH: dict[str, Any] = {"threshold": 0.7, "bands": 10, "rows": 4, "on_error": "quarantine"}
 TESTS = str(Path(__file__).parents[1])
 LISTING = "_files.json"
@@ -48,12 +47,12 @@ from support.spark.paused_stage import PausedStage
 inside, after, folder = sys.argv[1:4]
 finish = StageStore._finish
 
-def finish_and_die(self, name):
+def finish_and_kill(self, name):
     finish(self, name)
     if name == after:
         os.kill(os.getpid(), signal.SIGKILL)
 
-StageStore._finish = finish_and_die
+StageStore._finish = finish_and_kill
 StageStore.run = PausedStage(inside, Path(folder)).run()
 sys.argv[:4] = ["minwise"]
 main()
@@ -61,8 +60,8 @@ main()
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a corpus, and with what a run that nobody interrupts makes of it."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a corpus and the output of a run that is not interrupted."""
     folder = write_corpus(tmp_path_factory.mktemp("kill"), 1500)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -71,95 +70,95 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def in_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything runs where the corpus is."""
-    monkeypatch.chdir(place)
+def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in the folder of the corpus."""
+    monkeypatch.chdir(folder)
 
 
 def listings(work: Path) -> dict[str, Path]:
-    """The finished stages, by name."""
+    """Return the file lists of finished stages, by name of the stage."""
     return {path.parent.name: path for path in work.glob(f"spark/*/{LISTING}")}
 
 
 def made(work: Path) -> dict[str, tuple[int, int]]:
-    """What changes when a file of a finished stage is written again."""
+    """Return inode and modification time of the files of finished stages."""
     files = [path for listing in listings(work).values() for path in sorted(listing.parent.iterdir())]
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files if path.is_file()}
 
 
 @pytest.mark.parametrize("number", range(EXECUTOR_KILLS))
-def test_an_executor_is_killed_in_the_middle_of_the_shuffle(
-    number: int, spark: "SparkSession", events: Events, place: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_killed_executor_changes_nothing(
+    number: int, spark: "SparkSession", events: EventLog, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its tasks and the shuffle files it held are made again by others."""
+    """It is killed in the middle of a shuffle; its tasks and its shuffle files are made again."""
     name = f"executor{number}"
-    held = PausedStage("candidates", place / f"{name}.held", passing=1 + number)
-    monkeypatch.setattr(StageStore, "run", held.run())
+    paused = PausedStage("candidates", folder / f"{name}.paused", passing=1 + number)
+    monkeypatch.setattr(StageStore, "run", paused.run())
     wait_for("two executors", lambda: len(executors()) == 2)
     before = events.now()
-    with CUT.on(spark), ThreadPoolExecutor(1) as pool:
+    with MANY_TASKS.on(spark), ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: mw.dedup(Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
-        wait_for("a task on each executor", lambda: running.done() or held.waiting == 2)
+        wait_for("a task on each executor", lambda: running.done() or paused.paused == 2)
         os.kill(executors()[0], signal.SIGKILL)
-        held.go()
+        paused.resume()
         running.result()
     seen = events.since(before)
     lost = {stage for stage, reason in seen.failed if reason in ("ExecutorLostFailure", "FetchFailed")}
     assert lost & seen.shuffling
     assert seen.lost_executors == 1
-    assert unlike(place / "whole", place / name) == []
+    assert differing_files(folder / "whole", folder / name) == []
 
 
 class Driver:
-    """A command of its own, with its own Java process, that is killed inside a stage or kills itself after one."""
+    """Command in a separate process that is killed inside a stage or kills itself after one."""
 
-    def __init__(self, place: Path, name: str, *, inside: str = "", after: str = "") -> None:
-        self.local = place / f"{name}.local"
+    def __init__(self, folder: Path, name: str, *, inside: str = "", after: str = "") -> None:
+        self.local = folder / f"{name}.local"
         self.local.mkdir(exist_ok=True)
-        self.work = place / f"{name}.work"
-        self.held = PausedStage(inside, place / f"{name}.held")
+        self.work = folder / f"{name}.work"
+        self.paused = PausedStage(inside, folder / f"{name}.paused")
         conf = {
-            **QUICK_PLANS,
+            **FAST_PLANS,
             "spark.local.dir": self.local,
             "spark.sql.shuffle.partitions": 3,
             "spark.sql.adaptive.enabled": "false",
-            "spark.driver.extraJavaOptions": QUICK_JAVA,
+            "spark.driver.extraJavaOptions": FAST_JAVA,
         }
         arguments = ["dedup", *NAMES, "-o", name, "--work", str(self.work), "--engine", "spark", "--master", "local[2]"]
         arguments += ["--threshold", "0.7", "--bands", "10", "--rows", "4", "--quiet"]
         for key, value in conf.items():
             arguments += ["--spark-conf", f"{key}={value}"]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, inside, after, str(self.held.folder), *arguments],
-            cwd=place,
+            [sys.executable, "-c", DRIVER, inside, after, str(self.paused.folder), *arguments],
+            cwd=folder,
             env={**os.environ, "PYTHONPATH": TESTS},
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
 
-    def is_killed_inside(self) -> None:
-        """Ends the process in the middle of a stage. Its Java process is left to find out."""
+    def kill_inside(self) -> None:
+        """Kill the process in the middle of a stage, but not its Java process."""
 
         def is_inside() -> bool:
             assert self.process.poll() is None, self.errors()
-            return self.held.waiting > 0
+            return self.paused.paused > 0
 
-        wait_for(f"a driver in {self.held.stage}", is_inside)
+        wait_for(f"a driver in {self.paused.stage}", is_inside)
         self.process.kill()
         assert self.process.wait() == -signal.SIGKILL
 
-    def ends_by_itself(self) -> None:
-        """Waits until the trap was met."""
+    def wait_for_kill(self) -> None:
+        """Wait until the process has killed itself."""
         assert self.process.wait() == -signal.SIGKILL, self.errors()
 
     def errors(self) -> str:
-        """What it complained of."""
+        """Return its standard error."""
         assert self.process.stderr is not None
         return self.process.stderr.read().decode(errors="replace")
 
-    def leaves_nobody(self) -> None:
-        """Waits until all processes that it started are gone."""
+    def wait_for_processes(self) -> None:
+        """Wait until all processes that it started have ended."""
         wait_for("the end of the Java process", lambda: group_members(self.process.pid) == [])
         assert self.process.stderr is not None
         self.process.stderr.close()
@@ -169,48 +168,48 @@ KILLS = [(inside, after) for inside in STAGES for after in STAGES] if TORTURE el
 
 
 @pytest.mark.parametrize(("inside", "after"), KILLS)
-def test_the_driver_is_killed_in_a_stage_and_after_one(
-    inside: str, after: str, spark: "SparkSession", place: Path
+def test_a_driver_killed_in_a_stage_and_after_one_is_resumed(
+    inside: str, after: str, spark: "SparkSession", folder: Path
 ) -> None:
-    """What was finished stays as it is, and the last of three runs leaves the same bytes."""
+    """Finished stages stay unchanged, and the last of three runs writes the same bytes."""
     name = f"driver-{inside}-{after}"
-    first = Driver(place, name, inside=inside)
-    first.is_killed_inside()
+    first = Driver(folder, name, inside=inside)
+    first.kill_inside()
     kept = made(first.work)
     assert listings(first.work).keys() & set(STAGES) == set(STAGES[: STAGES.index(inside)])
-    second = Driver(place, name, after=after)
-    second.ends_by_itself()
+    second = Driver(folder, name, after=after)
+    second.wait_for_kill()
     again = made(second.work)
     assert kept.items() <= again.items()
     assert after in listings(second.work) or inside == after
-    assert not (place / name).exists()
+    assert not (folder / name).exists()
     mw.dedup(Files(NAMES), name, work=second.work, engine="spark", **SEARCH)
     assert again.items() <= made(second.work).items()
-    assert unlike(place / "whole", place / name) == []
+    assert differing_files(folder / "whole", folder / name) == []
     for driver in (first, second):
-        driver.leaves_nobody()
+        driver.wait_for_processes()
         shutil.rmtree(driver.local, ignore_errors=True)
 
 
 def refusal(**options: Any) -> str:  # noqa: ANN401 - settings of all kinds
-    """Why pairs are not found on in a work directory."""
-    return complaint(MismatchError, lambda: mw.write_pairs(Files(NAMES), "refused.csv", **{**SEARCH, **options}))
+    """Return the message with which a work directory is refused."""
+    return error_message(MismatchError, lambda: mw.write_pairs(Files(NAMES), "refused.csv", **{**SEARCH, **options}))
 
 
-def test_a_work_directory_of_another_run_is_refused_with_both_values(spark: "SparkSession", place: Path) -> None:
-    """Other settings, other columns and another engine. How the cluster is cut is none of them: that goes on."""
+def test_a_work_directory_of_another_run_is_refused_with_both_values(spark: "SparkSession", folder: Path) -> None:
+    """Other settings, columns and engine are refused; another arrangement of the cluster is not."""
     of_spark: dict[str, Any] = {"engine": "spark", "work": "spark.work"}
     mw.write_pairs(Files(NAMES), "spark.csv", **SEARCH, **of_spark)
     mw.write_pairs(Files(NAMES), "local.csv", **SEARCH, work="local.work")
-    before = made(place / "spark.work")
-    with CUT.on(spark):
+    before = made(folder / "spark.work")
+    with MANY_TASKS.on(spark):
         mw.write_pairs(Files(NAMES), "again.csv", **SEARCH, **of_spark)
-    assert made(place / "spark.work") == before
+    assert made(folder / "spark.work") == before
     assert {Path(name).read_bytes() for name in ("again.csv", "local.csv")} == {Path("spark.csv").read_bytes()}
-    for told, values in (
+    for message, values in (
         (refusal(**of_spark, threshold=0.75), ("0.7", "0.75")),
         (refusal(**of_spark, text_column="id"), ("text", "id")),
         (refusal(work="spark.work"), ("spark", "local")),
         (refusal(engine="spark", work="local.work"), ("local", "spark")),
     ):
-        assert all(value in told.replace(".work", "") for value in values), told
+        assert all(value in message.replace(".work", "") for value in values), message

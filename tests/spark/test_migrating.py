@@ -1,4 +1,4 @@
-"""The program for Spark on the page about migrating does what the page says."""
+"""The Spark program on the migration page gives the result that the page shows."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 OURS = re.compile(r"^```py\n(# minwise, .*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def test_migrating_from_mllib_shows_what_happens(spark: "SparkSession") -> None:
-    """From DataFrame to DataFrame; the file is where the repository has it."""
+def test_the_program_on_the_migration_page_works(spark: "SparkSession") -> None:
+    """With the path of the example file in the repository."""
     (block,) = OURS.findall((ROOT / "docs" / "migrating.md").read_text(encoding="utf-8"))
     corpus = ROOT / "examples" / "newsroom" / "docs.jsonl"
     names: dict[str, Any] = {"spark": spark}

@@ -1,7 +1,7 @@
-"""Both engines, one answer: what Spark writes has the bytes of what one machine writes, however the cluster cuts it.
+"""The Spark engine writes the same bytes as the local engine, for any arrangement of the cluster.
 
-The local engine is the oracle. A run on a cluster takes seconds, so every one of them meets many features at once, and
-an arrangement of the cluster that the others do not have; with the environment variable MINWISE_TORTURE set, all.
+A run on a cluster takes seconds, so each case covers many features and has its own arrangement; with the environment
+variable MINWISE_TORTURE set, each runs with all of them.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from property.test_one_answer import SCENARIOS, SEARCH, SHARDS, corpus, write_shards
-from support.spark.arrangement import LOCAL, SPARK, Arrangement, digest, tables, unlike
+from support.spark.arrangement import LOCAL, SPARK, Arrangement, differing_files, file_digests, write_tables_of
 from support.spark.corpora import TABLES, write_tables, write_texts
 
 import minwise as mw
@@ -22,7 +22,7 @@ from minwise.inputs import Files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# A file in one task each; many tasks per file, shuffle parts and batches; everything in one; and odd numbers of it.
+# One partition; many tasks per file, partitions and batches; some of them; and odd numbers of them.
 ONE = Arrangement(partitions=1, batch_rows=1, order=1)
 MANY = Arrangement(partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, adaptive=False, order=2)
 SOME = Arrangement(partitions=3, task_bytes=1 << 13, split_bytes=1 << 20, batch_rows=100)
@@ -38,13 +38,13 @@ TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
 
 @dataclass(frozen=True)
 class Case:
-    """Something to deduplicate, and how.
+    """A corpus and settings.
 
     Attributes:
         make: Writes the files to a folder.
-        files: What to read of it.
-        options: The settings, as `mw.dedup` takes them.
-        arrangement: How the cluster is to work, if it is not to work in all ways.
+        files: Files of the folder to read.
+        options: Settings of `mw.dedup`.
+        arrangement: Division of the work by Spark, unless all are tested.
     """
 
     make: Callable[[Path], None]
@@ -60,7 +60,7 @@ def _shards(folder: Path) -> None:
 def _tables(folder: Path) -> None:
     write_tables(folder / "t", 3)
     write_tables(folder / "known", 4, chains=4)
-    for name in TABLES[:3]:  # some documents are in the other corpus too
+    for name in TABLES[:3]:  # some documents are in both corpora
         (folder / "known" / f"same-{name}").write_bytes((folder / "t" / name).read_bytes())
 
 
@@ -91,14 +91,14 @@ CASES = {
 
 
 def deduplicated(case: Case, engine: dict[str, Any], files: Files, folder: Path) -> Path:
-    """What dedup writes and returns; also what it would have been with a higher threshold."""
+    """Write the output, the tables of the result, and those of a higher threshold; return the folder."""
     result = mw.dedup(files, folder / "out", **case.options, **engine)
     (folder / "memory").mkdir()
-    tables(result, folder / "memory")
+    write_tables_of(result, folder / "memory")
     if case.options.get("verify") != "none":
         higher = result.rethreshold(0.9)
         (folder / "higher").mkdir()
-        tables(higher, folder / "higher")
+        write_tables_of(higher, folder / "higher")
     return folder
 
 
@@ -112,17 +112,19 @@ def test_dedup_gives_the_bytes_of_the_local_engine(
     monkeypatch.chdir(tmp_path / "in")
     (tmp_path / "local").mkdir()
     local = deduplicated(case, LOCAL, Files(case.files), tmp_path / "local")
-    assert {"out/removed.parquet", "out/clusters.parquet", "out/report.json", "out/run.json"} <= digest(local).keys()
+    assert {"out/removed.parquet", "out/clusters.parquet", "out/report.json", "out/run.json"} <= file_digests(
+        local
+    ).keys()
     for number, arrangement in enumerate(ALL if TORTURE else [case.arrangement]):
         folder = tmp_path / f"spark{number}"
         folder.mkdir()
         with arrangement.on(spark):
             other = deduplicated(case, SPARK, arrangement.arranged(case.files), folder)
-        assert unlike(local, other) == []
+        assert differing_files(local, other) == []
 
 
-def described(files: Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Pairs in several formats, with and without sources, and the clusters of the same run: found once."""
+def write_pairs_and_clusters(files: Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Write pairs in several formats, with and without sources, and clusters, from one search; return the reports."""
     shared = {**options, "work": folder / "work"}
     out = folder / "out"
     out.mkdir(parents=True)
@@ -143,22 +145,22 @@ def described(files: Files, folder: Path, options: dict[str, Any]) -> list[dict[
 def test_pairs_and_clusters_give_the_bytes_of_the_local_engine(
     name: str, arrangement: Arrangement, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every format, copies by the hundred included; from one run with a work directory, which is not done again."""
+    """In every format, with hundreds of copies, from one search in a work directory."""
     _shards(tmp_path / "in")
     monkeypatch.chdir(tmp_path / "in")
     options = {**SEARCH, **SCENARIOS[name]}
     options.pop("keep", None)
-    expected = described(Files(SHARDS), tmp_path / "local", options)
+    expected = write_pairs_and_clusters(Files(SHARDS), tmp_path / "local", options)
     with arrangement.on(spark):
-        reports = described(arrangement.arranged(SHARDS), tmp_path / "spark", {**options, **SPARK})
+        reports = write_pairs_and_clusters(arrangement.arranged(SHARDS), tmp_path / "spark", {**options, **SPARK})
     assert reports == expected
-    assert unlike(tmp_path / "local" / "out", tmp_path / "spark" / "out") == []
+    assert differing_files(tmp_path / "local" / "out", tmp_path / "spark" / "out") == []
 
 
-def test_components_of_everything_connected(
+def test_clusters_of_every_format_are_those_of_the_local_engine(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clusters as they are by default, of character shingles over several text columns and every format."""
+    """Connected components, with character shingles over several text columns."""
     _tables(tmp_path)
     monkeypatch.chdir(tmp_path)
     files = Files(["t"])
@@ -170,14 +172,14 @@ def test_components_of_everything_connected(
     assert Path("spark.parquet").read_bytes() == Path("local.parquet").read_bytes()
 
 
-def test_one_letter_more_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison sees what it is meant to see."""
-    for name in ("one", "other"):
+def test_the_comparison_detects_one_more_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept rows, clusters and report differ."""
+    for name in ("first", "second"):
         _shards(tmp_path / name)
         monkeypatch.chdir(tmp_path / name)
-        if name == "other":
+        if name == "second":
             path = Path(SHARDS[2])
             path.write_text(path.read_text(encoding="utf-8") + "w,1\n", encoding="utf-8")
         mw.dedup(Files(SHARDS), tmp_path / f"out-{name}", **SEARCH)
-    found = unlike(tmp_path / "out-one", tmp_path / "out-other")
+    found = differing_files(tmp_path / "out-first", tmp_path / "out-second")
     assert {"kept/b.csv", "clusters.parquet", "report.json"} <= set(found)

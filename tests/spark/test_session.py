@@ -1,6 +1,6 @@
 """Sessions that minwise starts: quiet, with their own settings, and ended with their Java process.
 
-Every program runs in a process of its own, because the tests beside it share a session.
+Each program runs in a separate process, because the other tests share a session.
 """
 
 import os
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .conftest import QUICK_JAVA
+from support.spark.cluster import FAST_JAVA
 
 TESTS = str(Path(__file__).parents[1])
 PREPARE = f"""
@@ -18,7 +18,7 @@ from minwise.spark.errors import spark_errors
 from minwise.spark.session import close_session, open_session
 from support.spark.processes import DRIVER, children, command_line
 
-QUICK = {{"spark.driver.extraJavaOptions": "{QUICK_JAVA}"}}
+QUICK = {{"spark.driver.extraJavaOptions": "{FAST_JAVA}"}}
 
 def java():
     return children(os.getpid(), DRIVER)
@@ -60,7 +60,7 @@ assert session.range(5).count() == 5
 close_session(session)
 assert java() == []
 """
-OF_THE_USER = """
+OF_THE_CALLER = """
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -108,7 +108,7 @@ def run(program: str) -> subprocess.CompletedProcess[str]:
 
 
 def is_quiet(done: subprocess.CompletedProcess[str]) -> bool:
-    """Whether a program succeeded and printed nothing."""
+    """Return whether a program succeeded and printed nothing."""
     return (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -126,7 +126,7 @@ def test_a_session_whose_java_process_was_killed_is_replaced() -> None:
 
 def test_the_session_of_the_caller_is_used_and_left_alone() -> None:
     """So are its Java process and a context without a session."""
-    done = run(OF_THE_USER)
+    done = run(OF_THE_CALLER)
     assert (done.returncode, done.stdout) == (0, ""), done
 
 

@@ -1,4 +1,4 @@
-"""Stars decided component by component are those that the local engine finds in all pairs at once."""
+"""Stars decided component by component equal those that the local engine finds in all pairs at once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ NO_COPIES = CopyGroups(np.empty(0, dtype=np.uint32), np.zeros(1, dtype=np.uint64
 
 
 class Pairs(NamedTuple):
-    """Pairs of numbers below ``documents``, ascending; their places are so much larger."""
+    """Pairs of numbers below ``documents``, ascending; ``first`` is added to make places of them."""
 
     low: Numbers
     high: Numbers
@@ -34,14 +34,14 @@ class Pairs(NamedTuple):
 
     @property
     def table(self) -> pa.Table:
-        """The pairs by place, in no order."""
+        """The pairs by place, shuffled."""
         columns = {"low": self.low + self.first, "high": self.high + self.first, "similarity": self.similarity}
         mixed = np.random.default_rng(0).permutation(len(self.low))
         return pa.table({name: pa.array(values[mixed]) for name, values in columns.items()})
 
 
 def random_pairs(sizes: list[int], *, first: int = FAR, seed: int = 1) -> Pairs:
-    """Sparse and dense graphs of the sizes, whose members lie among each other; many similarities are equal."""
+    """Return sparse and dense graphs of the sizes, with interleaved members and many equal similarities."""
     random = np.random.default_rng(seed)
     numbers, graphs = random.permutation(sum(sizes)), []
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
@@ -53,13 +53,13 @@ def random_pairs(sizes: list[int], *, first: int = FAR, seed: int = 1) -> Pairs:
 
 
 def clique(members: int) -> Pairs:
-    """Everybody is similar to everybody."""
+    """Return all pairs of some documents."""
     low, high = np.array(list(combinations(range(members), 2))).T
     return Pairs(low, high, np.ones(len(low)), members, 0)
 
 
 def expected(pairs: Pairs, protected: int = 0) -> Removed:
-    """Whom the local engine removes, for whom, and with which similarity."""
+    """Return the removed places of the local engine, their witnesses and similarities."""
     counting = pairs.high >= protected
     low, high = (side[counting].astype(np.uint32) for side in (pairs.low, pairs.high))
     block = PairBlock(low, high, pairs.similarity[counting])
@@ -71,7 +71,7 @@ def expected(pairs: Pairs, protected: int = 0) -> Removed:
 
 
 def found(result: "DataFrame") -> Removed:
-    """Whom Spark removes; nobody twice."""
+    """Return the removed places of Spark, and check that none occurs twice."""
     rows = result.collect()
     assert len({row.place for row in rows}) == len(rows)
     return {row.place: (row.witness, repr(row.similarity)) for row in rows}
@@ -79,7 +79,7 @@ def found(result: "DataFrame") -> Removed:
 
 @contextmanager
 def batches_of(spark: "SparkSession", rows: int) -> Iterator[None]:
-    """Lets Python get so many rows at once."""
+    """Send this many rows to Python at once inside the block."""
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(name)
     spark.conf.set(name, str(rows))
@@ -91,15 +91,15 @@ def batches_of(spark: "SparkSession", rows: int) -> Iterator[None]:
 
 @pytest.mark.parametrize(("rows", "partitions"), [(7, 1), (10_000, 3), (1, None)])
 def test_stars_are_those_of_the_local_engine(spark: "SparkSession", rows: int, partitions: int | None) -> None:
-    """Of 200 graphs, one of which goes over hundreds of batches, whatever the parts and batches."""
+    """Of 200 graphs, one of which spans hundreds of batches, for any partitions and batches."""
     pairs = random_pairs([*np.random.default_rng(2).integers(2, 20, 200), 400])
     whole = spark.createDataFrame(pairs.table)
     with batches_of(spark, rows):
         assert found(star_groups(whole, connected_components(whole), partitions=partitions)) == expected(pairs)
 
 
-def test_an_unknown_similarity_has_the_first_kept_one_as_witness(spark: "SparkSession") -> None:
-    """What is not verified has no similarity, and its witness is the one that the local engine names."""
+def test_with_unknown_similarities_the_witness_is_the_first_kept_one(spark: "SparkSession") -> None:
+    """Unverified pairs have no similarity; the witness is that of the local engine."""
     pairs = random_pairs([10] * 30)
     pairs = pairs._replace(similarity=np.full(len(pairs.low), np.nan))
     whole = spark.createDataFrame(pairs.table)
@@ -108,7 +108,7 @@ def test_an_unknown_similarity_has_the_first_kept_one_as_witness(spark: "SparkSe
 
 
 def test_protected_places_are_never_removed(spark: "SparkSession") -> None:
-    """Pairs among them do not count; pairs with others do, and remove the others."""
+    """Pairs among them do not count; pairs with other places remove these."""
     pairs = random_pairs([12] * 40, first=0)
     whole, protected = spark.createDataFrame(pairs.table), pairs.documents // 3
     removed = found(star_groups(whole, connected_components(whole), protected=protected))
@@ -118,15 +118,15 @@ def test_protected_places_are_never_removed(spark: "SparkSession") -> None:
     assert min(found(star_groups(whole, connected_components(whole)))) < protected
 
 
-def test_no_pairs_remove_nobody(spark: "SparkSession") -> None:
-    """Nothing in, nothing out."""
+def test_without_pairs_nothing_is_removed(spark: "SparkSession") -> None:
+    """In no partition and in an empty one."""
     nothing = spark.createDataFrame([], "low long, high long, similarity double")
     assert star_groups(nothing, connected_components(nothing)).collect() == []
-    assert list(_removed_places(iter([]))) == []  # a part of many
+    assert list(_removed_places(iter([]))) == []  # an empty partition
 
 
 def test_a_place_without_a_component_is_refused(spark: "SparkSession") -> None:
-    """Its pairs would be lost, and what they remove would be kept."""
+    """Its pairs would be lost, and the places that they remove would be kept."""
     from pyspark.errors import PySparkException
 
     pairs = spark.createDataFrame([(3, 4, 0.9), (5, 6, 0.9)], "low long, high long, similarity double")
@@ -134,8 +134,8 @@ def test_a_place_without_a_component_is_refused(spark: "SparkSession") -> None:
         star_groups(pairs, connected_components(pairs.where("low = 3"))).collect()
 
 
-def test_members_are_held_and_pairs_are_not() -> None:
-    """Of a clique whose first member removes all others, no pair waits for anything."""
+def test_members_are_held_but_not_their_pairs() -> None:
+    """In a clique whose first member removes all others, no pair has to wait."""
     members, table = _OpenComponent(), clique(100).table.sort_by([("low", "ascending"), ("high", "ascending")])
     for start in range(0, len(table), 50):
         members.add(table.slice(start, 50))

@@ -1,4 +1,4 @@
-"""The steps of a search, arranged by hand, find what the whole finds."""
+"""The steps of a search, called one by one, find what ``dedup`` finds."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ SEARCH: dict[str, Any] = {"threshold": 0.6, "shingle": "word:2", "bands": 14, "r
 
 
 @pytest.mark.parametrize("verify", ["exact", "signature"])
-def test_steps_by_hand_find_what_the_whole_finds(verify: VerifyName, spark: "SparkSession") -> None:
-    """Sketch, band, verify, join and choose, with numbers of one's own in place of ids, of any type."""
+def test_single_steps_find_what_dedup_finds(verify: VerifyName, spark: "SparkSession") -> None:
+    """Sketch, band, verify, join and choose, with places of any integer type instead of ids."""
     from minwise.spark import (
         candidate_pairs,
         connected_components,
@@ -26,7 +26,7 @@ def test_steps_by_hand_find_what_the_whole_finds(verify: VerifyName, spark: "Spa
         verified_pairs,
     )
 
-    # One of each content, since identical documents are for the whole to put together again.
+    # One document of each content, because only dedup handles identical documents.
     readable = [row for row in documents() if row["body"] is not None and row["body"].isascii()]
     each = {row["body"].lower().replace(",", ""): row for row in readable}
     made = sorted(each.values(), key=lambda row: int(row["number"]))
@@ -60,8 +60,8 @@ def test_steps_by_hand_find_what_the_whole_finds(verify: VerifyName, spark: "Spa
         assert sorted(map(tuple, joined.collect())) == tied
 
 
-def test_a_sketch_says_what_it_could_not_use(spark: "SparkSession") -> None:
-    """A row for each row: with keys, without any, or with a fault."""
+def test_sketch_reports_rows_that_cannot_be_used(spark: "SparkSession") -> None:
+    """One output row per input row: with keys, without keys, or with a fault."""
     from minwise.spark import sketch
 
     df = spark.createDataFrame([("a", "one two three"), ("b", "?"), ("c", None)], "id string, text string")

@@ -1,4 +1,4 @@
-"""Everything of a cluster that must not matter, and the bytes that an engine leaves."""
+"""Arrangements of a cluster that must not affect the result, and comparison of the files that engines write."""
 
 import json
 from collections.abc import Iterator
@@ -17,26 +17,26 @@ from minwise.spark import engine, read_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOCAL", "SPARK", "Arrangement", "digest", "tables", "unlike"]
+__all__ = ["LOCAL", "SPARK", "Arrangement", "differing_files", "file_digests", "write_tables_of"]
 
-# The engines, as a call is given them.
+# Keyword arguments that choose an engine.
 LOCAL: dict[str, Any] = {}
 SPARK: dict[str, Any] = {"engine": "spark"}
-# What these hold differs from run to run: how long it took, and where.
-OF_THE_RUN = ("run.json", "report.html")
+# Files that contain times and paths, which differ from run to run.
+RUN_FILES = ("run.json", "report.html")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arrangement:
-    """How Spark cuts the work.
+    """Division of the work by Spark.
 
     Attributes:
-        partitions: Into how many parts a shuffle is cut.
-        task_bytes: How much of the files a task reads.
-        split_bytes: How much of a finished stage a task reads.
-        batch_rows: How many rows go to Python at once.
-        adaptive: Whether Spark may join small parts.
-        order: In which order files are given: so many of them are moved to the end.
+        partitions: Number of partitions of a shuffle.
+        task_bytes: Bytes of the input files that a task reads.
+        split_bytes: Bytes of a finished stage that a task reads.
+        batch_rows: Rows that are sent to Python at once.
+        adaptive: Whether Spark may merge small partitions.
+        order: Number of files that are moved from the beginning of the input to its end.
         compiled: Whether Spark compiles its plans, as it does outside of tests.
     """
 
@@ -50,8 +50,8 @@ class Arrangement:
 
     @contextmanager
     def on(self, spark: "SparkSession") -> Iterator[None]:
-        """Lets the session work so."""
-        given = {
+        """Apply the arrangement to a session inside the block."""
+        settings = {
             "spark.sql.shuffle.partitions": str(self.partitions),
             "spark.sql.files.maxPartitionBytes": str(self.split_bytes),
             "spark.sql.files.openCostInBytes": str(min(1 << 22, self.split_bytes)),
@@ -60,12 +60,12 @@ class Arrangement:
             "spark.sql.codegen.wholeStage": str(self.compiled).lower(),
             "spark.sql.codegen.factoryMode": "FALLBACK" if self.compiled else "NO_CODEGEN",
         }
-        before = {name: str(spark.conf.get(name)) for name in given}
+        before = {name: str(spark.conf.get(name)) for name in settings}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(read_tasks, "TASK_BYTES", self.task_bytes)
             patch.setattr(engine, "LEAST_PARTITIONS", self.partitions)
             try:
-                for name, value in given.items():
+                for name, value in settings.items():
                     spark.conf.set(name, value)
                 yield
             finally:
@@ -73,27 +73,27 @@ class Arrangement:
                     spark.conf.set(name, value)
 
     def arranged(self, files: tuple[str, ...]) -> Files:
-        """The files in this order, which document order does not depend on."""
+        """Return the files in this order, on which the document order does not depend."""
         return Files([*files[self.order :], *files[: self.order]])
 
 
-def digest(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file below a folder, by its path; of those that tell about the run, that they are there."""
+def file_digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file below a folder, by its path; an empty string for the files of ``RUN_FILES``."""
     return {
-        path.relative_to(folder).as_posix(): "" if path.name in OF_THE_RUN else sha256(path.read_bytes()).hexdigest()
+        path.relative_to(folder).as_posix(): "" if path.name in RUN_FILES else sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
 
 
-def unlike(one: Path, other: Path) -> list[str]:
-    """The files that are not the same in two folders."""
-    left, right = digest(one), digest(other)
+def differing_files(first: Path, second: Path) -> list[str]:
+    """Return the files that differ between two folders."""
+    left, right = file_digests(first), file_digests(second)
     return sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name))
 
 
-def tables(result: DedupResult, folder: Path) -> None:
-    """What a result tells about itself in memory, as a file."""
-    found = [result.removed.to_pydict(), result.clusters.to_pydict(), result.kept.to_pydict(), result.keep.tolist()]
-    found += [result.largest_clusters(), result.report]
-    (folder / "tables.json").write_text(json.dumps(found, default=repr), encoding="utf-8")
+def write_tables_of(result: DedupResult, folder: Path) -> None:
+    """Write the tables and the report of a result to a file."""
+    tables = [result.removed.to_pydict(), result.clusters.to_pydict(), result.kept.to_pydict(), result.keep.tolist()]
+    tables += [result.largest_clusters(), result.report]
+    (folder / "tables.json").write_text(json.dumps(tables, default=repr), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Corpora for both engines: every format, every fault, one crowded bucket, documents of 50 MB."""
+"""Corpora for both engines: every format, every fault, one large bucket, documents of 50 MB."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ TABLES = ("a.jsonl.gz", "b.csv.bz2", "c.tsv.zst", "d.arrow", "e.parquet", "f.csv
 
 
 def texts(seed: int, chains: int) -> list[str]:
-    """Chains, copies that differ in case, texts without a shingle, and unrelated ones."""
+    """Return chains, copies that differ in case, texts without a shingle, and unrelated ones."""
     rng = random.Random(seed)
     made = [text for _ in range(chains) for text in chain(rng, rng.randrange(10, 40), rng.randrange(2, 6))]
     made += [rng.choice((text, text.upper(), text.replace(" ", ", "))) for text in rng.choices(made, k=len(made) // 4)]
@@ -31,7 +31,7 @@ def texts(seed: int, chains: int) -> list[str]:
 
 
 def rows(seed: int, chains: int) -> list[Row]:
-    """Documents of two columns, with signs that formats have to escape, and a column to prefer by."""
+    """Return documents of two text columns, with characters that formats must escape, and a rank column."""
     rng = random.Random(seed)
     titles = ("", "a title", 'with "quotes", commas\tand a tab', "two\nlines", "ünïcödé")
     return [
@@ -41,7 +41,7 @@ def rows(seed: int, chains: int) -> list[Row]:
 
 
 def write_tables(folder: Path, seed: int, chains: int = 25) -> None:
-    """The documents over tables of every format; the ids of some are strings."""
+    """Write the documents to tables of every format; the ids of some are strings."""
     made = rows(seed, chains)
     for number, name in enumerate(TABLES):
         part = made[number :: len(TABLES)]
@@ -52,7 +52,7 @@ def write_tables(folder: Path, seed: int, chains: int = 25) -> None:
 
 
 def write_texts(folder: Path, seed: int, chains: int = 8) -> None:
-    """A document per file, some compressed, some with bytes that are no text."""
+    """Write a document per file, some compressed, some with bytes that are no text."""
     folder.mkdir(parents=True)
     for number, (text, packing) in enumerate(zip(texts(seed, chains), cycle(("", "", ".gz", ".zst")), strict=False)):
         data = text.encode() + (b" \xff\xfe" if number % 9 == 0 else b"")
@@ -60,29 +60,29 @@ def write_texts(folder: Path, seed: int, chains: int = 8) -> None:
 
 
 def write_faults(folder: Path, seed: int) -> None:
-    """Every fault that a row or a file can have, among rows without fault."""
-    for place, (name, content, _, _) in enumerate(FAULTS.values()):
+    """Write every fault that a row or a file can have, among rows without fault."""
+    for number, (name, content, _, _) in enumerate(FAULTS.values()):
         stem, _, form = name.partition(".")
-        (folder / f"{place:02}").mkdir(parents=True)
-        (folder / f"{place:02}" / f"{stem}.{form}").write_bytes(content)
+        (folder / f"{number:02}").mkdir(parents=True)
+        (folder / f"{number:02}" / f"{stem}.{form}").write_bytes(content)
     good = [{"id": row["key"], "text": row["body"]} for row in rows(seed, 25)]
     lines = [json.dumps(row).encode() + b"\n" for row in good]
-    for place, line in (
+    for row, line in (
         (3, b'{"id": 1, "text": null}\n'),
         (7, b"{oops\n"),
         (8, b'{"text": "\xff\xfe"}\n'),
         (20, b"\n"),
     ):
-        lines[place] = line
+        lines[row] = line
     (folder / "lines.jsonl").write_bytes(b"".join(lines))
     (folder / "cut.jsonl.gz").write_bytes(gzip.compress(b"".join(lines) * 40, mtime=0)[:-30])
     write_damaged(folder / "damaged.parquet", good)
-    nulls = [{**row, "text": None if place % 7 == 0 else row["text"]} for place, row in enumerate(good)]
+    nulls = [{**row, "text": None if number % 7 == 0 else row["text"]} for number, row in enumerate(good)]
     pq.write_table(pa.Table.from_pylist(nulls), folder / "nulls.parquet", row_group_size=9)
 
 
 def write_damaged(path: Path, rows: list[Row]) -> None:
-    """A Parquet file of several row groups of which the third can not be read."""
+    """Write a Parquet file of several row groups of which the third cannot be read."""
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=len(rows) // 6, use_dictionary=False)
     column = pq.ParquetFile(path).metadata.row_group(2).column(1)
     data = bytearray(path.read_bytes())
@@ -91,15 +91,15 @@ def write_damaged(path: Path, rows: list[Row]) -> None:
     path.write_bytes(data)
 
 
-def crowded(documents: int, crowd: int) -> Iterator[Row]:
-    """Short texts of which every so many are in one bucket of every band, yet no two of them are copies.
+def with_large_bucket(documents: int, bucket: int) -> Iterator[Row]:
+    """Yield short texts, ``bucket`` of which share a bucket in every band although no two of them are identical.
 
-    They hold the same twelve words in another order each, so that all of their single words are the same.
+    These contain the same twelve words, each in a different order, so that their sets of single words are equal.
     """
     rng = random.Random(6)
     ring = words(rng, 12)
     seen: set[str] = set()
-    every = documents // crowd
+    every = documents // bucket
     for number in range(documents):
         if number % every:
             yield {"id": number, "text": " ".join(words(rng, 12))}
@@ -110,15 +110,15 @@ def crowded(documents: int, crowd: int) -> Iterator[Row]:
         yield {"id": number, "text": text}
 
 
-def huge(rng: random.Random, size: int) -> str:
-    """A text of so many bytes whose words are hardly ever the same twice."""
+def huge_text(rng: random.Random, size: int) -> str:
+    """Return a text of ``size`` bytes whose words hardly ever repeat."""
     return rng.randbytes(size // 9 * 4).hex(" ", 4)
 
 
-def changed(text: str, places: int) -> str:
-    """The text with so many of its words replaced, spread evenly."""
-    step = len(text) // places // 9 * 9
+def changed(text: str, words: int) -> str:
+    """Return the text with ``words`` of its words replaced, spread evenly."""
+    step = len(text) // words // 9 * 9
     cut = bytearray(text, "ascii")
-    for place in islice(range(0, len(cut) - 9, step), places):
-        cut[place : place + 8] = b"another_"
+    for start in islice(range(0, len(cut) - 9, step), words):
+        cut[start : start + 8] = b"another_"
     return cut.decode("ascii")

@@ -1,4 +1,4 @@
-"""A stage that stops in its middle and waits there, so that whoever kills it need not be quick."""
+"""A stage whose tasks pause in the middle, so that a test can kill a process there without a race."""
 
 import os
 import time
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 __all__ = ["PausedStage"]
 
-GO = "go"
+RESUME = "resume"
 
 
 class PausedStage:
-    """A stage whose first tasks come to their end, while all others wait after their first rows.
+    """Stage whose first tasks complete, while all others pause after their first rows.
 
     Attributes:
-        stage: Which one.
-        folder: Where tasks say that they wait, and are told to go on.
-        passing: How many tasks do not wait.
+        stage: Name of the stage.
+        folder: Directory in which tasks report that they pause, and find out that they may resume.
+        passing: Number of tasks that do not pause.
     """
 
     def __init__(self, stage: str, folder: Path, passing: int = 0) -> None:
@@ -32,32 +32,32 @@ class PausedStage:
         folder.mkdir(exist_ok=True)
 
     @property
-    def waiting(self) -> int:
-        """How many tasks wait."""
+    def paused(self) -> int:
+        """Number of paused tasks."""
         return len(list(self.folder.iterdir()))
 
-    def go(self) -> None:
-        """Lets them go on; from now on nobody waits."""
-        (self.folder / GO).touch()
+    def resume(self) -> None:
+        """Resume the tasks; no later task pauses."""
+        (self.folder / RESUME).touch()
 
     def run(self) -> "Callable[..., DataFrame]":
-        """What has to stand in for ``StageStore.run``."""
-        run, stage, wait = StageStore.run, self.stage, _waiting(str(self.folder), self.passing)
+        """Return a replacement of ``StageStore.run``."""
+        run, stage, pause = StageStore.run, self.stage, _pausing(str(self.folder), self.passing)
 
-        def run_held(stages: StageStore, name: str, make: "Callable[[], DataFrame]", **options: Any) -> "DataFrame":  # noqa: ANN401
-            def make_held() -> "DataFrame":
+        def run_paused(stages: StageStore, name: str, make: "Callable[[], DataFrame]", **options: Any) -> "DataFrame":  # noqa: ANN401
+            def make_paused() -> "DataFrame":
                 made = make()
-                return made.mapInArrow(wait, made.schema)
+                return made.mapInArrow(pause, made.schema)
 
-            return run(stages, name, make_held if name == stage else make, **options)
+            return run(stages, name, make_paused if name == stage else make, **options)
 
-        return run_held
+        return run_paused
 
 
-def _waiting(folder: str, passing: int) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    """What tasks do. It goes to them whole, because tests cannot be imported there."""
+def _pausing(folder: str, passing: int) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """Return the function of the tasks. It is pickled by value, because executors cannot import tests."""
 
-    def wait(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def pause(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -65,8 +65,8 @@ def _waiting(folder: str, passing: int) -> "Callable[[Iterator[pa.RecordBatch]],
         yield from islice(batches, 1)
         if context.partitionId() >= passing:
             (Path(folder) / str(os.getpid())).touch()
-            while not (Path(folder) / GO).exists():
+            while not (Path(folder) / RESUME).exists():
                 time.sleep(0.01)
         yield from batches
 
-    return wait
+    return pause

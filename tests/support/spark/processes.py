@@ -1,4 +1,4 @@
-"""Processes of a cluster: who they are, and waiting for what they do."""
+"""Processes of a cluster, from /proc, and waiting for them."""
 
 import os
 import time
@@ -8,21 +8,21 @@ from pathlib import Path
 __all__ = ["DRIVER", "children", "command_line", "executors", "group_members", "wait_for"]
 
 DEADLINE_SECONDS = 240
-# The classes that Java runs in the driver and in executors.
+# Classes that Java runs in the driver and in executors.
 DRIVER = "org.apache.spark.deploy.SparkSubmit"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
-def wait_for(what: str, come: Callable[[], bool]) -> None:
-    """Looks again and again until something has come; fails if it never does."""
+def wait_for(event: str, has_happened: Callable[[], bool]) -> None:
+    """Wait until an event has happened; fail after the deadline."""
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while not come():
-        assert time.monotonic() < deadline, f"never seen: {what}"
+    while not has_happened():
+        assert time.monotonic() < deadline, f"never happened: {event}"
         time.sleep(0.002)
 
 
 def _status(process: int) -> list[str]:
-    """State, parent, group and so on; nothing of a process that is gone."""
+    """Return state, parent, group and further fields; an empty list if the process has ended."""
     try:
         return (Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -30,19 +30,19 @@ def _status(process: int) -> list[str]:
 
 
 def _processes() -> list[int]:
-    """All that run."""
+    """Return all running processes."""
     numbers = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
-    return [one for one in numbers if _status(one)[:1] not in ([], ["Z"], ["X"])]
+    return [number for number in numbers if _status(number)[:1] not in ([], ["Z"], ["X"])]
 
 
 def children(parent: int, program: str) -> list[int]:
-    """The child processes of a process whose command line names a program."""
-    found = [one for one in _processes() if _status(one)[1:2] == [str(parent)]]
-    return [one for one in found if program in command_line(one)]
+    """Return the child processes whose command line contains ``program``."""
+    found = [number for number in _processes() if _status(number)[1:2] == [str(parent)]]
+    return [number for number in found if program in command_line(number)]
 
 
 def command_line(process: int) -> list[str]:
-    """The command line of a process; empty if it is gone."""
+    """Return the command line of a process; an empty list if it has ended."""
     try:
         return (Path("/proc") / str(process) / "cmdline").read_text().split("\0")
     except OSError:
@@ -50,10 +50,10 @@ def command_line(process: int) -> list[str]:
 
 
 def executors() -> list[int]:
-    """The processes of the executors: children of the Java process behind the session."""
-    return [one for driver in children(os.getpid(), DRIVER) for one in children(driver, EXECUTOR)]
+    """Return the processes of the executors: children of the Java process of this one."""
+    return [number for driver in children(os.getpid(), DRIVER) for number in children(driver, EXECUTOR)]
 
 
 def group_members(group: int) -> list[int]:
-    """The processes of a group."""
-    return [one for one in _processes() if _status(one)[2:3] == [str(group)]]
+    """Return the processes of a process group."""
+    return [number for number in _processes() if _status(number)[2:3] == [str(group)]]

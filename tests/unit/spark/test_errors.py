@@ -1,4 +1,4 @@
-"""What Spark raises becomes one line of ours, of the class it had. No cluster is needed for that."""
+"""Exceptions of Spark become one-line errors of the class that an executor raised. These tests need no cluster."""
 
 import errno
 
@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from pyspark.errors import PySparkException
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
 from minwise.errors import ConfigError, InputError
@@ -30,13 +30,13 @@ Driver stacktrace:
 
 
 def raise_in_spark(text: str) -> None:
-    """As if a stage had ended so."""
+    """Raise an exception of Spark inside a stage."""
     with spark_errors("candidates"):
         raise PySparkException(text)
 
 
 @pytest.mark.parametrize(
-    ("raised", "kind", "told"),
+    ("raised", "kind", "message"),
     [
         ("minwise.errors.InputError: a.jsonl: row 3: is null", InputError, "a.jsonl: row 3: is null"),
         ("minwise.errors.ConfigError: s3://b: takes s3fs", ConfigError, "s3://b: takes s3fs"),
@@ -44,9 +44,9 @@ def raise_in_spark(text: str) -> None:
         ("ValueError: two\nlines", mw.MinwiseError, "spark: candidates: ValueError: two lines"),
     ],
 )
-def test_an_error_of_an_executor_is_raised_as_what_it_was(raised: str, kind: type[mw.MinwiseError], told: str) -> None:
-    """Ours with their class and words; anything else with the stage it happened in."""
-    assert complaint(kind, lambda: raise_in_spark(PYTHON.format(raised=raised))) == told
+def test_an_error_of_an_executor_keeps_its_class(raised: str, kind: type[mw.MinwiseError], message: str) -> None:
+    """Errors of minwise keep class and message; others are reported with the stage."""
+    assert error_message(kind, lambda: raise_in_spark(PYTHON.format(raised=raised))) == message
 
 
 @pytest.mark.parametrize(
@@ -57,23 +57,23 @@ def test_an_error_of_an_executor_is_raised_as_what_it_was(raised: str, kind: typ
         ("java.io.IOException: No space left on device\n\tat java.io.FileOutputStream.writeBytes", errno.ENOSPC),
     ],
 )
-def test_an_error_of_the_system_keeps_its_number(text: str, number: int) -> None:
-    """So that the command ends with the code for a full disk, however it is told."""
+def test_an_error_of_the_system_keeps_its_errno(text: str, number: int) -> None:
+    """The command then ends with the exit code of a full disk, whichever process reports it."""
     with pytest.raises(OSError, match=r"\w") as caught:
         raise_in_spark(text)
     assert caught.value.errno == number
 
 
 def test_a_missing_package_on_an_executor_has_a_remedy() -> None:
-    """The most frequent mistake of all."""
+    """It is the most frequent mistake."""
     text = PYTHON.format(raised="ModuleNotFoundError: No module named 'minwise'")
-    told = complaint(mw.MinwiseError, lambda: raise_in_spark(text))
-    assert told.startswith("spark: candidates: ModuleNotFoundError: No module named 'minwise' on an executor")
-    assert "guide" in told
+    message = error_message(mw.MinwiseError, lambda: raise_in_spark(text))
+    assert message.startswith("spark: candidates: ModuleNotFoundError: No module named 'minwise' on an executor")
+    assert "guide" in message
 
 
-def test_what_is_not_of_spark_passes() -> None:
-    """Whatever else goes wrong is not explained away."""
+def test_other_exceptions_pass_unchanged() -> None:
+    """They are not from Spark."""
     with pytest.raises(ZeroDivisionError), spark_errors("candidates"):
         raise ZeroDivisionError
 
@@ -89,6 +89,6 @@ def test_what_is_not_of_spark_passes() -> None:
         ("", "no reason was given"),
     ],
 )
-def test_the_reason_is_one_line_without_the_names_of_packages(text: str, reason: str) -> None:
-    """What a person can act on."""
+def test_the_reason_is_one_line_without_package_names(text: str, reason: str) -> None:
+    """Only what the user can act on remains."""
     assert reason_of(text) == reason

@@ -1,4 +1,4 @@
-"""How files are cut into tasks: every row is in one of them, in order, and large files are in several."""
+"""Files are divided into tasks: every row is in exactly one, in order, and large files are in several."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from minwise.spark.read_tasks import RowSpan, plan_tasks
 
 @pytest.fixture
 def sources(tmp_path: Path) -> list[Source]:
-    """Ten row groups of ten rows, a file of lines, and eight files of a kilobyte."""
+    """Return ten row groups of ten rows, a file of lines, and eight files of a kilobyte."""
     texts = pa.table({"text": [f"{number:01000}" for number in range(100)]})
     pq.write_table(texts, tmp_path / "a.parquet", row_group_size=10, compression="none", use_dictionary=False)
     (tmp_path / "b.jsonl").write_text('{"text": "one"}\n' * 300)
@@ -34,13 +34,13 @@ def sources(tmp_path: Path) -> list[Source]:
     ]
 
 
-def test_what_is_small_is_one_task(sources: list[Source]) -> None:
-    """Starting one costs more than reading so little."""
+def test_small_sources_are_one_task(sources: list[Source]) -> None:
+    """Starting a task costs more than reading them."""
     assert plan_tasks(sources) == [(RowSpan(0), RowSpan(1), RowSpan(2))]
 
 
-def test_what_is_large_is_cut(sources: list[Source], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parquet at row groups, directories between files, lines not at all; rows stay in order."""
+def test_large_sources_are_several_tasks(sources: list[Source], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet is divided at row groups, directories between files, lines not at all; rows stay in order."""
     monkeypatch.setattr(read_tasks, "TASK_BYTES", 4096)
     tasks = plan_tasks(sources)
     assert all(len(task) == 1 for task in tasks)
@@ -51,11 +51,11 @@ def test_what_is_large_is_cut(sources: list[Source], monkeypatch: pytest.MonkeyP
     assert [span.first for span in parquet] == list(range(0, 100, 10))
     assert lines == [RowSpan(1)]
     assert len(texts) == 2
-    for cut in (parquet, texts):
-        assert cut[0].first == 0
-        assert [one.stop for one in cut] == [*(other.first for other in cut[1:]), None]
+    for divided in (parquet, texts):
+        assert divided[0].first == 0
+        assert [span.stop for span in divided] == [*(span.first for span in divided[1:]), None]
 
 
-def test_nothing_is_no_task() -> None:
-    """A corpus without a source."""
+def test_no_sources_are_no_tasks() -> None:
+    """The list is empty."""
     assert plan_tasks([]) == []
