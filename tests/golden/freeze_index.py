@@ -1,6 +1,6 @@
 """Writer of the frozen indexes in index/: `python tests/golden/freeze_index.py`.
 
-Run it again only together with a new FORMAT_VERSION; the indexes of older versions can then no longer be read.
+Run it only together with a new FORMAT_VERSION; indexes of older versions can then no longer be read.
 """
 
 import json
@@ -27,13 +27,13 @@ TEXTS = [
     "a bell is rung on the harbour wall at twelve, and nobody knows why",
     "the tide table on the harbour wall is gone",
 ]
-ASKED = ["the tide table on the harbour wall is older", TEXTS[4], "a bell is rung on the harbour wall", "nobody"]
-# Those that are there in the end.
-NAMES = ("2", "ß", -4, "5", "7", "8", "9")
+QUERIES = ["the tide table on the harbour wall is older", TEXTS[4], "a bell is rung on the harbour wall", "nobody"]
+# The ids in the final state.
+IDS = ("2", "ß", -4, "5", "7", "8", "9")
 
 
 def make(path: Path, store: StoreName) -> None:
-    """Fill an index: two segments, one with a removed document, documents in no segment, ids and metadata of every kind."""
+    """Create two segments, one with a removed document, recent documents, and ids and metadata of every kind."""
     with mw.Index.create(path, store=store, **SETTINGS) as index:
         index.add(["a", 2, "ß"], TEXTS[:3], [{"lang": "en", "n": 1}, None, {"lang": "de", "deep": {"x": [1, 2.5]}}])
         index.flush()
@@ -48,29 +48,29 @@ def make(path: Path, store: StoreName) -> None:
 def contents(index: mw.Index) -> dict[str, Any]:
     """Return everything that an index reports about its documents."""
     return {
-        "documents": [describe(index.get(name)) for name in NAMES],
-        "answers": {text: [[hit.id, hit.similarity] for hit in index.query(text)] for text in ASKED},
+        "documents": [describe(index.get(document_id)) for document_id in IDS],
+        "answers": {text: [[hit.id, hit.similarity] for hit in index.query(text)] for text in QUERIES},
     }
 
 
 def describe(stored: StoredDocument) -> dict[str, Any]:
-    """Return a document as plain values; elements as text that gives readable diffs."""
+    """Return a document in plain values, with elements one per line."""
     elements = None if stored.elements is None else [f"{element:016x}" for element in stored.elements.tolist()]
     return {"id": stored.id, "metadata": stored.metadata, "text": stored.text, "elements": elements}
 
 
 def freeze(store: StoreName) -> None:
-    """Write the index of one store, and its contents."""
+    """Write the index of one store, and its content as JSON."""
     path = FROZEN / f"{store}.mw"
     shutil.rmtree(path, ignore_errors=True)
     make(path, store)
-    with tempfile.TemporaryDirectory() as folder:  # opening it leaves files in its directory
+    with tempfile.TemporaryDirectory() as folder:  # opening an index leaves files in its directory
         copy = shutil.copytree(path, Path(folder) / path.name)
         with mw.Index.open(copy) as index:
-            told = json.dumps(contents(index), indent=1, ensure_ascii=False)
-    path.with_suffix(".json").write_text(told + "\n", encoding="utf-8")
+            text = json.dumps(contents(index), indent=1, ensure_ascii=False)
+    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    for one in STORES:
-        freeze(one)
+    for kind in STORES:
+        freeze(kind)

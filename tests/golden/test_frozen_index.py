@@ -1,4 +1,4 @@
-"""Frozen indexes of the current format version: they can be read, give the same answers, and are written the same way."""
+"""Frozen indexes of the current format version: read with the same content, and written with the same bytes."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from freeze_index import FROZEN, STORES, TEXTS, facts, make
+from freeze_index import FROZEN, STORES, TEXTS, contents, make
 from support.expect import error_message
 from support.plain_index import PlainIndex, content_of, seal
 
@@ -25,19 +25,19 @@ from minwise.sketches import Scheme
 
 def files(path: Path) -> list[str]:
     """Return the names in a directory."""
-    return sorted(one.name for one in path.iterdir())
+    return sorted(entry.name for entry in path.iterdir())
 
 
 @pytest.fixture(params=STORES)
 def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Copy of a frozen index; opening one leaves a lock and a shared memory file in its directory."""
+    """Return a copy of a frozen index: opening one leaves a lock and a shared memory file in its directory."""
     return shutil.copytree(FROZEN / f"{request.param}.mw", tmp_path / "frozen.mw")
 
 
 def test_a_frozen_index_has_the_same_documents_and_answers(frozen: Path) -> None:
     with mw.Index.open(frozen) as index:
         expected = json.loads((FROZEN / f"{index.store}.json").read_text(encoding="utf-8"))
-        assert facts(index) == expected
+        assert contents(index) == expected
         assert (len(index), "a" in index, "6" in index, 2 in index) == (7, False, False, True)
         assert index.verify() == []
 
@@ -53,7 +53,7 @@ def test_a_frozen_index_can_be_changed_and_compacted(frozen: Path) -> None:
     assert [name for name in files(frozen) if name.endswith(".post")] == ["segment-00000004.post"]
 
 
-def test_the_same_calls_write_the_same_index(frozen: Path, tmp_path: Path) -> None:
+def test_same_calls_write_the_same_bytes_index(frozen: Path, tmp_path: Path) -> None:
     """Every row, every segment and the head, so that a change of the format is detected."""
     with mw.Index.open(frozen) as index:
         make(tmp_path / "again.mw", index.store)
@@ -62,19 +62,19 @@ def test_the_same_calls_write_the_same_index(frozen: Path, tmp_path: Path) -> No
     changed = f"the format changed: undo that, or raise FORMAT_VERSION (now {FORMAT_VERSION}) and run freeze_index.py"
     assert PlainIndex(tmp_path / "again.mw").records == PlainIndex(original).records, changed
     for name in files(original):
-        if name != "index.db":  # in which SQLite notes its own version
+        if name != "index.db":  # SQLite stores its own version there
             assert (tmp_path / "again.mw" / name).read_bytes() == (original / name).read_bytes(), changed
 
 
-def test_the_frozen_files_are_those_of_a_clean_close() -> None:
-    """No log and no lock, and the current version."""
+def test_frozen_files_are_those_of_a_closed_index() -> None:
+    """There is no log and no lock, and the version is current."""
     assert FORMAT_VERSION == 1
     for store in STORES:
         assert files(FROZEN / f"{store}.mw") == ["head", "index.db", "segment-00000001.post", "segment-00000002.post"]
 
 
 def edit_settings(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the settings in the manifest and update their checksum."""
+    """Change the settings in the manifest, with a correct checksum."""
     with closing(sqlite3.connect(path / "index.db")) as connection, connection:
         (record,) = connection.execute("SELECT record FROM manifest WHERE number = 0").fetchone()
         settings = json.loads(content_of(0, record))
@@ -84,8 +84,7 @@ def edit_settings(path: Path, change: Callable[[dict[str, Any]], object]) -> Non
 
 
 @pytest.mark.parametrize("mode", ["r", "w"])
-def test_a_newer_version_is_refused(frozen: Path, mode: OpenMode) -> None:
-    """With both versions, by readers and writers."""
+def test_newer_version_is_refused(frozen: Path, mode: OpenMode) -> None:
     edit_settings(frozen, lambda settings: settings.update(version=2))
     message = error_message(FormatError, lambda: mw.Index.open(frozen, mode))
     assert message.startswith(f"{frozen / 'index.db'}: ")
@@ -93,7 +92,7 @@ def test_a_newer_version_is_refused(frozen: Path, mode: OpenMode) -> None:
 
 
 def test_another_unicode_version_is_refused(frozen: Path) -> None:
-    """With both versions, because texts would be divided differently."""
+    """Texts would be cut differently."""
     edit_settings(frozen, lambda settings: settings.update(unicode_version="9.0.0"))
     message = error_message(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
@@ -125,7 +124,7 @@ def test_invalid_settings_in_the_manifest_are_refused(frozen: Path, name: str, v
     [("seed", 5), ("rows", 3), ("shingle", "word:3"), ("bag", True), ("scheme", "minhash"), ("lowercase", False)],
 )
 def test_changed_settings_are_refused(frozen: Path, name: str, value: object) -> None:
-    """Nothing would be found under them; the message contains both fingerprints."""
+    """No document would be found with them; the error names both fingerprints."""
     edit_settings(frozen, lambda settings: settings.update({name: value}))
     message = error_message(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")

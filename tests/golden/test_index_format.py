@@ -1,4 +1,4 @@
-"""docs/index-format.md is true: what it describes is enough to read an index, and it leaves nothing out."""
+"""docs/index-format.md is correct and complete: an index can be read from its description alone."""
 
 import random
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from freeze_index import FROZEN, NAMES, STORES, TEXTS
+from freeze_index import FROZEN, IDS, STORES, TEXTS
 from support.plain_index import NO_KEY, PlainIndex, Posting
 
 import minwise as mw
@@ -20,12 +20,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text(encodi
 
 @pytest.fixture(params=STORES)
 def plain(request: pytest.FixtureRequest) -> PlainIndex:
-    """A frozen index, read by the page alone."""
+    """Return a frozen index, read as the page describes."""
     return PlainIndex(FROZEN / f"{request.param}.mw")
 
 
 def expected_body(text: str, settings: dict[str, Any]) -> bytes:
-    """The body of a document: its elements, or the low bits of its signature."""
+    """Return the body of a document: its elements, or the low bits of its signature."""
     elements = reference.shingle_hashes(text, settings["shingle"], seed=settings["seed"])
     if settings["store"] != "sketch":
         return struct.pack(f"<{len(elements)}Q", *elements)
@@ -34,33 +34,33 @@ def expected_body(text: str, settings: dict[str, Any]) -> bytes:
 
 
 def expected_keys(text: str, settings: dict[str, Any]) -> list[int]:
-    """The keys of a document's bands."""
+    """Return the band keys of a document."""
     bands, rows, seed = (settings[name] for name in ("bands", "rows", "seed"))
     elements = reference.shingle_hashes(text, settings["shingle"], seed=seed)
     return band_keys(reference.fast_sketch(elements, bands * rows, seed), bands, rows, seed)
 
 
 def expected_postings(texts: dict[int, str], names: dict[int, str], settings: dict[str, Any]) -> list[set[Posting]]:
-    """Band keys and id hashes of documents, computed by the readable specification."""
+    """Return band keys and id hashes of documents, computed by the reference implementation."""
     keys = {(key, number) for number, text in texts.items() for key in expected_keys(text, settings) if key != NO_KEY}
     hashes = {(min(reference.hash_item(name, settings["seed"]), NO_KEY - 1), number) for number, name in names.items()}
     return [keys, hashes]
 
 
 def test_documents(plain: PlainIndex) -> None:
-    """Ids as they were given, metadata, and what is compared."""
-    assert [one.id for one in plain.documents.values()] == ["ß", -4, "5", "7", "8", "9", "2"]
-    assert {str(one.id) for one in plain.documents.values()} == set(map(str, NAMES))
+    """Ids with their types, metadata and bodies."""
+    assert [document.id for document in plain.documents.values()] == ["ß", -4, "5", "7", "8", "9", "2"]
+    assert {str(document.id) for document in plain.documents.values()} == set(map(str, IDS))
     assert plain.documents[2].metadata == {"lang": "de", "deep": {"x": [1, 2.5]}}
     assert (plain.documents[3].metadata, plain.documents[4].metadata) == (None, {})
-    for number, one in plain.documents.items():
-        assert one.body == expected_body(TEXTS[number], plain.settings)
+    for number, document in plain.documents.items():
+        assert document.body == expected_body(TEXTS[number], plain.settings)
     stored = {number: TEXTS[number] for number in plain.documents} if plain.settings["store"] == "text" else {}
     assert plain.texts == stored
 
 
 def test_state(plain: PlainIndex) -> None:
-    """Counts, digest, bitmap and head fit what there is."""
+    """Counts, digest, bitmap and head match the content."""
     state = plain.state
     assert (state["next"], state["flushed"], state["documents"]) == (10, 7, 7)
     assert plain.removed == {0, 1, 5} == set(range(state["next"])) - set(plain.documents)
@@ -68,28 +68,28 @@ def test_state(plain: PlainIndex) -> None:
     assert plain.digest() == state["digest"]
     assert plain.head() == state["commit"]
     assert list(plain.recent) == [7, 8, 9]
-    assert [(one.low, one.high, len(one.bands) + len(one.ids)) for one in plain.segments] == [
-        (one["low"], one["high"], one["postings"]) for one in state["segments"]
+    assert [(segment.low, segment.high, len(segment.bands) + len(segment.ids)) for segment in plain.segments] == [
+        (segment["low"], segment["high"], segment["postings"]) for segment in state["segments"]
     ]
 
 
 def test_postings(plain: PlainIndex) -> None:
-    """Every living document has those that the readable specification computes, and nobody else has any."""
+    """Every document has the postings that the reference implementation computes, and there are no others."""
     texts = {number: TEXTS[number] for number in plain.documents}
-    names = {number: str(one.id) for number, one in plain.documents.items()}
+    names = {number: str(document.id) for number, document in plain.documents.items()}
     assert list(plain.postings()) == expected_postings(texts, names, plain.settings)
 
 
 def test_fingerprint(plain: PlainIndex) -> None:
-    """The text stands on the page."""
+    """The page contains the text."""
     (probe,) = re.findall(r"```text\n(.*)\n```", PAGE)
     keys = expected_keys(probe, plain.settings)
     content = struct.pack(f"<{len(keys)}Q", *keys) + expected_body(probe, plain.settings)
     assert plain.fingerprint == reference.hash_item(content, 0)
 
 
-def test_an_index_of_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of several levels, buckets longer than a block, keys of every width, and documents that are gone."""
+def test_index_of_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments of several levels, buckets longer than a block, keys of every width, and removed documents."""
     monkeypatch.setattr(writer, "FLUSH_DOCUMENTS", 60)
     rng = random.Random(1)
     texts = [" ".join(rng.choices("abcdefgh", k=rng.randrange(6))) for _ in range(1000)]
@@ -108,20 +108,20 @@ def test_an_index_of_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def fields(table: str) -> set[str]:
-    """The names in the first column of a table of the page that describes a JSON object."""
+    """Return the names in the first column of a table of the page that describes a JSON object."""
     rows = re.findall(r"^\| (`.*?) \|", PAGE.split(f"row {table}", 1)[1].split("\n#", 1)[0], re.MULTILINE)
     return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
 
-def test_the_page_names_every_field(plain: PlainIndex) -> None:
-    """Of both rows of the manifest, and no other."""
+def test_page_names_every_field(plain: PlainIndex) -> None:
+    """Both rows of the manifest, and no other field."""
     assert fields("0, the settings") == set(plain.settings)
     assert fields("1, the state") == set(plain.state)
     assert all(f"`{name}`" in PAGE for name in plain.state["segments"][0])
 
 
-def test_the_page_names_every_table_and_file() -> None:
-    """And how tables are made."""
+def test_page_names_every_table_and_file() -> None:
+    """Also the statements that create the tables."""
     for table, statement in store.SCHEMA.items():
         assert f"`{table}`" in PAGE
         assert statement.replace(table, "documents", 1) in PAGE
@@ -129,8 +129,7 @@ def test_the_page_names_every_table_and_file() -> None:
         assert f"`{name}`" in PAGE
 
 
-def test_the_page_has_the_numbers_of_the_program() -> None:
-    """Limits and sizes that a reader may rely on."""
+def test_the_page_states_the_limits_of_the_program() -> None:
     for number in (writer.FLUSH_DOCUMENTS, writer.MAX_DOCUMENTS, view.REMOVED_NUMBERS, store.CHECKPOINT_PAGES):
         assert f"{number:,}" in PAGE
     assert f"A row of {view.REMOVED_NUMBERS // 8:,} bytes" in PAGE

@@ -1,6 +1,6 @@
-"""The index and the batch engine agree: what one by one is kept, what is removed for whom, and what a query finds.
+"""Agreement of the index with the batch engine: kept documents, removed documents with their reasons, and query hits.
 
-Only where a cap fires may they differ, for an index knows nothing of what comes later; here none does.
+They may differ only where a cap applies, since an index does not know later documents; here none applies.
 """
 
 import sysconfig
@@ -16,10 +16,13 @@ from support.random_corpora import LAYOUT, Row, rows, texts
 from support.strategies import effort
 
 import minwise as mw
+from minwise.index import Decision
+from minwise.options import SchemeName
+from minwise.results import DedupResult
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "text"
 SEED = 7
-# More hits than any corpus here has documents, so that no candidate is cut.
+# More hits than any corpus here has documents, so that no candidate is left out.
 ALL = 10_000
 
 Settings = dict[str, Any]
@@ -36,7 +39,7 @@ SHINGLES: dict[str, Settings] = {
 
 
 def batches(documents: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
-    """The documents in batches of these sizes, again and again."""
+    """Yield the documents in batches of these sizes, in a cycle."""
     start = 0
     for turn in count():
         if start >= len(documents):
@@ -47,50 +50,48 @@ def batches(documents: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence
 
 
 def add_unique(index: mw.Index, documents: Sequence[Row], sizes: Sequence[int]) -> tuple[Kept, Witnesses]:
-    """The ids that are kept, and for each other one its witness with their similarity; no cap fires."""
-    decisions: list[mw.Decision] = []
+    """Return the kept ids, and for each removed one the most similar kept document; no search is cut short."""
+    decisions: list[Decision] = []
     for batch in batches(documents, sizes):
         decisions += index.add_unique([row["id"] for row in batch], [row["text"] for row in batch])
-    assert [one.id for one in decisions] == [row["id"] for row in documents]
-    assert not any(one.truncated for one in decisions)
+    assert [decision.id for decision in decisions] == [row["id"] for row in documents]
+    assert not any(decision.truncated for decision in decisions)
     removed: Witnesses = {}
-    for one in decisions:
-        assert one.fate == ("added" if one.kept else "duplicate")
-        if not one.kept:
-            assert one.similarity is not None
-            removed[one.id] = (one.duplicate_of, one.similarity)
-    return [one.id for one in decisions if one.kept], removed
+    for decision in decisions:
+        assert decision.fate == ("added" if decision.kept else "duplicate")
+        if not decision.kept:
+            assert decision.similarity is not None
+            removed[decision.id] = (decision.duplicate_of, decision.similarity)
+    return [decision.id for decision in decisions if decision.kept], removed
 
 
-def earlier_witnesses(
-    found: mw.DedupResult, documents: Sequence[Row], old: Sequence[Row], options: Settings
-) -> Witnesses:
-    """Of each removed document the most similar kept one that came before it, ties by order.
+def earlier_witnesses(found: DedupResult, documents: Sequence[Row], old: Sequence[Row], options: Settings) -> Witnesses:
+    """Return, for each removed document, the most similar earlier kept one, ties in order.
 
-    That is all that a decision at once can know; a deduplication may name a later one that is still more similar.
+    An immediate decision cannot know more; `dedup` may name a later document that is more similar.
     """
-    order = {row["id"]: place for place, row in enumerate([*old, *documents])}
+    order = {row["id"]: position for position, row in enumerate([*old, *documents])}
     kept = {row["id"] for row in old} | set(found.kept.column("id").to_pylist())
     best: dict[Any, tuple[float, int, Any]] = {}
     for row in mw.pairs([*old, *documents], **options).to_pylist():
         early, late = sorted((row["left"], row["right"]), key=order.__getitem__)
         if early in kept and late not in kept:
-            this = (-row["similarity"], order[early], early)
-            best[late] = min(best.get(late, this), this)
+            candidate = (-row["similarity"], order[early], early)
+            best[late] = min(best.get(late, candidate), candidate)
     return {late: (early, -negative) for late, (negative, _, early) in best.items()}
 
 
 def assert_agreement(
-    place: Path,
+    path: Path,
     documents: Sequence[Row],
     sizes: Sequence[int],
     old: Sequence[Row] = (),
     **options: Any,  # noqa: ANN401 - settings
 ) -> None:
-    """An index that holds ``old`` keeps of the documents what `dedup` against them keeps, for the same reasons."""
+    """Check that an index that holds ``old`` keeps what `dedup` against ``old`` keeps, for the same reasons."""
     options = {**options, "seed": SEED}
     result = mw.dedup(documents, keep="first", against=list(old) or None, **options)
-    with mw.Index.create(place, **options) as index:
+    with mw.Index.create(path, **options) as index:
         for batch in batches(old, sizes):
             index.add([row["id"] for row in batch], [row["text"] for row in batch])
         kept, removed = add_unique(index, documents, sizes)
@@ -104,12 +105,12 @@ def assert_agreement(
 
 
 def numbered(given: Sequence[str], prefix: str = "d") -> list[Row]:
-    """Texts as rows with an id."""
+    """Return texts as rows with an id."""
     return [{"id": f"{prefix}{number}", "text": text} for number, text in enumerate(given)]
 
 
 def python_sources() -> list[str]:
-    """Modules of the running Python; those of its code pages are near-duplicates by nature."""
+    """Return modules of the running Python; those of its code pages are near-duplicates by nature."""
     library = Path(sysconfig.get_path("stdlib"))
     paths = [path for folder in ("encodings", "json", "email") for path in sorted((library / folder).glob("*.py"))]
     assert len(paths) > 100
@@ -132,7 +133,7 @@ def test_small_corpora(
     sizes: list[int],
     layout: tuple[int, int],
 ) -> None:
-    """Of three words, so that nearly everything is in some bucket; layouts that miss and such that find all."""
+    """Three words, so that nearly all documents share a bucket; layouts that miss most pairs and that find all."""
     options: Settings = {
         **SHINGLES[data.draw(st.sampled_from(list(SHINGLES)))],
         "scheme": data.draw(st.sampled_from(("fast", "minhash"))),
@@ -140,14 +141,14 @@ def test_small_corpora(
         "bands": layout[0],
         "rows": layout[1],
     }
-    place = tmp_path_factory.mktemp("index") / "small.mw"
-    assert_agreement(place, numbered(given), sizes, numbered(old, "a"), **options)
+    path = tmp_path_factory.mktemp("index") / "small.mw"
+    assert_agreement(path, numbered(given), sizes, numbered(old, "a"), **options)
 
 
 @pytest.mark.parametrize(("seed", "scheme"), [(0, "fast"), (1, "minhash")])
-@pytest.mark.parametrize("sizes", [[1], [1000], [3, 1, 17]], ids=["one by one", "at once", "in batches"])
-def test_planted_chains(tmp_path: Path, seed: int, sizes: list[int], scheme: str) -> None:
-    """Chains in which each is like the next but not like the last, copies, empty and short texts."""
+@pytest.mark.parametrize("sizes", [[1], [1000], [3, 1, 17]], ids=["single", "one batch", "batches"])
+def test_planted_chains(tmp_path: Path, seed: int, sizes: list[int], scheme: SchemeName) -> None:
+    """Chains in which each document is similar to the next but not to the last, copies, empty and short texts."""
     documents = rows(texts(seed))
     assert_agreement(tmp_path / "chains.mw", documents, sizes, scheme=scheme, **LAYOUT)
     half = len(documents) // 2
@@ -156,8 +157,8 @@ def test_planted_chains(tmp_path: Path, seed: int, sizes: list[int], scheme: str
 
 
 @pytest.mark.parametrize(("shingle", "threshold"), [("word:5", 0.7), ("char:9", 0.8), ("byte:8", 0.5)])
-def test_the_library_of_python(tmp_path: Path, shingle: str, threshold: float) -> None:
-    """Real source code, with the planned layout, alone and against a half of it."""
+def test_python_standard_library(tmp_path: Path, shingle: str, threshold: float) -> None:
+    """Real source code, with the planned layout, alone and against half of it."""
     documents = numbered(python_sources())
     options: Settings = {"shingle": shingle, "threshold": threshold}
     assert_agreement(tmp_path / "alone.mw", documents, [1, 40], **options)
@@ -174,16 +175,15 @@ def test_labelled_texts(tmp_path: Path, corpus: str) -> None:
 
 
 def queried_pairs(index: mw.Index, documents: Sequence[Row], threshold: float) -> dict[tuple[int, int], float]:
-    """Every pair that asking for each document finds: from both sides, with the same similarity."""
-    number = {row["id"]: place for place, row in enumerate(documents)}
-    answers = index.query([row["text"] for row in documents], threshold=threshold, top=ALL)
-    assert isinstance(answers, list)
+    """Return every pair that queries for each document find, from both sides with the same similarity."""
+    number = {row["id"]: position for position, row in enumerate(documents)}
+    answers = index.query_many([row["text"] for row in documents], threshold=threshold, top=ALL)
     assert not any(answer.truncated for answer in answers)
     found = {
-        (place, number[hit.id]): hit.similarity
-        for place, answer in enumerate(answers)
+        (position, number[hit.id]): hit.similarity
+        for position, answer in enumerate(answers)
         for hit in answer
-        if number[hit.id] != place
+        if number[hit.id] != position
     }
     assert all(found.get((right, left)) == similarity for (left, right), similarity in found.items())
     return {pair: similarity for pair, similarity in found.items() if pair[0] < pair[1]}
@@ -191,13 +191,13 @@ def queried_pairs(index: mw.Index, documents: Sequence[Row], threshold: float) -
 
 @pytest.mark.parametrize("scheme", ["fast", "minhash"])
 @pytest.mark.parametrize("name", SHINGLES)
-def test_queries_find_the_pairs(tmp_path: Path, name: str, scheme: str) -> None:
-    """All of them, bit-equal similarities, at the planned threshold and above it."""
+def test_queries_find_the_pairs(tmp_path: Path, name: str, scheme: SchemeName) -> None:
+    """All pairs with bit-equal similarities, at the planned threshold and above it."""
     documents = [*rows(texts(3)), *numbered(python_sources()[:20], "p")]
     layout: Settings = {**SHINGLES[name], "bands": 40, "rows": 2, "scheme": scheme, "seed": SEED}
     with mw.Index.create(tmp_path / "all.mw", threshold=0.5, **layout) as index:
         index.add([row["id"] for row in documents], [row["text"] for row in documents])
-        number = {row["id"]: place for place, row in enumerate(documents)}
+        number = {row["id"]: position for position, row in enumerate(documents)}
         for threshold in (0.5, 2 / 3, 0.9):
             pairs = mw.pairs(documents, threshold=threshold, **layout).to_pylist()
             expected = {(number[row["left"]], number[row["right"]]): row["similarity"] for row in pairs}
@@ -210,13 +210,13 @@ def test_queries_find_the_pairs(tmp_path: Path, name: str, scheme: str) -> None:
 def test_queries_of_small_corpora_find_the_pairs(
     tmp_path_factory: pytest.TempPathFactory, given: list[str], layout: tuple[int, int], threshold: float, higher: float
 ) -> None:
-    """Also where bands miss most pairs: the index misses the same."""
+    """Also where the bands miss most pairs: the index misses the same."""
     documents = numbered(given)
     settings: Settings = {"shingle": "word:1", "bands": layout[0], "rows": layout[1], "seed": SEED}
     with mw.Index.create(tmp_path_factory.mktemp("index") / "small.mw", threshold=threshold, **settings) as index:
         index.add([row["id"] for row in documents], [row["text"] for row in documents])
-        for least in {threshold, max(threshold, higher)}:
-            table = mw.pairs(documents, threshold=least, **settings) if documents else None
+        for minimum in {threshold, max(threshold, higher)}:
+            table = mw.pairs(documents, threshold=minimum, **settings) if documents else None
             listed = table.to_pylist() if table is not None else []
             expected = {(int(row["left"][1:]), int(row["right"][1:])): row["similarity"] for row in listed}
-            assert queried_pairs(index, documents, least) == expected
+            assert queried_pairs(index, documents, minimum) == expected

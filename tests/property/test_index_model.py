@@ -1,6 +1,6 @@
-"""An index against a dict: whatever is done to it in whatever order, it answers what plain Python answers.
+"""Model-based test of an index: any sequence of calls gives the answers of plain Python.
 
-Documents are made of few words, so that most of them share buckets and many are near-duplicates; postings are flushed
+Documents consist of few words, so that most of them share buckets and many are near-duplicates; postings are flushed
 after a few documents, so that segments are written, merged and searched all the time.
 """
 
@@ -22,11 +22,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from support.index_oracle import Expected, Id, Metadata, Oracle, RefusedError, room_for
+from support.index_oracle import Expected, Id, Metadata, Oracle, RefusedError, candidate_limit
 
 import minwise as mw
+from minwise.errors import InputError
+from minwise.index import Answer, OnDuplicateId
 
-# What a run must have met at least once, or it has proved little.
+# Situations that a run must contain at least once.
 SITUATIONS = (
     "hits",
     "a hit below 1",
@@ -42,7 +44,7 @@ SITUATIONS = (
     "a duplicate",
 )
 FLUSH_AT = 5
-# Making a failing run of forty steps short takes longer than a test may; the profile that searches has the time.
+# Shrinking a failing run of forty steps takes longer than the time limit of a test, except in the searching profile.
 PHASES = [phase for phase in Phase if phase is not Phase.shrink or not settings().derandomize]
 
 Entry = tuple[Id, str, Metadata]
@@ -56,7 +58,7 @@ metadata: st.SearchStrategy[Metadata] = st.sampled_from(
 filters: st.SearchStrategy[dict[str, Any] | None] = st.sampled_from(
     (None, None, None, {}, {"lang": "en"}, {"n": 1, "lang": "en"}, {"deep": {"a": [1, None]}}, {"lang": None}, {"x": 0})
 )
-policies = st.sampled_from(("error", "skip", "replace"))
+policies: st.SearchStrategy[OnDuplicateId] = st.sampled_from(("error", "skip", "replace"))
 aboves = st.sampled_from((None, None, 0.0, 0.3, 1.0))
 tops = st.sampled_from((1, 3, 10, 10, 40))
 entries = st.tuples(ids, texts, metadata)
@@ -64,13 +66,13 @@ batches = st.lists(entries, max_size=9)
 
 
 class IndexMachine(RuleBasedStateMachine):
-    """A writer, a reader that stays open all the time, and the oracle of both."""
+    """A writer, a reader that stays open, and the oracle of both."""
 
-    met: ClassVar[Counter[str]] = Counter()
+    seen: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(dir=fast_place()))
+        self.folder = Path(tempfile.mkdtemp(dir=memory_folder()))
         self.copies = 0
 
     @initialize(
@@ -84,26 +86,26 @@ class IndexMachine(RuleBasedStateMachine):
         seed=st.sampled_from((0, 1, 2**64 - 1)),
     )
     def create(self, max_bucket: int, layout: tuple[int, int], **options: Any) -> None:  # noqa: ANN401 - settings
-        """An empty index; the reader opens it at once."""
+        """Create an empty index, and open the reader."""
         bands, rows = layout
         self.path = self.folder / "index.mw"
         self.writer = mw.Index.create(self.path, max_bucket=max_bucket, bands=bands, rows=rows, **options)
         self.reader = mw.Index.open(self.path)
         self.oracle = Oracle(self.reader, max_bucket)
 
-    def note(self, situation: str, happened: bool) -> None:
-        """Counts what the run has met."""
-        self.met[situation] += happened
+    def count(self, situation: str, happened: bool) -> None:
+        """Count a situation that occurred."""
+        self.seen[situation] += happened
 
     @rule(entry=entries, policy=policies)
-    def add_one(self, entry: Entry, policy: str) -> None:
-        """A document alone, with metadata given or left out."""
+    def add_one(self, entry: Entry, policy: OnDuplicateId) -> None:
+        """Add one document, with or without metadata."""
         name, text, about = entry
         self._add([name], [text], None if about is None else [about], policy)
 
     @rule(batch=batches, policy=policies)
-    def add_batch(self, batch: list[Entry], policy: str) -> None:
-        """Several, of which some may have the same id."""
+    def add_batch(self, batch: list[Entry], policy: OnDuplicateId) -> None:
+        """Add several documents, of which some may have the same id."""
         self._add(*columns(batch), policy)
 
     @rule(
@@ -112,123 +114,121 @@ class IndexMachine(RuleBasedStateMachine):
         count=st.sampled_from((9, 30, 70, 100)),
         about=metadata,
     )
-    def add_crowd(self, text: str, extra: list[str], count: int, about: Metadata) -> None:
-        """So many near-copies of a text that buckets and candidates exceed what is looked at."""
+    def add_near_copies(self, text: str, extra: list[str], count: int, about: Metadata) -> None:
+        """Add so many near-copies of a text that buckets and candidates exceed their limits."""
         first = self.oracle.added
         given = [text if turn % 3 else f"{text} {extra[turn % len(extra)]}" for turn in range(count)]
-        self._add([f"crowd {first + turn}" for turn in range(count)], given, [about] * count, "error")
+        self._add([f"copy {first + turn}" for turn in range(count)], given, [about] * count, "error")
 
-    def _add(self, names: list[Any], given: list[str], about: Sequence[Metadata] | None, policy: str) -> None:
+    def _add(self, names: list[Any], given: list[str], about: Sequence[Metadata] | None, policy: OnDuplicateId) -> None:
         stored = [None] * len(names) if about is None else about
         segments = self._segments()
         try:
             expected = self.oracle.add(names, given, stored, policy)
         except RefusedError:
-            self.note("a refused batch", happened=True)
-            with pytest.raises(mw.InputError):
+            self.count("a refused batch", happened=True)
+            with pytest.raises(InputError):
                 self.writer.add(names, given, about, on_duplicate_id=policy)
             return
         assert self.writer.add(names, given, about, on_duplicate_id=policy) == expected
-        self.note("a replaced document", bool(expected[1]))
-        self.note("a text without shingles", any(not self.oracle.facts(text).keys for text in given))
-        self.note("several segments", len(self._segments()) > 1)
-        self.note("a merge", not set(segments) <= set(self._segments()))
+        self.count("a replaced document", bool(expected[1]))
+        self.count("a text without shingles", any(not self.oracle.features(text).keys for text in given))
+        self.count("several segments", len(self._segments()) > 1)
+        self.count("a merge", not set(segments) <= set(self._segments()))
 
     @rule(batch=batches, policy=policies)
-    def add_unique(self, batch: list[Entry], policy: str) -> None:
-        """One by one: those that are like none that is there."""
+    def add_unique(self, batch: list[Entry], policy: OnDuplicateId) -> None:
+        """Add the documents that have no near-duplicate."""
         names, given, about = columns(batch)
-        if any(self.oracle.is_crowded(text) for text in given):
+        if any(self.oracle.may_be_truncated(text) for text in given):
             return
         try:
             expected = self.oracle.add_unique(names, given, about, policy)
         except RefusedError:
-            with pytest.raises(mw.InputError):
+            with pytest.raises(InputError):
                 self.writer.add_unique(names, given, about, on_duplicate_id=policy)
             return
         found = self.writer.add_unique(names, given, about, on_duplicate_id=policy)
-        assert [tuple(one) for one in found] == expected
-        self.note("a duplicate", any(one.fate == "duplicate" for one in found))
+        assert [tuple(decision) for decision in found] == expected
+        self.count("a duplicate", any(decision.fate == "duplicate" for decision in found))
 
     @rule(names=st.lists(ids, max_size=6))
     def remove(self, names: list[Any]) -> None:
-        """Some that are there and some that are not."""
+        """Remove some present and some missing ids."""
         self._remove(names)
 
     @precondition(lambda self: self.oracle.documents)
     @rule(data=st.data())
     def remove_some(self, data: st.DataObject) -> None:
-        """A share of what is there, oldest ones too."""
+        """Remove a share of the documents, including the oldest ones."""
         share = data.draw(st.sampled_from((1, 2, 3, 5, 5)))
         first = data.draw(st.integers(0, share - 1))
         self._remove(list(self.oracle.documents)[first::share])
 
     def _remove(self, names: list[Any]) -> None:
-        self.note("a removed document in a segment", bool(names) and bool(self._segments()))
+        self.count("a removed document in a segment", bool(names) and bool(self._segments()))
         assert self.writer.remove(names) == self.oracle.remove(names)
 
     @rule(text=texts, above=aboves, top=tops, where=filters)
     def query(self, text: str, above: float | None, top: int, where: dict[str, Any] | None) -> None:
-        """Any text."""
+        """Query any text."""
         self._query(text, above, top, where)
 
     @precondition(lambda self: self.oracle.documents)
-    @rule(data=st.data(), extra=st.lists(words, max_size=2), above=aboves, top=tops, where=filters)
-    def query_alike(
-        self, data: st.DataObject, extra: list[str], above: float | None, top: int, where: dict[str, Any] | None
-    ) -> None:
-        """A text that is there, with some more words."""
-        text = data.draw(st.sampled_from(sorted({stored.text for stored in self.oracle.documents.values()})))
-        self._query(" ".join([text, *extra]), above, top, where)
+    @rule(data=st.data(), extra=st.lists(words, max_size=2), above=aboves, top=tops)
+    def query_similar(self, data: st.DataObject, extra: list[str], above: float | None, top: int) -> None:
+        """Query a stored text with some more words, often with the metadata of its document as a filter."""
+        stored = data.draw(st.sampled_from(list(self.oracle.documents.values())))
+        where = data.draw(st.just(stored.metadata) | filters)
+        self._query(" ".join([stored.text, *extra]), above, top, where)
 
     def _query(self, text: str, above: float | None, top: int, where: dict[str, Any] | None) -> None:
-        """By the writer and by the reader: the same hits, similarities to the bit, and what they say of being cut."""
+        """Check that writer and reader return the same hits, bit-equal similarities and truncation."""
         planned = self.reader.plan.threshold
         threshold = planned if above is None else planned + above * (1 - planned)
         expected = self.oracle.query(text, threshold, top, where)
         for index in (self.writer, self.reader):
             answer = index.query(text, None if above is None else threshold, top, where=where)
-            self._compare_answer(text, shown(answer), expected, where)
-        self._note_answer(text, expected, top, where)
+            self._compare_answer(text, as_expected(answer), expected, where)
+        self._count_situations(text, expected, top, where)
 
     def _compare_answer(
         self, text: str, found: Expected, expected: Expected, where: dict[str, Any] | None = None
     ) -> None:
-        """Equal, unless removed documents crowd a bucket: then hits may be missing, and the answer says so."""
+        """Check equality; if removed documents fill a bucket, hits may be missing, and the answer is truncated."""
         if found != expected:
-            assert self.oracle.is_crowded(text)
+            assert self.oracle.may_be_truncated(text)
             assert found.truncated
             everything = self.oracle.query(text, self.reader.plan.threshold, 10**9, where).hits
             assert all(hit in everything for hit in found.hits)
 
-    def _note_answer(self, text: str, expected: Expected, top: int, where: dict[str, Any] | None) -> None:
-        room = room_for(top)
-        self.note("hits", bool(expected.hits))
-        self.note("a hit below 1", any(similarity < 1 for _, similarity, _ in expected.hits))
-        self.note("a filtered hit", bool(where and expected.hits))
-        uncut = len(self.oracle.candidates(self.oracle.facts(text), 10**9)[0])
-        self.note("more candidates than are compared", uncut > room)
-        self.note("a bucket above the cap", expected.truncated and uncut <= room)
+    def _count_situations(self, text: str, expected: Expected, top: int, where: dict[str, Any] | None) -> None:
+        limit = candidate_limit(top)
+        self.count("hits", bool(expected.hits))
+        self.count("a hit below 1", any(similarity < 1 for _, similarity, _ in expected.hits))
+        self.count("a filtered hit", bool(where and expected.hits))
+        uncut = len(self.oracle.candidates(self.oracle.features(text), 10**9)[0])
+        self.count("more candidates than are compared", uncut > limit)
+        self.count("a bucket above the cap", expected.truncated and uncut <= limit)
 
     @rule(several=st.lists(texts, max_size=5))
     def query_several(self, several: list[str]) -> None:
-        """Texts together are answered as if alone."""
+        """Check that several texts in one call are answered like single ones."""
         expected = [self.oracle.query(text, self.reader.plan.threshold, 10) for text in several]
         for index in (self.writer, self.reader):
-            answers = index.query(several)
-            assert isinstance(answers, list)
-            for text, answer, one in zip(several, answers, expected, strict=True):
-                self._compare_answer(text, shown(answer), one)
+            answers = index.query_many(several)
+            for text, answer, wanted in zip(several, answers, expected, strict=True):
+                self._compare_answer(text, as_expected(answer), wanted)
 
     @rule(name=ids)
     def get(self, name: Id) -> None:
-        """By an id as a number or as a string; what was stored comes back."""
+        """Get a document by its id as a number or as a string."""
         for index in (self.writer, self.reader):
             assert (name in index) == (str(name) in self.oracle.documents)
             if name in index:
                 self._compare(index, name)
             else:
-                with pytest.raises(mw.InputError):
+                with pytest.raises(InputError):
                     index.get(name)
 
     def _compare(self, index: mw.Index, name: Id) -> None:
@@ -236,23 +236,23 @@ class IndexMachine(RuleBasedStateMachine):
         assert (found.id, type(found.id), found.metadata) == (stored.id, type(stored.id), stored.metadata)
         assert found.text == (stored.text if index.store == "text" else None)
         elements = None if found.elements is None else found.elements.tolist()
-        assert elements == (None if index.store == "sketch" else sorted(stored.facts.elements))
+        assert elements == (None if index.store == "sketch" else sorted(stored.features.elements))
 
     @rule()
     def flush(self) -> None:
-        """Postings move; nothing else changes."""
+        """Flush; nothing visible changes."""
         self.writer.flush()
 
     @rule()
     def compact(self) -> None:
-        """One segment is left, if there is anything."""
+        """Compact to at most one segment."""
         self.writer.compact()
         self.oracle.removed.clear()
         assert len(self._segments()) <= 1
 
     @rule(reader_too=st.booleans())
     def reopen(self, reader_too: bool) -> None:
-        """Closed and opened again, in both roles."""
+        """Close and reopen the writer, and sometimes the reader."""
         self.writer.close()
         if reader_too:
             self.reader.close()
@@ -262,37 +262,39 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(by_writer=st.booleans())
     def backup(self, by_writer: bool) -> None:
-        """A copy holds the same documents, answers the same and is sound."""
+        """Check that a copy holds the same documents, gives the same answers and is undamaged."""
         self.copies += 1
-        place = self.folder / f"copy {self.copies}.mw"
-        (self.writer if by_writer else self.reader).backup(place)
-        with mw.Index.open(place) as copy:
+        path = self.folder / f"copy {self.copies}.mw"
+        (self.writer if by_writer else self.reader).backup(path)
+        with mw.Index.open(path) as copy:
             self._compare_all(copy)
-        shutil.rmtree(place)
+        shutil.rmtree(path)
 
     def _compare_all(self, index: mw.Index) -> None:
-        """Every document, a query for each text, and every checksum."""
+        """Check every document, a query for each text, and every checksum."""
         assert len(index) == len(self.oracle.documents)
         for stored in self.oracle.documents.values():
             self._compare(index, stored.id)
         for text in {stored.text for stored in self.oracle.documents.values()}:
-            self._compare_answer(text, shown(index.query(text)), self.oracle.query(text, index.plan.threshold, 10))
+            self._compare_answer(
+                text, as_expected(index.query(text)), self.oracle.query(text, index.plan.threshold, 10)
+            )
         assert index.verify() == []
 
     def _segments(self) -> list[str]:
         return sorted(path.name for path in self.path.glob("segment-*.post"))
 
     @invariant()
-    def everybody_sees_everything(self) -> None:
-        """As many documents, whoever counts; the oldest and the newest are found."""
+    def writer_and_reader_see_all_documents(self) -> None:
+        """Check the number of documents in writer and reader, and queries for the oldest and the newest."""
         if hasattr(self, "oracle"):
             assert (len(self.writer), len(self.reader)) == (len(self.oracle.documents),) * 2
             stored = list(self.oracle.documents.values())
-            for one in {one.number: one for one in (*stored[:1], *stored[-1:])}.values():
-                self._query(one.text, None, 10, None)
+            for document in {document.number: document for document in (*stored[:1], *stored[-1:])}.values():
+                self._query(document.text, None, 10, None)
 
     def teardown(self) -> None:
-        """At the end everything is compared, closed and gone."""
+        """Compare everything, close and delete."""
         if hasattr(self, "oracle"):
             self._compare_all(self.reader)
             self.reader.close()
@@ -301,37 +303,37 @@ class IndexMachine(RuleBasedStateMachine):
 
 
 def columns(batch: list[Entry]) -> tuple[list[Id], list[str], list[Metadata]]:
-    """Ids, texts and metadata of documents."""
+    """Return ids, texts and metadata of documents."""
     return [entry[0] for entry in batch], [entry[1] for entry in batch], [entry[2] for entry in batch]
 
 
-def shown(answer: object) -> Expected:
-    """An answer as the oracle gives it; estimates are called so."""
-    assert isinstance(answer, mw.Answer)
+def as_expected(answer: object) -> Expected:
+    """Return an answer as the oracle represents it."""
+    assert isinstance(answer, Answer)
     assert answer.hits == tuple(answer)
     return Expected([(hit.id, hit.similarity, hit.metadata) for hit in answer], answer.truncated)
 
 
-def fast_place() -> Path | None:
-    """Where syncing costs nothing, if there is such a place: here nobody pulls the plug."""
+def memory_folder() -> Path | None:
+    """Return a directory in memory, where syncs are free, if there is one."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() else None
 
 
-def test_an_index_is_a_dict_with_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the run has met what it is meant to meet."""
+def test_index_agrees_with_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every listed situation occurs during the run."""
     from minwise.index import writer
 
     monkeypatch.setattr(writer, "FLUSH_DOCUMENTS", FLUSH_AT)
-    IndexMachine.met.clear()
+    IndexMachine.seen.clear()
     effort = settings(max_examples=settings().max_examples, stateful_step_count=40, phases=PHASES)
     run_state_machine_as_test(IndexMachine, settings=effort)
-    assert [situation for situation in SITUATIONS if not IndexMachine.met[situation]] == []
+    assert [situation for situation in SITUATIONS if not IndexMachine.seen[situation]] == []
 
 
 @pytest.mark.parametrize(("copies", "truncated"), [(256, False), (257, True)])
-def test_a_decision_looks_at_so_many_candidates(tmp_path: Path, copies: int, truncated: bool) -> None:
-    """And says if there were more; the one that shares most buckets is among those that it looks at."""
+def test_decision_compares_256_candidates(tmp_path: Path, copies: int, truncated: bool) -> None:
+    """A larger number truncates the search; the document that shares most buckets is always compared."""
     layout: dict[str, Any] = {"shingle": "word:1", "threshold": 0.8, "bands": 20, "rows": 1, "max_bucket": 2000}
     with mw.Index.create(tmp_path / "many.mw", seed=1, **layout) as index:
         index.add(range(copies - 1), [f"a b c d e {number}" for number in range(copies - 1)])

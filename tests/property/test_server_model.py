@@ -229,7 +229,7 @@ class ServerMachine(RuleBasedStateMachine):
         if stored is None:
             assert (answer.status, answer.error) == (404, "not_found")
         else:
-            shingles = len(stored.facts.elements)
+            shingles = len(stored.features.elements)
             expected = {"id": stored.id, "metadata": stored.metadata, "text": stored.text, "shingles": shingles}
             assert answer.json == expected
 

@@ -1,4 +1,4 @@
-"""The seed of an index: secret unless it was given, never shown; and one that was given makes indexes equal."""
+"""Seed of an index: random and secret unless given, never shown; equal given seeds make equal indexes."""
 
 import json
 import shutil
@@ -15,49 +15,49 @@ from minwise.cli.command import command
 TEXTS = [
     "the ferry leaves the old harbour at six in the morning and the gulls follow it far out to the open sea",
     "the ferry leaves the old harbour at six in the morning and the gulls follow it far out to the sea",
-    "nothing that anybody else would ever have written down in this place on a day like that",
+    "a lighthouse keeper paints the iron stairs in green every seventh year before the storms begin",
 ]
 IDS: list[str | int] = ["a", "b", 3]
 
 
 def spellings(seed: int) -> list[bytes]:
-    """A seed as it might be printed or stored."""
+    """Return a seed as it might be printed or stored."""
     texts = [str(seed), f"{seed:x}", f"{seed:X}", str(seed - 2**64)]
     return [*(text.encode() for text in texts), seed.to_bytes(8, "little"), seed.to_bytes(8, "big")]
 
 
-def assert_untold(seed: int, shown: bytes) -> None:
-    """None of the spellings is in what was shown."""
-    assert seed > 2**32, "a seed that is as likely to be printed by chance"
-    assert [one for one in spellings(seed) if one in shown] == []
+def assert_hidden(seed: int, shown: bytes) -> None:
+    """Check that no spelling of the seed occurs in an output."""
+    assert seed > 2**32, "a small seed may be printed by chance"
+    assert [spelling for spelling in spellings(seed) if spelling in shown] == []
 
 
 @pytest.fixture(params=["shingles", "text", "sketch"])
 def secret(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, int]:
-    """An index with a seed that nobody gave, and that seed."""
+    """Return an index with a random seed, and that seed."""
     with mw.Index.create(tmp_path / "news.mw", store=request.param) as index:
         index.add(IDS, TEXTS, [{"n": 1}, None, {}])
         return index.path, index.scheme.seed
 
 
 def damage(path: Path) -> None:
-    """Flips a bit in every page of the database."""
+    """Flip a bit in every page of the database."""
     data = bytearray((path / "index.db").read_bytes())
-    for place in range(2000, len(data), 4096):
-        data[place] ^= 4
+    for offset in range(2000, len(data), 4096):
+        data[offset] ^= 4
     (path / "index.db").write_bytes(data)
 
 
 def outcome(call: Callable[[], object]) -> str:
-    """What a call gives, or the error that it raises."""
+    """Return the result of a call, or the error that it raises."""
     try:
         return repr(call())
     except (mw.MinwiseError, OSError) as error:
         return f"{error} {error!r}"
 
 
-def complaints(index: mw.Index, path: Path) -> str:
-    """What errors of every kind say."""
+def error_messages(index: mw.Index, path: Path) -> str:
+    """Return the messages of all kinds of errors."""
     other = mw.FastSketch(slots=index.plan.slots).sketch_texts(TEXTS[:1])
     mine = index.scheme.sketch_texts(TEXTS[:1], mw.Shingler("word:2", seed=index.scheme.seed))
     damaged = shutil.copytree(path, path.with_name("damaged.mw"))
@@ -69,10 +69,10 @@ def complaints(index: mw.Index, path: Path) -> str:
         lambda: index.add_signatures(["x"], other),
         lambda: index.add_signatures(["x"], mine),
         lambda: index.query("x", 0.1),
-        lambda: index.query("x", where=1),  # type: ignore[call-overload]
-        lambda: index.get("nobody"),
+        lambda: index.query("x", where=1),  # type: ignore[arg-type]
+        lambda: index.get("missing"),
         lambda: mw.Index.open(path, "w"),
-        lambda: mw.Index.open(path, "x"),
+        lambda: mw.Index.open(path, "x"),  # type: ignore[arg-type]
         lambda: mw.Index.create(path),
         lambda: mw.Index.open(damaged).verify(),
         lambda: mw.Index.open(damaged).query(TEXTS[0]),
@@ -80,27 +80,33 @@ def complaints(index: mw.Index, path: Path) -> str:
     return "\n".join(map(outcome, calls))
 
 
-def test_a_secret_seed_is_not_told(secret: tuple[Path, int]) -> None:
-    """Not by what an index says of itself, nor by errors, answers or exported files."""
+def test_secret_seed_is_not_shown(secret: tuple[Path, int]) -> None:
+    """It does not appear in descriptions, errors, answers or exported files."""
     path, seed = secret
     with mw.Index.open(path, "w") as index:
-        shown = [repr(index), str(index), json.dumps(index.stats()), repr(index.query(TEXTS)), repr(index.get("a"))]
-        shown += [repr(index.verify()), repr(index.plan), complaints(index, path)]
+        shown = [
+            repr(index),
+            str(index),
+            json.dumps(index.stats()),
+            repr(index.query_many(TEXTS)),
+            repr(index.get("a")),
+        ]
+        shown += [repr(index.verify()), repr(index.plan), error_messages(index, path)]
         index.export(path.with_name("signatures.parquet"))
-        assert_untold(seed, "\n".join(shown).encode())
+        assert_hidden(seed, "\n".join(shown).encode())
     exported = path.with_name("signatures.parquet")
-    assert_untold(seed, exported.read_bytes())
-    assert_untold(seed, repr(pq.read_schema(exported).metadata).encode())
+    assert_hidden(seed, exported.read_bytes())
+    assert_hidden(seed, repr(pq.read_schema(exported).metadata).encode())
 
 
-def test_a_seed_that_was_given_is_told(tmp_path: Path) -> None:
-    """It is no secret, and whoever wants to make another such index needs it."""
+def test_given_seed_is_shown(tmp_path: Path) -> None:
+    """It is no secret, and another such index needs it."""
     with mw.Index.create(tmp_path / "open.mw", seed=2**63 + 5) as index:
         assert index.stats()["settings"]["seed"] == 2**63 + 5
 
 
-def test_no_command_tells_a_secret_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither on standard output nor on standard error, in words or as JSON, whether it succeeds or fails."""
+def test_no_command_shows_a_secret_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not appear on standard output or error, as text or JSON, on success or failure."""
     monkeypatch.chdir(tmp_path)
     Path("in.jsonl").write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(TEXTS)))
     Path("ids.txt").write_text("0\n")
@@ -124,11 +130,11 @@ def test_no_command_tells_a_secret_seed(tmp_path: Path, monkeypatch: pytest.Monk
         assert len(index) == len(TEXTS) - 1
         shown = b"\n".join(run.output_bytes for run in runs)
         assert b"0.8" in shown
-        assert_untold(index.scheme.seed, shown)
+        assert_hidden(index.scheme.seed, shown)
 
 
-def test_seeds_that_nobody_gave_differ(tmp_path: Path) -> None:
-    """So do the keys: the same text is in other buckets."""
+def test_random_seeds_differ(tmp_path: Path) -> None:
+    """The keys differ too: the same text is in other buckets."""
     keys = []
     for number in range(3):
         with mw.Index.create(tmp_path / f"{number}.mw") as index:
@@ -139,8 +145,8 @@ def test_seeds_that_nobody_gave_differ(tmp_path: Path) -> None:
     assert len(seeds) == len(shingle_seeds) == len(segments) == 3
 
 
-def test_a_seed_makes_equal_indexes(tmp_path: Path) -> None:
-    """The same documents in the same calls: every file is the same, but for the lock, and so are the answers."""
+def test_equal_seeds_make_equal_indexes(tmp_path: Path) -> None:
+    """After the same calls every file except the lock is equal, and so are the answers."""
     for name, seed in (("one", 7), ("two", 7), ("other", 8)):
         with mw.Index.create(tmp_path / name, seed=seed, store="text") as index:
             index.add(IDS, TEXTS, [{"n": 1}, None, {}])

@@ -1,7 +1,7 @@
-"""What an index must answer, in plain Python: documents in a dict, buckets by comparing keys, Jaccard by sets.
+"""Expected answers of an index, in plain Python: documents in a dict, buckets by comparing keys, Jaccard by sets.
 
-The keys of bands come from the kernel and the elements from the shingler, which have oracles of their own. Everything
-that an index does with them is here again, in the simplest way.
+The band keys come from the kernel and the elements from the shingler, which have oracles of their own. Everything that
+an index does with them is repeated here, in the simplest way.
 """
 
 from collections import Counter
@@ -13,30 +13,30 @@ import pyarrow as pa
 
 import minwise as mw
 from minwise.search.bands import FILLED, Bander, KeyBlock
-from minwise.settings import FindSettings
+from minwise.settings import SearchSettings
 from minwise.sketches import estimates as estimate
 
 Id = str | int
 Metadata = dict[str, Any] | None
-# Id, fate, id of the witness, similarity to it, whether the search was cut short.
-Decided = tuple[Id, str, Id | None, float | None, bool]
-# Of a bucket above the cap so many members are looked at.
-FIRST_MEMBERS = 16
-# Of a bucket never more postings than this many times the cap are read, those of removed documents included.
+# Id, status, id of the most similar document, similarity to it, whether the search was cut short.
+DecisionTuple = tuple[Id, str, Id | None, float | None, bool]
+# Number of members of a bucket above the cap that are compared.
+CAPPED_MEMBERS = 16
+# Maximum number of postings read per bucket, including removed documents, as a multiple of the cap.
 POSTINGS_READ = 64
-# So many candidates of a query are compared at least, and three for each hit that is wanted...
-LEAST_CANDIDATES = 32
-# ...and so many of a document that is to be added if it is like no other: a decision is for ever.
-COMPARED_TO_DECIDE = 256
+# Minimum number of candidates compared for a query; three for each requested hit if that is more…
+MIN_CANDIDATES = 32
+# …and the number for a document that is deduplicated on addition: that decision is final.
+MAX_CANDIDATES = 256
 LOW_BITS = 16
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What the stages before the index make of a text.
+class TextFeatures:
+    """Keys, elements and low bits of a text.
 
     Attributes:
-        keys: The key of each band; none if there are no shingles.
+        keys: The key of each band; empty if there are no shingles.
         elements: The shingle hashes.
         low_bits: The low 16 bits of each slot of its signature.
     """
@@ -47,192 +47,208 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A living document; ``number`` is its place in the order in which documents were added."""
+class OracleDocument:
+    """A document of the index; ``number`` is its position in the order of addition."""
 
     number: int
     id: Id
     text: str
     metadata: Metadata
-    facts: Facts
+    features: TextFeatures
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a query must give: (id, similarity, metadata) of each hit, and whether work was cut."""
+    """The expected answer of a query: (id, similarity, metadata) of each hit, and whether the search is cut short."""
 
     hits: list[tuple[Id, float, Metadata]]
     truncated: bool = False
 
 
 class RefusedError(Exception):
-    """The call must raise and leave everything as it was."""
+    """The call must raise, and change nothing."""
 
 
 @dataclass
 class Oracle:
-    """The documents of an index and all that is asked of them.
+    """The documents of an index and the expected results of all calls.
 
     Attributes:
-        index: Where plan, scheme and shingler are taken from; its documents are never looked at.
+        index: The source of plan, scheme and shingler; its documents are never read.
         max_bucket: The cap on buckets that it was created with.
-        documents: The living ones under their id as a string, in the order in which they were added.
-        added: How many documents there have been.
-        removed: What may still have postings: removed documents since the last compaction.
+        documents: The documents by id as a string, in the order of addition.
+        added: The number of documents ever added.
+        removed: Documents removed since the last compaction, which may still have postings.
+        known: Features by text.
     """
 
     index: mw.Index
     max_bucket: int
-    documents: dict[str, Stored] = field(default_factory=dict)
+    documents: dict[str, OracleDocument] = field(default_factory=dict)
     added: int = 0
-    removed: list[Facts] = field(default_factory=list)
-    known: dict[str, Facts] = field(default_factory=dict)
+    removed: list[TextFeatures] = field(default_factory=list)
+    known: dict[str, TextFeatures] = field(default_factory=dict)
 
-    def facts(self, text: str) -> Facts:
-        """Keys, elements and signature of a text, each computed once."""
+    def features(self, text: str) -> TextFeatures:
+        """Return keys, elements and low bits of a text, computed once."""
         if text not in self.known:
-            self.known[text] = self._facts(text)
+            self.known[text] = self._compute_features(text)
         return self.known[text]
 
-    def _facts(self, text: str) -> Facts:
+    def _compute_features(self, text: str) -> TextFeatures:
         plan, scheme, shingler = self.index.plan, self.index.scheme, self.index.shingler
-        settings = FindSettings(plan=plan, shingler=shingler, scheme=scheme.name, seed=scheme.seed)
-        block = KeyBlock.of(settings, 1)
+        settings = SearchSettings(plan=plan, shingler=shingler, scheme=scheme.name, seed=scheme.seed)
+        block = KeyBlock.allocate(settings, 1)
         assert Bander(settings).band(pa.array([text]), block, 1) == []
         keys = tuple(block.keys[:, 0].tolist()) if block.states[0] == FILLED else ()
         elements = frozenset(shingler.shingle([text])[0].tolist())
         assert bool(keys) == bool(elements)
         slots = scheme.sketch_texts([text], shingler)[0].tolist()
         assert len(slots) == plan.slots
-        return Facts(keys, elements, tuple(slot % 2**LOW_BITS for slot in slots))
+        return TextFeatures(keys, elements, tuple(slot % 2**LOW_BITS for slot in slots))
 
-    def similarity(self, left: Facts, right: Facts) -> float:
-        """Exact Jaccard; what the low bits of the signatures say where only they are kept."""
+    def similarity(self, left: TextFeatures, right: TextFeatures) -> float:
+        """Return the exact Jaccard similarity, or the estimate from low bits if the index stores sketches."""
         if not left.elements or not right.elements:
             return 0.0
         if self.index.store != "sketch":
             return len(left.elements & right.elements) / len(left.elements | right.elements)
-        equal = sum(one == other for one, other in zip(left.low_bits, right.low_bits, strict=True))
+        equal = sum(
+            left_bits == right_bits for left_bits, right_bits in zip(left.low_bits, right.low_bits, strict=True)
+        )
         c1, c2 = (float(constant) for constant in estimate.bbit_constants(1, 1, None, LOW_BITS))
         return min(1.0, max(0.0, estimate.bbit_estimate(equal / len(left.low_bits), c1, c2)))
 
-    def candidates(self, facts: Facts, room: int) -> tuple[list[Stored], bool]:
-        """The documents that share a bucket, those that share most of them if they are too many; whether any is cut."""
-        living = [one for one in self.documents.values() if one.facts.keys]
+    def candidates(self, features: TextFeatures, limit: int) -> tuple[list[OracleDocument], bool]:
+        """Return the documents that share most buckets, at most ``limit``, and whether any was left out."""
+        documents = [document for document in self.documents.values() if document.features.keys]
         shared, cut = Counter[int](), False
-        for band, key in enumerate(facts.keys):
-            members = [one.number for one in living if one.facts.keys[band] == key]
+        for band, key in enumerate(features.keys):
+            members = [document.number for document in documents if document.features.keys[band] == key]
             if len(members) > self.max_bucket:
-                members, cut = members[:FIRST_MEMBERS], True
+                members, cut = members[:CAPPED_MEMBERS], True
             shared.update(members)
         ranked = sorted(shared, key=lambda number: (-shared[number], number))
-        of_number = {one.number: one for one in living}
-        return [of_number[number] for number in ranked[:room]], cut or len(ranked) > room
+        by_number = {document.number: document for document in documents}
+        return [by_number[number] for number in ranked[:limit]], cut or len(ranked) > limit
 
-    def is_crowded(self, text: str) -> bool:
-        """Whether a bucket may have so many postings, of removed documents too, that they are not all read."""
-        most = POSTINGS_READ * max(FIRST_MEMBERS, self.max_bucket)
-        known = [*(one.facts.keys for one in self.documents.values()), *(facts.keys for facts in self.removed)]
-        of_band = [Counter(keys[band] for keys in known if keys) for band in range(self.index.plan.bands)]
-        return any(counts[key] > most for counts, key in zip(of_band, self.facts(text).keys, strict=False))
+    def may_be_truncated(self, text: str) -> bool:
+        """Return whether a bucket may have more postings, including removed documents, than are read."""
+        maximum = POSTINGS_READ * max(CAPPED_MEMBERS, self.max_bucket)
+        known = [
+            *(document.features.keys for document in self.documents.values()),
+            *(features.keys for features in self.removed),
+        ]
+        band_counts = [Counter(keys[band] for keys in known if keys) for band in range(self.index.plan.bands)]
+        return any(counts[key] > maximum for counts, key in zip(band_counts, self.features(text).keys, strict=False))
 
     def query(self, text: str, threshold: float, top: int, where: dict[str, Any] | None = None) -> Expected:
-        """The most similar documents from the threshold on, equally similar ones in the order they were added."""
-        facts = self.facts(text)
-        candidates, truncated = self.candidates(facts, room_for(top, where))
-        found = [(self.similarity(facts, one.facts), one) for one in candidates if matches(one.metadata, where)]
-        found = [(similarity, one) for similarity, one in found if similarity >= threshold]
+        """Return the most similar documents that reach the threshold, equal ones in the order of addition."""
+        features = self.features(text)
+        candidates, truncated = self.candidates(features, candidate_limit(top, where))
+        found = [
+            (self.similarity(features, document.features), document)
+            for document in candidates
+            if matches(document.metadata, where)
+        ]
+        found = [(similarity, document) for similarity, document in found if similarity >= threshold]
         found.sort(key=lambda pair: (-pair[0], pair[1].number))
-        return Expected([(one.id, similarity, one.metadata) for similarity, one in found[:top]], truncated)
+        return Expected(
+            [(document.id, similarity, document.metadata) for similarity, document in found[:top]], truncated
+        )
 
-    def is_same(self, old: Stored, text: str, metadata: Metadata) -> bool:
-        """Whether the same document is there already."""
-        facts = self.facts(text)
+    def is_unchanged(self, old: OracleDocument, text: str, metadata: Metadata) -> bool:
+        """Return whether the index holds the same document."""
+        features = self.features(text)
         same = {
-            "shingles": old.facts.elements == facts.elements,
+            "shingles": old.features.elements == features.elements,
             "text": old.text == text,
-            "sketch": old.facts.low_bits == facts.low_bits,
+            "sketch": old.features.low_bits == features.low_bits,
         }
         return same[self.index.store] and old.metadata == metadata
 
     def put(self, name: Id, text: str, metadata: Metadata) -> None:
-        """Stores a document behind all others; an older one of this id is gone."""
+        """Store a document after all others, in place of an older one with its id."""
         self.remove([name])
-        self.documents[str(name)] = Stored(self.added, name, text, metadata, self.facts(text))
+        self.documents[str(name)] = OracleDocument(self.added, name, text, metadata, self.features(text))
         self.added += 1
 
     def add(
         self, ids: Sequence[Id], texts: Sequence[str], metadata: Sequence[Metadata], policy: str
     ) -> tuple[int, int, int, int]:
-        """How many were added, replaced, skipped and unchanged.
+        """Return the numbers of added, replaced, skipped and unchanged documents.
 
         Raises:
             RefusedError: If a duplicate id is an error; then nothing is added.
         """
         before, counts = self._saved(), Counter[str]()
-        for name, text, about in zip(ids, texts, metadata, strict=True):
-            fate = self.fate(name, text, about, policy)
-            if fate == "refused":
+        for document_id, text, about in zip(ids, texts, metadata, strict=True):
+            status = self.status(document_id, text, about, policy)
+            if status == "refused":
                 self.documents, self.added, self.removed = before
                 raise RefusedError
-            if fate in ("added", "replaced"):
-                self.put(name, text, about)
-            counts[fate] += 1
+            if status in ("added", "replaced"):
+                self.put(document_id, text, about)
+            counts[status] += 1
         return counts["added"], counts["replaced"], counts["skipped"], counts["unchanged"]
 
     def add_unique(
         self, ids: Sequence[Id], texts: Sequence[str], metadata: Sequence[Metadata], policy: str
-    ) -> list[Decided]:
-        """What becomes of each; one that would take the place of another is not compared with that.
+    ) -> list[DecisionTuple]:
+        """Return the decision on each document; one that would replace another is not compared with it.
 
         Raises:
-            RefusedError: As in `add`.
+            RefusedError: If a duplicate id is an error; then nothing is added.
         """
         before, decided = self._saved(), []
-        for name, text, about in zip(ids, texts, metadata, strict=True):
-            fate = self.fate(name, text, about, policy)
-            if fate == "refused":
+        for document_id, text, about in zip(ids, texts, metadata, strict=True):
+            status = self.status(document_id, text, about, policy)
+            if status == "refused":
                 self.documents, self.added, self.removed = before
                 raise RefusedError
-            decided.append(self._decide(name, text, about, fate))
+            decided.append(self._decide(document_id, text, about, status))
         return decided
 
-    def _decide(self, name: Id, text: str, metadata: Metadata, fate: str) -> Decided:
-        if fate in ("unchanged", "skipped"):
-            return name, fate, None, None, False
-        facts, old = self.facts(text), self.documents.get(str(name))
-        candidates, cut = self.candidates(facts, COMPARED_TO_DECIDE)
-        others = [(-self.similarity(facts, one.facts), one.number, one.id) for one in candidates if one is not old]
+    def _decide(self, name: Id, text: str, metadata: Metadata, status: str) -> DecisionTuple:
+        if status in ("unchanged", "skipped"):
+            return name, status, None, None, False
+        features, old = self.features(text), self.documents.get(str(name))
+        candidates, cut = self.candidates(features, MAX_CANDIDATES)
+        others = [
+            (-self.similarity(features, other.features), other.number, other.id)
+            for other in candidates
+            if other is not old
+        ]
         best = min(others, default=(0.0, 0, None))
         if -best[0] >= self.index.plan.threshold:
             return name, "duplicate", best[2], -best[0], cut
         self.put(name, text, metadata)
-        return name, fate, None, None, cut
+        return name, status, None, None, cut
 
-    def _saved(self) -> tuple[dict[str, Stored], int, list[Facts]]:
+    def _saved(self) -> tuple[dict[str, OracleDocument], int, list[TextFeatures]]:
         return dict(self.documents), self.added, list(self.removed)
 
-    def fate(self, name: Id, text: str, metadata: Metadata, policy: str) -> str:
-        """What becomes of a document for its id's sake."""
+    def status(self, name: Id, text: str, metadata: Metadata, policy: str) -> str:
+        """Return the decision by id."""
         old = self.documents.get(str(name))
         if old is None:
             return "added"
-        if self.is_same(old, text, metadata):
+        if self.is_unchanged(old, text, metadata):
             return "unchanged"
         return {"error": "refused", "skip": "skipped", "replace": "replaced"}[policy]
 
     def remove(self, ids: Sequence[Id]) -> int:
-        """How many of them were there."""
-        gone = [self.documents.pop(name) for name in dict.fromkeys(map(str, ids)) if name in self.documents]
-        self.removed += [one.facts for one in gone]
-        return len(gone)
+        """Remove documents, and return how many of the ids had one."""
+        removed = [self.documents.pop(name) for name in dict.fromkeys(map(str, ids)) if name in self.documents]
+        self.removed += [document.features for document in removed]
+        return len(removed)
 
 
-def room_for(top: int, where: dict[str, Any] | None = None) -> int:
-    """How many candidates are compared to find so many hits."""
-    return max(LEAST_CANDIDATES if where is None else COMPARED_TO_DECIDE, 3 * top)
+def candidate_limit(top: int, where: dict[str, Any] | None = None) -> int:
+    """Return the number of candidates that are compared for this number of hits."""
+    return max(MIN_CANDIDATES if where is None else MAX_CANDIDATES, 3 * top)
 
 
 def matches(metadata: Metadata, where: dict[str, Any] | None) -> bool:
-    """Whether every named key is there with an equal value."""
+    """Return whether metadata has every key with an equal value."""
     return all(name in (metadata or {}) and (metadata or {})[name] == value for name, value in (where or {}).items())

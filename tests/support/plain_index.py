@@ -1,6 +1,6 @@
-"""An index read with `struct`, `json` and `sqlite3` alone, as docs/index-format.md describes it.
+"""Index reader that uses only `struct`, `json` and `sqlite3`, as docs/index-format.md specifies it.
 
-Nothing of minwise is used here: if this reads an index, the page is true.
+It uses nothing of minwise: if it reads an index, the page is right.
 """
 
 import json
@@ -15,7 +15,7 @@ POLYNOMIAL = 0x82F63B78
 MAGIC = b"MWPOST\r\n"
 BLOCK = 1024
 TABLES = ("documents", "manifest", "recent", "removed", "texts")
-# The key that stands for no posting.
+# The key that means "no posting".
 NO_KEY = 2**64 - 1
 
 Posting = tuple[int, int]
@@ -35,7 +35,7 @@ CRC_TABLE = _crc_table()
 
 
 def crc32c(data: bytes, start: int = 0) -> int:
-    """CRC-32C (Castagnoli) of the data, continued from the checksum of what came before."""
+    """Return the CRC-32C (Castagnoli) of the data, continued from the checksum of earlier data."""
     crc = start ^ 0xFFFFFFFF
     for byte in data:
         crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
@@ -43,12 +43,12 @@ def crc32c(data: bytes, start: int = 0) -> int:
 
 
 def seal(number: int, content: bytes) -> bytes:
-    """The record of a row: its checksum, begun with the number of the row, and the content."""
+    """Return the record of a row: its checksum, started with the number of the row, and the content."""
     return struct.pack("<I", crc32c(content, number)) + content
 
 
 def content_of(number: int, record: bytes) -> bytes:
-    """The content of a record, if its checksum is right."""
+    """Return the content of a record, after checking its checksum."""
     assert seal(number, record[4:]) == record, f"row {number} is damaged"
     return record[4:]
 
@@ -62,7 +62,7 @@ class Document(NamedTuple):
 
     @classmethod
     def decode(cls, content: bytes) -> "Document":
-        """Whether the id is a number, the lengths of id and metadata, then id, metadata and body."""
+        """Decode whether the id is a number, the lengths of id and metadata, then id, metadata and body."""
         is_number, id_bytes, metadata_bytes = struct.unpack_from("<BII", content)
         id_end = 9 + id_bytes
         name, metadata = content[9:id_end].decode(), content[id_end : id_end + metadata_bytes]
@@ -71,7 +71,7 @@ class Document(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A file of postings: those of band keys, those of id hashes, and of which documents they are."""
+    """A file of postings: those of band keys and of id hashes, and the range of their documents."""
 
     bands: list[Posting]
     ids: list[Posting]
@@ -80,7 +80,7 @@ class Segment(NamedTuple):
 
     @classmethod
     def read(cls, path: Path) -> "Segment":
-        """Every block, after header, fences and trailer were found right."""
+        """Read every block, and check header, fences and trailer."""
         data = path.read_bytes()
         header, trailer = data[:BLOCK], data[-72:]
         assert header == struct.pack("<8sII", MAGIC, 1, crc32c(header[:12])).ljust(BLOCK, b"\0")
@@ -90,9 +90,9 @@ class Segment(NamedTuple):
         end = BLOCK * (1 + sum(blocks))
         assert fences_crc == crc32c(data[end:-72])
         fences = list(struct.unpack(f"<{sum(blocks)}Q", data[end:-72]))
-        read = [_read_block(data[place : place + BLOCK], place // BLOCK) for place in range(BLOCK, end, BLOCK)]
+        read = [_read_block(data[offset : offset + BLOCK], offset // BLOCK) for offset in range(BLOCK, end, BLOCK)]
         assert [block[0][0] for block in read] == fences
-        bands, ids = _joined(read[: blocks[0]]), _joined(read[blocks[0] :])
+        bands, ids = _concatenate(read[: blocks[0]]), _concatenate(read[blocks[0] :])
         assert [len(bands), len(ids)] == postings
         assert bands == sorted(set(bands))
         assert ids == sorted(set(ids))
@@ -105,19 +105,19 @@ def _read_block(block: bytes, number: int) -> list[Posting]:
     assert crc == crc32c(block[4:], crc32c(struct.pack("<Q", number)))
     assert zero == 0
     postings = []
-    for place in range(16, 16 + count * (width + 4), width + 4):
-        difference = int.from_bytes(block[place : place + width], "little")
-        postings.append((base + difference, *struct.unpack_from("<I", block, place + width)))
+    for offset in range(16, 16 + count * (width + 4), width + 4):
+        difference = int.from_bytes(block[offset : offset + width], "little")
+        postings.append((base + difference, *struct.unpack_from("<I", block, offset + width)))
     assert not any(block[16 + count * (width + 4) :])
     return postings
 
 
-def _joined(blocks: list[list[Posting]]) -> list[Posting]:
+def _concatenate(blocks: list[list[Posting]]) -> list[Posting]:
     return [posting for block in blocks for posting in block]
 
 
 class PlainIndex:
-    """Everything in the directory of an index, which nobody has open."""
+    """The content of an index directory that is not open."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -129,7 +129,7 @@ class PlainIndex:
             }
 
     def contents(self, table: str) -> dict[int, bytes]:
-        """The content of every row."""
+        """Return the content of every row."""
         return {number: content_of(number, record) for number, record in self.records[table].items()}
 
     @cached_property
@@ -151,59 +151,59 @@ class PlainIndex:
 
     @cached_property
     def documents(self) -> dict[int, Document]:
-        """The living documents by number."""
+        """The documents by number."""
         return {number: Document.decode(content) for number, content in self.contents("documents").items()}
 
     @cached_property
     def texts(self) -> dict[int, str]:
-        """Their texts, where texts are stored."""
+        """The texts by number, if texts are stored."""
         return {number: content.decode() for number, content in self.contents("texts").items()}
 
     @cached_property
     def removed(self) -> set[int]:
         """The numbers whose bit is set."""
         return {
-            first + 8 * place + bit
+            first + 8 * offset + bit
             for first, bits in self.contents("removed").items()
-            for place, byte in enumerate(bits)
+            for offset, byte in enumerate(bits)
             for bit in range(8)
             if byte >> bit & 1
         }
 
     @cached_property
     def recent(self) -> dict[int, list[int]]:
-        """For each document that is in no segment the hash of its id and the keys of its bands."""
+        """The hash of the id and the band keys of each document that is in no segment."""
         keys = {}
         for first, content in self.contents("recent").items():
             documents, width = struct.unpack_from("<II", content)
             words = struct.unpack_from(f"<{documents * width}Q", content, 8)
             assert len(content) == 8 + 8 * documents * width
-            for place in range(documents):
-                keys[first + place] = list(words[place * width : (place + 1) * width])
+            for row in range(documents):
+                keys[first + row] = list(words[row * width : (row + 1) * width])
         return keys
 
     @cached_property
     def segments(self) -> list[Segment]:
-        """The segments that the state names, in its order."""
+        """The segments of the state, in its order."""
         return [Segment.read(self.folder / segment["name"]) for segment in self.state["segments"]]
 
     def postings(self) -> tuple[set[Posting], set[Posting]]:
-        """(key, document) of all band keys, and of all id hashes, wherever they are; removed documents left out."""
-        recent = [(key, number, place) for number, keys in self.recent.items() for place, key in enumerate(keys)]
-        bands = {(key, number) for key, number, place in recent if place and key != NO_KEY}
-        ids = {(key, number) for key, number, place in recent if not place}
+        """Return (key, document) of all band keys, and of all id hashes, without removed documents."""
+        recent = [(key, number, column) for number, keys in self.recent.items() for column, key in enumerate(keys)]
+        bands = {(key, number) for key, number, column in recent if column and key != NO_KEY}
+        ids = {(key, number) for key, number, column in recent if not column}
         for segment in self.segments:
             bands |= set(segment.bands)
             ids |= set(segment.ids)
-        return tuple({one for one in run if one[1] not in self.removed} for run in (bands, ids))  # type: ignore[return-value]
+        return tuple({posting for posting in run if posting[1] not in self.removed} for run in (bands, ids))  # type: ignore[return-value]
 
     def digest(self) -> int:
-        """The sum of number·2³² + checksum over all rows of documents and texts, modulo 2⁶⁴."""
+        """Return the sum of number·2³² + checksum over all rows of documents and texts, modulo 2⁶⁴."""
         rows = [*self.records["documents"].items(), *self.records["texts"].items()]
         return sum((number << 32) + int.from_bytes(record[:4], "little") for number, record in rows) % 2**64
 
     def head(self) -> int:
-        """The number of the last commit, as the file ``head`` has it."""
+        """Return the number of the last commit in the file ``head``."""
         commit, crc = struct.unpack("<QI", (self.folder / "head").read_bytes())
         assert crc == crc32c(struct.pack("<Q", commit))
         return int(commit)
