@@ -17,6 +17,7 @@ import minwise as mw
 from benchmarks.quality.svg_plot import Axis, Series, draw
 from benchmarks.record_files import write_json
 from minwise.sketches import OnePermutation, Scheme
+from minwise.sketches.signatures import Bits
 
 ASSETS = Path(__file__).parents[2] / "docs" / "assets"
 SEED = 7
@@ -71,7 +72,7 @@ def make_sets(size: int, similarity: float, pairs: int = PAIRS) -> tuple[mw.Shin
     return mw.ShingleSets.from_sets(members()), common / union
 
 
-def scheme_of(name: str, slots: int, bits: int | None = None) -> Scheme:
+def scheme_of(name: str, slots: int, bits: Bits | None = None) -> Scheme:
     """Return the scheme with a name."""
     if name == "oph":
         return OnePermutation(bins=slots, seed=SEED)
@@ -159,7 +160,7 @@ def recall_by_similarity() -> Figure:
 def error_by_bits() -> Figure:
     """Return the error by bytes of a signature, a line for each number of bits."""
     sets, similarity = make_sets(SIZE_FOR_SLOTS, SIMILARITY)
-    styles = {1: 0, 4: 1, 16: 2, None: 3}
+    styles: dict[Bits | None, int] = {1: 0, 4: 1, 16: 2, None: 3}
     series = []
     for bits, style in styles.items():
         points = []
