@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypedDict, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args, get_origin
 
-from minwise.checks import check_choice
+from minwise.checks import check_choice, check_setting_names
+from minwise.text.chunks import ArrowStream
 
 if TYPE_CHECKING:
     from minwise.progress import Progress
@@ -35,14 +36,8 @@ __all__ = [
     "VerifyName",
     "check_setting",
     "definitions",
+    "with_defaults",
 ]
-
-
-class ArrowStream(Protocol):
-    """A table or stream of record batches that exports the Arrow C stream interface."""
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
-
 
 # Paths or globs, texts, rows, tables, data frames or sets; :func:`minwise.inputs.open_sources` tells them apart.
 DocumentSource = str | PathLike[str] | Iterable[Any] | ArrowStream
@@ -321,6 +316,19 @@ def definitions(options: type) -> dict[str, Definition]:
 def _definition(name: str, annotation: Any) -> Definition:  # noqa: ANN401 - any annotation
     kind, setting = get_args(annotation)
     return Definition(name, kind, setting.default, setting.help, setting.python)
+
+
+def with_defaults(options: type, given: Mapping[str, object]) -> dict[str, Any]:
+    """Return all settings of an option class: the given ones, and the default of every other one.
+
+    Raises:
+        ConfigError: If a setting is unknown, or is given a value that is not one of its choices.
+    """
+    known = definitions(options)
+    check_setting_names(given, list(known))
+    for name, value in given.items():
+        check_setting(known[name], value)
+    return {name: given.get(name, definition.default) for name, definition in known.items()}
 
 
 def check_setting(definition: Definition, value: object) -> None:

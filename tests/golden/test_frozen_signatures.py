@@ -1,6 +1,6 @@
-"""Frozen values of every hash and every scheme: a change of DESIGN §3 shows here as a diff, before it shows in a file.
+"""Frozen values of every hash and every scheme, which detect a change of DESIGN §3 before it reaches a file.
 
-`frozen_signatures.json` was written by `python tests/golden/test_frozen_signatures.py`; numbers stand in hexadecimal.
+`frozen_signatures.json` was written by `python tests/golden/test_frozen_signatures.py`; numbers are in hexadecimal.
 Run it again only together with a new FORMAT_VERSION.
 """
 
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import minwise as mw
+from minwise._kernel import UNICODE_VERSION
+from minwise.sketches import OnePermutation
 from minwise.sketches.schemes import Scheme
 from minwise.sketches.signatures import FORMAT_VERSION
 
@@ -50,42 +52,42 @@ SCHEMES: dict[str, Scheme] = {
     "fast": mw.FastSketch(slots=256),
     "fast, 7 slots, seed 99": mw.FastSketch(slots=7, seed=99),
     "fast, 4 bits": mw.FastSketch(slots=256).bbit(4),
-    "oph": mw.OnePermutation(bins=16),
-    "oph, rotation": mw.OnePermutation(bins=64, densify="rotation"),
-    "oph, optimal": mw.OnePermutation(bins=64, densify="optimal"),
-    "oph, optimal, 16 bits": mw.OnePermutation(bins=64, densify="optimal").bbit(16),
+    "oph": OnePermutation(bins=16),
+    "oph, rotation": OnePermutation(bins=64, densify="rotation"),
+    "oph, optimal": OnePermutation(bins=64, densify="optimal"),
+    "oph, optimal, 16 bits": OnePermutation(bins=64, densify="optimal").bbit(16),
 }
-# Enough of each row to notice any change; a wrong later slot is for the property tests.
+# Enough of each row to detect any change; the property tests cover later slots.
 KEPT = 8
 
 
-def written(numbers: Iterable[int]) -> str:
-    """Numbers as a line of a diff."""
+def hexadecimal(numbers: Iterable[int]) -> str:
+    """Return numbers as a line of text."""
     return " ".join(f"{number:x}" for number in numbers)
 
 
 def shingle_hashes(shingler: mw.Shingler) -> list[str]:
-    """The number of elements of each text, and the least of them."""
+    """Return the number of elements of each text, and the smallest of them."""
     sets = shingler.shingle(TEXTS)
-    return [f"{len(sets[number])}: {written(sets[number][:KEPT].tolist())}" for number in range(len(sets))]
+    return [f"{len(sets[number])}: {hexadecimal(sets[number][:KEPT].tolist())}" for number in range(len(sets))]
 
 
 def item_hashes() -> dict[str, str]:
-    """The element that each item is."""
+    """Return the element of each item."""
     sets = mw.ShingleSets.from_sets([[item] for item in ITEMS])
-    return {repr(item): written(sets[number].tolist()) for number, item in enumerate(ITEMS)}
+    return {repr(item): hexadecimal(sets[number].tolist()) for number, item in enumerate(ITEMS)}
 
 
 def first_slots(scheme: Scheme) -> list[str]:
-    """The first slots of each text; bytes of them where they are packed."""
-    return [written(row[:KEPT].tolist()) for row in scheme.sketch_texts(TEXTS, mw.Shingler("word:2")).slots]
+    """Return the first slots of each text, as bytes where they are packed."""
+    return [hexadecimal(row[:KEPT].tolist()) for row in scheme.sketch_texts(TEXTS, mw.Shingler("word:2")).slots]
 
 
 def values() -> dict[str, Any]:
-    """Everything that is frozen."""
+    """Return all values to freeze."""
     return {
         "format_version": FORMAT_VERSION,
-        "unicode_version": mw.UNICODE_VERSION,
+        "unicode_version": UNICODE_VERSION,
         "shingles": {name: shingle_hashes(shingler) for name, shingler in SHINGLERS.items()},
         "items": item_hashes(),
         "slots": {name: first_slots(scheme) for name, scheme in SCHEMES.items()},
@@ -93,13 +95,13 @@ def values() -> dict[str, Any]:
 
 
 def frozen() -> dict[str, Any]:
-    """What was written when the format was fixed."""
+    """Return the frozen values."""
     content: dict[str, Any] = json.loads(FROZEN.read_text(encoding="utf-8"))
     return content
 
 
 def assert_unchanged(what: str, found: object, expected: object) -> None:
-    """Fails with what to do about it."""
+    """Assert that a value is the frozen one; the message contains the remedy."""
     assert found == expected, (
         f"{what} changed: every stored signature is now wrong. Undo the change, or raise FORMAT_VERSION "
         f"(now {FORMAT_VERSION}) and write {FROZEN.name} again"
@@ -107,9 +109,9 @@ def assert_unchanged(what: str, found: object, expected: object) -> None:
 
 
 def test_versions() -> None:
-    """The frozen values belong to this format, and to these tables of Unicode."""
+    """The frozen values belong to the current format and Unicode version."""
     assert_unchanged("FORMAT_VERSION without its frozen values", FORMAT_VERSION, frozen()["format_version"])
-    assert_unchanged("the Unicode version", mw.UNICODE_VERSION, frozen()["unicode_version"])
+    assert_unchanged("the Unicode version", UNICODE_VERSION, frozen()["unicode_version"])
 
 
 @pytest.mark.parametrize("name", SHINGLERS)
@@ -119,7 +121,7 @@ def test_shingle_hashes(name: str) -> None:
 
 
 def test_item_hashes() -> None:
-    """Integers, strings and bytes given directly."""
+    """Integers, strings and bytes."""
     assert_unchanged("the hashes of items", item_hashes(), frozen()["items"])
 
 
@@ -129,8 +131,7 @@ def test_first_slots(name: str) -> None:
     assert_unchanged(f"the slots of {name}", first_slots(SCHEMES[name]), frozen()["slots"][name])
 
 
-def test_nothing_frozen_is_left_untested() -> None:
-    """The file has no values but those above."""
+def test_every_frozen_value_is_tested() -> None:
     content = frozen()
     assert set(content["shingles"]) == set(SHINGLERS)
     assert set(content["slots"]) == set(SCHEMES)

@@ -1,7 +1,7 @@
-"""Every worked number of the sources, one test each.
+"""Published worked numbers, one test each.
 
 The numbers come from lectures and a report on shingling, minhashing, locality-sensitive hashing, b-bit minwise
-hashing and one permutation hashing. Where a source misprints, the test holds the right value and says so.
+hashing and one permutation hashing. Where a source has a misprint, the test has the correct value and says so.
 """
 
 import math
@@ -13,6 +13,7 @@ import pytest
 
 import minwise as mw
 from minwise import reference
+from minwise.sketches import OnePermutation, hamming, jaccard_distance, row_counts
 from minwise.sketches import estimates as estimate
 from minwise.sketches.planning import approximate_threshold, band_slices, candidate_probability
 
@@ -23,7 +24,7 @@ SEVEN_ROWS = [[1, 0, 1, 0], [1, 0, 0, 1], [0, 1, 0, 1], [0, 1, 0, 1], [0, 1, 0, 
 
 
 def binomial_fourth_moment(probability: float, trials: int) -> float:
-    """E[(p̂ − p)⁴] of a share p̂ of independent trials: pq(1 + 3(n−2)pq)/n³."""
+    """Return E[(p̂ − p)⁴] of a share p̂ of independent trials: pq(1 + 3(n−2)pq)/n³."""
     pq = probability * (1 - probability)
     return pq * (1 + 3 * (trials - 2) * pq) / trials**3
 
@@ -33,24 +34,24 @@ def test_c01_three_shared_of_eight() -> None:
     left, right = set("abcde"), set("cdefgh")
     assert (len(left & right), len(left | right)) == (3, 8)
     assert mw.jaccard(left, right) == 3 / 8
-    assert mw.jaccard_distance(left, right) == 5 / 8
+    assert jaccard_distance(left, right) == 5 / 8
 
 
 def test_c02_bit_vectors() -> None:
     """10111 and 10011 share 3 of 4."""
-    counts = mw.row_counts([1, 0, 1, 1, 1], [1, 0, 0, 1, 1])
+    counts = row_counts([1, 0, 1, 1, 1], [1, 0, 0, 1, 1])
     assert counts == (3, 1, 0, 1)
     left, right = {0, 2, 3, 4}, {0, 3, 4}
     assert (len(left & right), len(left | right)) == (3, 4)
     assert mw.jaccard(left, right) == 3 / 4
-    assert mw.jaccard_distance(left, right) == 1 / 4
+    assert jaccard_distance(left, right) == 1 / 4
 
 
 @pytest.mark.parametrize("rows", [["01", "10", "11", "00", "11", "01"], ["11", "01", "10", "00", "11", "10"]])
 def test_c03_four_row_types(rows: list[str]) -> None:
     """Rows of type a, b and c decide: 2 of 5 in both examples."""
     left, right = ([int(row[column]) for row in rows] for column in (0, 1))
-    counts = mw.row_counts(left, right)
+    counts = row_counts(left, right)
     assert counts.a == 2
     assert counts.a + counts.b + counts.c == 5
     assert reference.count_row_types(left, right) == tuple(counts)
@@ -61,13 +62,13 @@ def test_c04_seven_by_four_matrix() -> None:
     """The first two columns agree in 3 of 6 rows."""
     rows = ["1110", "1101", "0101", "0001", "1001", "1110", "1010"]
     cells = np.array([[int(cell) for cell in row] for row in rows])
-    counts = mw.row_counts(cells[:, 0], cells[:, 1])
+    counts = row_counts(cells[:, 0], cells[:, 1])
     assert (counts.a, counts.a + counts.b + counts.c) == (3, 6)
     assert reference.column_similarity(cells[:, 0], cells[:, 1]) == 3 / 6
 
 
 def test_c05_minhash_by_row_order() -> None:
-    """In the order b, e, a, d, c the first ones stand in rows a, c, b, a."""
+    """In the order b, e, a, d, c the first ones are in rows a, c, b, a."""
     cells = [[1, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 1], [0, 0, 1, 0]]
     order = [ascii_lowercase.index(row) for row in "beadc"]
     found = reference.minhash_by_order(cells, order)
@@ -81,7 +82,7 @@ def test_c06_minhash_by_mapping() -> None:
 
 
 def test_c07_signature_matrix() -> None:
-    """Three permutations, twice; similarities of columns against those of signatures."""
+    """Three permutations, twice; similarities of columns and of signatures."""
     first = [[1, 3, 7, 6, 2, 5, 4], [4, 2, 1, 3, 6, 7, 5], [3, 4, 7, 6, 1, 2, 5]]
     second = [[2, 3, 7, 6, 1, 5, 4], [4, 2, 1, 3, 6, 7, 5], [3, 4, 7, 2, 6, 1, 5]]
     assert reference.permutation_signature(SEVEN_ROWS, first) == [[1, 2, 1, 2], [2, 1, 4, 1], [2, 1, 2, 1]]
@@ -114,7 +115,7 @@ def test_c09_one_pass_signature() -> None:
 
 
 def test_c10_shingles_as_set_and_bag() -> None:
-    """The shingle ab is there twice: three elements as a set, four as a bag."""
+    """The shingle ab occurs twice: three elements as a set, four as a bag."""
     assert Counter(reference.shingle_strings("abcab", "char:2")) == {"ab": 2, "bc": 1, "ca": 1}
     as_set = mw.Shingler("char:2").shingle(["abcab"])[0]
     as_bag = mw.Shingler("char:2", bag=True).shingle(["abcab"])[0]
@@ -129,14 +130,14 @@ def test_c11_trelemorele() -> None:
     assert len(mw.Shingler("char:2").shingle(["trelemorele"])[0]) == len(expected)
 
 
-def test_c12_moving_a_word_changes_the_shingles_at_its_seams() -> None:
+def test_c12_moving_a_word_changes_the_shingles_around_it() -> None:
     """Three shingles are lost and three gained."""
     texts = ["ala ma kota", "ma kota ala"]
     before, after = (set(reference.shingle_strings(text, "char:3")) for text in texts)
     assert before - after == {"la ", "a m", " ma"}
     assert after - before == {"ta ", "a a", " al"}
     sets = mw.Shingler("char:3").shingle(texts)
-    assert mw.hamming(sets[0].tolist(), sets[1].tolist()) == 6
+    assert hamming(sets[0].tolist(), sets[1].tolist()) == 6
 
 
 def test_c13_count_of_word_shingles() -> None:
@@ -167,7 +168,7 @@ def test_c15_s_curve_of_twenty_bands_of_five() -> None:
 
 
 def test_c16_one_band_and_all_twenty() -> None:
-    """The lectures print 0.00035, 99.965 % and 0.0474: cut off rather than rounded."""
+    """The lectures print 0.00035, 99.965 % and 0.0474: truncated, not rounded."""
 
     def one_band(similarity: float) -> float:
         return candidate_probability(similarity, bands=1, rows=5)
@@ -194,7 +195,7 @@ def test_c17_ten_bands_of_five() -> None:
 
 
 def test_c18_bytes_pairs_and_days() -> None:
-    """'About' in the sources is to one digit, and n(n−1)/2 is within 1/n of n²/2."""
+    """'About' in the sources means one digit, and n(n−1)/2 is within 1/n of n²/2."""
     assert reference.signature_bytes(documents=100_000, slots=100, slot_bytes=4) == 40 * 10**6
     assert reference.pair_count(100_000) == pytest.approx(5e9, rel=1e-5)
     assert reference.pair_count(10**6) == pytest.approx(5e11, rel=1e-6)
@@ -205,14 +206,14 @@ def test_c18_bytes_pairs_and_days() -> None:
 
 
 def test_c19_slots_for_an_error() -> None:
-    """One lecture prints 20 for the middle one: it left out the square root of σ ≤ 1/(2√k)."""
+    """One lecture prints 20 for the middle one: it omits the square root of σ ≤ 1/(2√k)."""
     assert mw.slots_for() == 400
     found = [mw.slots_for(error=0.05, confidence=confidence) for confidence in (0.90, 0.95, 0.99)]
     assert found == [289, 400, 676]
 
 
 def test_c20_one_bit_costs_three_times_the_variance() -> None:
-    """One bit at R = 0.5 against 64-bit samples: 64/3 times less storage."""
+    """One bit at R = 0.5 compared with 64-bit samples: 64/3 times less storage."""
     c1, c2 = (float(constant) for constant in estimate.bbit_constants(1000, 1000, None, bits=1))
     probability = estimate.bbit_collision_probability(0.5, c1, c2)
     assert probability == 0.75
@@ -233,7 +234,7 @@ def test_c21_one_permutation_of_sixteen() -> None:
 
 
 def test_c22_approximation_error_of_b_bits_in_a_small_universe() -> None:
-    """The report says below 0.01 at D = 20; counting every case shows that it holds for most sizes, not for all."""
+    """The report says below 0.01 at D = 20; exact counting shows that this holds for most sizes, not for all."""
     worst = {bits: reference.worst_approximation_error(20, bits) for bits in (1, 2, 3, 4)}
     assert round(worst[1][0], 4) == 0.0152
     assert max(error for error, _ in worst.values()) == worst[2][0]
@@ -246,11 +247,11 @@ def test_c22_approximation_error_of_b_bits_in_a_small_universe() -> None:
 
 
 def test_c23_one_permutation_is_as_good_as_k() -> None:
-    """In theory always at least as good; measured, both mean squared errors are what theory says.
+    """By theory at least as good; both measured mean squared errors are those of theory.
 
-    The bound: n independent pairs, so the mean of (R̂−R)² has a standard error √(μ₄/n) at most. μ₄ is that of the
+    The bound: for n independent pairs the mean of (R̂−R)² has a standard error of at most √(μ₄/n). μ₄ is that of the
     binomial with k trials for k functions, and at most that of the binomial with m trials for one permutation with m
-    bins in use (drawing without putting back is never worse for a convex function: Hoeffding, 1963, theorem 4). By
+    occupied bins (sampling without replacement is never worse for a convex function: Hoeffding, 1963, theorem 4). By
     Chebyshev each mean is within 10 standard errors with probability 0.99; the seed is fixed.
     """
     for jaccard in (0.1, 0.5, 0.9):
@@ -263,10 +264,10 @@ def test_c23_one_permutation_is_as_good_as_k() -> None:
     sets = mw.ShingleSets.from_sets([range(base + 50 * i, base + 50 * i + 150) for base in bases for i in (0, 1)])
     indices = np.arange(2 * pairs).reshape(pairs, 2)
 
-    def squared_error(scheme: mw.OnePermutation | mw.MinHash) -> float:
+    def squared_error(scheme: OnePermutation | mw.MinHash) -> float:
         return float(np.mean((scheme.sketch(sets).estimate_many(indices).value - jaccard) ** 2))
 
-    by_one, by_many = squared_error(mw.OnePermutation(bins=slots)), squared_error(mw.MinHash(slots=slots))
+    by_one, by_many = squared_error(OnePermutation(bins=slots)), squared_error(mw.MinHash(slots=slots))
     fewest = slots // 2  # 200 members leave 32 or more of 64 bins empty with probability below C(64, 32)·2⁻²⁰⁰
     bound_one = 10 * math.sqrt(binomial_fourth_moment(jaccard, fewest) / pairs)
     bound_many = 10 * math.sqrt(binomial_fourth_moment(jaccard, slots) / pairs)

@@ -1,4 +1,4 @@
-"""Banding: keys, content hashes and candidate pairs of the kernel equal the reference bit for bit, however cut."""
+"""Banding: keys, content hashes and candidate pairs of the kernel equal the reference bit for bit."""
 
 from collections.abc import Iterable
 from itertools import combinations, pairwise
@@ -15,9 +15,9 @@ from support.strategies import (
     ORACLES,
     SWITCHES,
     WORD,
+    comparable,
     effort,
     elements,
-    readable,
     seeds,
     shingle_sets,
     shinglers,
@@ -32,17 +32,17 @@ from minwise.search.bands import (
     EMPTY,
     FAULTY,
     FILLED,
-    NOBODY,
+    NO_DOCUMENT,
     Bander,
     BucketCounts,
     KeyBlock,
-    buckets_of,
+    band_buckets,
     cut_runs,
-    split,
+    unpack_pairs,
 )
 from minwise.search.candidates import write_proposals
-from minwise.search.workdir import Work
-from minwise.settings import FindSettings
+from minwise.search.workdir import WorkDirectory
+from minwise.settings import SearchSettings
 from minwise.sketches.planning import Plan
 
 LAYOUTS = ((1, 1), (1, 5), (4, 3), (5, 2), (13, 8), (7, 1))
@@ -61,8 +61,8 @@ def pairs_of(
     threads: int,
     protected: int = 0,
 ) -> tuple[NDArray[np.uint64], BucketCounts]:
-    """The candidate pairs of one band, ``low << 32 | high``, in the order of its rows, and what the cap met."""
-    buckets = buckets_of(keys, members, part, parts)
+    """Return the candidate pairs of one band, ``low << 32 | high``, in row order, and the capped buckets."""
+    buckets = band_buckets(keys, members, part, parts)
     rows, shared = buckets.shared(max_bucket, protected, threads)
     pairs = [low << 32 | int(high) for low, start, end in rows.tolist() for high in shared[start:end]]
     return np.array(pairs, dtype=np.uint64), BucketCounts(*buckets.counts())
@@ -70,37 +70,37 @@ def pairs_of(
 
 def find_settings(
     layout: tuple[int, int], scheme: str, seed: int, shingler: mw.Shingler | None, verify: str = "exact"
-) -> FindSettings:
-    """Settings with this layout of bands and rows."""
+) -> SearchSettings:
+    """Return settings with this layout of bands and rows."""
     plan = Plan(threshold=0.8, bands=layout[0], rows=layout[1])
-    return FindSettings(plan=plan, shingler=shingler, scheme=scheme, seed=seed, verify=verify)
+    return SearchSettings(plan=plan, shingler=shingler, scheme=scheme, seed=seed, verify=verify)
 
 
-def banded(settings: FindSettings, documents: pa.Array, threads: int = 1, batch: int = 1000) -> KeyBlock:
-    """The documents' keys, by batches of ``batch`` documents."""
-    block, bander = KeyBlock.of(settings, len(documents)), Bander(settings)
+def banded(settings: SearchSettings, documents: pa.Array, threads: int = 1, batch: int = 1000) -> KeyBlock:
+    """Return the keys of the documents, computed in batches of ``batch`` documents."""
+    block, bander = KeyBlock.allocate(settings, len(documents)), Bander(settings)
     for start in range(0, len(documents), batch):
         assert bander.band(documents.slice(start, batch), block, threads) == []
-    assert block.room == 0
+    assert block.free == 0
     return block
 
 
-def expected_keys(settings: FindSettings, sets: list[NDArray[np.uint64]]) -> list[list[int]]:
-    """The keys of each set by the reference, a row per document."""
+def expected_keys(settings: SearchSettings, sets: list[NDArray[np.uint64]]) -> list[list[int]]:
+    """Return the keys of each set by the reference, a row per document."""
     plan, oracle = settings.plan, ORACLES[settings.scheme]
     signatures = [oracle(members, plan.slots, settings.seed) for members in sets]
     return [band_keys(signature, plan.bands, plan.rows, settings.seed) for signature in signatures]
 
 
 def token_hashes(text: str, shingler: mw.Shingler) -> list[int]:
-    """The hash of every token, in order: what the content hash is made of."""
+    """Return the hash of every token in order, the input of the content hash."""
     normalisation = {} if shingler.kind == "byte" else {name: getattr(shingler, name) for name in SWITCHES}
     data = _token_bytes(text, shingler.kind, normalisation)
     return [reference.hash_bytes(token, reference.Domain.TOKEN, shingler.seed) for token in data]
 
 
 def reference_sets(given: list[str], shingler: mw.Shingler) -> list[NDArray[np.uint64]]:
-    """The shingle set of each text by the reference."""
+    """Return the shingle set of each text by the reference."""
     chosen = {
         name: value for name, value in shingler.settings.items() if shingler.kind != "byte" or name not in SWITCHES
     }
@@ -120,7 +120,7 @@ def test_keys_and_contents_of_texts_equal_the_reference(
     scheme: str, shingler: mw.Shingler, documents: list[str], layout: tuple[int, int], seed: int
 ) -> None:
     """Words, characters and bytes, sets and bags, odd and even rows; empty documents are in no bucket."""
-    documents = [readable(text, shingler) for text in documents]
+    documents = [comparable(text, shingler) for text in documents]
     settings = find_settings(layout, scheme, seed, shingler)
     block = banded(settings, pa.array(documents))
     sets = reference_sets(documents, shingler)
@@ -137,7 +137,7 @@ def test_keys_and_contents_of_texts_equal_the_reference(
 def test_keys_and_contents_of_sets_equal_the_reference(
     scheme: str, sets: list[set[int]], layout: tuple[int, int], seed: int
 ) -> None:
-    """A set's content is its elements in ascending order."""
+    """The content of a set is its elements in ascending order."""
     members = shingle_sets(*map(sorted, sets))
     settings = find_settings(layout, scheme, seed, None)
     block = banded(settings, members.to_arrow(), batch=2)
@@ -160,13 +160,13 @@ def test_empty_documents_have_no_key(scheme: str, shingle: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_null_and_broken_texts_are_faulty(scheme: str) -> None:
-    """Both are in no bucket; only of the one that is not UTF-8 does the bander tell why."""
+def test_null_and_invalid_texts_are_in_no_bucket(scheme: str) -> None:
+    """A reason is reported only for the one that is not UTF-8."""
     settings = find_settings((5, 3), scheme, 1, mw.Shingler("word:2"))
     documents = pa.array([b"one two three", None, b"one \xff two", b""])
-    block = KeyBlock.of(settings, 4)
-    [(place, reason)] = Bander(settings).band(documents, block, 1)
-    assert place == 2
+    block = KeyBlock.allocate(settings, 4)
+    [(row, reason)] = Bander(settings).band(documents, block, 1)
+    assert row == 2
     assert "UTF-8" in reason
     assert block.states.tolist() == [FILLED, FAULTY, FAULTY, EMPTY]
     assert (block.keys[:, 1:] == WORD).all()
@@ -174,7 +174,6 @@ def test_null_and_broken_texts_are_faulty(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_packed_slots_are_the_low_sixteen_bits(scheme: str) -> None:
-    """What an estimate is made from later."""
     documents = [" ".join(f"w{number % 37}" for number in range(start, start + 20)) for start in range(30)]
     settings = find_settings((5, 3), scheme, 7, mw.Shingler("word:2"), verify="signature")
     block = banded(settings, pa.array(documents))
@@ -186,8 +185,8 @@ def test_packed_slots_are_the_low_sixteen_bits(scheme: str) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("kind", ["text", "set"])
-def test_threads_and_batches_change_nothing(scheme: str, kind: str) -> None:
-    """One thread and one batch, four threads and batches of 7: the same arrays, of documents of very unequal length."""
+def test_the_result_does_not_depend_on_threads_and_batches(scheme: str, kind: str) -> None:
+    """On documents of very different lengths."""
     rng = np.random.default_rng(3)
     sizes = rng.integers(0, 40, size=300)
     sizes[::50] = 5000
@@ -201,17 +200,17 @@ def test_threads_and_batches_change_nothing(scheme: str, kind: str) -> None:
         np.testing.assert_array_equal(getattr(alone, name), getattr(together, name), err_msg=name)
     assert alone.packed is not None
     assert together.packed is not None
-    filled = alone.states == FILLED  # nobody looks at the slots of others
+    filled = alone.states == FILLED  # the slots of other documents are undefined
     np.testing.assert_array_equal(alone.packed[filled], together.packed[filled])
 
 
-def numbers(pairs: Run) -> list[tuple[int, int]]:
-    """Packed pairs as tuples."""
-    low, high = split(pairs)
+def pair_tuples(pairs: Run) -> list[tuple[int, int]]:
+    """Return packed pairs as tuples."""
+    low, high = unpack_pairs(pairs)
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-# Few keys, so that buckets are large, spread over the whole range so that parts cut between them.
+# Few keys, so that buckets are large, distributed over the whole range so that parts end between them.
 band_columns = st.lists(
     st.sampled_from((0, 1, 2**62, 2**63 - 1, 2**63, 2**63 + 1, WORD - 2, WORD - 1, WORD)) | st.integers(0, WORD),
     max_size=90,
@@ -232,37 +231,35 @@ band_columns = st.lists(
 def test_pairs_of_all_parts_are_those_of_the_reference(
     keys: list[int], parts: int, pieces: int, max_bucket: int, threads: int
 ) -> None:
-    """Whatever the number of key ranges and pieces; each part ascends, and no pair is in two of them."""
+    """For any number of key ranges and pieces; each part ascends, and no pair is in two of them."""
     column, members = np.array(keys, dtype=np.uint64), np.arange(len(keys), dtype=np.uint32)
     cut = [column[start : start + pieces] for start in range(0, len(keys), pieces)]
     found: list[tuple[int, int]] = []
     for part in range(parts):
         proposed, _ = pairs_of(iter(cut), members, part, parts, max_bucket, threads)
         assert (np.diff(proposed.astype(object)) > 0).all()
-        found.extend(numbers(proposed))
+        found.extend(pair_tuples(proposed))
     assert len(found) == len(set(found))
     assert set(found) == propose_pairs([[key] for key in keys], max_bucket, FIRST)
 
 
 @given(keys=band_columns, data=st.data(), max_bucket=st.sampled_from((FIRST, 20)))
-def test_pairs_are_of_the_numbers_that_members_take_part_under(
-    keys: list[int], data: st.DataObject, max_bucket: int
-) -> None:
-    """Renumbered by a keep order, and without those who are nobody: the first sixteen are the first by number."""
+def test_pairs_use_the_ranks_of_members(keys: list[int], data: st.DataObject, max_bucket: int) -> None:
+    """Renumbered by a keep order, without excluded members: the first sixteen are the first by rank."""
     order = data.draw(st.permutations(range(len(keys))))
     absent = data.draw(st.sets(st.sampled_from(range(len(keys))))) if keys else set()
-    members = np.array([NOBODY if i in absent else number for i, number in enumerate(order)], dtype=np.uint32)
+    members = np.array([NO_DOCUMENT if i in absent else number for i, number in enumerate(order)], dtype=np.uint32)
     proposed, _ = pairs_of([np.array(keys, dtype=np.uint64)], members, 0, 1, max_bucket, 1)
     by_number = {order[i]: key for i, key in enumerate(keys) if i not in absent}
     renumbered = [[by_number.get(number, WORD)] for number in range(len(keys))]
-    assert set(numbers(proposed)) == propose_pairs(renumbered, max_bucket, FIRST)
+    assert set(pair_tuples(proposed)) == propose_pairs(renumbered, max_bucket, FIRST)
 
 
 @given(keys=band_columns, parts=st.integers(1, 9), max_bucket=st.sampled_from((FIRST, 20)))
 @example(keys=[1, 2], parts=1, max_bucket=20)
 @example(keys=[1, 2**63], parts=2, max_bucket=20)
 def test_bucket_counts_do_not_depend_on_the_parts(keys: list[int], parts: int, max_bucket: int) -> None:
-    """Buckets above the cap, their members and the pairs left out, by definition; a bucket has at least two members."""
+    """Buckets above the cap, their members and the omitted pairs, by definition; a bucket has at least two members."""
     column, members = np.array(keys, dtype=np.uint64), np.arange(len(keys), dtype=np.uint32)
     counts = [pairs_of([column], members, part, parts, max_bucket, 1)[1] for part in range(parts)]
     sizes = [keys.count(key) for key in set(keys) - {WORD}]
@@ -283,7 +280,7 @@ limits = st.integers(1, 50)
 @effort(1.5)
 @given(runs=runs_of_words, most=limits, after=st.none() | st.integers(0, 61))
 def test_cuts_go_through_every_run_and_never_split_a_value(runs: list[Run], most: int, after: int | None) -> None:
-    """The slices of a run follow each other to its end; what is in a later cut is larger than all of an earlier one."""
+    """The slices of a run are consecutive to its end; all values of a later cut are larger than those before."""
     cuts = list(cut_runs(runs, most, after))
     for number, run in enumerate(runs):
         passed = int(np.count_nonzero(run <= np.uint64(after))) if after is not None else 0
@@ -298,8 +295,8 @@ def test_cuts_go_through_every_run_and_never_split_a_value(runs: list[Run], most
     runs=st.lists(st.sets(st.integers(0, 200), max_size=60).map(sorted), min_size=1, max_size=5),
     most=st.integers(5, 40),
 )
-def test_a_cut_of_distinct_runs_holds_no_more_than_asked_for(runs: list[list[int]], most: int) -> None:
-    """With at least one entry allowed per run."""
+def test_a_cut_of_distinct_runs_respects_its_limit(runs: list[list[int]], most: int) -> None:
+    """At least one entry per run is allowed."""
     arrays = [np.array(run, dtype=np.uint64) for run in runs]
     sizes = [sum(piece.stop - piece.start for piece in cut) for cut in cut_runs(arrays, most)]
     assert all(size <= max(most, len(runs)) for size in sizes)
@@ -318,13 +315,13 @@ def test_a_cut_of_distinct_runs_holds_no_more_than_asked_for(runs: list[list[int
 def test_proposals_are_the_union_of_all_bands(
     columns: list[list[int]], most: int, after: int | None, loaded: set[int], threads: int
 ) -> None:
-    """Ascending across pieces, each pair once, only smaller sides behind ``after``; whatever is held in memory."""
+    """Ascending across pieces, each pair once, only smaller sides after ``after``, for any amount held in memory."""
     members, expected = np.arange(40, dtype=np.uint32), set()
     with TemporaryDirectory() as folder:
-        proposals, work = _kernel.Proposals(after), Work(Path(folder), durable=False)
+        proposals, work = _kernel.Proposals(after), WorkDirectory(Path(folder), durable=False)
         for number, column in enumerate(columns):
             keys = [np.array(column, dtype=np.uint64)]
-            write_proposals(work, f"{number}", *buckets_of(keys, members, 0, 1).shared(FIRST, 0, 1))
+            write_proposals(work, f"{number}", *band_buckets(keys, members, 0, 1).shared(FIRST, 0, 1))
             expected.update(pairs_of(keys, members, 0, 1, FIRST, 1)[0].tolist())
             piece = work.open(f"proposed-{number}")
             rows, shared = ((piece.position(name), piece.length(name)) for name in ("firsts", "members"))
@@ -342,15 +339,15 @@ def test_proposals_are_the_union_of_all_bands(
 
 @given(keys=band_columns, protected=st.integers(0, 90), max_bucket=st.sampled_from((FIRST, 20)))
 def test_protected_members_are_not_paired_with_each_other(keys: list[int], protected: int, max_bucket: int) -> None:
-    """The pairs of the reference whose larger side is not protected; what the cap meets is the same."""
+    """The pairs of the reference whose larger side is not protected; the capped buckets are the same."""
     column, members = [np.array(keys, dtype=np.uint64)], np.arange(len(keys), dtype=np.uint32)
     every, counts = pairs_of(column, members, 0, 1, max_bucket, 1)
     some, same_counts = pairs_of(column, members, 0, 1, max_bucket, 1, protected)
-    assert numbers(some) == [pair for pair in numbers(every) if pair[1] >= protected]
+    assert pair_tuples(some) == [pair for pair in pair_tuples(every) if pair[1] >= protected]
     assert counts == same_counts
 
 
 def test_split_undoes_packing() -> None:
-    """Numbers up to the largest that a document can have."""
+    """For numbers up to the largest document number."""
     pairs = list(combinations((0, 1, 2**31, 2**32 - 2), 2))
-    assert numbers(np.array([low << 32 | high for low, high in pairs], dtype=np.uint64)) == pairs
+    assert pair_tuples(np.array([low << 32 | high for low, high in pairs], dtype=np.uint64)) == pairs

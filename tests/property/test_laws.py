@@ -1,4 +1,4 @@
-"""Laws of signatures and sets that need no oracle: each is exact, so none has a tolerance."""
+"""Exact laws of signatures and sets that need no oracle."""
 
 from collections import Counter
 from dataclasses import replace
@@ -25,11 +25,14 @@ from support.strategies import (
 
 import minwise as mw
 from minwise import reference
+from minwise.sketches import containment, hamming, similarities
+from minwise.sketches.signatures import Bits
 
 slot_counts = st.sampled_from(SLOT_COUNTS)
 integers = st.integers(-(2**200), 2**200) | st.sampled_from(
     tuple(sign * 2**power + step for power in (0, 31, 32, 63, 64, 127, 128) for step in (-1, 0, 1) for sign in (1, -1))
 )
+
 items = integers | st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.binary(max_size=40)
 
 
@@ -52,7 +55,7 @@ def test_signature_of_a_union_is_the_slotwise_minimum(
 @effort(0.5)
 @given(sets=st.tuples(elements, elements, elements), slots=slot_counts)
 def test_merging_is_commutative_associative_and_idempotent(name: str, sets: tuple[set[int], ...], slots: int) -> None:
-    """A | B == B | A, (A | B) | C == A | (B | C), A | A == A, and nothing is changed by the empty set."""
+    """A | B == B | A, (A | B) | C == A | (B | C), A | A == A, and merging with the empty set changes nothing."""
     a, b, c = (scheme(name, slots).sketch(shingle_sets(sorted(members))) for members in sets)
     nothing = scheme(name, slots).sketch(shingle_sets([]))
     for left, right in ((a | b, b | a), ((a | b) | c, a | (b | c)), (a | a, a), (a | nothing, a)):
@@ -65,7 +68,6 @@ def test_merging_is_commutative_associative_and_idempotent(name: str, sets: tupl
 def test_order_and_repetition_of_elements_do_not_matter(
     name: str, data: st.DataObject, members: set[int], slots: int
 ) -> None:
-    """A signature is that of a set, however its elements come."""
     ordered = sorted(members)
     again = data.draw(st.lists(st.sampled_from(ordered), max_size=20)) if ordered else []
     shuffled = data.draw(st.permutations(ordered + again))
@@ -79,8 +81,10 @@ def test_order_and_repetition_of_elements_do_not_matter(
 @given(members=elements, slots=slot_counts)
 @example(members=set(), slots=7)
 @example(members={0}, slots=1)
-def test_a_set_is_wholly_like_itself_unless_empty(name: str, bits: int | None, members: set[int], slots: int) -> None:
-    """estimate(i, i) is 1, and 0 for the empty set, which is like nothing."""
+def test_the_similarity_of_a_set_to_itself_is_1_unless_empty(
+    name: str, bits: Bits | None, members: set[int], slots: int
+) -> None:
+    """The similarity of an empty set to itself is 0."""
     signatures = scheme(name, slots).sketch(shingle_sets(sorted(members)))
     if bits is not None and name in DENSE:
         signatures = signatures.bbit(bits)
@@ -92,7 +96,7 @@ def test_a_set_is_wholly_like_itself_unless_empty(name: str, bits: int | None, m
 @effort(0.33)
 @given(sets=st.lists(elements, min_size=2, max_size=4), shared=elements, slots=slot_counts)
 def test_estimates_are_symmetric(
-    name: str, bits: int | None, sets: list[set[int]], shared: set[int], slots: int
+    name: str, bits: Bits | None, sets: list[set[int]], shared: set[int], slots: int
 ) -> None:
     """estimate(i, j) == estimate(j, i), in value and interval."""
     signatures = scheme(name, slots).sketch(shingle_sets(*(sorted(members | shared) for members in sets), []))
@@ -108,8 +112,8 @@ def test_estimates_are_symmetric(
 @given(left=elements, shared=elements, slots=slot_counts)
 @example(left=set(), shared={1}, slots=256)
 @example(left={1}, shared=set(), slots=256)
-def test_an_interval_holds_its_estimate(bits: int | None, left: set[int], shared: set[int], slots: int) -> None:
-    """0 ≤ low ≤ value ≤ high ≤ 1, to the last digit, and strictly low < high unless a set is empty."""
+def test_an_interval_contains_its_estimate(bits: Bits | None, left: set[int], shared: set[int], slots: int) -> None:
+    """0 ≤ low ≤ value ≤ high ≤ 1, to the last digit, and low < high unless a set is empty."""
     signatures = scheme("fast", slots).sketch(shingle_sets(sorted(left | shared), sorted(shared)))
     estimate = (signatures.bbit(bits) if bits else signatures).estimate(0, 1)
     assert 0.0 <= estimate.low <= estimate.value <= estimate.high <= 1.0
@@ -118,7 +122,7 @@ def test_an_interval_holds_its_estimate(bits: int | None, left: set[int], shared
 
 @given(text=texts, shingler=shinglers(bag=False))
 def test_a_bag_without_repetitions_is_the_set(text: str, shingler: mw.Shingler) -> None:
-    """Bag elements hold the set; they are as many as the occurrences, so without repetitions the two are one."""
+    """A bag contains the set and has as many elements as there are occurrences."""
     bag = replace(shingler, bag=True)
     occurrences = shingler.spans(text).hashes
     as_set, as_bag = shingler.shingle([text])[0], bag.shingle([text])[0]
@@ -139,7 +143,7 @@ def test_jaccard_of_bags_is_that_of_multisets(left: str, right: str, size: int) 
 @given(sets=st.lists(st.lists(items, max_size=12), max_size=5), seed=seeds)
 @example(sets=[[3, "3", b"3", -3], [2**63 - 1, -(2**63)], [2**63, 2**64]], seed=1)
 def test_items_hash_as_in_the_reference(sets: list[list[int | str | bytes]], seed: int) -> None:
-    """Integers of any size and sign, strings and bytes become the elements that the definition says."""
+    """Integers of any size and sign, strings and bytes."""
     hashed = mw.ShingleSets.from_sets(sets, seed=seed)
     for number, members in enumerate(sets):
         np.testing.assert_array_equal(hashed[number], reference.hash_items(members, seed))
@@ -147,7 +151,7 @@ def test_items_hash_as_in_the_reference(sets: list[list[int | str | bytes]], see
 
 @given(numbers=st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20), seed=seeds)
 def test_arrays_of_integers_hash_as_their_members(numbers: list[int], seed: int) -> None:
-    """An int64 array, the fast way in, is the set of its integers; so is a mixed list, the slow way."""
+    """An int64 array, the fast path, equals the set of its integers; so does a mixed list, the slow path."""
     array, mixed = np.array(numbers, dtype=np.int64), [*map(np.int64, numbers)]
     hashed = mw.ShingleSets.from_sets([array, numbers, mixed], seed=seed)
     for number in range(3):
@@ -156,20 +160,19 @@ def test_arrays_of_integers_hash_as_their_members(numbers: list[int], seed: int)
 
 @given(members=st.lists(items, max_size=12), data=st.data())
 def test_order_and_repetition_of_items_do_not_matter(members: list[int | str | bytes], data: st.DataObject) -> None:
-    """A set is a set, whatever list it was given as."""
     sets = mw.ShingleSets.from_sets([members, data.draw(st.permutations(members + members[:3]))])
     np.testing.assert_array_equal(sets[0], sets[1])
 
 
 @given(sets=st.lists(st.sets(st.integers(0, 40), max_size=30), min_size=1, max_size=6), data=st.data())
 def test_similarities_are_those_of_python_sets(sets: list[set[int]], data: st.DataObject) -> None:
-    """Kernel intersections against Python's: similarity, containment, Hamming distance, for any pairs."""
+    """Similarity, containment and Hamming distance of the kernel, for any pairs."""
     number = st.integers(0, len(sets) - 1)
     pairs = data.draw(st.lists(st.tuples(number, number), max_size=20))
     hashed = mw.ShingleSets.from_sets(sets)
     expected = [len(sets[i] & sets[j]) / max(len(sets[i] | sets[j]), 1) for i, j in pairs]
-    assert mw.similarities(hashed, pairs).tolist() == expected
+    assert similarities(hashed, pairs).tolist() == expected
     assert [mw.jaccard(hashed[i], hashed[j]) for i, j in pairs] == expected
-    assert [mw.hamming(hashed[i], hashed[j]) for i, j in pairs] == [len(sets[i] ^ sets[j]) for i, j in pairs]
+    assert [hamming(hashed[i], hashed[j]) for i, j in pairs] == [len(sets[i] ^ sets[j]) for i, j in pairs]
     shares = [len(sets[i] & sets[j]) / max(len(sets[i]), 1) for i, j in pairs]
-    assert [mw.containment(hashed[i], hashed[j]) for i, j in pairs] == shares
+    assert [containment(hashed[i], hashed[j]) for i, j in pairs] == shares

@@ -1,4 +1,4 @@
-"""The postings of an index against a plain dictionary: in files, in memory, merged, with removed documents and caps."""
+"""Postings of an index equal a plain dictionary: in files, in memory, merged, with removed documents and caps."""
 
 import tempfile
 from collections import Counter
@@ -18,7 +18,7 @@ from minwise import _kernel
 
 BANDS = 3
 NO_KEY = WORD
-# Borders of the key space, and neighbours that one, two and eight bytes tell apart.
+# Limits of the key space, and neighbours that differ in one, two and eight bytes.
 KEYS = (0, 1, 2, 255, 256, 2**40, 2**63 - 1, 2**63, WORD - 1)
 
 Keys = NDArray[np.uint64]
@@ -27,14 +27,14 @@ Candidates = tuple[list[int], list[int], bool]
 
 @dataclass
 class Model:
-    """Rows of an id hash and band keys: of each segment, and in memory; and who is removed."""
+    """Rows of an id hash and band keys, of each segment and in memory, and the removed documents."""
 
     segments: list[dict[int, list[int]]] = field(default_factory=list)
     recent: dict[int, list[int]] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
 
     def members(self, key: int, columns: slice) -> list[int]:
-        """Documents with a key, ascending, without those in memory that are removed."""
+        """Return the documents with a key, ascending, without removed ones in memory."""
         parts = [
             *self.segments,
             {document: row for document, row in self.recent.items() if document not in self.removed},
@@ -43,11 +43,11 @@ class Model:
         return found if key != NO_KEY else []
 
     def holders(self, id_hash: int) -> list[int]:
-        """The living documents of an id."""
+        """Return the living documents of an id."""
         return [document for document in self.members(id_hash, slice(0, 1)) if document not in self.removed]
 
     def candidates(self, keys: list[int], max_bucket: int, most: int) -> Candidates:
-        """Those that share a bucket, in how many they do, and whether some were left out."""
+        """Return the documents that share a bucket, their number of shared buckets, and whether some were omitted."""
         shared, truncated = Counter[int](), False
         for key in set(keys):
             members = self.members(key, slice(1, None))
@@ -60,33 +60,33 @@ class Model:
         return sorted(best), [shared[document] for document in sorted(best)], truncated or len(shared) > most
 
     def merge(self, start: int, end: int) -> None:
-        """Makes these segments one, without the removed."""
+        """Merge these segments into one, without removed documents."""
         rows = {document: row for part in self.segments[start:end] for document, row in part.items()}
         self.segments[start:end] = [{document: row for document, row in rows.items() if document not in self.removed}]
 
 
 def bits_of(documents: set[int]) -> NDArray[np.uint8]:
-    """A bitmap that is as long as it must be."""
+    """Return a bitmap of the necessary length."""
     flags = np.zeros(max(documents, default=-1) + 1, dtype=np.uint8)
     flags[list(documents)] = 1
     return np.packbits(flags, bitorder="little")
 
 
 def draw_rows(rng: np.random.Generator, documents: int, keys: Keys) -> Keys:
-    """A row per document; keys that no other document has as well, if there are none to choose from."""
+    """Return a row per document; with no keys to choose from, each key is unique."""
     if not len(keys):
         return rng.integers(0, WORD, size=(documents, BANDS + 1), dtype=np.uint64)
     return rng.choice(keys, size=(documents, BANDS + 1))
 
 
-def agree(postings: _kernel.Postings, model: Model, asked: Keys, max_bucket: int, most: int) -> None:
-    """Both give the same candidates for every row and the same holders of every key."""
-    offsets, documents, shared, truncated = postings.candidates(asked[:, 1:], max_bucket, most, 1 + most % 3)
-    for row, keys in enumerate(asked[:, 1:].tolist()):
-        place = slice(offsets[row], offsets[row + 1])
-        found = documents[place].tolist(), shared[place].tolist(), bool(truncated[row])
+def agree(postings: _kernel.Postings, model: Model, queries: Keys, max_bucket: int, most: int) -> None:
+    """Assert that both give the same candidates for every row and the same holders of every key."""
+    offsets, documents, shared, truncated = postings.candidates(queries[:, 1:], max_bucket, most, 1 + most % 3)
+    for row, keys in enumerate(queries[:, 1:].tolist()):
+        row_range = slice(offsets[row], offsets[row + 1])
+        found = documents[row_range].tolist(), shared[row_range].tolist(), bool(truncated[row])
         assert found == model.candidates(keys, max_bucket, most)
-    hashes = asked.ravel()
+    hashes = queries.ravel()
     offsets, documents = postings.holders(hashes)
     for row, id_hash in enumerate(hashes.tolist()):
         assert documents[offsets[row] : offsets[row + 1]].tolist() == model.holders(id_hash)
@@ -115,7 +115,7 @@ def test_postings_against_a_dictionary(
     merged: tuple[int, int],
     seed: int,
 ) -> None:
-    """Whatever lies where; before and after merging neighbours, and again when memory has been forgotten."""
+    """For any distribution over segments and memory, before and after merging, and after memory is cleared."""
     rng, model, postings = np.random.default_rng(seed), Model(), _kernel.Postings(BANDS, seed % 3 << 18)
     pool = np.array([*keys, NO_KEY] if keys else [], dtype=np.uint64)
     with tempfile.TemporaryDirectory() as folder:
@@ -142,8 +142,8 @@ def test_postings_against_a_dictionary(
         postings.remove(np.array(gone[1::2], dtype=np.uint32))
 
         known = [row for part in (*model.segments, model.recent) for row in list(part.values())[:4]]
-        asked = np.concatenate([np.array(known, dtype=np.uint64).reshape(-1, BANDS + 1), draw_rows(rng, 3, pool)])
-        agree(postings, model, asked, max_bucket, most)
+        queries = np.concatenate([np.array(known, dtype=np.uint64).reshape(-1, BANDS + 1), draw_rows(rng, 3, pool)])
+        agree(postings, model, queries, max_bucket, most)
 
         start, end = min(merged), max(merged) + 1
         if paths[start:end]:
@@ -154,10 +154,10 @@ def test_postings_against_a_dictionary(
             assert counts["postings"] + counts["ids"] == written
             assert counts["ids"] == sum(row[0] != NO_KEY for row in model.segments[start].values())
             postings.set_segments(paths)
-            agree(postings, model, asked, max_bucket, most)
+            agree(postings, model, queries, max_bucket, most)
         postings.forget_recent()
         model.recent = {}
-        agree(postings, model, asked, max_bucket, most)
+        agree(postings, model, queries, max_bucket, most)
 
 
 @pytest.fixture
@@ -170,8 +170,8 @@ def segment(tmp_path: Path) -> Path:
     return path
 
 
-def test_damage_is_named(segment: Path) -> None:
-    """By the file and the block; what is whole can still be found."""
+def test_a_damaged_block_is_named(segment: Path) -> None:
+    """By the file and the block; undamaged blocks stay readable."""
     postings, whole = _kernel.Postings(BANDS), segment.read_bytes()
     postings.set_segments([str(segment)])
     keys = np.full((1, BANDS), 2**63, dtype=np.uint64)
@@ -190,7 +190,7 @@ def test_damage_is_named(segment: Path) -> None:
 
 
 def is_refused(call: Callable[[], object]) -> bool:
-    """Whether a file is found to be damaged."""
+    """Return whether a file is found to be damaged."""
     try:
         call()
     except _kernel.DamagedError:
@@ -199,7 +199,7 @@ def is_refused(call: Callable[[], object]) -> bool:
 
 
 def with_checksum(block: bytes, number: int) -> bytes:
-    """The block under its right checksum, whatever it holds."""
+    """Return the block with a valid checksum."""
     content = np.frombuffer(number.to_bytes(8, "little") + block[4:], dtype=np.uint8)
     return _kernel.crc32c(content, 0).to_bytes(4, "little") + block[4:]
 
@@ -211,29 +211,29 @@ def with_checksum(block: bytes, number: int) -> bytes:
 @example(changes={4: 1}, seed=0)  # fewer postings
 @example(changes={16 + 12 * 40 + 7: 0}, seed=0)  # the highest byte of a key
 @example(changes={16 + 12 * 40 + 11: 255}, seed=0)  # the highest byte of a document
-def test_nonsense_under_a_right_checksum_is_no_crash(changes: dict[int, int], seed: int) -> None:
-    """A block that somebody wrote by hand gives documents or an error; only one that ascends is merged."""
+def test_an_invalid_block_with_a_valid_checksum_does_not_crash(changes: dict[int, int], seed: int) -> None:
+    """It gives documents or an error; only a block that ascends is merged."""
     rows = np.random.default_rng(seed).integers(0, WORD, size=(60, BANDS + 1), dtype=np.uint64)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "segment")
         _kernel.write_segment(str(path), [(0, rows)], 0, 60)
         file = bytearray(path.read_bytes())
-        for place, byte in changes.items():
-            file[1024 + place] = byte
+        for offset, byte in changes.items():
+            file[1024 + offset] = byte
         file[1024:2048] = with_checksum(bytes(file[1024:2048]), 1)
         path.write_bytes(file)
         postings = _kernel.Postings(BANDS)
         postings.set_segments([str(path)])
         with suppress(_kernel.DamagedError):
             assert len(postings.candidates(rows[:, 1:], 10, 10, 0)[3]) == 60
-        merged, nobody = f"{folder}/merged", np.zeros(0, dtype=np.uint8)
+        merged, none_removed = f"{folder}/merged", np.zeros(0, dtype=np.uint8)
         refused = is_refused(lambda: _kernel.check_segment(str(path)))
-        assert is_refused(lambda: _kernel.merge_segments([str(path)], merged, nobody)) == refused
+        assert is_refused(lambda: _kernel.merge_segments([str(path)], merged, none_removed)) == refused
         assert refused or _kernel.check_segment(merged) == {"postings": 180, "ids": 60, "low": 0, "high": 60}
 
 
 def test_missing_and_existing_files_are_named(tmp_path: Path) -> None:
-    """As the system does it; the segments that were open stay."""
+    """By the error of the operating system; open segments stay open."""
     postings, rows = _kernel.Postings(1), np.full((2, 2), 5, dtype=np.uint64)
     there, missing = str(tmp_path / "there"), str(tmp_path / "missing")
     _kernel.write_segment(there, [(0, rows)], 0, 2)
@@ -249,10 +249,10 @@ def test_missing_and_existing_files_are_named(tmp_path: Path) -> None:
         postings.set_segments([str(tmp_path)])
 
 
-def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
-    """Before anything is written or taken."""
+def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
+    """Before anything is written."""
     postings, rows = _kernel.Postings(1), np.zeros((2, 2), dtype=np.uint64)
-    path, nobody = str(tmp_path / "segment"), np.zeros(0, dtype=np.uint8)
+    path, none_removed = str(tmp_path / "segment"), np.zeros(0, dtype=np.uint8)
     postings.push(5, rows)
     calls: dict[str, Callable[[], object]] = {
         "bands": lambda: _kernel.Postings(0),
@@ -263,7 +263,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         "equally many": lambda: _kernel.write_segment(path, [(0, rows), (2, rows[:, 1:])], 0, 9),
         "at least 3 and below 4": lambda: _kernel.write_segment(path, [(3, rows)], 3, 4),
         "got 4 and 3": lambda: _kernel.write_segment(path, [], 4, 3),
-        "at least one segment": lambda: _kernel.merge_segments([], path, nobody),
+        "at least one segment": lambda: _kernel.merge_segments([], path, none_removed),
         "8 bytes": lambda: _kernel.set_similarities(
             rows[0], _kernel.seal_documents(0, [b"a"], [False], [b""], [b"1234567"])[0], 0.5
         ),
@@ -280,9 +280,12 @@ sets = st.frozensets(st.integers(0, 30) | st.integers(0, WORD), max_size=20)
 
 @given(one=sets, others=st.lists(sets, max_size=4), threshold=st.sampled_from((0.0, 0.1, 1 / 3, 0.5, 0.8, 1.0)))
 def test_set_similarities_by_definition(one: frozenset[int], others: list[frozenset[int]], threshold: float) -> None:
-    """The size of the intersection over that of the union, if it reaches the threshold."""
+    """The size of the intersection divided by that of the union, if it reaches the threshold."""
     bodies = [np.array(sorted(other), dtype="<u8").tobytes() for other in others]
-    names, metadata = [b"x" * place for place in range(len(others))], [b"{}" * place for place in range(len(others))]
+    names, metadata = (
+        [b"x" * number for number in range(len(others))],
+        [b"{}" * number for number in range(len(others))],
+    )
     records, _ = _kernel.seal_documents(7, names, [False] * len(others), metadata, bodies)
     found = _kernel.set_similarities(np.array(sorted(one), dtype=np.uint64), records, threshold)
     jaccard = [len(one & other) / max(len(one | other), 1) for other in others]
@@ -291,7 +294,7 @@ def test_set_similarities_by_definition(one: frozenset[int], others: list[frozen
 
 @pytest.mark.parametrize("scheme", ["fast", "minhash", "oph"])
 def test_signatures_have_the_keys_of_their_sets(scheme: str) -> None:
-    """Banding a signature that was made before is banding the set; an empty one has no keys."""
+    """Banding a stored signature equals banding the set; an empty one has no keys."""
     sets = [np.arange(size, dtype=np.uint64) * 7919 for size in (0, 1, 5, 200)]
     offsets, elements = np.cumsum([0, *map(len, sets)]), np.concatenate(sets)
     sketcher = _kernel.Sketcher(scheme=scheme, slots=12, seed=1)
@@ -312,7 +315,7 @@ def test_signatures_have_the_keys_of_their_sets(scheme: str) -> None:
 
 @dataclass
 class KeyBlock:
-    """Where the kernel writes keys, contents and states."""
+    """Arrays for the keys, contents and states written by the kernel."""
 
     keys: Keys
     contents: Keys

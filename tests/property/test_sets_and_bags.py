@@ -1,4 +1,4 @@
-"""Sets, bags and groups: similarities against counts computed by hand, any order of rows, and turning round twice."""
+"""Sets, bags and groups: similarities computed by hand, any order of rows, and swapping sets and items twice."""
 
 import random
 from collections import Counter, defaultdict
@@ -19,27 +19,27 @@ counts = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 6), max_siz
 memberships = st.lists(
     st.tuples(st.sampled_from(["ann", "bob", "cy", "dee"]), st.integers(0, 9), st.integers(0, 4)), max_size=40
 )
-# Of what takes a whole run, or six.
+# For tests that take a whole run, or six.
 FEW = 20
-# So low that every pair that shares anything is one.
+# So low that every pair with a common element reaches it.
 EVERY: dict[str, Any] = {"threshold": 0.0001, "exact": True}
 
 
 def weighted(left: Counter[Any], right: Counter[Any]) -> float:
-    """Σmin/Σmax, by the book."""
+    """Return Σmin/Σmax, by definition."""
     names = left | right
     most = sum(max(left[name], right[name]) for name in names)
     return sum(min(left[name], right[name]) for name in names) / most if most else 0.0
 
 
 def similar(groups: dict[Any, Counter[Any]]) -> dict[tuple[Any, Any], float]:
-    """Every pair of groups that share something, in order."""
+    """Return every pair of groups with a common element, in order."""
     pairs = {(one, other): weighted(groups[one], groups[other]) for one, other in combinations(sorted(groups), 2)}
     return {pair: value for pair, value in pairs.items() if value > 0}
 
 
 def found(table: pa.Table) -> dict[tuple[Any, Any], float]:
-    """The pairs of a result."""
+    """Return the pairs of a result."""
     return {(row["left"], row["right"]): row["similarity"] for row in table.to_pylist()}
 
 
@@ -47,7 +47,7 @@ def found(table: pa.Table) -> dict[tuple[Any, Any], float]:
 @example(left={}, right={})
 @example(left={"a": 3}, right={"a": 5, "b": 1})
 def test_expansion_is_sum_of_minima_over_sum_of_maxima(left: dict[str, int], right: dict[str, int]) -> None:
-    """Exactly: both are quotients of the same whole numbers."""
+    """Exactly: both are quotients of the same integers."""
     names, times = [*left, *right], [*left.values(), *right.values()]
     owners = pa.array([0] * len(left) + [1] * len(right), pa.int64()).to_numpy()
     made, reasons = build_sets(owners, hash_values(names, 1), pa.array(times, pa.int64()).to_numpy(), 2)
@@ -67,7 +67,7 @@ def test_bags_in_memory(baskets: list[list[Any]]) -> None:
 @settings(max_examples=FEW)
 @given(memberships, st.randoms(use_true_random=False))
 def test_groups_do_not_depend_on_the_order_of_rows(rows: list[tuple[str, int, int]], shuffler: random.Random) -> None:
-    """Sets, bags by repetition and bags by weight; each as computed by hand, and the same for rows in any order."""
+    """Sets, bags by repetition and bags by weight, each as computed by hand."""
     shuffled = [*rows]
     shuffler.shuffle(shuffled)
     for options in ({}, {"bag": True}, {"weight": "times"}):
@@ -84,7 +84,7 @@ def test_groups_do_not_depend_on_the_order_of_rows(rows: list[tuple[str, int, in
 
 
 def table_of(rows: list[tuple[str, int, int]]) -> pa.Table:
-    """A long table."""
+    """Return a long table."""
     users, movies, times = zip(*rows, strict=True) if rows else ((), (), ())
     kinds = [("user", pa.string()), ("movie", pa.int64()), ("times", pa.int64())]
     return pa.table([list(users), list(movies), list(times)], schema=pa.schema(kinds))
@@ -93,7 +93,7 @@ def table_of(rows: list[tuple[str, int, int]]) -> pa.Table:
 @settings(max_examples=FEW)
 @given(memberships)
 def test_transposing_twice_is_the_identity(rows: list[tuple[str, int, int]]) -> None:
-    """Of a long table, and of lists: those of users turned round are those of items, and back again."""
+    """For a long table, and for lists: swapping users and items twice gives the original."""
     table = table_of(rows)
     users = found(mw.pairs(table, group_by="user", item="movie", **EVERY))
     assert found(mw.pairs(table, group_by="movie", item="user", transpose=True, **EVERY)) == users
@@ -105,7 +105,7 @@ def test_transposing_twice_is_the_identity(rows: list[tuple[str, int, int]]) -> 
 
 
 def lists_of(rows: list[tuple[str, int, int]], side: int) -> dict[Any, list[Any]]:
-    """The lists of one side of a long table, each with what stands on the other."""
+    """Return the lists of one side of a long table, each with its values of the other side."""
     lists: dict[Any, list[Any]] = defaultdict(list)
     for row in rows:
         lists[row[side]].append(row[1 - side])
@@ -114,7 +114,7 @@ def lists_of(rows: list[tuple[str, int, int]], side: int) -> dict[Any, list[Any]
 
 @given(st.lists(st.tuples(st.text("abc ", max_size=6), st.text("12-", max_size=5)), min_size=2, max_size=2))
 def test_records_weigh_their_fields(rows: list[tuple[str, str]]) -> None:
-    """Σ over fields of weight times shared shingles, over the same of all shingles."""
+    """The sum over fields of weight times shared shingles, divided by that of all shingles."""
     weights = {"name": 3, "phone": 2}
     records = RecordFields(fields=parse_fields({"name": "char:2", "phone": "digits:2"}, weights))
     made, _ = records.from_values(rows)
@@ -134,8 +134,8 @@ def test_mixing_is_that_of_the_specification(words: list[int]) -> None:
     assert mix_hashes(array).tolist() == [mix(word) for word in words]
 
 
-def test_a_bag_of_too_many_elements_is_none() -> None:
-    """Its reason says how many; the others are not touched."""
+def test_a_bag_with_too_many_elements_is_refused() -> None:
+    """The reason contains the number; other bags are not affected."""
     owners, hashes = pa.array([0, 1, 1], pa.int64()).to_numpy(), hash_values(["a", "a", "b"], 1)
     made, reasons = build_sets(owners, hashes, pa.array([2, MAX_ELEMENTS, 1], pa.int64()).to_numpy(), 3)
     assert reasons == {1: f"has {MAX_ELEMENTS + 1} elements, more than {MAX_ELEMENTS}"}

@@ -12,12 +12,13 @@ from support.strategies import BITS, DENSE, ORACLES, SCHEMES, SLOT_COUNTS, WORD,
 
 import minwise as mw
 from minwise import _kernel, reference
+from minwise.sketches.signatures import Bits
 
 EDGES: tuple[list[int], ...] = ([], [0], [WORD], [0, WORD], [1, 2], [2**32, 2**32 - 1], [WORD - 1])
 
 
 def sketch_without_simd(name: str, sets: mw.ShingleSets, slots: int, seed: int) -> NDArray[Any]:
-    """The slots by the kernel's portable code."""
+    """Return the slots by the portable code of the kernel."""
     kind, _, densify = name.partition("+")
     rows = np.empty((len(sets), slots), dtype=np.uint32 if name == "minhash" else np.uint64)
     sketcher = _kernel.Sketcher(scheme=kind, slots=slots, seed=seed, densify=densify or None, simd=False)
@@ -26,7 +27,7 @@ def sketch_without_simd(name: str, sets: mw.ShingleSets, slots: int, seed: int) 
 
 
 def assert_equals_reference(name: str, sets: mw.ShingleSets, slots: int, seed: int) -> None:
-    """Kernel with SIMD, kernel without, reference: one answer for every set."""
+    """Assert that the kernel with SIMD, the kernel without, and the reference agree for every set."""
     expected = np.array([ORACLES[name](sets[i], slots, seed) for i in range(len(sets))])
     signatures = scheme(name, slots, seed).sketch(sets)
     assert signatures.slots.dtype == expected.dtype
@@ -59,7 +60,7 @@ def test_sketch_of_a_large_set_equals_the_reference(name: str) -> None:
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize("size", [60, 64, 100, 250, 500, 1200])
 def test_sketches_of_sets_about_as_large_as_the_slots_equal_the_reference(name: str, size: int) -> None:
-    """Where some bins are empty after the first round and some are not."""
+    """Some bins are empty after the first round and some are not."""
     rng = np.random.default_rng(size)
     sets = [rng.integers(0, WORD, size=size, dtype=np.uint64) for _ in range(4)]
     for slots in (63, 64, 65, 257):
@@ -72,8 +73,8 @@ def test_sketches_of_sets_about_as_large_as_the_slots_equal_the_reference(name: 
 @given(
     sets=st.lists(elements, min_size=1, max_size=4), slots=st.sampled_from(SLOT_COUNTS) | st.integers(1, 70), seed=seeds
 )
-def test_packed_slots_equal_the_reference(name: str, bits: int, sets: list[set[int]], slots: int, seed: int) -> None:
-    """The low b bits of each slot in their places, whether packed by the scheme or afterwards; who is empty is kept."""
+def test_packed_slots_equal_the_reference(name: str, bits: Bits, sets: list[set[int]], slots: int, seed: int) -> None:
+    """Packed by the scheme or afterwards; which documents are empty is kept."""
     members = shingle_sets(*map(sorted, sets))
     whole = scheme(name, slots, seed).sketch(members)
     packed = whole.bbit(bits)
@@ -85,8 +86,8 @@ def test_packed_slots_equal_the_reference(name: str, bits: int, sets: list[set[i
 @pytest.mark.parametrize("bits", BITS)
 @effort(0.5)
 @given(data=st.data(), slots=st.integers(1, 150))
-def test_packed_matches_are_those_of_the_unpacked(bits: int, data: st.DataObject, slots: int) -> None:
-    """As many b-bit slots agree as after unpacking, also where rows end inside a byte."""
+def test_packed_matches_equal_unpacked_matches(bits: int, data: st.DataObject, slots: int) -> None:
+    """Also where rows end inside a byte."""
     rows = np.array([data.draw(st.lists(st.integers(0, 3), min_size=slots, max_size=slots)) for _ in range(2)])
     packed = _kernel.pack_bits(rows.astype(np.uint64), bits)
     unpacked = reference.unpack_bits(packed, bits, slots)
@@ -100,7 +101,7 @@ def test_packed_matches_are_those_of_the_unpacked(bits: int, data: st.DataObject
 def test_matches_are_those_of_the_reference(
     name: str, left: set[int], right: set[int], shared: set[int], slots: int, seed: int
 ) -> None:
-    """The estimate is matching slots over those not empty on both sides, counted slot by slot."""
+    """The estimate is matching slots divided by those not empty in both, counted slot by slot."""
     signatures = scheme(name, slots, seed).sketch(shingle_sets(sorted(left | shared), sorted(right | shared)))
     filled = slots - reference.count_jointly_empty(*signatures.slots)
     expected = reference.count_matches(*signatures.slots) / filled if filled else 0.0

@@ -1,11 +1,12 @@
-"""Spans: where the kernel says a shingle stands, it stands."""
+"""Spans of the kernel equal the reference and cover their shingles."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from support.strategies import SIZES, effort, options, readable, seeds, shinglers, texts
+from support.strategies import SIZES, comparable, effort, options, seeds, shinglers, texts
 
 import minwise as mw
 from minwise import reference
@@ -15,7 +16,7 @@ from minwise import reference
 @given(text=texts, shingler=shinglers())
 def test_spans_equal_the_reference(text: str, shingler: mw.Shingler) -> None:
     """The same element, start and end for every occurrence, in text order."""
-    text = readable(text, shingler)
+    text = comparable(text, shingler)
     spans = shingler.spans(text)
     found = list(zip(spans.hashes.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True))
     assert found == [tuple(span) for span in reference.spans(text, **shingler.settings)]
@@ -23,7 +24,6 @@ def test_spans_equal_the_reference(text: str, shingler: mw.Shingler) -> None:
 
 @given(data=st.binary(max_size=200), shingler=shinglers(("byte",)))
 def test_spans_of_bytes_equal_the_reference(data: bytes, shingler: mw.Shingler) -> None:
-    """Byte shingles count bytes."""
     spans = shingler.spans(data)
     found = list(zip(spans.hashes.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True))
     assert found == [tuple(span) for span in reference.spans(data, **shingler.settings)]
@@ -31,12 +31,12 @@ def test_spans_of_bytes_equal_the_reference(data: bytes, shingler: mw.Shingler) 
 
 @given(text=texts, shingler=shinglers())
 def test_elements_of_spans_are_the_shingle_set(text: str, shingler: mw.Shingler) -> None:
-    """What has a place is in the set, and what is in the set has a place: any text, even of unassigned characters."""
+    """For any text, even of unassigned characters."""
     np.testing.assert_array_equal(np.unique(shingler.spans(text).hashes), shingler.shingle([text])[0])
 
 
 @given(text=texts, shingler=shinglers())
-def test_spans_stay_inside_the_text_and_never_go_back(text: str, shingler: mw.Shingler) -> None:
+def test_spans_ascend_inside_the_text(text: str, shingler: mw.Shingler) -> None:
     """0 ≤ start < end ≤ length, and both ends ascend along the text."""
     spans = shingler.spans(text)
     starts, ends = spans.starts.astype(np.int64), spans.ends.astype(np.int64)
@@ -48,21 +48,22 @@ def test_spans_stay_inside_the_text_and_never_go_back(text: str, shingler: mw.Sh
 
 @effort(1.5)
 @given(text=texts, shingler=shinglers(("word",), bag=False))
-def test_the_slice_of_a_word_shingle_holds_it(text: str, shingler: mw.Shingler) -> None:
-    """text[start:end] shingled alone has the element; others too where one character becomes two words, like ½."""
-    assert_slices_hold_their_shingles(text, shingler)
+def test_the_slice_of_a_word_shingle_contains_it(text: str, shingler: mw.Shingler) -> None:
+    """text[start:end] shingled alone has the element; also others where one character becomes two words, like ½."""
+    assert_slices_contain_their_shingles(text, shingler)
 
 
 @given(text=texts, size=st.sampled_from(SIZES), seed=seeds, switches=options)
-def test_the_slice_of_a_character_shingle_holds_it(text: str, size: int, seed: int, switches: dict[str, bool]) -> None:
-    """The same for characters, while white space at the ends of the slice is kept."""
+def test_the_slice_of_a_character_shingle_contains_it(
+    text: str, size: int, seed: int, switches: dict[str, Any]
+) -> None:
+    """While white space at the ends of the slice is kept."""
     shingler = mw.Shingler(f"char:{size}", seed=seed, **{**switches, "collapse_whitespace": False})
-    assert_slices_hold_their_shingles(text, shingler)
+    assert_slices_contain_their_shingles(text, shingler)
 
 
 @given(text=texts, shingler=shinglers(("byte",), bag=False))
-def test_the_slice_of_a_byte_shingle_is_it(text: str, shingler: mw.Shingler) -> None:
-    """For bytes the slice is the shingle and nothing else."""
+def test_the_slice_of_a_byte_shingle_is_the_shingle(text: str, shingler: mw.Shingler) -> None:
     data = text.encode()
     hashes, starts, ends = shingler.spans(data)
     slices = shingler.shingle([data[start:end] for start, end in zip(starts, ends, strict=True)])
@@ -73,15 +74,14 @@ def test_the_slice_of_a_byte_shingle_is_it(text: str, shingler: mw.Shingler) -> 
 @given(
     words=st.lists(st.text("abcdefgh", min_size=1, max_size=9), min_size=1, max_size=40), size=st.sampled_from(SIZES)
 )
-def test_the_slice_of_a_plain_word_shingle_is_it(words: list[str], size: int) -> None:
-    """For words of plain letters re-shingling the slice gives that element alone."""
+def test_the_slice_of_a_plain_word_shingle_has_one_element(words: list[str], size: int) -> None:
     text, shingler = "; ".join(words), mw.Shingler(f"word:{size}")
     for element, start, end in zip(*shingler.spans(text), strict=True):
         assert shingler.shingle([text[start:end]])[0].tolist() == [element]
 
 
-def assert_slices_hold_their_shingles(text: str, shingler: mw.Shingler) -> None:
-    """Each slice of the text, shingled by itself, holds the element that was said to stand there."""
+def assert_slices_contain_their_shingles(text: str, shingler: mw.Shingler) -> None:
+    """Assert that each slice of the text, shingled by itself, has the element of its span."""
     hashes, starts, ends = shingler.spans(text)
     slices = shingler.shingle([text[start:end] for start, end in zip(starts, ends, strict=True)])
     for number, element in enumerate(hashes):
@@ -89,16 +89,16 @@ def assert_slices_hold_their_shingles(text: str, shingler: mw.Shingler) -> None:
 
 
 @given(left=texts, right=texts, shingler=shinglers())
-def test_what_is_shared_is_covered(left: str, right: str, shingler: mw.Shingler) -> None:
-    """A place of a text is in a shared stretch if and only if a shingle that both have stands on it."""
+def test_shared_ranges_cover_exactly_the_shared_shingles(left: str, right: str, shingler: mw.Shingler) -> None:
+    """A position is in a shared range if and only if a shingle that both texts have covers it."""
     both = shingler.spans(left), shingler.spans(left + right)
-    for shared, one, other in zip(both[0].shared_with(both[1]), both, reversed(both), strict=True):
+    for shared, one, other in zip(both[0].shared_ranges(both[1]), both, reversed(both), strict=True):
         common = set(one.hashes.tolist()) & set(other.hashes.tolist())
         covered = {
-            place
+            position
             for element, start, end in zip(one.hashes.tolist(), one.starts.tolist(), one.ends.tolist(), strict=True)
             if element in common
-            for place in range(start, end)
+            for position in range(start, end)
         }
-        assert {place for start, end in shared for place in range(start, end)} == covered
+        assert {position for start, end in shared for position in range(start, end)} == covered
         assert all(before[1] < after[0] for before, after in pairwise(shared))

@@ -1,4 +1,4 @@
-"""Vectors: keys, contents and distances of the kernel equal the reference bit for bit, whatever the processor has."""
+"""Vectors: keys, contents and distances of the kernel equal the reference bit for bit on any processor."""
 
 import math
 from typing import Any
@@ -28,11 +28,11 @@ HUGE = np.array([[3e38, -3e38], [1e-45, -0.0]], dtype=np.float32)
 def banded(
     vectors: NDArray[Any], layout: tuple[int, int], width: float | None, seed: int, *, simd: bool, threads: int = 1
 ) -> tuple[KeyBlock, list[tuple[int, str]]]:
-    """What the kernel makes of vectors."""
+    """Return the keys, contents and faults that the kernel computes for vectors."""
     hashes, tables = layout
     plan = Plan(threshold=1.0, bands=tables, rows=hashes)
     settings = VectorSettings(plan=plan, shingler=None, measure="euclidean", width=width, radius=0.0, seed=seed)
-    block = KeyBlock.of(settings, len(vectors))
+    block = KeyBlock.allocate(settings, len(vectors))
     kernel = _kernel.VectorBander(
         dims=vectors.shape[1], hashes=hashes, tables=tables, width=width, seed=seed, simd=simd
     )
@@ -45,7 +45,7 @@ def banded(
 def test_keys_and_contents(
     simd: bool, vectors: NDArray[Any], layout: tuple[int, int], width: float | None, seed: int
 ) -> None:
-    """Of every vector; one that has no direction has no key where sides are asked for."""
+    """For every vector; a zero vector has no key for cosine distance."""
     block, faults = banded(vectors, layout, width, seed, simd=simd)
     directionless = [row for row in range(len(vectors)) if width is None and not vectors[row].any()]
     assert [row for row, _ in faults] == directionless
@@ -61,7 +61,7 @@ def test_keys_and_contents(
 @given(vectors=FLOATS | BYTES)
 @example(vectors=HUGE)
 def test_distances(vectors: NDArray[Any]) -> None:
-    """Of every pair; the cosine only of vectors with a direction."""
+    """For every pair; the cosine only for vectors that are not zero."""
     left, right = (side.astype(np.uint32) for side in np.triu_indices(len(vectors)))
     for cosine, twin in ((False, reference.euclidean_distance), (True, reference.cosine_distance)):
         found = _kernel.vector_distances(vectors, left, right, cosine, math.inf, 1)
@@ -71,19 +71,19 @@ def test_distances(vectors: NDArray[Any]) -> None:
             assert distance == twin(vectors[one], vectors[other])
 
 
-@given(vectors=FLOATS, place=st.floats(0, 1))
-def test_a_bound_hides_exactly_what_is_above_it(vectors: NDArray[Any], place: float) -> None:
-    """NaN stands for a larger distance, whether it was computed to its end or not."""
+@given(vectors=FLOATS, share=st.floats(0, 1))
+def test_a_bound_replaces_exactly_the_larger_distances(vectors: NDArray[Any], share: float) -> None:
+    """NaN represents a larger distance, whether or not it was computed completely."""
     left, right = (side.astype(np.uint32) for side in np.triu_indices(len(vectors)))
     every = _kernel.vector_distances(vectors, left, right, False, math.inf, 1)
-    bound = np.sort(every)[int(place * (len(every) - 1))]
+    bound = np.sort(every)[int(share * (len(every) - 1))]
     within = _kernel.vector_distances(vectors, left, right, False, bound, 1)
     np.testing.assert_array_equal(within, np.where(every <= bound, every, np.nan))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
 @pytest.mark.parametrize("width", [None, 40.0])
-def test_threads_and_batches_change_nothing(dtype: type, width: float | None) -> None:
+def test_the_result_does_not_depend_on_threads_and_batches(dtype: type, width: float | None) -> None:
     """1,001 vectors, whole, over three threads, and in two calls."""
     vectors: NDArray[Any] = np.random.default_rng(3).integers(0, 256, (1001, 33)).astype(dtype)
     whole, _ = banded(vectors, (3, 17), width, 1, simd=True)
@@ -96,7 +96,7 @@ def test_threads_and_batches_change_nothing(dtype: type, width: float | None) ->
 
 
 def test_bytes_have_the_keys_of_the_same_numbers() -> None:
-    """So that an image need not be blown up to be searched."""
+    """So that an image can be searched without conversion to floats."""
     vectors = np.random.default_rng(4).integers(0, 256, (50, 19)).astype(np.uint8)
     small, large = (banded(one, (2, 9), 30.0, 1, simd=True)[0] for one in (vectors, vectors.astype(np.float32)))
     np.testing.assert_array_equal(small.keys, large.keys)
@@ -104,8 +104,8 @@ def test_bytes_have_the_keys_of_the_same_numbers() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_not_finite_is_named(value: float) -> None:
-    """With its column; the vectors beside it have their keys."""
+def test_a_value_that_is_not_finite_is_reported(value: float) -> None:
+    """With its column; other vectors have their keys."""
     vectors = np.ones((3, 4), dtype=np.float32)
     vectors[1, 2] = value
     block, faults = banded(vectors, (2, 2), 1.0, 1, simd=True)

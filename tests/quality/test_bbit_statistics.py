@@ -1,4 +1,4 @@
-"""Statistics of b-bit slots: unbiased with hashed elements (an endless universe) and with explicit permutations."""
+"""Statistics of b-bit slots: unbiased with hashed elements (an infinite universe) and with explicit permutations."""
 
 from functools import cache
 
@@ -10,10 +10,11 @@ from support.trials import SLOTS, cell, estimate
 
 from minwise import reference
 from minwise.sketches.estimates import bbit_collision_probability, bbit_constants, bbit_estimate, bbit_variance
+from minwise.sketches.signatures import Bits
 
 BITS = (1, 2, 4, 8)
-# Estimates are cut off at 0 and 1. With 256 slots and one bit σ is 0.060, 0.054 and 0.038 at these similarities, so
-# either end is five σ away and the cut moves a mean by less than σ·10⁻⁷.
+# Estimates are clipped to 0 and 1. With 256 slots and one bit σ is 0.060, 0.054 and 0.038 at these similarities, so
+# either end is five σ away and clipping moves a mean by less than σ·10⁻⁷.
 JACCARDS = (0.3, 0.5, 0.8)
 UNIVERSE = 4096
 PERMUTATIONS = 8000
@@ -23,14 +24,14 @@ PERMUTATIONS = 8000
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("size", [50, 1000])
 @pytest.mark.parametrize("name", ["minhash", "fast", "oph+rotation", "oph+optimal"])
-def test_estimates_from_packed_slots_are_unbiased(name: str, size: int, bits: int, jaccard: float) -> None:
-    """Bits that agree by chance are corrected for: the mean is the truth, whatever b."""
+def test_estimates_from_packed_slots_are_unbiased(name: str, size: int, bits: Bits, jaccard: float) -> None:
+    """Bits that agree by chance are corrected for, for any b."""
     assert_mean(estimate(name, size, jaccard, bits=bits).value, cell(size, jaccard).jaccard)
 
 
 @pytest.mark.parametrize("jaccard", JACCARDS)
 @pytest.mark.parametrize("bits", BITS)
-def test_packed_minhash_has_the_variance_of_theory(bits: int, jaccard: float) -> None:
+def test_packed_minhash_has_the_variance_of_theory(bits: Bits, jaccard: float) -> None:
     """E[(R̂_b − R)²] = P_b(1−P_b) / (k(1−2⁻ᵇ)²), three times that of whole slots at b = 1 and R = ½."""
     truth = cell(200, jaccard).jaccard
     variance = bbit_variance(truth, SLOTS, 2.0**-bits, 2.0**-bits)
@@ -42,10 +43,10 @@ def test_packed_minhash_has_the_variance_of_theory(bits: int, jaccard: float) ->
 def test_estimates_in_a_small_universe_are_unbiased(bits: int, left: int, right: int, shared: int) -> None:
     """D = 4096 by explicit permutations: the constants C1 and C2 of the two densities make the estimate unbiased.
 
-    They are approximations, off by less than 0.5/D (see the next test), which is the slack. 8,000 permutations bound
-    the mean to ±0.05, while the constants of an endless universe would be off by 0.07 at |X| = |Y| = 800 and one bit.
+    They are approximations with an error below 0.5/D (see the next test), which is the slack. 8,000 permutations bound
+    the mean to ±0.05, while the constants of an infinite universe have an error of 0.07 at |X| = |Y| = 800 and one bit.
     """
-    x, y = least_positions(left, right, shared)
+    x, y = smallest_positions(left, right, shared)
     c1, c2 = bbit_constants(left, right, UNIVERSE, bits)
     agree = ((x ^ y) & (2**bits - 1) == 0).astype(np.float64)
     jaccard = shared / (left + right - shared)
@@ -61,8 +62,8 @@ def test_the_slack_for_a_small_universe_is_what_enumeration_shows() -> None:
 
 
 @cache
-def least_positions(left: int, right: int, shared: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The minima of two sets under many explicit permutations of 0 … 4095; their low 12 bits are all of them."""
+def smallest_positions(left: int, right: int, shared: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the minima of two sets under many explicit permutations of 0 … 4095, which have 12 bits."""
     rng = np.random.default_rng(left)
     x, y = range(left), range(left - shared, left - shared + right)
     minima = [

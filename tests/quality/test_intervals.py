@@ -1,9 +1,9 @@
-"""Intervals: they hold the truth as often as they say.
+"""Coverage of confidence intervals.
 
-The chance that an interval holds the truth can be summed exactly from the law of the slots, without any simulation. It
-differs from the confidence because counts are whole: each end of the interval moves by whole counts, so it is off by at
-most the chance of the count at either end, 2·φ(z)/σ for counts of standard deviation σ. Simulation then shows that the
-sketches follow that law.
+The probability that an interval contains the true value can be summed exactly from the distribution of the slots,
+without simulation. It differs from the confidence because counts are integers: each end of the interval moves by whole
+counts, so the difference is at most the probability of the count at either end, 2·φ(z)/σ for counts of standard
+deviation σ. Simulation then shows that the sketches follow that distribution.
 """
 
 import math
@@ -16,6 +16,7 @@ from support.statistical_bounds import QUANTILE, assert_share
 from support.trials import JACCARDS, SLOTS, Cell, cell, estimate
 
 from minwise.sketches.estimates import bbit_collision_probability, one_permutation_trials, wilson_interval
+from minwise.sketches.signatures import Bits
 
 Floats = NDArray[np.float64]
 
@@ -25,16 +26,16 @@ ONE_PERMUTATION_SIZES = (50, 200, 1000)
 
 @pytest.mark.parametrize("jaccard", JACCARDS)
 @pytest.mark.parametrize("slots", [64, 256, 1024])
-def test_intervals_of_minhash_are_about_as_sure_as_they_say(slots: int, jaccard: float) -> None:
-    """Exact coverage for binomial counts is the confidence, but for whole counts."""
+def test_exact_coverage_of_minhash_is_the_confidence(slots: int, jaccard: float) -> None:
+    """For binomial counts, up to the error of whole counts."""
     spread = math.sqrt(slots * jaccard * (1 - jaccard))
     assert abs(binomial_coverage(slots, jaccard) - CONFIDENCE) <= lattice_error(spread)
 
 
 @pytest.mark.parametrize("jaccard", JACCARDS)
 @pytest.mark.parametrize("size", ONE_PERMUTATION_SIZES)
-def test_intervals_of_one_permutation_are_about_as_sure_as_they_say(size: int, jaccard: float) -> None:
-    """Exact coverage for hypergeometric counts in occupied bins is the confidence, but for whole counts."""
+def test_exact_coverage_of_one_permutation_is_the_confidence(size: int, jaccard: float) -> None:
+    """For hypergeometric counts in occupied bins, up to the error of whole counts."""
     situation = cell(size, jaccard)
     occupied, f, r = SLOTS * (1 - (1 - 1 / SLOTS) ** situation.union), situation.union, situation.jaccard
     spread = math.sqrt(occupied * r * (1 - r) * (f - occupied) / (f - 1))
@@ -43,32 +44,32 @@ def test_intervals_of_one_permutation_are_about_as_sure_as_they_say(size: int, j
 
 @pytest.mark.parametrize("jaccard", JACCARDS)
 @pytest.mark.parametrize("size", [20, 1000])
-def test_intervals_of_minhash_hold_the_truth(size: int, jaccard: float) -> None:
-    """As often as binomial counts make them."""
+def test_simulated_coverage_of_minhash(size: int, jaccard: float) -> None:
+    """As for binomial counts."""
     truth = cell(size, jaccard).jaccard
-    assert_share(holds("minhash", size, jaccard), binomial_coverage(SLOTS, truth))
+    assert_share(contains_truth("minhash", size, jaccard), binomial_coverage(SLOTS, truth))
 
 
 @pytest.mark.parametrize("jaccard", JACCARDS)
 @pytest.mark.parametrize("size", ONE_PERMUTATION_SIZES)
-def test_intervals_of_one_permutation_hold_the_truth(size: int, jaccard: float) -> None:
-    """As often as hypergeometric counts make them."""
-    assert_share(holds("oph", size, jaccard), one_permutation_coverage(cell(size, jaccard)))
+def test_simulated_coverage_of_one_permutation(size: int, jaccard: float) -> None:
+    """As for hypergeometric counts."""
+    assert_share(contains_truth("oph", size, jaccard), one_permutation_coverage(cell(size, jaccard)))
 
 
 @pytest.mark.parametrize("bits", [1, 2, 8])
 @pytest.mark.parametrize("jaccard", [0.3, 0.5, 0.8])
-def test_intervals_of_packed_minhash_hold_the_truth(jaccard: float, bits: int) -> None:
-    """As often as binomial counts of agreeing bits make them."""
+def test_simulated_coverage_of_packed_minhash(jaccard: float, bits: Bits) -> None:
+    """As for binomial counts of agreeing bits."""
     chance = bbit_collision_probability(cell(200, jaccard).jaccard, 2.0**-bits, 2.0**-bits)
-    assert_share(holds("minhash", 200, jaccard, bits), binomial_coverage(SLOTS, chance))
+    assert_share(contains_truth("minhash", 200, jaccard, bits), binomial_coverage(SLOTS, chance))
 
 
 @pytest.mark.parametrize("jaccard", JACCARDS)
 @pytest.mark.parametrize("size", [20, 50, 200, 1000, 10_000])
-def test_intervals_of_fast_sketch_hold_the_truth_at_least_as_often(size: int, jaccard: float) -> None:
-    """Its variance is below that of binomial counts, so it is at least as sure, but for whole counts and chance."""
-    hits, truth = holds("fast", size, jaccard), cell(size, jaccard).jaccard
+def test_simulated_coverage_of_fast_sketch_is_at_least_the_confidence(size: int, jaccard: float) -> None:
+    """Its variance is below that of binomial counts; up to whole counts and chance."""
+    hits, truth = contains_truth("fast", size, jaccard), cell(size, jaccard).jaccard
     chance = QUANTILE * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / hits.size)
     assert float(hits.mean()) >= CONFIDENCE - lattice_error(math.sqrt(SLOTS * truth * (1 - truth))) - chance
 
@@ -76,28 +77,28 @@ def test_intervals_of_fast_sketch_hold_the_truth_at_least_as_often(size: int, ja
 @pytest.mark.parametrize("jaccard", JACCARDS)
 @pytest.mark.parametrize("size", [20, 50])
 def test_intervals_of_fast_sketch_are_wide_on_small_sets(size: int, jaccard: float) -> None:
-    """With half the variance z/√½ = 2.77 of its σ fit: 99.4 % at least, but for whole counts and chance."""
-    hits, truth = holds("fast", size, jaccard), cell(size, jaccard).jaccard
+    """With half the variance, z/√½ = 2.77 of its σ fit: at least 99.4 %, up to whole counts and chance."""
+    hits, truth = contains_truth("fast", size, jaccard), cell(size, jaccard).jaccard
     quantile = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * math.sqrt(2)
     sure = 2 * NormalDist().cdf(quantile) - 1
     edges = 2 * NormalDist().pdf(quantile) / math.sqrt(SLOTS * truth * (1 - truth) / 2)
     assert float(hits.mean()) >= sure - edges - QUANTILE * math.sqrt(sure * (1 - sure) / hits.size)
 
 
-def holds(name: str, size: int, jaccard: float, bits: int | None = None) -> NDArray[np.bool_]:
-    """Which of the simulated intervals hold the truth."""
+def contains_truth(name: str, size: int, jaccard: float, bits: Bits | None = None) -> NDArray[np.bool_]:
+    """Return which of the simulated intervals contain the true value."""
     estimates, truth = estimate(name, size, jaccard, bits=bits), cell(size, jaccard).jaccard
     inside: NDArray[np.bool_] = (estimates.low <= truth) & (truth <= estimates.high)
     return inside
 
 
 def lattice_error(spread: float) -> float:
-    """2·φ(z)/σ: the chance of one count at each end."""
+    """Return 2·φ(z)/σ, the probability of one count at each end."""
     return 2 * NormalDist().pdf(NormalDist().inv_cdf((1 + CONFIDENCE) / 2)) / spread
 
 
 def binomial_coverage(trials: int, chance: float) -> float:
-    """P[the interval of a binomial count holds the chance], summed over the counts."""
+    """Return P[the interval of a binomial count contains the probability], summed over the counts."""
     counts = np.arange(trials + 1)
     low, high = wilson_interval(counts / trials, trials, CONFIDENCE)
     logs = log_binomial(trials, counts) + counts * math.log(chance) + (trials - counts) * math.log1p(-chance)
@@ -105,7 +106,7 @@ def binomial_coverage(trials: int, chance: float) -> float:
 
 
 def one_permutation_coverage(situation: Cell) -> float:
-    """P[the interval holds the truth], summed over occupied bins m and hypergeometric matches h."""
+    """Return P[the interval contains the truth], summed over occupied bins m and hypergeometric matches h."""
     f, a = situation.union, situation.shared
     total = 0.0
     for occupied, weight in enumerate(occupancy(SLOTS, f)):
@@ -120,7 +121,7 @@ def one_permutation_coverage(situation: Cell) -> float:
 
 
 def occupancy(bins: int, members: int) -> list[float]:
-    """Chances of 0, 1, 2, … occupied bins when the members fall one after the other."""
+    """Return the probabilities of 0, 1, 2, … occupied bins."""
     chances = np.zeros(bins + 1)
     chances[0] = 1.0
     counts = np.arange(bins + 1)
@@ -130,6 +131,6 @@ def occupancy(bins: int, members: int) -> list[float]:
 
 
 def log_binomial(n: int, k: NDArray[np.integer]) -> Floats:
-    """Logarithms of the binomial coefficients n over k."""
+    """Return the logarithms of the binomial coefficients n over k."""
     values = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in np.atleast_1d(k).tolist()]
     return np.array(values)

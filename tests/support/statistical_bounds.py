@@ -1,7 +1,7 @@
-"""How far chance may carry a result: every bound of this folder, with the one failure probability they share.
+"""Statistical bounds of the quality tests, with their common failure probability.
 
-Seeds are fixed, so a test either always passes or always fails; ``FAILURE`` is how likely a right implementation would
-have been given a bad seed. With some 1,500 assertions that is 1.5 in 1,000 for the whole folder.
+Seeds are fixed, so a test either always passes or always fails; ``FAILURE`` is the probability that a correct
+implementation was given an unlucky seed. With about 1,500 assertions that is 1.5 in 1,000 for the whole folder.
 """
 
 import math
@@ -18,30 +18,30 @@ QUANTILE = NormalDist().inv_cdf(1 - FAILURE / 2)
 
 
 def standard_error(values: Floats) -> float:
-    """Standard error of the mean of independent values, from their own spread."""
+    """Return the standard error of the mean of independent values, from their own variance."""
     return float(np.std(values, ddof=1)) / math.sqrt(values.size)
 
 
 def assert_mean(values: Floats, expected: float, slack: float = 0.0) -> None:
-    """The mean is the expected one within QUANTILE standard errors (central limit theorem), and a derived slack."""
+    """Assert that the mean is as expected, within QUANTILE standard errors (central limit theorem) and the slack."""
     assert abs(float(values.mean()) - expected) <= QUANTILE * standard_error(values) + slack
 
 
 def assert_mean_at_most(values: Floats, most: float) -> None:
-    """The mean is not above this, within QUANTILE standard errors."""
+    """Assert that the mean is at most this, within QUANTILE standard errors."""
     assert float(values.mean()) <= most + QUANTILE * standard_error(values)
 
 
 def assert_share(hits: NDArray[np.bool_], expected: float) -> None:
-    """The share of hits is the expected chance, within QUANTILE standard errors of a binomial share."""
+    """Assert that the share of hits is as expected, within QUANTILE standard errors of a binomial share."""
     assert abs(float(hits.mean()) - expected) <= QUANTILE * math.sqrt(expected * (1 - expected) / hits.size)
 
 
 def assert_uniform(cells: NDArray[np.integer], count: int) -> None:
-    """Numbers 0 … count−1 come equally often: Pearson's statistic lies where χ² with count−1 degrees does.
+    """Assert that the numbers 0 … count−1 are equally frequent, by Pearson's statistic with count−1 degrees of freedom.
 
     P[χ²_n ≥ n + 2√(nx) + 2x] ≤ e^−x and P[χ²_n ≤ n − 2√(nx)] ≤ e^−x (Laurent & Massart, 2000, lemma 1). The lower end
-    is for values spread more evenly than chance would.
+    is for values spread more evenly than by chance.
     """
     observed = np.bincount(cells.astype(np.int64), minlength=count)
     assert len(observed) == count

@@ -1,4 +1,4 @@
-"""What the laws are tried on: texts of all scripts, shingle settings, sets of elements, and the schemes by name."""
+"""Hypothesis strategies: texts of all scripts, shingle settings, and sets of elements."""
 
 import unicodedata
 from collections.abc import Callable
@@ -23,14 +23,14 @@ SIZES = (1, 2, 3, 5, 9)
 SLOT_COUNTS = (1, 2, 3, 7, 64, 100, 256)
 BITS = (1, 2, 4, 8, 16, 32)
 SWITCHES = ("nfkc", "strip_accents", "lowercase", "strip_punctuation", "mask_digits", "collapse_whitespace")
-ASSIGNED = 0x40  # bit of the kernel's character properties: assigned in the Unicode version compiled in
+ASSIGNED = 0x40  # bit of the character properties of the kernel: assigned in its Unicode version
 
-# 64 bytes are classified at once and the scratch text is emptied at 8,192: both borders, from both sides.
+# 64 bytes are classified at once and the scratch buffer has 8,192: both limits, from both sides.
 LANE_LENGTHS = (15, 16, 17, 31, 32, 33, 62, 63, 64, 65, 66, 127, 128, 129, 191, 192, 193)
 SCRATCH_LENGTHS = (8190, 8191, 8192, 8193, 8194, 8255, 8256, 8257)
 
 # Scraps of text, separated by bars: spaces and signs, Latin, lone marks, case, Han and kana, half and full width,
-# scripts without spaces, Hangul, Arabic and Hebrew, Indic, compatibility forms, emoji and characters that are none.
+# scripts without spaces, Hangul, Arabic and Hebrew, Indic, compatibility forms, emoji and unassigned code points.
 SCRAPS = tuple(
     "|".join(
         (
@@ -50,7 +50,7 @@ SCRAPS = tuple(
     ).split("|")
 )
 ASCII = "The quick brown fox, 42 TIMES over_the lazy dog; pneumonoultramicroscopicsilicovolcanoconiosis\n\tand-so-on. "
-# Blocks that interact in normalisation or are cut in their own way; drawn from at random, beside the scraps.
+# Blocks that interact in normalisation or are tokenised specially; drawn at random in addition to the scraps.
 BLOCKS = (
     "0-7f a0-24f 300-36f 370-52f 590-6ff 900-dff e00-fff 1000-109f 1100-11ff 1780-17ff 1ab0-1aff 1dc0-1fff "
     "2000-24ff 2e80-33ff a640-abff ac00-ac80 f900-ffff 10a00-11fff 1d100-1d7ff"
@@ -69,19 +69,19 @@ DENSE = ("minhash", "fast", "oph+rotation", "oph+optimal")
 
 
 def effort(share: float) -> settings:
-    """So many times the examples that the profile asks for, for laws that cost less or more than others."""
+    """Return settings with a multiple of the examples of the profile, for laws that cost less or more than others."""
     return settings(max_examples=max(1, round(share * settings().max_examples)))
 
 
 def shingle_sets(*sets: Any) -> mw.ShingleSets:  # noqa: ANN401 - lists, sets or arrays of words
-    """Elements as they are, without hashing, in the order given."""
+    """Return shingle sets of given elements, without hashing, in the order given."""
     arrays = [np.array(list(elements), dtype=np.uint64) for elements in sets]
     offsets = np.cumsum([0, *map(len, arrays)])
     return mw.ShingleSets(offsets, np.concatenate([np.empty(0, dtype=np.uint64), *arrays]))
 
 
 def portable_shingler(shingler: mw.Shingler) -> _kernel.Shingler:
-    """The kernel's shingler without SIMD."""
+    """Return a kernel shingler without SIMD."""
     switches = asdict(shingler)
     del switches["spec"]
     return _kernel.Shingler(kind=shingler.kind, size=shingler.size, simd=False, **switches)
@@ -89,23 +89,23 @@ def portable_shingler(shingler: mw.Shingler) -> _kernel.Shingler:
 
 @cache
 def is_settled(character: str) -> bool:
-    """Whether a character is assigned both in the kernel's Unicode version and in Python's."""
+    """Return whether a character is assigned both in the Unicode version of the kernel and in that of Python."""
     known = reference.character_properties()[ord(character)] & ASSIGNED
     return bool(known) and unicodedata.category(character) != "Cn"
 
 
 def settle(text: str) -> str:
-    """The text without the characters whose normalisation the two Unicode versions may disagree on."""
+    """Return the text without the characters whose normalisation may differ between the two Unicode versions."""
     return "".join(character for character in text if is_settled(character))
 
 
 def repeat_to(unit: str, length: int) -> str:
-    """The unit again and again, cut to so many characters."""
+    """Return the unit repeated and cut to a number of characters."""
     return (unit * (length // len(unit) + 1))[:length]
 
 
 def block_text(block: str) -> st.SearchStrategy[str]:
-    """Short texts of the characters first-last, written in hexadecimal."""
+    """Return short texts of the characters first-last, given in hexadecimal."""
     first, last = (int(code, 16) for code in block.split("-"))
     return st.text(st.characters(min_codepoint=first, max_codepoint=last, exclude_categories=["Cs"]), max_size=8)
 
@@ -130,7 +130,7 @@ options: st.SearchStrategy[Options] = st.fixed_dictionaries({name: st.booleans()
 
 @st.composite
 def shinglers(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, bag: bool | None = None) -> mw.Shingler:
-    """A shingler of any settings."""
+    """Draw a shingler with any settings."""
     kind = draw(st.sampled_from(kinds))
     return mw.Shingler(
         f"{kind}:{draw(st.sampled_from(SIZES))}",
@@ -141,6 +141,6 @@ def shinglers(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, bag: bool | None 
     )
 
 
-def readable(text: str, shingler: mw.Shingler) -> str:
-    """The text as far as Python and the kernel must agree on it: all of it, unless it is to be composed."""
+def comparable(text: str, shingler: mw.Shingler) -> str:
+    """Return the text as far as Python and the kernel must agree on it: all of it, unless it is to be composed."""
     return settle(text) if shingler.kind != "byte" and (shingler.nfkc or shingler.strip_accents) else text

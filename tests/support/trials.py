@@ -1,7 +1,7 @@
-"""Pairs of sets whose similarity is known, sketched under many seeds: the trials that the statistics are taken over.
+"""Pairs of sets of known similarity, sketched under many seeds: the samples of the statistics tests.
 
-The sets stay and the seed changes. With random sets and one seed every function whatever would look unbiased, since
-all members of a union then are equally likely to be its minimum; with fixed sets only a good family of functions does.
+The sets are fixed and the seed changes. With random sets and one seed every function would look unbiased, since all
+members of a union are then equally likely to be its minimum; with fixed sets only a good family of functions does.
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minwise as mw
+from minwise.sketches import Estimates
+from minwise.sketches.signatures import Bits
 from support.schemes import scheme
 
 Floats = NDArray[np.float64]
@@ -27,8 +29,8 @@ class Cell:
 
     Attributes:
         sets: The sets.
-        shared: Members that a pair shares.
-        union: Members that a pair has together.
+        shared: Number of members that a pair shares.
+        union: Number of members of the union of a pair.
     """
 
     sets: mw.ShingleSets
@@ -37,18 +39,18 @@ class Cell:
 
     @property
     def jaccard(self) -> float:
-        """The true similarity."""
+        """True similarity."""
         return self.shared / self.union
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        """The document numbers of each pair."""
+        """Document numbers of each pair."""
         return np.arange(len(self.sets), dtype=np.int64).reshape(-1, 2)
 
 
 @cache
 def cell(size: int, jaccard: float, hash_bits: int = 64) -> Cell:
-    """Pairs of sets of consecutive integers, of this size and the nearest similarity that such sets can have."""
+    """Return pairs of sets of consecutive integers, of this size and the nearest similarity that such sets can have."""
     shared = round(2 * size * jaccard / (1 + jaccard))
     union = 2 * size - shared
     copies = 20 if size <= 1000 else 10
@@ -60,19 +62,19 @@ def cell(size: int, jaccard: float, hash_bits: int = 64) -> Cell:
 
 @cache
 def estimate(
-    name: str, size: int, jaccard: float, *, slots: int = SLOTS, bits: int | None = None, hash_bits: int = 64
-) -> mw.Estimates:
-    """Some thousands of estimates of one cell: every copy under every seed."""
+    name: str, size: int, jaccard: float, *, slots: int = SLOTS, bits: Bits | None = None, hash_bits: int = 64
+) -> Estimates:
+    """Return some thousands of estimates of one cell: every copy under every seed."""
     situation = cell(size, jaccard, hash_bits)
     runs = [
         scheme(name, slots, seed, bits).sketch(situation.sets).estimate_many(situation.pairs)
         for seed in range(1, TRIALS // len(situation.pairs) + 1)
     ]
     value, low, high = (np.concatenate([getattr(run, column) for run in runs]) for column in ("value", "low", "high"))
-    return mw.Estimates(value=value, low=low, high=high, confidence=runs[0].confidence)
+    return Estimates(value=value, low=low, high=high, confidence=runs[0].confidence)
 
 
 def errors(name: str, size: int, jaccard: float, *, slots: int = SLOTS, hash_bits: int = 64) -> Floats:
-    """Estimates less the truth."""
+    """Return the estimates minus the true similarity."""
     estimates = estimate(name, size, jaccard, slots=slots, hash_bits=hash_bits)
     return estimates.value - cell(size, jaccard, hash_bits).jaccard

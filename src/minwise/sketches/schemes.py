@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from minwise import _kernel
 from minwise.checks import check_choice, check_integer, check_seed, check_threads, check_type
 from minwise.errors import ConfigError, InputError
-from minwise.sketches.signatures import BITS, Bits, Densify, SchemeName, Signatures, SignatureSettings
+from minwise.sketches.signatures import BITS, Bits, Densify, Signatures, SignatureSettings, SketchName
 from minwise.text.chunks import Texts, read_texts, to_bytes, translate_kernel_errors
 from minwise.text.shingling import Shingler, ShingleSets, kernel_shingler
 
@@ -44,7 +44,7 @@ class Scheme:
         bits: Bits kept of each slot: 1, 2, 4, 8, 16 or 32; None for all. See :meth:`bbit`.
     """
 
-    name: ClassVar[SchemeName | None] = None
+    name: ClassVar[SketchName | None] = None
     seed: int = field(default=1, repr=False)
     bits: Bits | None = None
 
@@ -168,7 +168,7 @@ class MinHash(Scheme):
         slots: Number of hash functions; :func:`minwise.slots_for` returns the number for a given error.
     """
 
-    name: ClassVar[SchemeName] = "minhash"
+    name: ClassVar[SketchName] = "minhash"
     slots: int = 256
 
     @property
@@ -191,7 +191,7 @@ class OnePermutation(Scheme):
             signatures cannot be merged.
     """
 
-    name: ClassVar[SchemeName] = "oph"
+    name: ClassVar[SketchName] = "oph"
     bins: int = 256
     densify: Densify | None = None
 
@@ -221,7 +221,7 @@ class FastSketch(Scheme):
         slots: Slots per signature; :func:`minwise.slots_for` returns the number for a given error.
     """
 
-    name: ClassVar[SchemeName] = "fast"
+    name: ClassVar[SketchName] = "fast"
     slots: int = 256
 
     @property

@@ -24,7 +24,7 @@ __all__ = ["BITS", "FORMAT_VERSION", "SignatureSettings", "Signatures", "check_e
 
 Bits = Literal[1, 2, 4, 8, 16, 32]
 Densify = Literal["rotation", "optimal"]
-SchemeName = Literal["minhash", "oph", "fast"]
+SketchName = Literal["minhash", "oph", "fast"]
 
 # Bits per slot of a packed signature.
 BITS: tuple[Bits, ...] = (1, 2, 4, 8, 16, 32)
@@ -42,7 +42,7 @@ class SignatureSettings:
         densify: Method that filled empty bins; None if they are empty.
     """
 
-    scheme: SchemeName
+    scheme: SketchName
     slots: int
     seed: int = field(repr=False)
     bits: Bits | None = None

@@ -1,4 +1,4 @@
-"""Prefetching: the same items in the same order, errors where they were, and no thread left behind."""
+"""Prefetching: same items in the same order, exceptions at their position, no thread left running."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from minwise._internal.prefetch import prefetch
 
 
 def threads() -> int:
-    """How many threads of ours are alive."""
+    """Return the number of running prefetch threads."""
     return sum(thread.name == "minwise-read" for thread in threading.enumerate())
 
 
@@ -23,14 +23,14 @@ def _no_thread_is_left() -> Iterator[None]:
 
 @pytest.mark.parametrize("depth", [1, 2, 100])
 @pytest.mark.parametrize("count", [0, 1, 5, 1000])
-def test_items_come_in_order(count: int, depth: int) -> None:
-    """None, one or many; None and False are items like others."""
+def test_items_keep_their_order(count: int, depth: int) -> None:
+    """None and False are ordinary items."""
     items = [None, False, *range(count)][-count:] if count else []
     assert list(prefetch(items, depth)) == items
 
 
-def test_items_are_made_by_another_thread_while_the_caller_works() -> None:
-    """The next item is made before it is asked for; no more than ``depth`` wait, and one is in the thread's hand."""
+def test_another_thread_produces_items_in_advance() -> None:
+    """At most ``depth`` items are queued, and one more is held by the thread."""
     made: list[str] = []
     third = threading.Event()
 
@@ -45,19 +45,19 @@ def test_items_are_made_by_another_thread_while_the_caller_works() -> None:
     assert next(found) == 0
     assert third.wait(10)
     time.sleep(0.05)
-    assert len(made) == 4  # one was taken, two wait, one more is in the hand of the thread
+    assert len(made) == 4  # one was taken, two are queued, one is held by the thread
     assert set(made) == {"minwise-read"}
     assert list(found) == list(range(1, 10))
 
 
 class OwnError(Exception):
-    """An error of this test."""
+    """Exception of this test."""
 
 
 @pytest.mark.parametrize("error", [OwnError("why"), ValueError("why"), KeyboardInterrupt("why"), SystemExit("why")])
 @pytest.mark.parametrize("after", [0, 1, 7])
-def test_an_error_appears_after_the_items_before_it(error: BaseException, after: int) -> None:
-    """The same error, and nothing comes after it."""
+def test_an_exception_is_raised_after_the_items_before_it(error: BaseException, after: int) -> None:
+    """The exception object is the same, and no item follows."""
 
     def items() -> Iterator[int]:
         yield from range(after)
@@ -71,8 +71,8 @@ def test_an_error_appears_after_the_items_before_it(error: BaseException, after:
     assert list(found) == []
 
 
-def test_a_consumer_that_stops_early_stops_the_thread() -> None:
-    """Also one that never ends and waits for room; the source is closed no later than it is forgotten."""
+def test_closing_the_iterator_stops_the_thread() -> None:
+    """Also for an endless source while the thread waits for space in the queue."""
     count = 0
 
     def items() -> Iterator[int]:
@@ -91,9 +91,7 @@ def test_a_consumer_that_stops_early_stops_the_thread() -> None:
     assert count == made <= 6
 
 
-def test_an_error_of_the_consumer_stops_the_thread() -> None:
-    """And is not hidden."""
-
+def test_an_exception_in_the_consumer_stops_the_thread() -> None:
     def consume() -> None:
         for item in prefetch(range(10**9)):
             if item == 3:
@@ -104,8 +102,7 @@ def test_an_error_of_the_consumer_stops_the_thread() -> None:
     assert threads() == 0
 
 
-def test_nothing_starts_before_the_first_item_is_asked_for() -> None:
-    """A generator that is never used reads nothing."""
+def test_no_thread_starts_before_the_first_item_is_requested() -> None:
     found = prefetch(iter([1, 2]))
     assert threads() == 0
     found.close()  # type: ignore[attr-defined] # it is a generator

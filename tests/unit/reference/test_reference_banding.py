@@ -1,4 +1,4 @@
-"""Band keys, content hashes and groups: worked by hand, and the laws they obey."""
+"""Reference band keys, content hashes and groups: examples computed by hand, and laws."""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -47,61 +47,56 @@ def test_content_hash_by_hand() -> None:
 
 @given(slots=st.lists(words, min_size=8, max_size=8), seed=seeds, changed=st.integers(0, 7), value=words)
 def test_a_slot_changes_the_key_of_its_band_only(slots: list[int], seed: int, changed: int, value: int) -> None:
-    """The other bands stay as they are."""
     other = [*slots[:changed], value, *slots[changed + 1 :]]
-    before, after = (band_keys(one, bands=4, rows=2, seed=seed) for one in (slots, other))
+    before, after = (band_keys(signature, bands=4, rows=2, seed=seed) for signature in (slots, other))
     differing = {band for band in range(4) if before[band] != after[band]}
     assert differing == ({changed // 2} if slots != other else set())
 
 
-def test_equal_slots_of_two_bands_have_two_keys() -> None:
-    """A band's key says which band it is of."""
+def test_equal_slots_in_different_bands_have_different_keys() -> None:
     assert len(set(band_keys([7] * 12, bands=4, rows=3))) == 4
 
 
-def test_narrow_slots_are_widened() -> None:
-    """A 32-bit slot counts as the same number in 64 bits."""
+def test_32_bit_slots_have_the_keys_of_equal_64_bit_slots() -> None:
     slots = np.array([1, 2**32 - 2, 3, 2**32 - 1], dtype=np.uint32)
     assert band_keys(slots, bands=2, rows=2) == band_keys(slots.tolist(), bands=2, rows=2)
 
 
 def test_slots_beyond_the_bands_are_not_used() -> None:
-    """208 of 256, for instance."""
+    """For example 208 of 256."""
     assert band_keys([1, 2, 3, 4, 5], bands=2, rows=2) == band_keys([1, 2, 3, 4, 6], bands=2, rows=2)
 
 
 def test_more_bands_than_slots_are_refused() -> None:
-    """With both numbers."""
     with pytest.raises(ConfigError, match=r"bands·rows must be at most the 5 slots, got 2·3"):
         band_keys([1, 2, 3, 4, 5], bands=2, rows=3)
 
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 def test_an_empty_document_has_the_marker_in_every_band(dtype: type[np.unsignedinteger]) -> None:
-    """Whatever the width of its slots."""
+    """For slots of 64 and of 32 bits."""
     assert band_keys(np.full(6, np.iinfo(dtype).max, dtype=dtype), bands=3, rows=2) == [WORD] * 3
 
 
-def test_the_marker_is_left_to_empty_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A document with elements whose key would be 2⁶⁴−1 gets the number before it."""
+def test_the_marker_is_reserved_for_empty_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document with elements whose key would be 2⁶⁴−1 gets 2⁶⁴−2."""
     monkeypatch.setattr(banding, "mix", lambda _: WORD)
     assert band_keys([1, 2], bands=2, rows=1) == [WORD - 1, WORD - 1]
 
 
-def test_content_hash_of_nothing() -> None:
-    """Is no hash of something."""
+def test_content_hash_of_no_tokens_is_zero() -> None:
     assert content_hash([]) == (0, 0)
     assert content_hash([0]) != (0, 0)
 
 
-def test_content_hash_tells_lengths_apart() -> None:
-    """A missing high word is not a token of zero."""
+def test_content_hash_depends_on_the_length() -> None:
+    """A missing high word differs from a token of zero."""
     assert len({content_hash([0] * length) for length in range(20)}) == 20
 
 
 @given(tokens=st.lists(words, min_size=1, max_size=7), seed=seeds)
 def test_content_hash_has_two_lanes(tokens: list[int], seed: int) -> None:
-    """With keys of their own, and the order of the tokens matters."""
+    """The lanes have different keys, and the order of the tokens matters."""
     low, high = content_hash(tokens, seed)
     assert low != high
     backwards = tokens[::-1]
@@ -109,27 +104,26 @@ def test_content_hash_has_two_lanes(tokens: list[int], seed: int) -> None:
 
 
 def test_pairs_share_a_band() -> None:
-    """The same key in two different bands is no bucket, and the marker of empty documents neither."""
+    """Equal keys in different bands are not a bucket, nor is the marker of empty documents."""
     keys = [[1, 2], [2, 1], [1, 9], [WORD, WORD], [WORD, WORD], [5, 1]]
     assert propose_pairs(keys) == {(0, 2), (1, 5)}
 
 
 def test_large_buckets_pair_with_their_first_members() -> None:
-    """Six documents in one bucket that may have five: 2·4 + 1 pairs instead of 15."""
+    """Six documents in one bucket with a limit of five: 2·4 + 1 pairs instead of 15."""
     keys = [[3]] * 6
     assert len(propose_pairs(keys, max_bucket=6)) == 15
     expected = {(0, 1), *((early, late) for early in (0, 1) for late in range(2, 6))}
     assert propose_pairs(keys, max_bucket=5, first=2) == expected
 
 
-def test_large_buckets_by_default() -> None:
+def test_default_limit_of_large_buckets() -> None:
     """2,001 members: the first sixteen with all after them."""
     assert len(propose_pairs([[3]] * 2001)) == sum(2001 - 1 - early for early in range(16))
 
 
 @given(keys=st.lists(st.lists(st.sampled_from((1, 2, 3, WORD)), min_size=3, max_size=3), max_size=10))
 def test_pairs_by_definition(keys: list[list[int]]) -> None:
-    """Each pair asked for itself."""
     expected = {
         (left, right)
         for left, right in combinations(range(len(keys)), 2)
@@ -139,21 +133,21 @@ def test_pairs_by_definition(keys: list[list[int]]) -> None:
 
 
 def test_star_by_hand() -> None:
-    """A chain 0-1-2-3: 1 goes for 0, 2 stays since 1 is gone, 3 goes for 2, and 1 has its best witness after it."""
+    """A chain 0-1-2-3: 1 is removed for 0, 2 is kept since 1 is removed, 3 is removed for 2; 2 is the witness of 1."""
     kept, removed = star({(0, 1): 0.8, (1, 2): 0.9, (2, 3): 0.85}, documents=5)
     assert kept == [0, 2, 4]
     assert removed == {1: (2, 0.9), 3: (2, 0.85)}
 
 
 def test_star_prefers_the_first_of_equal_witnesses() -> None:
-    """By number, not by the order in which pairs came."""
+    """By number, not by the order of the pairs."""
     assert star({(1, 2): 0.9, (0, 2): 0.9}, documents=3) == ([0, 1], {2: (0, 0.9)})
 
 
 @given(pairs=pairs)
 @example(pairs={})
 def test_star_keeps_no_pair_and_removes_none_without_witness(pairs: Pairs) -> None:
-    """Promise 1, and nothing lost; a document is removed only for a kept one before it."""
+    """No two kept documents are a pair, and a document is removed only for a kept one before it."""
     kept, removed = star(pairs, DOCUMENTS)
     assert sorted([*kept, *removed]) == list(range(DOCUMENTS))
     assert not any(pair in pairs for pair in combinations(kept, 2))
@@ -166,7 +160,7 @@ def test_star_keeps_no_pair_and_removes_none_without_witness(pairs: Pairs) -> No
 
 
 def reachable(start: int, pairs: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """Every document that a chain of pairs leads to from one."""
+    """Yield every document that a chain of pairs connects to one."""
     seen, waiting = {start}, [start]
     while waiting:
         here = waiting.pop()
@@ -178,14 +172,14 @@ def reachable(start: int, pairs: Iterable[tuple[int, int]]) -> Iterator[int]:
 
 @given(pairs=pairs)
 @example(pairs={(0, 8): 1.0, (1, 8): 1.0})
-def test_components_are_what_can_be_reached(pairs: Pairs) -> None:
-    """The first of all documents that can be reached; brute force from each."""
+def test_components_are_the_first_reachable_documents(pairs: Pairs) -> None:
+    """By brute force from each document."""
     assert components(pairs, DOCUMENTS) == [min(reachable(start, pairs)) for start in range(DOCUMENTS)]
 
 
 @given(pairs=pairs)
 def test_a_star_lies_within_its_component(pairs: Pairs) -> None:
-    """A witness is of the same component, and each component keeps its first document."""
+    """A witness is in the same component, and each component keeps its first document."""
     label = components(pairs, DOCUMENTS)
     kept, removed = star(pairs, DOCUMENTS)
     assert all(label[document] == label[witness] for document, (witness, _) in removed.items())

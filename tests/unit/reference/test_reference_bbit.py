@@ -1,4 +1,4 @@
-"""b bits in a small universe: the counting formula against listing every permutation."""
+"""b-bit minwise hashing in a small universe: the counting formula equals the enumeration of permutations."""
 
 import itertools
 from fractions import Fraction
@@ -11,7 +11,7 @@ from minwise import reference as ref
 
 @pytest.mark.parametrize("bits", [1, 2])
 @pytest.mark.parametrize(("x", "y", "a"), [(1, 1, 0), (2, 3, 1), (3, 3, 3), (1, 5, 0), (4, 3, 2), (6, 2, 2)])
-def test_counting_equals_listing(x: int, y: int, a: int, bits: int) -> None:
+def test_counting_equals_enumeration(x: int, y: int, a: int, bits: int) -> None:
     """All 720 permutations of six positions."""
     left, right = range(x), range(x - a, x - a + y)
     agreed = sum(
@@ -31,12 +31,11 @@ def test_only_possible_sizes_have_a_probability() -> None:
 
 
 def test_equal_sets_always_agree() -> None:
-    """X = Y has the same minimum."""
     table = ref.collision_probabilities(8, 2)
     np.testing.assert_allclose([table[size, size, size] for size in range(1, 9)], 1, rtol=1e-12)
 
 
-def test_all_bits_leave_only_true_agreement() -> None:
-    """With 2ᵇ at least D no two positions share their low bits, so the probability is R itself."""
+def test_the_collision_probability_of_all_bits_is_the_similarity() -> None:
+    """With 2ᵇ at least D, no two positions share their low bits."""
     table = ref.collision_probabilities(8, 3)
     assert table[3, 4, 2] == pytest.approx(2 / 5, rel=1e-12)

@@ -1,4 +1,4 @@
-"""The hash: integer and array versions agree, and the bytes go where DESIGN says."""
+"""Reference hash: integer and array versions agree, and the layout of bytes follows DESIGN."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,6 @@ def test_mix_gives_the_published_outputs_of_splitmix64() -> None:
 @given(values=st.lists(words), factor=words)
 @example(values=[0, 1, WORD], factor=WORD)
 def test_arrays_and_integers_agree(values: list[int], factor: int) -> None:
-    """The 128-bit product in 32-bit digits is the product of Python integers."""
     array = np.array(values, dtype=np.uint64)
     high, low = ref.multiply_words(array, factor)
     assert [int(h) << 64 | int(w) for h, w in zip(high, low, strict=True)] == [value * factor for value in values]
@@ -32,7 +31,6 @@ def test_arrays_and_integers_agree(values: list[int], factor: int) -> None:
 
 @given(seed=words)
 def test_keys_differ_by_domain_and_index(seed: int) -> None:
-    """No two uses of a seed share a key."""
     keys = {ref.key(seed, domain, index) for domain in ref.Domain for index in range(8)}
     assert len(keys) == len(ref.Domain) * 8
 
@@ -65,17 +63,16 @@ def test_padding_does_not_hide_the_length() -> None:
     ],
 )
 def test_integers_take_the_fewest_groups_of_eight_bytes(number: int, data: bytes) -> None:
-    """Both sides of each border where a group is added."""
+    """On both sides of each limit where a group is added."""
     assert ref.hash_item(number, seed=3) == ref.mix(ref.hash_bytes(data, ref.Domain.INTEGER, seed=3))
 
 
-def test_kinds_of_items_are_told_apart() -> None:
-    """A number, its digits and their bytes are three elements; NumPy's numbers are numbers."""
+def test_integers_strings_and_bytes_have_different_hashes() -> None:
+    """NumPy integers equal plain ones."""
     assert len(ref.hash_items([3, "3", b"3", 3, np.int8(3)])) == 3
 
 
-def test_items_that_are_none_of_these_are_refused() -> None:
-    """Floats and broken strings have no hash."""
+def test_items_of_other_types_are_refused() -> None:
     with pytest.raises(InputError, match="got float"):
         ref.hash_items([1.5])  # type: ignore[list-item]
     with pytest.raises(InputError, match="lone surrogate at character 1"):

@@ -1,4 +1,4 @@
-"""The blackboard: matrices, permutations, bins and universal functions."""
+"""Boolean matrices, explicit permutations, bins and universal hash functions."""
 
 import itertools
 from fractions import Fraction
@@ -14,7 +14,7 @@ small_sets = st.frozensets(st.integers(0, 5))
 
 
 def test_matrix_of_sets() -> None:
-    """Rows in order of first appearance."""
+    """Rows are in order of first occurrence."""
     matrix = ref.boolean_matrix([["x", "y"], ["y", "z"], []])
     assert matrix.rows == ("x", "y", "z")
     assert matrix.cells.astype(int).tolist() == [[1, 0, 0], [1, 1, 0], [0, 1, 0]]
@@ -32,7 +32,7 @@ def test_row_counts_are_set_sizes(left: frozenset[int], right: frozenset[int]) -
 
 @pytest.mark.parametrize(("left", "right"), [({0, 1, 2}, {1, 2, 3}), ({0}, {0, 4}), ({0, 1}, {2, 3})])
 def test_agreement_over_all_permutations_is_the_similarity(left: set[int], right: set[int]) -> None:
-    """Not about: exactly, over all 120 permutations of five rows."""
+    """Exactly, over all 120 permutations of five rows."""
     cells = ref.boolean_matrix([left, right], rows=range(5)).cells
     signature = ref.permutation_signature(cells, itertools.permutations(range(5)))
     agreed = sum(x == y for x, y in signature)
@@ -40,7 +40,7 @@ def test_agreement_over_all_permutations_is_the_similarity(left: set[int], right
 
 
 def test_order_and_position_are_inverse_views() -> None:
-    """The row met first is the row with the least position."""
+    """The first row in the order is the row with the smallest position."""
     cells = ref.boolean_matrix([{0, 3}, {2}, set()], rows=range(4)).cells
     order = [2, 0, 3, 1]
     positions = [order.index(row) for row in range(4)]
@@ -50,7 +50,7 @@ def test_order_and_position_are_inverse_views() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [({0, 1, 2}, {1, 2, 3}), ({0, 1}, {1, 4}), ({5}, {5})])
 def test_one_permutation_estimate_is_unbiased(left: set[int], right: set[int]) -> None:
-    """Exactly, over all 720 permutations of six members in three bins (a joint emptiness of all bins is impossible)."""
+    """Exactly, over all 720 permutations of six members in three bins, which are never all empty."""
     total = Fraction(0)
     for positions in itertools.permutations(range(6)):
         bins = [ref.one_permutation_bins((positions[x] for x in members), 6, 3) for members in (left, right)]
@@ -59,7 +59,7 @@ def test_one_permutation_estimate_is_unbiased(left: set[int], right: set[int]) -
 
 
 def test_one_pass_equals_the_permutation_it_computes() -> None:
-    """The function (2x + 1) mod 5 permutes five rows, so the pass and the explicit permutation must agree."""
+    """(2x + 1) mod 5 permutes five rows, so the one-pass algorithm equals the explicit permutation."""
     sets = [{0, 3}, {2}, {1, 3, 4}]
     function = ref.UniversalHash(a=2, b=1, prime=7, buckets=5)
     positions = [(2 * x + 1) % 5 for x in range(5)]
@@ -71,28 +71,26 @@ def test_one_pass_equals_the_permutation_it_computes() -> None:
     assert [function(x) for x in range(5)] == [1, 3, 0, 0, 2]
 
 
-def test_row_order_does_not_matter_to_the_pass() -> None:
-    """A minimum does not know in what order it was taken."""
+def test_one_pass_does_not_depend_on_the_row_order() -> None:
     rows = ref.rows_from_columns([{0, 3}, {2}, {1, 3, 4}])
     functions = ref.draw_universal_hashes(6, rows=5, seed=2)
     assert ref.one_pass_signature(rows, 3, functions) == ref.one_pass_signature(rows[::-1], 3, functions)
 
 
 def test_empty_columns_stay_at_infinity() -> None:
-    """No row ever lowers them."""
     assert ref.one_pass_signature([], 2, [abs]) == [[float("inf")], [float("inf")]]
 
 
 def test_universal_functions_are_exact_beyond_64_bits() -> None:
-    """The product here has 122 bits."""
+    """The product has 122 bits."""
     prime = 2**61 - 1
     function = ref.UniversalHash(a=prime - 1, b=prime - 1, prime=prime, buckets=2**60)
     assert function(prime - 1) == 0
     assert function(2) == (prime - 3) % 2**60
 
 
-def test_universal_family_collides_as_promised() -> None:
-    """Over all of the family two rows collide in at most 1/N of the functions (Carter & Wegman, 1979)."""
+def test_universal_family_has_the_collision_probability_of_theory() -> None:
+    """Two rows collide in at most 1/N of all functions of the family (Carter & Wegman, 1979)."""
     prime, buckets = 11, 5
     family = [ref.UniversalHash(a=a, b=b, prime=prime, buckets=buckets) for a in range(1, prime) for b in range(prime)]
     for x, y in itertools.combinations(range(prime), 2):
@@ -100,7 +98,7 @@ def test_universal_family_collides_as_promised() -> None:
 
 
 def test_primes_below_ten_thousand() -> None:
-    """The same as a sieve finds."""
+    """Compared with a sieve."""
     sieve = [True] * 10_000
     for number in range(2, 100):
         for multiple in range(number * number, 10_000, number):
@@ -109,13 +107,13 @@ def test_primes_below_ten_thousand() -> None:
 
 
 @pytest.mark.parametrize("number", [561, 3_215_031_751, 341_550_071_728_321, 3_825_123_056_546_413_051])
-def test_numbers_that_fool_weaker_tests_are_not_prime(number: int) -> None:
+def test_pseudoprimes_are_not_prime(number: int) -> None:
     """A Carmichael number and strong pseudoprimes to the first 4, 7 and 9 prime bases."""
     assert not ref.is_prime(number)
 
 
 def test_large_primes_are_found() -> None:
-    """A Mersenne prime, and the largest below 2⁶⁴."""
+    """A Mersenne prime, and the largest prime below 2⁶⁴."""
     assert ref.is_prime(2**61 - 1)
     assert ref.is_prime(18_446_744_073_709_551_557)
 
@@ -131,13 +129,11 @@ def test_large_primes_are_found() -> None:
     ],
 )
 def test_functions_that_are_not_universal_are_refused(a: int, b: int, prime: int, buckets: int, message: str) -> None:
-    """Each rule of the family is checked."""
     with pytest.raises(ConfigError, match=message):
         ref.UniversalHash(a=a, b=b, prime=prime, buckets=buckets)
 
 
-def test_blackboard_refuses_what_does_not_fit() -> None:
-    """One line each, with what was received."""
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(ConfigError, match="same rows, got 2 and 3"):
         ref.count_row_types([0, 1], [0, 1, 1])
     with pytest.raises(ConfigError, match="one dimension"):

@@ -1,4 +1,4 @@
-"""The sketches: arrays against the definition read aloud on single integers, and the laws they obey."""
+"""Reference sketches: array code equals the definition on single integers, and laws."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ slot_counts = st.integers(1, 12)
 seeds = st.integers(0, WORD)
 
 
-def throw(x: int, bins: int, seed: int, number: int) -> tuple[int, int, int]:
-    """Bin, rest and hash of one element in one round."""
+def assign_bin(x: int, bins: int, seed: int, number: int) -> tuple[int, int, int]:
+    """Return bin, rest and hash of one element in one round."""
     hashed = ref.fold(x ^ ref.key(seed, 5, 2 * number), ref.key(seed, 5, 2 * number + 1) | 1)
     return hashed * bins >> 64, hashed * bins & WORD, hashed
 
@@ -24,10 +24,10 @@ def throw(x: int, bins: int, seed: int, number: int) -> tuple[int, int, int]:
 @given(members=elements, bins=slot_counts, seed=seeds)
 @example(members=frozenset(), bins=4, seed=1)
 def test_one_permutation_by_definition(members: frozenset[int], bins: int, seed: int) -> None:
-    """The least place in each bin: the upper 48 of the 64 bits behind the bin's number."""
+    """The smallest position in each bin: the upper 48 of the 64 bits below the bin number."""
     expected = [WORD] * bins
     for x in members:
-        number, rest, _ = throw(x, bins, seed, 0)
+        number, rest, _ = assign_bin(x, bins, seed, 0)
         expected[number] = min(expected[number], rest >> 16)
     assert ref.one_permutation_sketch(members, bins, seed).tolist() == expected
 
@@ -39,7 +39,7 @@ def test_fast_by_definition(members: frozenset[int], slots: int, seed: int) -> N
     expected = [WORD] * slots
     for number in range(2 * slots):
         for x in members:
-            target, rest, hashed = throw(x, slots, seed, number)
+            target, rest, hashed = assign_bin(x, slots, seed, number)
             if number >= slots:
                 target, rest = number - slots, hashed
             expected[target] = min(expected[target], (number << 48) + (rest >> 16))
@@ -67,7 +67,6 @@ def test_minhash_by_definition(members: frozenset[int], slots: int, seed: int) -
 
 @given(left=elements, right=elements, slots=slot_counts)
 def test_sketch_of_a_union_is_the_slotwise_minimum(left: frozenset[int], right: frozenset[int], slots: int) -> None:
-    """Exact, so no tolerance."""
     for sketch in (ref.minhash_sketch, ref.fast_sketch, ref.one_permutation_sketch):
         merged = ref.merge(sketch(left, slots), sketch(right, slots))
         np.testing.assert_array_equal(sketch(left | right, slots), merged)
@@ -81,14 +80,14 @@ def test_rotation_borrows_from_the_right_and_wraps_around() -> None:
 
 
 def test_rotation_never_makes_an_empty_slot() -> None:
-    """A sum that hits the mark of emptiness stays one below."""
+    """A sum that equals the empty marker is reduced by one."""
     slots = np.array([ref.EMPTY, (WORD - GOLDEN) & WORD], dtype=np.uint64)
     assert ref.densify_rotation(slots)[0] == ref.EMPTY - 1
 
 
 @given(members=elements.filter(bool), bins=slot_counts, seed=seeds, how=st.sampled_from(["rotation", "optimal"]))
-def test_densified_sketches_keep_what_was_there(members: frozenset[int], bins: int, seed: int, how: str) -> None:
-    """Only empty bins change, and none stays empty."""
+def test_densification_changes_only_empty_bins(members: frozenset[int], bins: int, seed: int, how: str) -> None:
+    """No bin stays empty."""
     sparse = ref.one_permutation_sketch(members, bins, seed)
     dense = ref.one_permutation_sketch(members, bins, seed, densify=how)
     assert not np.any(dense == ref.EMPTY)
@@ -98,7 +97,7 @@ def test_densified_sketches_keep_what_was_there(members: frozenset[int], bins: i
 
 
 def test_optimal_draws_by_hash_until_it_meets_a_value() -> None:
-    """The first non-empty bin of the drawn sequence is copied."""
+    """The first non-empty bin of the hash sequence is copied."""
     slots = np.array([ref.EMPTY, 11, ref.EMPTY, 22, 33], dtype=np.uint64)
     start = ref.key(4, 7, 0)
     for empty in (0, 2):
@@ -115,8 +114,7 @@ def test_empty_set_stays_empty(how: str | None) -> None:
     assert ref.minhash_sketch([], 4).tolist() == [ref.EMPTY_32] * 4
 
 
-def test_matches_do_not_count_what_is_empty_on_both_sides() -> None:
-    """Two empty slots are no evidence."""
+def test_jointly_empty_slots_are_not_matches() -> None:
     left = np.array([5, ref.EMPTY, ref.EMPTY, 9], dtype=np.uint64)
     right = np.array([5, ref.EMPTY, 6, 8], dtype=np.uint64)
     assert ref.count_matches(left, right) == 1
@@ -128,7 +126,7 @@ def test_matches_do_not_count_what_is_empty_on_both_sides() -> None:
     rows=st.integers(1, 4).flatmap(lambda n: st.lists(st.lists(st.integers(0, WORD), min_size=n, max_size=n))),
 )
 def test_packing_is_undone_by_unpacking(bits: int, rows: list[list[int]]) -> None:
-    """Up to the bits that were dropped."""
+    """Up to the dropped bits."""
     slots = np.array(rows, dtype=np.uint64).reshape(len(rows), -1 if rows else 3)
     packed = ref.pack_bits(slots, bits)
     assert packed.shape == (len(rows), -(-slots.shape[1] * bits // 8))
@@ -143,15 +141,13 @@ def test_packing_starts_at_the_lowest_bit() -> None:
 
 
 @pytest.mark.parametrize("slots", [0, -1, 16_385])
-def test_impossible_numbers_of_slots_are_refused(slots: int) -> None:
-    """None, fewer than none, or more than a round number can count."""
+def test_invalid_numbers_of_slots_are_refused(slots: int) -> None:
     for sketch in (ref.minhash_sketch, ref.fast_sketch, ref.one_permutation_sketch):
         with pytest.raises(ConfigError, match=f"must be between 1 and 16384, got {slots}"):
             sketch([1], slots)
 
 
 def test_unknown_settings_are_refused() -> None:
-    """With the values that would do."""
     with pytest.raises(ConfigError, match="densify must be rotation, optimal or None, got 'best'"):
         ref.one_permutation_sketch([1], 4, densify="best")
     with pytest.raises(ConfigError, match="bits must be 1, 2, 4, 8, 16 or 32, got 3"):

@@ -1,4 +1,4 @@
-"""Normalisation, tokens, shingles and spans, on examples small enough to check by eye and on all of Unicode."""
+"""Reference normalisation, tokens, shingles and spans, on small examples and on all of Unicode."""
 
 import unicodedata
 
@@ -12,7 +12,7 @@ from minwise.errors import ConfigError, InputError
 
 
 def drop_unassigned(text: str) -> str:
-    """Only what the kernel's Unicode version knows: a newer Python may know marks that the tables do not."""
+    """Return the text without characters that the Unicode version of the kernel does not define; newer Pythons may."""
     return "".join(character for character in text if ref.character_properties()[ord(character)] & 0x40)
 
 
@@ -54,8 +54,8 @@ def test_normalise(text: str, settings: dict[str, bool], expected: str) -> None:
 
 
 @given(text=texts, settings=steps)
-def test_placed_characters_are_the_normalised_text(text: str, settings: dict[str, bool]) -> None:
-    """Segment by segment gives what the whole text gives: the law on which spans rest."""
+def test_characters_with_offsets_are_the_normalised_text(text: str, settings: dict[str, bool]) -> None:
+    """Normalising segment by segment equals normalising the whole text, which spans rely on."""
     placed = ref.normalise_with_offsets(text, **settings)
     assert "".join(item.character for item in placed) == ref.normalise(text, **settings)
     assert [item.start for item in placed] == sorted(item.start for item in placed)
@@ -78,7 +78,7 @@ def test_placed_characters_are_the_normalised_text(text: str, settings: dict[str
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
-    """Words in scripts with and without spaces, marks with and without a letter."""
+    """Scripts with and without spaces, marks with and without a letter."""
     assert ref.tokens(text) == expected
 
 
@@ -90,7 +90,7 @@ def test_characters_and_bytes() -> None:
 
 
 def test_shingle_hash_by_hand() -> None:
-    """A sum of two hashed words, stirred; too short a text is one shingle."""
+    """A mixed sum of two hashed words; a text that is too short is one shingle."""
     one, two = (ref.hash_bytes(word, ref.Domain.TOKEN, seed=9) for word in (b"one", b"two"))
     expected = ref.mix(one * 0xE7037ED1A0B428DB + two)
     assert ref.shingle_hashes("One, two!", "word:2", seed=9).tolist() == [expected]
@@ -98,15 +98,14 @@ def test_shingle_hash_by_hand() -> None:
     assert ref.shingle_hashes("One, two!", "word:2", seed=9, hash_bits=32).tolist() == [expected & 0xFFFFFFFF]
 
 
-def test_no_token_is_an_empty_document() -> None:
-    """No token, no element."""
+def test_a_text_without_tokens_has_no_elements() -> None:
     assert len(ref.shingle_hashes("... !", "word:3")) == 0
     assert ref.spans(b"", "byte:3") == []
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_further_occurrences_in_a_bag(bits: int) -> None:
-    """The first stays, the next are numbered in text order."""
+def test_repetitions_in_a_bag_are_numbered(bits: int) -> None:
+    """The first occurrence stays, the next are numbered in text order."""
     (x,) = ref.shingle_hashes("a a a", "word:1", hash_bits=bits).tolist()
     further = [ref.mix(x + i * 0x9E3779B97F4A7C15) & (2**bits - 1) for i in (1, 2)]
     assert ref.shingle_hashes("a a a", "word:1", bag=True, hash_bits=bits).tolist() == sorted([x, *further])
@@ -133,7 +132,6 @@ def test_spans_hold_the_elements_of_the_document(
 
 
 def test_spans_point_into_the_original_text() -> None:
-    """Not into the normalised one."""
     text = "  ﬁne, Cafe\u0301 — ＡＢ "
     pieces = [text[span.start : span.end] for span in ref.spans(text, "word:2")]
     assert pieces == ["ﬁne, Cafe\u0301", "Cafe\u0301 — ＡＢ"]
@@ -141,27 +139,25 @@ def test_spans_point_into_the_original_text() -> None:
 
 
 def test_spans_without_composition_are_single_characters() -> None:
-    """A mark is on its own when nothing composes."""
+    """A mark has its own span when nothing composes."""
     found = ref.spans("e\u0301", "char:1", nfkc=False)
     assert [(span.start, span.end) for span in found] == [(0, 1), (1, 2)]
 
 
 @given(text=texts)
 def test_canonically_equal_texts_have_equal_shingles(text: str) -> None:
-    """NFKC sees no difference between a text and its decomposition."""
+    """NFKC makes a text and its decomposition equal."""
     decomposed = unicodedata.normalize("NFD", text)
     np.testing.assert_array_equal(ref.shingle_hashes(text, "char:3"), ref.shingle_hashes(decomposed, "char:3"))
 
 
 @pytest.mark.parametrize("shingle", ["word", "word:0", "line:3", "char:-1", "char:two", "byte:²", ""])
 def test_unknown_shingles_are_refused(shingle: str) -> None:
-    """Kind and size, both needed, nothing else."""
     with pytest.raises(ConfigError, match="shingle must be"):
         ref.parse_shingle(shingle)
 
 
-def test_what_can_not_be_shingled_is_refused() -> None:
-    """One line each, with what was received."""
+def test_invalid_texts_and_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="never normalised"):
         ref.shingle_hashes("a", "byte:1", lowercase=False)
     with pytest.raises(ConfigError, match="hash_bits must be 32 or 64, got 16"):

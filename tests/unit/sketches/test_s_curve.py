@@ -1,4 +1,4 @@
-"""The picture of the S-curve: valid, true to the formula, and readable without seeing it."""
+"""SVG drawing of the S-curve: valid, true to the formula, and accessible."""
 
 import os
 import re
@@ -32,19 +32,19 @@ every_plan = pytest.mark.parametrize("chosen", PLANS.values(), ids=PLANS)
 
 
 def parse(chosen: Plan) -> ElementTree.Element:
-    """The picture as a tree."""
+    """Return the drawing as a tree."""
     return ElementTree.fromstring(draw_curve(chosen))
 
 
 def points(root: ElementTree.Element, style: str) -> Floats:
-    """The points of the path of a class, as similarity and probability."""
+    """Return the points of the path of a class, as similarity and probability."""
     (path,) = (one for one in root.iter(f"{SVG}path") if one.get("class") == style)
     drawn = np.array(re.findall(r"[ML]([\d.]+) ([\d.]+)", path.get("d", "")), dtype=np.float64)
     return np.column_stack([(drawn[:, 0] - LEFT) / (RIGHT - LEFT), (BOTTOM - drawn[:, 1]) / (BOTTOM - TOP)])
 
 
 def assert_on_curve(chosen: Plan, drawn: Floats) -> None:
-    """Each point lies on the curve but for its rounding either way; as the curve climbs, two ends tell."""
+    """Assert that each point is on the curve up to rounding; as the curve increases, two ends suffice."""
     sideways, upwards = ROUNDING / (RIGHT - LEFT), ROUNDING / (BOTTOM - TOP)
     low = chosen.probability(np.clip(drawn[:, 0] - sideways, 0, 1))
     high = chosen.probability(np.clip(drawn[:, 0] + sideways, 0, 1))
@@ -52,14 +52,14 @@ def assert_on_curve(chosen: Plan, drawn: Floats) -> None:
     assert np.all(drawn[:, 1] <= high + upwards)
 
 
-def words(root: ElementTree.Element) -> str:
-    """All that is written in the picture."""
+def labels(root: ElementTree.Element) -> str:
+    """Return all text of the drawing."""
     return " | ".join(text.text or "" for text in root.iter(f"{SVG}text"))
 
 
 @every_plan
-def test_curve_is_that_of_the_formula(chosen: Plan) -> None:
-    """From 0 to 1, without a jump of more than a fiftieth either way."""
+def test_the_drawn_curve_equals_the_formula(chosen: Plan) -> None:
+    """From 0 to 1, without a step of more than a fiftieth in either direction."""
     drawn = points(parse(chosen), "curve")
     assert_on_curve(chosen, drawn)
     assert drawn[0].tolist() == [0, 0]
@@ -70,8 +70,8 @@ def test_curve_is_that_of_the_formula(chosen: Plan) -> None:
 
 
 @every_plan
-def test_areas_lie_between_curve_and_threshold(chosen: Plan) -> None:
-    """All points but the last are the curve's, on the right side; the last closes the area below or above."""
+def test_areas_are_between_curve_and_threshold(chosen: Plan) -> None:
+    """All points but the last are on the curve, on the correct side; the last closes the area below or above."""
     for style, corner in (("false-positive", 0), ("false-negative", 1)):
         drawn = points(parse(chosen), style)
         assert_on_curve(chosen, drawn[:-1])
@@ -82,7 +82,7 @@ def test_areas_lie_between_curve_and_threshold(chosen: Plan) -> None:
 
 @every_plan
 def test_drawn_areas_have_the_stated_size(chosen: Plan) -> None:
-    """By the shoelace formula, to what straight lines between the points and rounding cost."""
+    """By the shoelace formula, up to the error of straight lines between the points and of rounding."""
     for style, area in (
         ("false-positive", chosen.false_positive_area()),
         ("false-negative", chosen.false_negative_area()),
@@ -94,19 +94,17 @@ def test_drawn_areas_have_the_stated_size(chosen: Plan) -> None:
 
 @every_plan
 def test_threshold_and_recall_are_marked(chosen: Plan) -> None:
-    """A line from top to bottom, and a mark where it meets the curve."""
     root = parse(chosen)
     (line,) = (one for one in root.iter(f"{SVG}line") if one.get("class") == "threshold")
     (mark,) = root.iter(f"{SVG}circle")
     x = LEFT + (RIGHT - LEFT) * chosen.threshold
-    for place in (line.get("x1"), line.get("x2"), mark.get("cx")):
-        assert float(place or "") == pytest.approx(x, abs=ROUNDING)
+    for position in (line.get("x1"), line.get("x2"), mark.get("cx")):
+        assert float(position or "") == pytest.approx(x, abs=ROUNDING)
     assert float(mark.get("cy") or "") == pytest.approx(BOTTOM - (BOTTOM - TOP) * chosen.recall, abs=ROUNDING)
 
 
-def test_what_is_written() -> None:
-    """Title, areas, threshold, recall and all ticks."""
-    written = words(parse(plan()))
+def test_the_labels() -> None:
+    written = labels(parse(plan()))
     for phrase in ("26 bands × 8 rows", "false positives: area 0.1751", "false negatives: area 0.000136"):
         assert phrase in written
     for phrase in ("threshold 0.8", "recall 0.9916", "similarity of two documents", "probability of a candidate pair"):
@@ -114,14 +112,14 @@ def test_what_is_written() -> None:
     assert written.count("| 0.2 | 0.2 |") == 1
 
 
-def test_a_recall_that_is_not_one_is_not_called_one() -> None:
+def test_a_recall_below_one_is_not_shown_as_one() -> None:
     """Four decimals would round it up."""
-    assert "recall > 0.9999" in words(parse(plan(0.97, bands=20, rows=20)))
+    assert "recall > 0.9999" in labels(parse(plan(0.97, bands=20, rows=20)))
 
 
 @every_plan
-def test_words_stay_inside(chosen: Plan) -> None:
-    """Bold DejaVu, the widest font of the list, has 7.6 units per character of size 13 on average; the heading 13."""
+def test_labels_stay_inside_the_drawing(chosen: Plan) -> None:
+    """Bold DejaVu, the widest font of the list, has on average 7.6 units per character of size 13; the heading 13."""
     for text in parse(chosen).iter(f"{SVG}text"):
         if text.get("transform"):
             continue
@@ -133,8 +131,7 @@ def test_words_stay_inside(chosen: Plan) -> None:
         assert 0 < y < HEIGHT
 
 
-def test_for_screen_readers() -> None:
-    """A title and a description that say what is to be seen, tied to the picture."""
+def test_accessible_title_and_description() -> None:
     root = parse(plan())
     title, desc = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
     assert title is not None
@@ -145,8 +142,7 @@ def test_for_screen_readers() -> None:
         assert number in (desc.text or "")
 
 
-def test_light_and_dark() -> None:
-    """Every class that has a colour has one for the dark, too."""
+def test_every_colour_has_a_dark_variant() -> None:
     style = parse(plan()).findtext(f"{SVG}style") or ""
     light, _, dark = style.partition("@media (prefers-color-scheme: dark)")
     coloured = set(re.findall(r"(\S+) \{[^}]*#[0-9a-f]{6}", light))
@@ -154,22 +150,21 @@ def test_light_and_dark() -> None:
     assert coloured == set(re.findall(r"(\S+) \{ [^}]*#[0-9a-f]{6}", dark))
 
 
-def test_nothing_is_loaded() -> None:
-    """Neither script nor link nor font nor image; the only address is the name of the format."""
+def test_the_drawing_loads_no_other_file() -> None:
+    """The only address is the namespace of the format."""
     text = draw_curve(plan())
     assert text.count("http") == 1
     assert not re.search(r"<script|href|url\(|@import|@font-face|<image", text)
 
 
 @every_plan
-def test_the_same_bytes_again(chosen: Plan) -> None:
-    """A plan has one picture."""
+def test_equal_plans_give_equal_bytes(chosen: Plan) -> None:
     assert draw_curve(chosen) == draw_curve(chosen)
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "CURVE.SVG", "a b.svg"])
-def test_plot_writes_the_picture(tmp_path: Path, name: str) -> None:
-    """Replaces what was there, and leaves nothing beside it."""
+def test_plot_replaces_the_file(tmp_path: Path, name: str) -> None:
+    """No other file is left in the directory."""
     path = tmp_path / name
     path.write_text("old", encoding="utf-8")
     plan().plot(str(path))
@@ -177,8 +172,7 @@ def test_plot_writes_the_picture(tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_plot_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure on the way leaves the old file."""
+def test_a_failed_plot_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "curve.svg"
     path.write_text("old", encoding="utf-8")
 
@@ -192,8 +186,7 @@ def test_plot_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    """The file's own name is in the error."""
+def test_a_missing_directory_is_an_error_with_the_path_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         plan().plot(tmp_path / "nowhere" / "curve.svg")
     assert caught.value.filename == str(tmp_path / "nowhere" / "curve.svg")

@@ -1,4 +1,4 @@
-"""Sketch: settings and their rules, equal paths to a signature, streams, and company: threads, forks, interrupts."""
+"""Sketching schemes: settings, equal ways to a signature, streams, threads, forks and interrupts."""
 
 import io
 import subprocess
@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.expect import complaint
+from support.expect import error_message
 from support.schemes import assert_same_slots
 
 import minwise as mw
+from minwise.errors import ConfigError, InputError
+from minwise.sketches import OnePermutation, similarities
 from minwise.sketches.schemes import Scheme
+from minwise.sketches.signatures import Bits
 
 MAX_SLOTS = 16_384
 TEXTS = [
@@ -37,9 +40,9 @@ SCHEMES: dict[str, Scheme] = {
     "fast": mw.FastSketch(slots=48),
     "fast, 4 bits": mw.FastSketch(slots=48).bbit(4),
     "fast, 32 bits": mw.FastSketch(slots=48).bbit(32),
-    "oph": mw.OnePermutation(bins=48),
-    "oph, rotation": mw.OnePermutation(bins=48, densify="rotation"),
-    "oph, optimal, 8 bits": mw.OnePermutation(bins=48, densify="optimal").bbit(8),
+    "oph": OnePermutation(bins=48),
+    "oph, rotation": OnePermutation(bins=48, densify="rotation"),
+    "oph, optimal, 8 bits": OnePermutation(bins=48, densify="optimal").bbit(8),
 }
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 
@@ -59,9 +62,10 @@ SEED_RULE = "seed must be a whole number from 0 to 18446744073709551615, got "
     ],
     ids=str,
 )
-def test_impossible_settings_are_refused(scheme: Callable[..., Scheme], settings: dict[str, Any], message: str) -> None:
-    """When the scheme is made, with the rule and the value."""
-    assert complaint(mw.ConfigError, lambda: scheme(**settings)) == message
+def test_invalid_settings_are_refused_by_the_constructor(
+    scheme: Callable[..., Scheme], settings: dict[str, Any], message: str
+) -> None:
+    assert error_message(ConfigError, lambda: scheme(**settings)) == message
 
 
 @pytest.mark.parametrize(
@@ -77,60 +81,58 @@ def test_impossible_settings_are_refused(scheme: Callable[..., Scheme], settings
     ],
     ids=str,
 )
-def test_impossible_bins_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_bins_are_refused(settings: dict[str, Any], message: str) -> None:
     """One permutation hashing calls its slots bins, and so does its message."""
-    assert complaint(mw.ConfigError, lambda: mw.OnePermutation(**settings)) == message
+    assert error_message(ConfigError, lambda: OnePermutation(**settings)) == message
 
 
-def test_the_common_base_is_no_scheme() -> None:
-    """It says which are."""
-    assert "MinHash, OnePermutation or FastSketch" in complaint(mw.ConfigError, Scheme)
+def test_the_base_class_cannot_be_used() -> None:
+    """The message names the schemes."""
+    assert "MinHash, OnePermutation or FastSketch" in error_message(ConfigError, Scheme)
 
 
 @pytest.mark.parametrize("bits", [3, 0, None, "2", 64])
-def test_impossible_bits_are_refused(bits: Any) -> None:  # noqa: ANN401 - anything
-    """By the scheme as by its signatures."""
+def test_invalid_bits_are_refused(bits: Any) -> None:  # noqa: ANN401 - anything
+    """By the scheme and by its signatures."""
     message = f"{BITS_RULE}, got {bits!r}"
-    assert complaint(mw.ConfigError, lambda: mw.MinHash().bbit(bits)) == message
-    assert complaint(mw.ConfigError, lambda: mw.MinHash(slots=8).sketch(SETS).bbit(bits)) == message
+    assert error_message(ConfigError, lambda: mw.MinHash().bbit(bits)) == message
+    assert error_message(ConfigError, lambda: mw.MinHash(slots=8).sketch(SETS).bbit(bits)) == message
 
 
-def test_bins_without_densification_have_no_bits() -> None:
-    """By the scheme as by its signatures."""
-    scheme = mw.OnePermutation(bins=8)
+def test_bins_without_densification_cannot_be_packed() -> None:
+    """By the scheme and by its signatures."""
+    scheme = OnePermutation(bins=8)
     for call in (lambda: scheme.bbit(4), lambda: scheme.sketch(SETS).bbit(4)):
-        assert complaint(mw.ConfigError, call).startswith("bbit needs densify='rotation' or 'optimal'")
+        assert error_message(ConfigError, call).startswith("bbit needs densify='rotation' or 'optimal'")
 
 
 @pytest.mark.parametrize("bits", [8, 4, 16])
-def test_bits_are_taken_once(bits: int) -> None:
-    """Bits of bits are not bits of slots; the message has both numbers."""
+def test_packed_signatures_cannot_be_packed_again(bits: Bits) -> None:
+    """The message contains both numbers."""
     signatures = mw.MinHash(slots=8).bbit(8).sketch(SETS)
-    assert complaint(mw.ConfigError, lambda: signatures.bbit(bits)) == (
+    assert error_message(ConfigError, lambda: signatures.bbit(bits)) == (
         f"bits must be chosen once, got {bits} for signatures of 8 bits"
     )
 
 
 @pytest.mark.parametrize("slots", [1, 2, 63, 64, 65, MAX_SLOTS])
 @pytest.mark.parametrize("scheme", [mw.MinHash, mw.FastSketch], ids=lambda scheme: scheme.__name__)
-def test_any_number_of_slots_up_to_the_most(slots: int, scheme: Callable[..., Scheme]) -> None:
-    """The ends and the odd ones; equal sets agree in every slot."""
+def test_any_number_of_slots_up_to_the_maximum(slots: int, scheme: Callable[..., Scheme]) -> None:
+    """Equal sets agree in every slot."""
     signatures = scheme(slots=slots).sketch(mw.ShingleSets.from_sets([range(100), range(99, -1, -1)]))
     assert signatures.slots.shape == (2, slots)
     assert signatures.estimate(0, 1).value == 1
 
 
 @pytest.mark.parametrize("given", [[[1, 2]], "text", None, np.array([1])])
-def test_what_is_no_sets_is_refused(given: Any) -> None:  # noqa: ANN401 - anything
-    """With the type and the remedy."""
-    found = complaint(mw.InputError, lambda: mw.FastSketch().sketch(given))
+def test_sketch_refuses_other_types_than_sets(given: Any) -> None:  # noqa: ANN401 - anything
+    found = error_message(InputError, lambda: mw.FastSketch().sketch(given))
     assert found == f"sets must be ShingleSets, got {type(given).__name__}; use ShingleSets.from_sets"
 
 
-def test_what_is_no_shingler_is_refused() -> None:
-    """A shingle written as text is the likely slip."""
+def test_sketch_texts_refuses_a_string_as_shingler() -> None:
     given: Any = "word:5"
-    assert "shingler must be" in complaint(mw.MinwiseError, lambda: mw.FastSketch().sketch_texts(["a"], given))
+    assert "shingler must be" in error_message(mw.MinwiseError, lambda: mw.FastSketch().sketch_texts(["a"], given))
 
 
 @every_scheme
@@ -145,15 +147,15 @@ def test_the_fused_pass_equals_shingle_then_sketch(scheme: Scheme) -> None:
 
 
 @every_scheme
-def test_texts_of_unknown_number_equal_a_list(scheme: Scheme) -> None:
-    """Rows grow as batches come; 3 × 4096 + 1 documents are four batches."""
+def test_texts_of_a_generator_equal_a_list(scheme: Scheme) -> None:
+    """The buffer grows with the batches; 3 × 4096 + 1 documents are four batches."""
     texts = [f"document {number % 100} of a long row" for number in range(3 * 4096 + 1)]
     assert_same_slots(scheme.sketch_texts((text for text in texts), SHINGLER), scheme.sketch_texts(texts, SHINGLER))
 
 
 @every_scheme
-def test_threads_do_not_show(scheme: Scheme) -> None:
-    """1, 2 and 3 threads give the same slots, on a batch of many tasks."""
+def test_the_result_does_not_depend_on_threads(scheme: Scheme) -> None:
+    """On a batch of many tasks."""
     texts = [f"document {number} says " * (number % 40) for number in range(2000)]
     one = scheme.sketch_texts(texts, SHINGLER, threads=1)
     for threads in (2, 3):
@@ -162,8 +164,7 @@ def test_threads_do_not_show(scheme: Scheme) -> None:
 
 
 @every_scheme
-def test_only_the_set_shows(scheme: Scheme) -> None:
-    """Neither the order of words that are shingles alone nor how often they stand there."""
+def test_signatures_do_not_depend_on_order_and_repetition(scheme: Scheme) -> None:
     shingler = mw.Shingler("word:1")
     signatures = scheme.sketch_texts(["a b c", "c b a b c a a", "a b"], shingler)
     np.testing.assert_array_equal(signatures[0], signatures[1])
@@ -171,8 +172,8 @@ def test_only_the_set_shows(scheme: Scheme) -> None:
 
 
 @every_scheme
-def test_an_empty_document_is_empty_and_unlike_all(scheme: Scheme) -> None:
-    """Every slot EMPTY, and similarity 0 to anything, another empty one included."""
+def test_an_empty_document_has_similarity_0_to_all(scheme: Scheme) -> None:
+    """Every slot is EMPTY, and the similarity to another empty document is 0 too."""
     signatures = scheme.sketch_texts(["", "one two", " "], SHINGLER)
     assert signatures.empty.tolist() == [True, False, True]
     for pair in ((0, 0), (0, 1), (1, 0), (0, 2)):
@@ -185,8 +186,8 @@ def test_an_empty_document_is_empty_and_unlike_all(scheme: Scheme) -> None:
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("slots", [1, 7, 64])
-def test_packed_slots_are_the_low_bits(bits: int, slots: int) -> None:
-    """Slot s in bits [s·b, (s+1)·b) of the row, read back by hand."""
+def test_packed_slots_are_the_low_bits(bits: Bits, slots: int) -> None:
+    """Slot s is in bits [s·b, (s+1)·b) of the row."""
     whole = mw.FastSketch(slots=slots).sketch(SETS)
     packed = whole.bbit(bits)
     for row, slots_of_row in zip(packed.slots, whole.slots, strict=True):
@@ -202,14 +203,14 @@ DOCUMENT = "Die Fähre, 港の朝! e\u0301 " * 40 + "ﬁn"
 
 
 def pieces(data: Any, size: int) -> Iterator[Any]:  # noqa: ANN401 - str or bytes
-    """Consecutive pieces of text or bytes."""
+    """Return consecutive pieces of text or bytes."""
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
 @pytest.mark.parametrize("scheme", STREAMING.values(), ids=STREAMING)
 @pytest.mark.parametrize("spec", ["word:3", "char:5", "byte:4"])
 def test_a_stream_equals_the_whole_document(scheme: Scheme, spec: str) -> None:
-    """Open files of both kinds, and chunks cut anywhere, through the middle of a character too."""
+    """Open files of both kinds, and chunks split at any position, also inside a character."""
     shingler = mw.Shingler(spec)
     whole = scheme.sketch_texts([DOCUMENT], shingler)
     encoded = DOCUMENT.encode()
@@ -220,7 +221,6 @@ def test_a_stream_equals_the_whole_document(scheme: Scheme, spec: str) -> None:
 
 @pytest.mark.parametrize("document", [[], [""], [b""], ["  ", "\n"], io.StringIO("")])
 def test_an_empty_stream_is_an_empty_document(document: Any) -> None:  # noqa: ANN401 - any stream
-    """One row, all EMPTY."""
     assert mw.FastSketch(slots=8).sketch_stream(document).empty.tolist() == [True]
 
 
@@ -240,26 +240,26 @@ def test_an_empty_stream_is_an_empty_document(document: Any) -> None:  # noqa: A
     ],
     ids=lambda value: ascii(value)[:40],
 )
-def test_streams_that_are_none_are_refused(document: Any, message: str) -> None:  # noqa: ANN401 - anything
+def test_invalid_streams_are_refused(document: Any, message: str) -> None:  # noqa: ANN401 - anything
     """The byte is counted over all chunks."""
-    assert complaint(mw.InputError, lambda: mw.FastSketch(slots=8).sketch_stream(document)).startswith(message)
+    assert error_message(InputError, lambda: mw.FastSketch(slots=8).sketch_stream(document)).startswith(message)
 
 
-def test_what_can_not_be_streamed_is_refused() -> None:
-    """Bags and densified signatures, since minima do not merge them."""
+def test_bags_and_densified_signatures_cannot_be_streamed() -> None:
+    """The slotwise minimum does not merge them."""
     fast, bag = mw.FastSketch(slots=8), mw.Shingler(bag=True)
-    assert complaint(mw.ConfigError, lambda: fast.sketch_stream(["a"], bag)).startswith("bag must be False")
-    dense = mw.OnePermutation(bins=8, densify="optimal")
-    assert complaint(mw.ConfigError, lambda: dense.sketch_stream(["a"])).startswith("densify must be left out")
+    assert error_message(ConfigError, lambda: fast.sketch_stream(["a"], bag)).startswith("bag must be False")
+    dense = OnePermutation(bins=8, densify="optimal")
+    assert error_message(ConfigError, lambda: dense.sketch_stream(["a"])).startswith("densify must be left out")
 
 
-# In company.
+# Concurrency, forks and interrupts.
 
 BUSY_TEXTS = [f"document {number} has its own words {number * 7919} " * 100 for number in range(300)]
 
 
-def test_several_python_threads_at_once() -> None:
-    """Eight callers share the kernel's pools and caches, and each gets its own answer."""
+def test_concurrent_calls_from_several_python_threads() -> None:
+    """Eight callers share the pools and caches of the kernel."""
     expected = [scheme.sketch_texts(BUSY_TEXTS, SHINGLER, threads=1) for scheme in SCHEMES.values()]
     with ThreadPoolExecutor(8) as pool:
         jobs = [
@@ -272,7 +272,7 @@ def test_several_python_threads_at_once() -> None:
 
 
 def ticks_during(call: Callable[[], object]) -> tuple[int, float]:
-    """How often another Python thread, waking every millisecond, got its turn during a call, and its seconds."""
+    """Return how often another thread, waking every millisecond, ran during a call, and the seconds of the call."""
     ticks, stop = [0], threading.Event()
 
     def tick() -> None:
@@ -291,7 +291,7 @@ def ticks_during(call: Callable[[], object]) -> tuple[int, float]:
 
 
 def long_call(run: Callable[[int], object]) -> Callable[[], object]:
-    """``run`` with a size that keeps it busy for at least 0.2 s on this machine."""
+    """Return ``run`` with a size that keeps it busy for at least 0.2 s on this machine."""
     size = 1
     while True:
         start = time.perf_counter()
@@ -302,13 +302,13 @@ def long_call(run: Callable[[int], object]) -> Callable[[], object]:
 
 
 def one_large_set(size: int) -> mw.ShingleSets:
-    """A set of ``size`` times 10,000 elements."""
+    """Return a set of ``size`` times 10,000 elements."""
     elements = np.arange(10_000 * size, dtype=np.uint64)
     return mw.ShingleSets(np.array([0, len(elements)]), elements)
 
 
 def many_pairs(size: int) -> NDArray[np.int64]:
-    """``size`` times 1,000 pairs of documents 0 and 1."""
+    """Return ``size`` times 1,000 pairs of documents 0 and 1."""
     return np.tile(np.array([[0, 1]], dtype=np.int64), (1_000 * size, 1))
 
 
@@ -316,40 +316,40 @@ NUMBERS = " ".join(map(str, range(10_000)))
 TWO_SETS = mw.ShingleSets.from_sets([range(1000), range(500, 1500)])
 TWO = mw.MinHash(slots=16_384).sketch(TWO_SETS)
 
-# Each grows with its size, and nearly all of its time is spent in one call of the kernel.
+# The time of each grows with its size, and nearly all of it is spent in one kernel call.
 LONG_CALLS: dict[str, Callable[[int], object]] = {
     "sketch": lambda size: mw.MinHash(slots=1024).sketch(one_large_set(size), threads=1),
     "sketch_texts": lambda size: mw.MinHash(slots=1024).sketch_texts([NUMBERS * size], threads=1),
     "shingle": lambda size: SHINGLER.shingle([NUMBERS * size], threads=1),
     "estimate_many": lambda size: TWO.estimate_many(many_pairs(size)),
     "estimate_many of bits": lambda size: TWO.bbit(8).estimate_many(many_pairs(size)),
-    "similarities": lambda size: mw.similarities(TWO_SETS, many_pairs(size)),
+    "similarities": lambda size: similarities(TWO_SETS, many_pairs(size)),
 }
 
 
 @pytest.mark.parametrize("kind", LONG_CALLS)
-def test_the_kernel_lets_other_threads_run(kind: str) -> None:
-    """The GIL is free meanwhile: a fifth of the call's milliseconds would be turns enough, ten are asked for.
+def test_the_kernel_releases_the_gil(kind: str) -> None:
+    """A fifth of the milliseconds of the call would be enough turns; ten are required.
 
-    A kernel that holds it allows a turn before, a turn after, and a few in the Python around it.
+    A kernel that holds the GIL allows one turn before, one after, and a few in the Python code around it.
     """
     ticks, seconds = ticks_during(long_call(LONG_CALLS[kind]))
     assert ticks >= 10, f"{ticks} turns in {seconds:.2f} s"
 
 
 def run_python(program: str, timeout_seconds: float = 60) -> subprocess.CompletedProcess[str]:
-    """A program in a Python of its own."""
+    """Run a program in a separate Python process."""
     command = [sys.executable, "-c", textwrap.dedent(program)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_seconds, check=False)
 
 
-def test_a_forked_child_sketches_too() -> None:
-    """It has none of its parent's threads and must not wait for them; nor may the parent be disturbed."""
+def test_a_forked_child_can_sketch() -> None:
+    """It has none of the threads of its parent and must not wait for them; the parent keeps working."""
     done = run_python("""
         import multiprocessing, warnings
         import minwise as mw
 
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking with threads, rightly
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forking with threads
         texts = [f"document {number} has its own words " * 400 for number in range(300)]
 
         def sketch(queue=None):
@@ -373,12 +373,12 @@ def test_a_forked_child_sketches_too() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
-# Twenty interrupts, each sent while endless texts are being sketched; one that is not heard within 2 s is lost.
+# Twenty interrupts, each sent while endless texts are sketched; one that is not raised within 2 s is lost.
 INTERRUPTS = """
 import os, signal, threading, time
 import minwise as mw
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever tests in the background ignores
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores the signal by default
 state = {{"reading": False, "heard": 0}}
 
 def texts():
@@ -416,13 +416,13 @@ print("all heard")
 
 @pytest.mark.parametrize("call", ["sketch_stream(texts())", "sketch_texts(texts())"])
 def test_no_interrupt_is_lost_between_calls_of_the_kernel(call: str) -> None:
-    """Ctrl-C arrives as KeyboardInterrupt wherever it hits."""
+    """Ctrl-C raises KeyboardInterrupt at any time."""
     done = run_python(INTERRUPTS.format(call=call))
     assert (done.returncode, done.stdout, done.stderr) == (0, "all heard\n", "")
 
 
 def test_no_interrupt_is_lost_in_the_kernel() -> None:
-    """It waits until the kernel returns."""
+    """It is raised when the kernel returns."""
     done = run_python("""
         import signal, threading
         import minwise as mw
@@ -431,7 +431,7 @@ def test_no_interrupt_is_lost_in_the_kernel() -> None:
         threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT)).start()
         try:
             mw.MinHash(slots=4096).sketch_texts([" ".join(map(str, range(150_000)))])
-            while True:  # should it have been quick, the interrupt is still to come
+            while True:  # if the call was fast, the interrupt is still pending
                 pass
         except KeyboardInterrupt:
             print("heard")

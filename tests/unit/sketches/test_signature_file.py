@@ -1,4 +1,4 @@
-"""The signature file: it gives back what was saved, and refuses whatever is not as it was written."""
+"""Signature files: round trips, and refusal of every damaged, forged or unknown file."""
 
 import json
 import os
@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.schemes import assert_same_slots, every_scheme, name_of
 
 import minwise as mw
 from minwise import _kernel
 from minwise._internal import array_files as array_file
+from minwise._kernel import UNICODE_VERSION
+from minwise.errors import FormatError, MismatchError
+from minwise.sketches import Signatures
 from minwise.sketches.schemes import Scheme
 
 SMALL = mw.ShingleSets.from_sets([[1, 2, 3]])
@@ -24,8 +27,8 @@ WORDS = mw.Shingler("word:2")
 FAST = mw.FastSketch(slots=16)
 
 
-def assert_same(left: mw.Signatures, right: mw.Signatures) -> None:
-    """Everything that signatures hold is equal."""
+def assert_same(left: Signatures, right: Signatures) -> None:
+    """Assert that all contents of two signatures are equal."""
     assert_same_slots(left, right)
     assert (left.sizes is None) == (right.sizes is None)
     if left.sizes is not None:
@@ -35,18 +38,18 @@ def assert_same(left: mw.Signatures, right: mw.Signatures) -> None:
 TEXTS = ["one two three four", "", "eins zwei drei", "一二三四"]
 
 
-def sample(scheme: Scheme, *, sizes: bool = True) -> mw.Signatures:
-    """Signatures of a few texts."""
+def sample(scheme: Scheme, *, sizes: bool = True) -> Signatures:
+    """Return the signatures of a few texts."""
     return scheme.sketch_texts(TEXTS, WORDS, sizes=sizes)
 
 
 @every_scheme
 @pytest.mark.parametrize("sizes", [True, False], ids=["sizes", "no sizes"])
-def test_a_file_gives_back_what_was_saved(scheme: Scheme, sizes: bool, tmp_path: Path) -> None:
-    """Every scheme, with and without sizes; what comes back is usable and can be checked against its settings."""
+def test_a_loaded_file_equals_what_was_saved(scheme: Scheme, sizes: bool, tmp_path: Path) -> None:
+    """For every scheme, with and without sizes; the settings can be checked on loading."""
     saved = sample(scheme, sizes=sizes)
     saved.save(tmp_path / "signatures")
-    loaded = mw.Signatures.load(str(tmp_path / "signatures"), scheme=scheme, shingler=WORDS)
+    loaded = Signatures.load(str(tmp_path / "signatures"), scheme=scheme, shingler=WORDS)
     assert_same(saved, loaded)
     assert loaded.estimate(0, 2) == saved.estimate(0, 2)
     assert loaded.estimate(0, 0, other=saved).value == 1
@@ -65,26 +68,24 @@ def test_a_file_gives_back_what_was_saved(scheme: Scheme, sizes: bool, tmp_path:
     ],
     ids=["no documents", "no packed documents", "one slot", "sets", "unknown settings", "greatest seed", "many"],
 )
-def test_unusual_signatures_survive_the_file(signatures: mw.Signatures, tmp_path: Path) -> None:
-    """Nothing at all, nothing known, and rather much."""
+def test_unusual_signatures_round_trip(signatures: Signatures, tmp_path: Path) -> None:
     signatures.save(tmp_path / "signatures")
-    assert_same(signatures, mw.Signatures.load(tmp_path / "signatures"))
+    assert_same(signatures, Signatures.load(tmp_path / "signatures"))
 
 
-def test_settings_given_as_numpy_numbers_survive_the_file(tmp_path: Path) -> None:
-    """A seed drawn by NumPy is no reason to fail after an hour of sketching."""
+def test_settings_given_as_numpy_numbers_round_trip(tmp_path: Path) -> None:
     number: Any = np.int64
     scheme = mw.FastSketch(slots=number(16), seed=number(5), bits=number(8))
     signatures = scheme.sketch_texts(TEXTS, mw.Shingler("word:2", seed=number(3)))
     signatures.save(tmp_path / "signatures")
-    assert_same(signatures, mw.Signatures.load(tmp_path / "signatures"))
+    assert_same(signatures, Signatures.load(tmp_path / "signatures"))
 
 
-def test_a_file_is_the_same_bytes_every_time(tmp_path: Path) -> None:
-    """No time, no name, no chance in it; also from another process."""
+def test_equal_signatures_give_equal_bytes(tmp_path: Path) -> None:
+    """No time, name or random number is in the file; also from another process."""
     sample(FAST).save(tmp_path / "a")
     sample(FAST).save(tmp_path / "b")
-    mw.Signatures.load(tmp_path / "a").save(tmp_path / "c")
+    Signatures.load(tmp_path / "a").save(tmp_path / "c")
     program = f"""
 import minwise as mw
 mw.FastSketch(slots=16).sketch_texts({TEXTS!r}, mw.Shingler("word:2"), sizes=True).save({str(tmp_path / "d")!r})
@@ -94,7 +95,7 @@ mw.FastSketch(slots=16).sketch_texts({TEXTS!r}, mw.Shingler("word:2"), sizes=Tru
 
 
 def header_of(data: bytes) -> dict[str, Any]:
-    """The header of a signature file, by the layout in its module."""
+    """Return the header of a signature file, by the layout documented in its module."""
     magic, version, length, _ = struct.unpack("<8sIII", data[:20])
     assert (magic, version) == (b"MINWSIG\n", 1)
     header: dict[str, Any] = json.loads(data[20 : 20 + length])
@@ -102,14 +103,14 @@ def header_of(data: bytes) -> dict[str, Any]:
 
 
 def test_a_file_describes_itself(tmp_path: Path) -> None:
-    """Plain JSON, then arrays at multiples of 64 that NumPy reads without us."""
+    """Plain JSON, then arrays at multiples of 64 that NumPy alone can read."""
     signatures = sample(mw.MinHash(slots=8).bbit(4))
     signatures.save(tmp_path / "signatures")
     data = (tmp_path / "signatures").read_bytes()
     header = header_of(data)
     assert header["settings"] == {"scheme": "minhash", "slots": 8, "seed": 1, "bits": 4, "densify": None}
     assert header["shingle_settings"] == WORDS.settings
-    assert header["unicode_version"] == mw.UNICODE_VERSION
+    assert header["unicode_version"] == UNICODE_VERSION
     assert header["written_by"] == f"minwise {mw.__version__}"
     assert header["file_bytes"] == len(data)
     entries = {entry["name"]: entry for entry in header["arrays"]}
@@ -132,11 +133,11 @@ def small_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def loads(path: Path) -> bool:
-    """Whether a file is read; if not, by one line that names it, and by nothing but a FormatError."""
-    fault: mw.FormatError | None = None
+    """Return whether a file is read; if not, the error must be a one-line FormatError that names it."""
+    fault: FormatError | None = None
     try:
-        mw.Signatures.load(path)
-    except mw.FormatError as error:
+        Signatures.load(path)
+    except FormatError as error:
         fault = error
     if fault is not None:
         assert str(fault).startswith(f"{path}: ")
@@ -146,8 +147,7 @@ def loads(path: Path) -> bool:
     return fault is None
 
 
-def test_a_file_cut_short_anywhere_is_refused(small_file: Path) -> None:
-    """Every length but the whole."""
+def test_a_file_truncated_at_any_length_is_refused(small_file: Path) -> None:
     data = small_file.read_bytes()
     for length in range(len(data) - 1, -1, -1):
         os.truncate(small_file, length)
@@ -155,14 +155,13 @@ def test_a_file_cut_short_anywhere_is_refused(small_file: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"\0", b"\n", b"x" * 64])
-def test_a_file_with_a_tail_is_refused(small_file: Path, tail: bytes) -> None:
-    """Something appended is damage too."""
+def test_a_file_with_appended_bytes_is_refused(small_file: Path, tail: bytes) -> None:
     small_file.write_bytes(small_file.read_bytes() + tail)
     assert not loads(small_file)
 
 
-def test_every_flipped_bit_is_noticed(small_file: Path) -> None:
-    """All of them, one by one; padding too, for the promise is: damaged anywhere."""
+def test_every_flipped_bit_is_detected(small_file: Path) -> None:
+    """All bits one by one, including the padding."""
     data = small_file.read_bytes()
     unnoticed = set()
     with small_file.open("r+b", buffering=0) as file:
@@ -180,7 +179,7 @@ def test_every_flipped_bit_is_noticed(small_file: Path) -> None:
 
 
 def padding(data: bytes) -> set[int]:
-    """The positions of a file that are neither header nor array."""
+    """Return the offsets of a file that are neither header nor array."""
     _, _, length, _ = struct.unpack("<8sIII", data[:20])
     used = set(range(20 + length))
     for entry in header_of(data)["arrays"]:
@@ -190,15 +189,15 @@ def padding(data: bytes) -> set[int]:
 
 
 def test_another_format_version_is_refused(small_file: Path) -> None:
-    """With both versions and the remedy, before anything else is looked at."""
+    """With both versions and the remedy, before any other check."""
     data = small_file.read_bytes()
     for version in (0, 2, 2**32 - 1):
         small_file.write_bytes(data[:8] + struct.pack("<I", version) + data[12:])
-        message = complaint(mw.FormatError, lambda: mw.Signatures.load(small_file))
+        message = error_message(FormatError, lambda: Signatures.load(small_file))
         assert message == f"{small_file}: the format version must be 1, got {version}; sketch the texts again"
 
 
-STRANGERS: dict[str, bytes] = {
+OTHER_FORMATS: dict[str, bytes] = {
     "nothing": b"",
     "text": b"just some text, longer than any prefix",
     "pickle": pickle.dumps({"settings": {}}),
@@ -210,16 +209,15 @@ STRANGERS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("kind", STRANGERS)
-def test_a_file_that_is_not_ours_is_refused(kind: str, tmp_path: Path) -> None:
-    """Whatever it is."""
-    path = tmp_path / "stranger"
-    path.write_bytes(STRANGERS[kind])
+@pytest.mark.parametrize("kind", OTHER_FORMATS)
+def test_a_file_of_another_format_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    path.write_bytes(OTHER_FORMATS[kind])
     assert not loads(path)
 
 
 def sealed(header: bytes, *, file_bytes: int = 0) -> bytes:
-    """A file with a header of someone's own making and a right checksum."""
+    """Return a file with a given header and a valid checksum."""
     covered = np.frombuffer(struct.pack("<II", 1, len(header)) + header, dtype=np.uint8)
     file = struct.pack("<8sIII", b"MINWSIG\n", 1, len(header), _kernel.crc32c(covered, 0)) + header
     return file.ljust(file_bytes, b"\0")
@@ -248,30 +246,29 @@ FORGED: dict[str, Any] = {
 }
 
 
-def forged(changes: Any) -> bytes:  # noqa: ANN401 - a header, or what stands in its place
-    """A file whose checksums are right and whose header is not."""
+def forged(changes: Any) -> bytes:  # noqa: ANN401 - a header, or any JSON value
+    """Return a file with valid checksums and an invalid header."""
     header = {"settings": SETTINGS, "shingle_settings": None, "arrays": [ENTRY], "file_bytes": 4048}
-    changed = {**header, "unicode_version": mw.UNICODE_VERSION, **changes} if changes else changes
+    changed = {**header, "unicode_version": UNICODE_VERSION, **changes} if changes else changes
     return sealed(json.dumps(changed).encode().ljust(4032 - struct.calcsize("<8sIII")), file_bytes=4048)
 
 
-def test_a_file_of_ones_own_making_is_read(tmp_path: Path) -> None:
-    """So that the forgeries below are refused for what is wrong with them."""
+def test_a_valid_handmade_file_is_read(tmp_path: Path) -> None:
+    """So that the forged files below are refused only for their fault."""
     path = tmp_path / "made"
     path.write_bytes(forged({"arrays": [ENTRY]}))
-    assert mw.Signatures.load(path).slots.tolist() == [[0, 0]]
+    assert Signatures.load(path).slots.tolist() == [[0, 0]]
 
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_forged_header_is_refused(kind: str, tmp_path: Path) -> None:
-    """A right checksum does not make sense of nonsense."""
+    """Although its checksum is valid."""
     path = tmp_path / "forged"
     path.write_bytes(forged(FORGED[kind]))
     assert not loads(path)
 
 
-def test_a_header_that_is_no_json_is_refused(tmp_path: Path) -> None:
-    """Nor UTF-8."""
+def test_a_header_that_is_not_json_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "forged"
     for header in (b"{", b"\xff" * 40, b"[" * 100_000):
         path.write_bytes(sealed(header))
@@ -279,7 +276,7 @@ def test_a_header_that_is_no_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_loading_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file read with pickle, eval and exec taken away is read all the same."""
+    """A file loads with pickle and eval disabled."""
     sample(FAST).save(tmp_path / "signatures")
 
     def refuse(*_: object, **__: object) -> None:
@@ -288,7 +285,7 @@ def test_loading_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
     monkeypatch.setattr("builtins.eval", refuse)
-    assert_same(mw.Signatures.load(tmp_path / "signatures"), sample(FAST))
+    assert_same(Signatures.load(tmp_path / "signatures"), sample(FAST))
     source = Path(array_file.__file__).read_text(encoding="utf-8")
     assert "import pickle" not in source
     assert "allow_pickle" not in source
@@ -307,7 +304,7 @@ def test_loading_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_file_of_another_scheme_is_refused(scheme: Scheme, parts: tuple[str, ...], tmp_path: Path) -> None:
     """With the file, the setting and both values."""
     sample(FAST).save(tmp_path / "signatures")
-    message = complaint(mw.MismatchError, lambda: mw.Signatures.load(tmp_path / "signatures", scheme=scheme))
+    message = error_message(MismatchError, lambda: Signatures.load(tmp_path / "signatures", scheme=scheme))
     assert all(part in message for part in (str(tmp_path / "signatures"), *parts)), message
 
 
@@ -324,19 +321,19 @@ def test_a_file_of_another_scheme_is_refused(scheme: Scheme, parts: tuple[str, .
 def test_a_file_of_other_shingles_is_refused(shingler: mw.Shingler, parts: tuple[str, ...], tmp_path: Path) -> None:
     """With the file, the setting and both values."""
     sample(FAST).save(tmp_path / "signatures")
-    message = complaint(mw.MismatchError, lambda: mw.Signatures.load(tmp_path / "signatures", shingler=shingler))
+    message = error_message(MismatchError, lambda: Signatures.load(tmp_path / "signatures", shingler=shingler))
     assert all(part in message for part in (str(tmp_path / "signatures"), *parts)), message
 
 
 def test_signatures_of_another_unicode_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Words may be cut otherwise there; the file carries the version, and the message has both."""
+    """Its words may differ; the file contains the version, and the message both."""
     monkeypatch.setattr(_kernel, "UNICODE_VERSION", "3.2.0")
     sample(FAST).save(tmp_path / "signatures")
     monkeypatch.undo()
-    call = lambda: mw.Signatures.load(tmp_path / "signatures").estimate(0, 0, other=sample(FAST))  # noqa: E731
-    message = complaint(mw.MismatchError, call)
+    call = lambda: Signatures.load(tmp_path / "signatures").estimate(0, 0, other=sample(FAST))  # noqa: E731
+    message = error_message(MismatchError, call)
     assert "3.2.0" in message
-    assert mw.UNICODE_VERSION in message
+    assert UNICODE_VERSION in message
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["full", "Ctrl-C"])
@@ -344,7 +341,7 @@ def test_signatures_of_another_unicode_version_are_refused(tmp_path: Path, monke
 def test_a_save_that_fails_leaves_the_old_file(
     step: str, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Untouched, and nothing beside it."""
+    """No other file is left in the directory."""
     path = tmp_path / "signatures"
     sample(FAST).save(path)
     before = path.read_bytes()
@@ -359,24 +356,22 @@ def test_a_save_that_fails_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there was no file before."""
+def test_a_save_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error"):
         sample(FAST).save(tmp_path / "signatures")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_saving_again_takes_the_place_of_the_old_file(tmp_path: Path) -> None:
-    """Whole, whatever the old one was."""
+def test_saving_replaces_an_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "signatures"
     path.write_bytes(b"something else, and longer" * 1000)
     sample(FAST).save(path)
-    assert_same(mw.Signatures.load(path), sample(FAST))
+    assert_same(Signatures.load(path), sample(FAST))
 
 
-def test_where_nothing_can_be_saved_the_path_is_named(tmp_path: Path) -> None:
-    """The user's path, not that of a temporary file the user has never heard of."""
+def test_a_failed_save_names_the_path_of_the_caller(tmp_path: Path) -> None:
+    """Not that of the temporary file."""
     path = tmp_path / "no such folder" / "signatures"
     with pytest.raises(FileNotFoundError) as caught:
         sample(FAST).save(path)
@@ -384,6 +379,5 @@ def test_where_nothing_can_be_saved_the_path_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """By the error that Python users expect."""
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        mw.Signatures.load(tmp_path / "nowhere")
+        Signatures.load(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""Signatures: a sequence of rows, what merges and what does not, and what estimates say."""
+"""Signatures: sequence of rows, merging, and estimates."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 from support.schemes import PACKED, WHOLE, every_scheme, name_of
 
 import minwise as mw
+from minwise.errors import ConfigError, InputError, MismatchError
+from minwise.sketches import Estimate, OnePermutation, Signatures
 from minwise.sketches.schemes import Scheme
 
 # |X| = 600, |Y| = 500, 400 shared of 700; and two empty ones.
@@ -22,7 +24,6 @@ merging_schemes = pytest.mark.parametrize("scheme", WHOLE[:3], ids=name_of)
 
 @every_scheme
 def test_signatures_are_a_sequence(scheme: Scheme) -> None:
-    """Length, rows from both ends, and a line that says what they are."""
     signatures = scheme.sketch(SETS)
     assert len(signatures) == 5
     rows: Any = signatures
@@ -40,7 +41,7 @@ def test_signatures_are_a_sequence(scheme: Scheme) -> None:
 
 @merging_schemes
 def test_merged_signatures_are_those_of_the_unions(scheme: Scheme) -> None:
-    """sketch(A) | sketch(B) == sketch(A ∪ B), empty sets included: exact, so no tolerance."""
+    """sketch(A) | sketch(B) == sketch(A ∪ B), empty sets included, exactly."""
     left, right = [LEFT, [], [1], []], [RIGHT, [5], [], []]
     union = [{*a, *b} for a, b in zip(left, right, strict=True)]
     a, b, both = (scheme.sketch(mw.ShingleSets.from_sets(sets)) for sets in (left, right, union))
@@ -53,14 +54,14 @@ SMALL = mw.ShingleSets.from_sets([[1, 2, 3]])
 WORDS = mw.Shingler("word:2")
 FAST = mw.FastSketch(slots=16)
 
-UNLIKE: dict[str, tuple[mw.Signatures, mw.Signatures, tuple[str, ...]]] = {
+UNLIKE: dict[str, tuple[Signatures, Signatures, tuple[str, ...]]] = {
     "scheme": (FAST.sketch(SMALL), mw.MinHash(slots=16).sketch(SMALL), ("scheme", "'fast'", "'minhash'")),
     "slots": (FAST.sketch(SMALL), mw.FastSketch(slots=32).sketch(SMALL), ("slots", "16", "32")),
     "seed": (FAST.sketch(SMALL), mw.FastSketch(slots=16, seed=9).sketch(SMALL), ("seed", "1", "9")),
     "bits": (FAST.sketch(SMALL), FAST.bbit(8).sketch(SMALL), ("bits", "None", "8")),
     "densify": (
-        mw.OnePermutation(bins=16, densify="rotation").sketch(SMALL),
-        mw.OnePermutation(bins=16, densify="optimal").sketch(SMALL),
+        OnePermutation(bins=16, densify="rotation").sketch(SMALL),
+        OnePermutation(bins=16, densify="optimal").sketch(SMALL),
         ("densify", "'rotation'", "'optimal'"),
     ),
     "shingle": (
@@ -83,8 +84,8 @@ UNLIKE: dict[str, tuple[mw.Signatures, mw.Signatures, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("kind", UNLIKE)
-def test_unlike_signatures_are_neither_merged_nor_compared(kind: str) -> None:
-    """The message has the setting and both values, either way round."""
+def test_signatures_of_different_settings_are_neither_merged_nor_compared(kind: str) -> None:
+    """The message contains the setting and both values, in either order."""
     left, right, parts = UNLIKE[kind]
     calls: list[Callable[[], object]] = [
         lambda: left | right,
@@ -93,28 +94,25 @@ def test_unlike_signatures_are_neither_merged_nor_compared(kind: str) -> None:
         lambda: right.estimate_many([(0, 0)], other=left),
     ]
     for call in calls:
-        message = complaint(mw.MismatchError, call)
+        message = error_message(MismatchError, call)
         assert all(part in message for part in parts), message
 
 
-def test_unequal_rows_are_not_merged() -> None:
-    """With both numbers."""
+def test_different_numbers_of_rows_are_not_merged() -> None:
     one, two = FAST.sketch(SMALL), FAST.sketch(mw.ShingleSets.from_sets([[1], [2]]))
-    assert complaint(mw.MismatchError, lambda: one | two) == "merged signatures must have as many rows, got 1 and 2"
+    assert error_message(MismatchError, lambda: one | two) == "merged signatures must have as many rows, got 1 and 2"
 
 
 @pytest.mark.parametrize("scheme", [*WHOLE[3:], *PACKED], ids=name_of)
-def test_what_does_not_merge_is_refused(scheme: Scheme) -> None:
-    """Densified and packed signatures, with the value and the remedy."""
+def test_densified_and_packed_signatures_are_not_merged(scheme: Scheme) -> None:
     signatures = scheme.sketch(SMALL)
-    message = complaint(mw.ConfigError, lambda: signatures | signatures)
+    message = error_message(ConfigError, lambda: signatures | signatures)
     name = "densify" if scheme.settings.densify else "bits"
     assert message.startswith(f"{name} must be None for signatures that are merged, got ")
     assert repr(getattr(scheme.settings, name)) in message
 
 
-def test_merging_with_a_stranger_is_a_type_error() -> None:
-    """As for any operator."""
+def test_merging_with_another_type_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         FAST.sketch(SMALL) | 5  # type: ignore[operator]
 
@@ -123,11 +121,11 @@ def test_merging_with_a_stranger_is_a_type_error() -> None:
 
 
 @every_scheme
-def test_estimates_hold_the_exact_values(scheme: Scheme) -> None:
-    """At a confidence of 0.9999 the interval holds the truth; the seed is fixed, so it does or does not for ever.
+def test_intervals_contain_the_exact_values(scheme: Scheme) -> None:
+    """At a confidence of 0.9999 the interval contains the true value; the seed is fixed.
 
-    Densified bins repeat each other, for which the interval makes no allowance; with 64 bins and 700 elements hardly
-    one is empty: 64·(63/64)⁷⁰⁰ = 0.001.
+    The interval does not allow for copied values in densified bins; with 64 bins and 700 elements hardly one is empty:
+    64·(63/64)⁷⁰⁰ = 0.001.
     """
     signatures = scheme.sketch(SETS)
     exact = {
@@ -137,7 +135,7 @@ def test_estimates_hold_the_exact_values(scheme: Scheme) -> None:
         "hamming": UNION - SHARED,
     }
     for name, truth in exact.items():
-        found: mw.Estimate = getattr(signatures, name)(0, 1, confidence=0.9999)
+        found: Estimate = getattr(signatures, name)(0, 1, confidence=0.9999)
         assert found.low <= truth <= found.high, name
         assert found.low <= found.value <= found.high, name
         assert found.confidence == 0.9999
@@ -145,7 +143,7 @@ def test_estimates_hold_the_exact_values(scheme: Scheme) -> None:
 
 @every_scheme
 def test_estimates_of_equal_and_of_disjoint_sets(scheme: Scheme) -> None:
-    """Equal sets agree in every slot: exactly 1. Disjoint ones do not, but for bits by chance."""
+    """Equal sets agree in every slot: exactly 1. Disjoint sets agree in bits only by chance."""
     signatures = scheme.sketch(SETS)
     assert signatures.estimate(1, 1).value == 1
     assert signatures.intersection(1, 1).value == pytest.approx(len(RIGHT))
@@ -158,7 +156,7 @@ def test_estimates_of_equal_and_of_disjoint_sets(scheme: Scheme) -> None:
 
 @every_scheme
 def test_estimates_of_empty_documents(scheme: Scheme) -> None:
-    """Nothing is shared with nothing: 0, and the distance is the other's size, surely."""
+    """The similarity is 0, and the distance is the size of the other document."""
     signatures = scheme.sketch(SETS)
     for pair in ((0, 2), (2, 0), (2, 2), (2, 4)):
         for measure in (signatures.estimate, signatures.intersection, signatures.containment):
@@ -169,8 +167,8 @@ def test_estimates_of_empty_documents(scheme: Scheme) -> None:
 
 
 @every_scheme
-def test_many_estimates_are_the_single_ones(scheme: Scheme) -> None:
-    """In the order of the pairs, within one table and across two."""
+def test_estimate_many_equals_single_estimates(scheme: Scheme) -> None:
+    """In the order of the pairs, within one collection and across two."""
     signatures = scheme.sketch(SETS)
     other = scheme.sketch(mw.ShingleSets.from_sets([RIGHT, LEFT]))
     pairs = [(left, right) for left in range(5) for right in range(2)]
@@ -191,13 +189,12 @@ def test_many_estimates_are_the_single_ones(scheme: Scheme) -> None:
     ids=["list", "narrow", "columns first", "strided"],
 )
 def test_pairs_in_any_layout(pairs: Any) -> None:  # noqa: ANN401 - anything like an array
-    """Whatever NumPy calls two columns of whole numbers."""
     signatures = FAST.sketch(SETS)
     assert list(signatures.estimate_many(pairs)) == [signatures.estimate(0, 1), signatures.estimate(1, 0)]
 
 
 def test_no_pairs_give_no_estimates() -> None:
-    """Also of signatures of no documents."""
+    """Also for signatures of no documents."""
     for signatures in (FAST.sketch(SETS), FAST.sketch_texts([]), FAST.bbit(1).sketch_texts([])):
         assert len(signatures.estimate_many([])) == 0
         assert len(signatures.estimate_many(np.empty((0, 2), dtype=np.int64))) == 0
@@ -205,18 +202,17 @@ def test_no_pairs_give_no_estimates() -> None:
 
 @every_scheme
 @pytest.mark.parametrize(("pair", "number"), [((0, 5), 5), ((5, 0), 5), ((0, -1), -1), ((2**62, 0), 2**62)], ids=str)
-def test_documents_that_are_not_there(scheme: Scheme, pair: tuple[int, int], number: int) -> None:
-    """Named with how many there are, by every measure; negative numbers do not count from the end here."""
+def test_unknown_document_numbers_are_refused(scheme: Scheme, pair: tuple[int, int], number: int) -> None:
+    """By every measure; negative numbers do not count from the end here."""
     signatures = scheme.sketch(SETS)
     for measure in (signatures.estimate, signatures.intersection, signatures.containment, signatures.hamming):
-        message = complaint(mw.InputError, lambda measure=measure: measure(*pair))  # type: ignore[misc]
+        message = error_message(InputError, lambda measure=measure: measure(*pair))  # type: ignore[misc]
         assert message == f"pairs: no document {number} among 5"
 
 
 @pytest.mark.parametrize("number", [2**63, 2**64, 2**70, -(2**70)])
-def test_numbers_beyond_64_bits_name_themselves(number: int) -> None:
-    """As any other document that is not there."""
-    assert str(number) in complaint(mw.InputError, lambda: FAST.sketch(SETS).estimate(0, number))
+def test_numbers_beyond_64_bits_are_refused(number: int) -> None:
+    assert str(number) in error_message(InputError, lambda: FAST.sketch(SETS).estimate(0, number))
 
 
 @pytest.mark.parametrize(
@@ -224,31 +220,29 @@ def test_numbers_beyond_64_bits_name_themselves(number: int) -> None:
     [[(0,)], [(0, 1, 2)], [0, 1], [[0.0, 1.0]], "ab", None, {(0, 1)}, [("a", "b")], [(0, 1), (0,)], [(True, False)]],
     ids=str,
 )
-def test_pairs_that_are_none_are_refused(pairs: Any) -> None:  # noqa: ANN401 - anything
-    """With what came instead."""
-    message = complaint(mw.InputError, lambda: FAST.sketch(SETS).estimate_many(pairs))
+def test_invalid_pairs_are_refused(pairs: Any) -> None:  # noqa: ANN401 - anything
+    message = error_message(InputError, lambda: FAST.sketch(SETS).estimate_many(pairs))
     assert message.startswith("pairs must be two columns of document numbers, got")
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.5, 1.5, float("nan"), "0.9", None])
-def test_impossible_confidence_is_refused(confidence: Any) -> None:  # noqa: ANN401 - anything
+def test_invalid_confidence_is_refused(confidence: Any) -> None:  # noqa: ANN401 - anything
     """By every measure."""
     signatures = FAST.sketch(SETS)
     for measure in (signatures.estimate, signatures.intersection):
-        message = complaint(mw.ConfigError, lambda measure=measure: measure(0, 1, confidence=confidence))  # type: ignore[misc]
+        message = error_message(ConfigError, lambda measure=measure: measure(0, 1, confidence=confidence))  # type: ignore[misc]
         assert message.startswith("confidence must be between 0 and 1, both excluded, got")
 
 
-def test_estimates_against_a_stranger_are_refused() -> None:
-    """With its type."""
+def test_estimates_with_another_type_are_refused() -> None:
     other: Any = SETS
-    assert "ShingleSets" in complaint(mw.InputError, lambda: FAST.sketch(SETS).estimate(0, 0, other=other))
+    assert "ShingleSets" in error_message(InputError, lambda: FAST.sketch(SETS).estimate(0, 0, other=other))
 
 
 @pytest.mark.parametrize("name", ["intersection", "containment", "hamming"])
 def test_measures_without_sizes_are_refused(name: str) -> None:
-    """With the remedy; a merge forgets sizes too."""
+    """With the remedy; merged signatures have no sizes either."""
     counted = FAST.sketch(SETS)
     for signatures in (FAST.sketch_texts(["a", "b"]), counted | counted):
-        message = complaint(mw.ConfigError, lambda s=signatures: getattr(s, name)(0, 1))  # type: ignore[misc]
+        message = error_message(ConfigError, lambda s=signatures: getattr(s, name)(0, 1))  # type: ignore[misc]
         assert message.startswith("sizes must be counted for this estimate: sketch with sizes=True")

@@ -1,4 +1,4 @@
-"""Read: whatever a user calls texts gives the same shingles, and what is no text is refused by its number."""
+"""Reading of texts: every supported form gives the same shingles, and an invalid text is refused by its number."""
 
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +34,7 @@ VIEWS = [pa.string_view(), pa.binary_view()]
 
 
 class Stream:
-    """A stranger that offers nothing but the Arrow C stream interface."""
+    """Column that implements only the Arrow C stream interface."""
 
     def __init__(self, texts: list[str]) -> None:
         self.column = pa.chunked_array([texts[:3], texts[3:]], type=pa.string())
@@ -44,7 +44,7 @@ class Stream:
 
 
 class OneArray:
-    """A stranger that offers nothing but the Arrow C array interface."""
+    """Column that implements only the Arrow C array interface."""
 
     def __init__(self, texts: list[str]) -> None:
         self.array = pa.array(texts, type=pa.large_string())
@@ -54,20 +54,20 @@ class OneArray:
 
 
 def array_of(kind: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """The texts as an Arrow array of one type."""
+    """Return the texts as an Arrow array of one type."""
     return pa.array(
         ENCODED if "binary" in str(kind) else TEXTS, type=pa.binary() if "binary" in str(kind) else None
     ).cast(kind)
 
 
 def sliced(array: Any) -> Any:  # noqa: ANN401 - as above
-    """The same texts, as a slice out of the middle of a longer array."""
+    """Return the same texts as a slice from the middle of a longer array."""
     longer = pa.concat_arrays([array[2:4], array, array[:1]])
     return longer[2 : 2 + N]
 
 
 def with_validity() -> Any:  # noqa: ANN401 - as above
-    """An array that could hold nulls but does not."""
+    """Return an array with a validity bitmap but no nulls."""
     return pa.concat_arrays([pa.array([None], type=pa.string()), pa.array(TEXTS)])[1:]
 
 
@@ -129,7 +129,6 @@ every_consumer = pytest.mark.parametrize("consume", CONSUMERS.values(), ids=CONS
 
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_kind_of_texts_gives_the_shingles_of_a_list(kind: str) -> None:
-    """Offsets, hashes and settings are those of list[str]."""
     found = SHINGLER.shingle(INPUTS[kind]())
     np.testing.assert_array_equal(found.offsets, EXPECTED.offsets)
     np.testing.assert_array_equal(found.hashes, EXPECTED.hashes)
@@ -138,7 +137,7 @@ def test_every_kind_of_texts_gives_the_shingles_of_a_list(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", INPUTS)
 def test_every_kind_of_texts_gives_the_signatures_of_a_list(kind: str) -> None:
-    """The fused path reads the same way, whether it can know the number of texts beforehand or not."""
+    """The fused path reads the same way, whether or not the number of texts is known in advance."""
     scheme = mw.FastSketch(slots=16)
     found = scheme.sketch_texts(INPUTS[kind](), SHINGLER, sizes=True)
     expected = scheme.sketch(EXPECTED)
@@ -148,8 +147,7 @@ def test_every_kind_of_texts_gives_the_signatures_of_a_list(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", NOTHING)
 @every_consumer
-def test_no_texts_give_no_sets(kind: str, consume: Callable[..., Any]) -> None:
-    """Nothing in, nothing out, and no complaint."""
+def test_no_texts_give_no_results(kind: str, consume: Callable[..., Any]) -> None:
     assert len(consume(NOTHING[kind])) == 0
 
 
@@ -171,14 +169,12 @@ def test_sliced_arrow_texts_are_not_copied(array: pa.Array) -> None:
 
 
 def test_arrow_backed_pandas_texts_are_not_copied() -> None:
-    """The column is a coat around the Arrow array."""
     array = pa.array(TEXTS, type=pa.large_string())
     (chunk,) = read_texts(pd.Series(pd.arrays.ArrowExtensionArray(array)))
     assert chunk.data.ctypes.data == array.buffers()[2].address
 
 
-def test_chunks_know_the_number_of_their_first_text() -> None:
-    """Empty chunks count for nothing."""
+def test_chunks_have_the_number_of_their_first_text() -> None:
     pieces = [["a"] * SMALL_CHUNK, [], ["b"] * 2 * SMALL_CHUNK, ["c"] * SMALL_CHUNK]
     chunks = list(read_texts(pa.chunked_array(pieces)))
     found = [(chunk.first // SMALL_CHUNK, len(chunk) // SMALL_CHUNK) for chunk in chunks]
@@ -186,21 +182,17 @@ def test_chunks_know_the_number_of_their_first_text() -> None:
 
 
 def test_tiny_chunks_are_joined() -> None:
-    """Each would cost more than its texts."""
     chunks = list(read_texts(pa.chunked_array([[word] for word in "abcd"])))
     assert [(chunk.first, len(chunk)) for chunk in chunks] == [(0, 4)]
 
 
-def test_objects_are_read_in_batches() -> None:
-    """A generator is never held as a whole."""
+def test_objects_of_a_generator_are_read_in_batches() -> None:
     chunks = read_texts("word" for _ in range(BATCH_DOCUMENTS + 1))
     assert [(chunk.first, len(chunk)) for chunk in chunks] == [(0, BATCH_DOCUMENTS), (BATCH_DOCUMENTS, 1)]
 
 
-def test_an_error_of_the_users_own_generator_passes_through() -> None:
-    """It is the user's error, not ours."""
-
-    def texts() -> Any:  # noqa: ANN401 - a generator that breaks
+def test_an_exception_of_the_callers_generator_passes_through() -> None:
+    def texts() -> Any:  # noqa: ANN401 - a generator that fails
         yield "a"
         raise RuntimeError("the disk went away")
 
@@ -233,12 +225,12 @@ NULLS: dict[str, tuple[Any, int]] = {
 @pytest.mark.parametrize("kind", NULLS)
 @every_consumer
 def test_a_null_is_refused_by_its_number(kind: str, consume: Callable[..., object]) -> None:
-    """Counted over all chunks, with what to do about it."""
+    """The number counts over all chunks; the message contains the remedy."""
     texts, number = NULLS[kind]
     assert error_message(InputError, lambda: consume(texts)).startswith(f"document {number} is null; give ''")
 
 
-STRANGERS: dict[str, tuple[Any, str]] = {
+NOT_TEXTS: dict[str, tuple[Any, str]] = {
     "int": (["a", 3], "document 1 must be str or bytes, got int"),
     "only ints": ([1, 2], "document 0 must be str or bytes, got int"),
     "float": (["a", "b", 1.5], "document 2 must be str or bytes, got float"),
@@ -253,11 +245,10 @@ STRANGERS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", STRANGERS)
+@pytest.mark.parametrize("kind", NOT_TEXTS)
 @every_consumer
-def test_what_is_no_text_is_refused_by_its_number(kind: str, consume: Callable[..., object]) -> None:
-    """With the type that was found."""
-    texts, message = STRANGERS[kind]
+def test_a_value_that_is_not_a_text_is_refused_by_its_number(kind: str, consume: Callable[..., object]) -> None:
+    texts, message = NOT_TEXTS[kind]
     assert error_message(InputError, lambda: consume(texts)).startswith(message)
 
 
@@ -276,8 +267,8 @@ CONTAINERS: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("kind", CONTAINERS)
 @every_consumer
-def test_what_is_no_column_is_refused(kind: str, consume: Callable[..., object]) -> None:
-    """One text in particular is not silently read as a list of characters, nor a dict as its keys."""
+def test_a_value_that_is_not_a_column_is_refused(kind: str, consume: Callable[..., object]) -> None:
+    """In particular, one text is not read as a list of characters, nor a dict as its keys."""
     texts, message = CONTAINERS[kind]
     found = error_message(InputError, lambda: consume(texts))
     assert found.startswith("texts must be")
@@ -294,8 +285,7 @@ FRAMES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", FRAMES)
 @every_consumer
-def test_a_table_is_refused_and_its_column_asked_for(kind: str, consume: Callable[..., object]) -> None:
-    """The remedy is to pick a column, not to cast anything."""
+def test_a_table_is_refused_with_the_advice_to_pass_a_column(kind: str, consume: Callable[..., object]) -> None:
     found = error_message(InputError, lambda: consume(FRAMES[kind]))
     assert found.startswith("texts must be")
     assert "column" in found
@@ -316,7 +306,6 @@ COLUMNS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("kind", COLUMNS)
 @every_consumer
 def test_a_column_of_another_type_is_refused(kind: str, consume: Callable[..., object]) -> None:
-    """Naming its type and the remedy."""
     texts, name = COLUMNS[kind]
     found = error_message(InputError, lambda: consume(texts))
     assert found.startswith("texts must be strings or bytes, got an Arrow column of")
@@ -328,14 +317,14 @@ def test_a_column_of_another_type_is_refused(kind: str, consume: Callable[..., o
 @pytest.mark.parametrize("first", ["text", b"bytes"], ids=["str", "bytes"])
 @every_consumer
 def test_a_lone_surrogate_is_refused(before: int, first: str | bytes, consume: Callable[..., object]) -> None:
-    """Python strings may hold what no encoding can; the place is counted in characters."""
+    """The position is counted in characters."""
     texts = [first, *["text"] * before, "ab\ud800c"]
     found = error_message(InputError, lambda: consume(texts))
     assert found == f"document {before + 1} is not valid Unicode: surrogates not allowed at 2"
 
 
 def test_a_lone_surrogate_in_a_pandas_column_is_refused() -> None:
-    """Conversion happens in pandas and pyarrow there; the message is ours all the same."""
+    """Pandas and pyarrow convert the column; the message is the same as for a list."""
     column = pd.Series(["text", "ab\ud800c"], dtype=object)
     assert error_message(InputError, lambda: SHINGLER.shingle(column)).startswith("document 1 is not valid Unicode")
 
@@ -356,7 +345,6 @@ INVALID: dict[str, tuple[bytes, int]] = {
 @pytest.mark.parametrize("kind", INVALID)
 @pytest.mark.parametrize("spec", ["word:2", "char:3"])
 def test_invalid_utf8_is_refused_with_document_and_byte(kind: str, spec: str) -> None:
-    """The byte is the first that does not fit."""
     text, byte = INVALID[kind]
     found = error_message(InputError, lambda: mw.Shingler(spec).shingle([b"fine", text]))
     assert found == f"document 1 is not valid UTF-8 at byte {byte}"
@@ -366,7 +354,6 @@ def test_invalid_utf8_is_refused_with_document_and_byte(kind: str, spec: str) ->
 @pytest.mark.parametrize("threads", [1, 2])
 @every_consumer
 def test_invalid_utf8_is_numbered_across_batches(before: int, threads: int, consume: Callable[..., object]) -> None:
-    """By the document's number among all."""
     texts = [*[b"fine"] * before, b"good \xff", b"fine"]
     found = error_message(InputError, lambda: consume(texts, threads=threads))
     assert found == f"document {before} is not valid UTF-8 at byte 5"
@@ -385,7 +372,7 @@ def test_invalid_utf8_is_numbered_across_chunks(consume: Callable[..., object]) 
 @pytest.mark.parametrize("threads", [1, 2])
 @every_consumer
 def test_the_first_of_several_invalid_texts_is_named(threads: int, consume: Callable[..., object]) -> None:
-    """Also when another thread meets a later one first: 200 documents of 10 kB are many tasks."""
+    """Also when another thread reaches a later one first: 200 documents of 10 kB are many tasks."""
     texts = [b"word " * 2000] * 200
     for number in (61, 130, 199):
         texts[number] = texts[number] + b"\xff"
@@ -393,19 +380,18 @@ def test_the_first_of_several_invalid_texts_is_named(threads: int, consume: Call
     assert found == "document 61 is not valid UTF-8 at byte 10000"
 
 
-def test_a_string_array_that_lies_about_being_utf8_is_refused() -> None:
-    """Arrow does not check; the kernel does."""
+def test_a_string_array_that_is_not_utf8_is_refused() -> None:
+    """Arrow does not validate it; the kernel does."""
     lie = pa.array([b"a", b"b\xff"]).view(pa.string())
     assert error_message(InputError, lambda: SHINGLER.shingle(lie)) == "document 1 is not valid UTF-8 at byte 1"
 
 
-def test_byte_shingles_take_any_bytes() -> None:
-    """They are cut from the bytes as they are."""
+def test_byte_shingles_accept_any_bytes() -> None:
     sets = mw.Shingler("byte:2").shingle([b"\xff\xfe\xff", b"\x00\x00"])
     assert sets.sizes.tolist() == [2, 1]
 
 
-def test_arrow_offsets_that_lie_are_refused() -> None:
+def test_invalid_arrow_offsets_are_refused() -> None:
     """A hand-made array with descending offsets is an error, not a read outside the buffer."""
     offsets = pa.py_buffer(np.array([0, 5, 3], dtype=np.int32))
     lie = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcdef")])
@@ -414,16 +400,15 @@ def test_arrow_offsets_that_lie_are_refused() -> None:
 
 @pytest.mark.parametrize("threads", [0, -1, 1025, 1.5, True, "2"])
 @every_consumer
-def test_impossible_threads_are_refused(threads: object, consume: Callable[..., object]) -> None:
-    """With the range and the value."""
+def test_an_invalid_number_of_threads_is_refused(threads: object, consume: Callable[..., object]) -> None:
     with pytest.raises(ConfigError, match="threads must be a whole number from 1 to 1024, got") as caught:
         consume(["a"], threads=threads)
     assert repr(threads) in str(caught.value)
 
 
 @pytest.mark.parametrize("text", [None, 3, ["a"]])
-def test_spans_of_what_is_no_text_are_refused(text: Any) -> None:  # noqa: ANN401 - anything
-    """One text at a time, so there is no number to name."""
+def test_spans_of_a_value_that_is_not_a_text_are_refused(text: Any) -> None:  # noqa: ANN401 - anything
+    """The message has no document number, since there is only one text."""
     expected = "the text is null" if text is None else "the text must be str or bytes, got"
     assert error_message(InputError, lambda: SHINGLER.spans(text)).startswith(expected)
 
@@ -433,5 +418,5 @@ def test_spans_of_what_is_no_text_are_refused(text: Any) -> None:  # noqa: ANN40
     [("a\ud800", "is not valid Unicode: surrogates not allowed at 1"), (b"a \xff", "is not valid UTF-8 at byte 2")],
 )
 def test_spans_of_invalid_text_are_refused(text: str | bytes, message: str) -> None:
-    """With the place in the text."""
+    """The message contains the position in the text."""
     assert error_message(InputError, lambda: SHINGLER.spans(text)) == f"the text {message}"

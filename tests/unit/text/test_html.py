@@ -1,4 +1,4 @@
-"""HTML text: what a reader sees of a page, and nothing else."""
+"""Visible text of HTML pages."""
 
 import sys
 from pathlib import Path
@@ -36,13 +36,12 @@ from minwise.text.html import html_to_text
         ("<div>" * 5000 + "deep", "deep"),
     ],
 )
-def test_pages(page: str, text: str) -> None:
-    """By the rules of browsers."""
+def test_visible_text_follows_the_rules_of_browsers(page: str, text: str) -> None:
     assert html_to_text(pa.array([page])).to_pylist() == [text.encode()]
 
 
-def test_columns() -> None:
-    """Of any type of text; nulls stay, and what is not UTF-8 is left for the kernel to complain of."""
+def test_column_types_nulls_and_invalid_utf8() -> None:
+    """Invalid UTF-8 is returned unchanged, for the kernel to report."""
     pages = [b"<p>a", None, b"\xff<p>"]
     for kind in (pa.binary(), pa.large_binary()):
         assert html_to_text(pa.array(pages, kind)).to_pylist() == [b"a", None, b"\xff<p>"]
@@ -51,7 +50,7 @@ def test_columns() -> None:
 
 
 def test_pages_with_other_markup_are_near_duplicates(tmp_path: Path) -> None:
-    """With html they are copies, without it they are not; the copies on disk are as they were."""
+    """With ``html=True`` the pages are copies, without it they are not; kept files are copied unchanged."""
     words = "the ferry leaves the old harbour at six in the morning"
     (tmp_path / "a.html").write_text(f"<html><head><script>var a=1</script></head><p>{words}</p>")
     (tmp_path / "b.html").write_text(f"<div class=x><style>p{{}}</style><b>{words.upper()}</b></div>")
@@ -68,8 +67,7 @@ def test_pages_with_other_markup_are_near_duplicates(tmp_path: Path) -> None:
     assert result.kept["text"].to_pylist() == [words]
 
 
-def test_without_the_package_one_line_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And how to get it."""
+def test_a_missing_package_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
     message = error_message(ConfigError, lambda: mw.pairs(["<p>a"], html=True))
     assert message == "html takes another package, selectolax; install minwise with the extra html"

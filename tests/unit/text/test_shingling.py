@@ -1,4 +1,4 @@
-"""Shingle: settings and their rules, what a word is in many scripts, sets as arrays and sets given directly."""
+"""Shinglers and shingle sets: settings, words of many scripts, normalisation, and sets given directly."""
 
 import unicodedata
 from typing import Any
@@ -15,23 +15,23 @@ from minwise.text.shingling import MAX_SIZE
 
 
 def passages(shingler: mw.Shingler, text: str) -> list[str]:
-    """The piece of the text under each shingle."""
+    """Return the part of the text covered by each shingle."""
     spans = shingler.spans(text)
     return [text[start:end] for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)]
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, as written in it."""
+    """Return the words of a text as they are written in it."""
     return passages(mw.Shingler("word:1"), text)
 
 
 def each(sets: Any) -> list[Any]:  # noqa: ANN401 - anything that can be looped over
-    """Every set, by a loop."""
+    """Return every set, by iteration."""
     return list(sets)
 
 
 def equal(left: str | bytes, right: str | bytes, shingler: mw.Shingler) -> bool:
-    """Whether two texts have the same shingles."""
+    """Return whether two texts have the same shingles."""
     sets = shingler.shingle([left, right])
     return np.array_equal(sets[0], sets[1])
 
@@ -45,8 +45,8 @@ def equal(left: str | bytes, right: str | bytes, shingler: mw.Shingler) -> bool:
     ],
     ids=lambda spec: repr(spec)[:20],
 )
-def test_impossible_shingles_are_refused(spec: Any) -> None:  # noqa: ANN401 - anything
-    """With the rule and the value; also a second spelling of a size, for settings are compared as text."""
+def test_invalid_shingles_are_refused(spec: Any) -> None:  # noqa: ANN401 - anything
+    """Also another spelling of a size, because settings are compared as text."""
     found = error_message(ConfigError, lambda: mw.Shingler(spec))
     assert found.startswith(f"shingle must be word:N, char:N or byte:N with N from 1 to {MAX_SIZE}, got ")
     assert repr(spec)[:50] in found
@@ -71,8 +71,7 @@ def test_impossible_shingles_are_refused(spec: Any) -> None:  # noqa: ANN401 - a
     ],
     ids=str,
 )
-def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
-    """When the shingler is made, not when it is used."""
+def test_invalid_settings_are_refused_by_the_constructor(settings: dict[str, Any], message: str) -> None:
     assert error_message(ConfigError, lambda: mw.Shingler(**settings)) == message
 
 
@@ -84,29 +83,25 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], message: str)
     ],
     ids=str,
 )
-def test_byte_shingles_take_no_normalisation(option: dict[str, Any]) -> None:
-    """Whichever option it is."""
+def test_byte_shingles_refuse_every_normalisation_option(option: dict[str, Any]) -> None:
     (name,) = option
     found = error_message(ConfigError, lambda: mw.Shingler("byte:8", **option))
     assert found == f"{name} must be left out with 'byte:8': byte shingles are never normalised"
 
 
-def test_the_greatest_seed_is_a_seed() -> None:
-    """The whole range works, and each seed hashes its own way."""
+def test_the_whole_range_of_seeds_works() -> None:
     sets = [mw.Shingler(seed=seed).shingle(["one two"])[0] for seed in (0, 1, 2**63, 2**64 - 1)]
     assert len(np.unique(np.concatenate(sets))) == 4
 
 
-def test_whole_numbers_of_numpy_are_settings_too() -> None:
-    """They equal plain ones, in what is written to files as well."""
+def test_numpy_integers_become_plain_settings() -> None:
     plain, numpy = mw.Shingler(seed=5), mw.Shingler(seed=np.int64(5))  # type: ignore[arg-type]
     assert plain == numpy
     assert type(numpy.settings["seed"]) is int
     np.testing.assert_array_equal(plain.shingle(["a b"])[0], numpy.shingle(["a b"])[0])
 
 
-def test_settings_are_frozen_and_named() -> None:
-    """A shingler is a value: hashable, comparable, and it says what it is."""
+def test_a_shingler_is_a_hashable_frozen_value() -> None:
     shingler = mw.Shingler("char:9", bag=True)
     assert shingler == mw.Shingler("char:9", bag=True)
     assert hash(shingler) == hash(mw.Shingler("char:9", bag=True))
@@ -116,7 +111,7 @@ def test_settings_are_frozen_and_named() -> None:
         shingler.bag = False  # type: ignore[misc]
 
 
-# A text, and its words as they stand in it.
+# A text, and its words as they are written in it.
 WORDS: list[tuple[str, list[str]]] = [
     ("the 2nd cat", ["the", "2nd", "cat"]),
     ("don't stop", ["don", "t", "stop"]),
@@ -153,7 +148,7 @@ WORDS: list[tuple[str, list[str]]] = [
     ("👩‍👩‍👧 ok 🏳️‍🌈", ["ok"]),
     ("good👍job", ["good", "job"]),
     ("🇩🇪", []),
-    # one character that normalisation makes several words of
+    # one character that normalisation turns into several words
     ("½", ["½", "½"]),
     ("", []),
     ("!? …", []),
@@ -162,13 +157,12 @@ WORDS: list[tuple[str, list[str]]] = [
 
 @pytest.mark.parametrize(("text", "expected"), WORDS, ids=lambda value: ascii(value)[:40])
 def test_words_of_many_scripts(text: str, expected: list[str]) -> None:
-    """What a word is, by what stands under its span."""
+    """The words are the parts of the text under the spans."""
     assert words(text) == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), WORDS, ids=lambda value: ascii(value)[:40])
-def test_shingles_are_those_under_the_spans(text: str, expected: list[str]) -> None:
-    """The batch path, which knows no spans, finds the same words."""
+def test_shingle_and_spans_find_the_same_words(text: str, expected: list[str]) -> None:
     shingler = mw.Shingler("word:1")
     np.testing.assert_array_equal(shingler.shingle([text])[0], np.unique(shingler.spans(text).hashes))
     assert len(shingler.spans(text).hashes) == len(expected)
@@ -191,15 +185,13 @@ ALIKE: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("kind", ALIKE)
 @pytest.mark.parametrize("spec", ["word:2", "char:3"])
-def test_spellings_that_normalisation_makes_equal(kind: str, spec: str) -> None:
-    """By default, for words and characters."""
+def test_default_normalisation_makes_spellings_equal(kind: str, spec: str) -> None:
     assert equal(*ALIKE[kind], mw.Shingler(spec))
 
 
 @pytest.mark.parametrize("text", ["Fähre über Öland", "Việt Nam đẹp", "が ぎ ぐ", "한국어", "ά έ ή"])
 @pytest.mark.parametrize("spec", ["word:2", "char:3"])
-def test_composed_and_decomposed_texts_are_equal(text: str, spec: str) -> None:
-    """NFC against NFD."""
+def test_nfc_and_nfd_texts_are_equal(text: str, spec: str) -> None:
     composed, decomposed = (unicodedata.normalize(form, text) for form in ("NFC", "NFD"))
     assert composed != decomposed
     assert equal(composed, decomposed, mw.Shingler(spec))
@@ -218,8 +210,8 @@ def test_composed_and_decomposed_texts_are_equal(text: str, spec: str) -> None:
     ],
     ids=str,
 )
-def test_every_option_changes_what_it_says(option: dict[str, bool], left: str, right: str) -> None:
-    """Two texts that are equal with one value of the option and not with the other."""
+def test_every_normalisation_option_has_its_effect(option: dict[str, Any], left: str, right: str) -> None:
+    """Two texts that are equal with one value of the option and different with the other."""
     (value,) = option.values()
     assert equal(left, right, mw.Shingler("char:3", **option)) is value
     assert equal(left, right, mw.Shingler("char:3")) is not value
@@ -242,12 +234,12 @@ def test_every_option_changes_what_it_says(option: dict[str, bool], left: str, r
     ],
 )
 def test_windows_over_tokens(spec: str, text: str, shingles: list[str]) -> None:
-    """One per window; a single one of all tokens when they fill none."""
+    """One shingle per window; a single one of all tokens if they fill none."""
     assert passages(mw.Shingler(spec), text) == shingles
 
 
-def test_a_short_document_hashes_as_its_own_length() -> None:
-    """Three words are the same shingle to word:3 and to word:5."""
+def test_a_short_document_has_one_shingle_of_its_own_length() -> None:
+    """Three words are the same shingle for word:3 and word:5."""
     text = ["one two three"]
     np.testing.assert_array_equal(mw.Shingler("word:5").shingle(text)[0], mw.Shingler("word:3").shingle(text)[0])
 
@@ -259,19 +251,17 @@ def test_a_short_document_hashes_as_its_own_length() -> None:
 def test_documents_without_a_token_are_empty(spec: str, text: str) -> None:
     """The empty set, not a set with an empty shingle."""
     sets = mw.Shingler(spec).shingle([text, "words", text])
-    assert [len(one) for one in each(sets)] == [0, 1, 0]
+    assert [len(elements) for elements in each(sets)] == [0, 1, 0]
     assert len(mw.Shingler(spec).spans(text).hashes) == 0
 
 
 def test_byte_spans_count_bytes() -> None:
-    """Not characters."""
     spans = mw.Shingler("byte:2").spans("é!")
     assert spans.starts.tolist() == [0, 1]
     assert spans.ends.tolist() == [2, 3]
 
 
 def test_sets_are_ascending_and_distinct() -> None:
-    """Whatever repeats in the text."""
     found = mw.Shingler("word:2").shingle(["row row row your boat " * 50])[0]
     assert found.dtype == np.uint64
     assert np.all(found[1:] > found[:-1])
@@ -279,15 +269,14 @@ def test_sets_are_ascending_and_distinct() -> None:
 
 
 def test_a_bag_counts_repetitions() -> None:
-    """4 'a' against 2 'a': multiset similarity 2/4, and a bag contains its set."""
+    """4 'a' and 2 'a' have the multiset similarity 2/4, and a bag contains its set."""
     bag = mw.Shingler("word:1", bag=True).shingle(["a a a a", "a a"])
-    assert [len(one) for one in each(bag)] == [4, 2]
+    assert [len(elements) for elements in each(bag)] == [4, 2]
     assert mw.jaccard(bag[0], bag[1]) == 0.5
     assert containment(mw.Shingler("word:1").shingle(["a"])[0], bag[1]) == 1
 
 
 def test_spans_of_a_bag_are_its_elements() -> None:
-    """Each occurrence is an element of its own."""
     shingler = mw.Shingler("word:1", bag=True)
     spans = shingler.spans("a b a a b")
     np.testing.assert_array_equal(np.sort(spans.hashes), shingler.shingle(["a b a a b"])[0])
@@ -295,8 +284,8 @@ def test_spans_of_a_bag_are_its_elements() -> None:
 
 
 @pytest.mark.parametrize("bag", [False, True])
-def test_narrow_hashes_are_the_low_half(bag: bool) -> None:
-    """Of set shingles; a bag's repetitions are numbered after narrowing, but stay narrow."""
+def test_32_bit_hashes_are_the_low_half(bag: bool) -> None:
+    """Repetitions in a bag are numbered after narrowing, but stay narrow."""
     text = ["one two three one two three"]
     narrow = mw.Shingler("word:2", hash_bits=32, bag=bag).shingle(text)[0]
     wide = mw.Shingler("word:2").shingle(text)[0]
@@ -305,8 +294,8 @@ def test_narrow_hashes_are_the_low_half(bag: bool) -> None:
     assert np.isin(wide & np.uint64(2**32 - 1), narrow).all()
 
 
-def test_threads_do_not_show() -> None:
-    """1 and 2 threads give the same arrays, on a batch of many tasks."""
+def test_the_result_does_not_depend_on_threads() -> None:
+    """On a batch of many tasks."""
     texts = [f"document {number} " * 400 for number in range(300)]
     one, two = (mw.Shingler("word:3").shingle(texts, threads=threads) for threads in (1, 2))
     np.testing.assert_array_equal(one.offsets, two.offsets)
@@ -315,14 +304,13 @@ def test_threads_do_not_show() -> None:
 
 @pytest.fixture
 def sets() -> mw.ShingleSets:
-    """Sets of three, none and one element."""
+    """Sets of three, zero and one element."""
     return mw.ShingleSets.from_sets([[3, 5, "x"], [], [b"y"]])
 
 
 def test_sets_are_a_sequence(sets: mw.ShingleSets) -> None:
-    """Length, numbers from both ends, a loop, sizes."""
     assert len(sets) == 3
-    assert [len(one) for one in each(sets)] == [3, 0, 1]
+    assert [len(elements) for elements in each(sets)] == [3, 0, 1]
     assert sets.sizes.tolist() == [3, 0, 1]
     for number in range(3):
         np.testing.assert_array_equal(sets[number], sets[number - 3])
@@ -332,35 +320,30 @@ def test_sets_are_a_sequence(sets: mw.ShingleSets) -> None:
 
 
 @pytest.mark.parametrize("number", [3, -4, 2**70])
-def test_a_set_that_is_not_there(sets: mw.ShingleSets, number: int) -> None:
-    """An IndexError, as sequences raise, with the number asked for and how many there are."""
+def test_an_unknown_set_number_is_an_index_error(sets: mw.ShingleSets, number: int) -> None:
     with pytest.raises(IndexError, match=f"no document {number} among 3"):
         sets[number]
 
 
 @pytest.mark.parametrize("number", [1.0, "1", None])
-def test_a_set_number_is_a_whole_number(sets: mw.ShingleSets, number: Any) -> None:  # noqa: ANN401 - anything
-    """A TypeError, as sequences raise."""
+def test_a_set_number_that_is_not_an_integer_is_a_type_error(sets: mw.ShingleSets, number: Any) -> None:  # noqa: ANN401 - anything
     with pytest.raises(TypeError, match="integer"):
         sets[number]
 
 
 def test_a_set_is_a_view(sets: mw.ShingleSets) -> None:
-    """No copy per document."""
     assert np.shares_memory(sets[0], sets.hashes)
 
 
 def test_to_arrow_shares_memory(sets: mw.ShingleSets) -> None:
-    """A list column over the same two buffers."""
     column = sets.to_arrow()
     assert column.type == pa.large_list(pa.uint64())
-    assert column.to_pylist() == [one.tolist() for one in each(sets)]
+    assert column.to_pylist() == [elements.tolist() for elements in each(sets)]
     assert column.values.buffers()[1].address == sets.hashes.ctypes.data
     assert column.buffers()[1].address == sets.offsets.ctypes.data
 
 
-def test_no_sets_at_all() -> None:
-    """Are no error."""
+def test_an_empty_collection_of_sets() -> None:
     none = mw.ShingleSets.from_sets([])
     assert len(none) == 0
     assert none.to_arrow().to_pylist() == []
@@ -373,8 +356,8 @@ def test_no_sets_at_all() -> None:
     [([0, 5], [1]), ([-1, 1], [1]), ([], [1]), ([0, 2, 1, 3], [1, 2, 3]), ([[0, 1]], [1])],
     ids=str,
 )
-def test_offsets_that_lie_are_refused(offsets: list[Any], hashes: list[int]) -> None:
-    """When the sets are made, so that nothing later reads outside them."""
+def test_invalid_offsets_are_refused_by_the_constructor(offsets: list[Any], hashes: list[int]) -> None:
+    """So that no later read is outside the arrays."""
     arrays = np.array(offsets, dtype=np.int64), np.array(hashes, dtype=np.uint64)
     assert "offsets must" in error_message(InputError, lambda: mw.ShingleSets(*arrays))
 
@@ -382,7 +365,7 @@ def test_offsets_that_lie_are_refused(offsets: list[Any], hashes: list[int]) -> 
 def test_integers_strings_and_bytes_differ() -> None:
     """3, "3" and b"3" are three elements; so are 1 and 2**64 + 1."""
     sets = mw.ShingleSets.from_sets([[3, "3", b"3"], [1, 2**64 + 1, 2**128 + 1, -1, 2**64 - 1]])
-    assert [len(one) for one in each(sets)] == [3, 5]
+    assert [len(elements) for elements in each(sets)] == [3, 5]
 
 
 @pytest.mark.parametrize(
@@ -407,11 +390,10 @@ def test_integers_strings_and_bytes_differ() -> None:
     ],
     ids=lambda same: str(same[0]),
 )
-def test_equal_members_are_equal_however_they_come(same: list[Any]) -> None:
-    """Collections and number types do not show in the elements."""
+def test_the_type_of_collections_and_numbers_does_not_change_elements(same: list[Any]) -> None:
     sets = mw.ShingleSets.from_sets(same)
-    for one in each(sets):
-        np.testing.assert_array_equal(one, sets[0])
+    for elements in each(sets):
+        np.testing.assert_array_equal(elements, sets[0])
 
 
 @pytest.mark.parametrize(
@@ -435,13 +417,12 @@ def test_equal_members_are_equal_however_they_come(same: list[Any]) -> None:
     ],
     ids=lambda value: ascii(value)[:40],
 )
-def test_members_that_are_none_are_refused(given: Any, message: str) -> None:  # noqa: ANN401 - anything
-    """By the number of their set and their type."""
+def test_invalid_members_are_refused(given: Any, message: str) -> None:  # noqa: ANN401 - anything
+    """The message contains the number of the set and the type of the member."""
     assert error_message(InputError, lambda: mw.ShingleSets.from_sets(given)).startswith(message)
 
 
-def test_sets_take_a_seed() -> None:
-    """It is part of the settings and of every element."""
+def test_the_seed_of_sets_changes_settings_and_elements() -> None:
     one, two = (mw.ShingleSets.from_sets([[3, "x"]], seed=seed) for seed in (1, 2))
     assert len(np.intersect1d(one[0], two[0])) == 0
     assert one.settings == {"shingle": "set", "seed": 1}
