@@ -1,4 +1,4 @@
-"""Places with an index."""
+"""Fixtures: directories with an index."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import minwise as mw
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with five documents, two of which are near-duplicates of others, and an empty index."""
+    """Return a directory with five documents, two of which are near-duplicates of others, and an empty index."""
     write(tmp_path / "in.jsonl", ROWS)
     mw.Index.create(tmp_path / "news.mw", seed=1).close()
     return tmp_path
@@ -18,7 +18,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def filled(folder: Path) -> Path:
-    """The same, and the documents are in the index."""
+    """Return the same directory, with the documents in the index."""
     with mw.Index.open(folder / "news.mw", "w") as index:
         index.add_from(folder / "in.jsonl", metadata_columns=["year", "note"])
     return folder

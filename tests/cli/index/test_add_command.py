@@ -1,4 +1,4 @@
-"""`minwise index add`: every format and option, what is broken, what is there already, and going on after an end."""
+"""`minwise index add`: every format and option, faults, unchanged documents, and resuming."""
 
 import gzip
 import json
@@ -20,36 +20,35 @@ IDS = [row["id"] for row in ROWS]
 
 
 def add(folder: Path, *arguments: str, job: Job | None = None) -> Done:
-    """The command on the index of the folder."""
+    """Run the command on the index of the folder."""
     return run(folder, "index", "add", "news.mw", *arguments, job=job)
 
 
 def stored(folder: Path, *ids: str | int) -> list[dict[str, Any] | None]:
-    """The metadata of documents, all of which are there."""
+    """Return the metadata of documents, all of which must exist."""
     with mw.Index.open(folder / "news.mw") as index:
-        return [index.get(one).metadata for one in ids]
+        return [index.get(document_id).metadata for document_id in ids]
 
 
 def count(folder: Path) -> int:
-    """How many documents are in the index, which is whole."""
+    """Return the number of documents in the index, which must be undamaged."""
     with mw.Index.open(folder / "news.mw") as index:
         assert index.verify() == []
         return len(index)
 
 
 def test_documents_are_added_once(folder: Path) -> None:
-    """The same command again finds all of them there."""
+    """The second run finds all of them unchanged."""
     assert (first := add(folder, "in.jsonl")).status == OK
     assert (first.out, first.err) == ("5 read: 5 added; 5 in news.mw\n", "")
     again = add(folder, "in.jsonl")
-    assert (again.status, again.out, again.err) == (OK, "5 read: 0 added, 5 there already; 5 in news.mw\n", "")
+    assert (again.status, again.out, again.err) == (OK, "5 read: 0 added, 5 already present; 5 in news.mw\n", "")
     with mw.Index.open(folder / "news.mw") as index:
-        assert all(one in index for one in IDS)
+        assert all(document_id in index for document_id in IDS)
         assert [hit.id for hit in index.query(FERRY)] == ["d0", "d2"]
 
 
-def test_as_json_and_quietly(folder: Path) -> None:
-    """One object with all counts; or nothing at all."""
+def test_json_and_quiet_output(folder: Path) -> None:
     counts = json.loads(add(folder, "in.jsonl", "--json").out)
     assert counts.pop("run")["seconds"] >= 0
     assert counts == {
@@ -72,15 +71,15 @@ def test_metadata_keeps_its_types(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["more.csv", "more.tsv.gz"])
-def test_metadata_of_what_has_no_types(folder: Path, name: str) -> None:
-    """Is strings, and null where a field is empty."""
+def test_metadata_of_untyped_formats_is_strings(folder: Path, name: str) -> None:
+    """Empty fields are null."""
     write(folder / name, ROWS)
     assert add(folder, name, "--metadata-column", "year", "--metadata-column", "note").status == OK
     assert stored(folder, *IDS) == [{"year": str(row["year"]), "note": row["note"] or None} for row in ROWS]
 
 
-def test_dates_and_other_types(folder: Path) -> None:
-    """Become what JSON has: ISO strings, numbers, text."""
+def test_other_types_become_json_values(folder: Path) -> None:
+    """ISO strings, numbers and text."""
     columns = {
         "day": pa.array([0], pa.date32()), "at": pa.array([1_700_000_000_000_001], pa.timestamp("us", "UTC")),
         "price": pa.array([12345], pa.int64()).cast(pa.decimal128(20, 0)), "raw": pa.array([b"x"], pa.binary()),
@@ -93,8 +92,7 @@ def test_dates_and_other_types(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["more.jsonl", "more.parquet", "more.arrow", "more.csv", "more.txt"])
-def test_a_metadata_column_that_is_not_there(folder: Path, name: str) -> None:
-    """Is said in one line, and nothing is added."""
+def test_missing_metadata_column_adds_nothing(folder: Path, name: str) -> None:
     if name == "more.txt":
         (folder / name).write_text(FERRY)
     else:
@@ -104,15 +102,14 @@ def test_a_metadata_column_that_is_not_there(folder: Path, name: str) -> None:
     assert count(folder) == 0
 
 
-def test_metadata_that_later_lines_lack(folder: Path) -> None:
-    """Is null there."""
+def test_metadata_that_later_lines_lack_is_null(folder: Path) -> None:
     (folder / "in.jsonl").write_bytes(json_lines([{"id": 1, "text": "a b", "lang": "en"}, {"id": 2, "text": "c d"}]))
     assert add(folder, "in.jsonl", "--metadata-column", "lang").status == OK
     assert stored(folder, 1, 2) == [{"lang": "en"}, {"lang": None}]
 
 
-def test_columns_formats_and_made_up_ids(folder: Path) -> None:
-    """Text and id columns by name; without an id, a document is called after its file and row."""
+def test_columns_formats_and_default_ids(folder: Path) -> None:
+    """A document without an id gets one of its file and row."""
     write(folder / "a.csv", [{"key": "k1", "head": "one", "body": FERRY}, {"key": "k2", "head": "two", "body": TRAIN}])
     (folder / "a.csv").rename(folder / "dump")
     columns = ["--text-column", "head", "--text-column", "body", "--format", "csv"]
@@ -126,14 +123,12 @@ def test_columns_formats_and_made_up_ids(folder: Path) -> None:
 
 @pytest.mark.parametrize("given", ["corpus", "corpus/**/*.jsonl", "corpus/a.jsonl corpus/b/c.jsonl"])
 def test_directories_and_patterns(folder: Path, given: str) -> None:
-    """Everything in them."""
     write(folder / "corpus" / "a.jsonl", ROWS[:2])
     write(folder / "corpus" / "b" / "c.jsonl", ROWS[2:])
     assert add(folder, *given.split()).out.startswith("5 read: 5 added;")
 
 
-def test_text_files(folder: Path) -> None:
-    """A document each, called after its path."""
+def test_text_files_are_named_by_their_path(folder: Path) -> None:
     (folder / "texts").mkdir()
     (folder / "texts" / "ferry.txt").write_text(FERRY)
     (folder / "texts" / "train.txt").write_text(TRAIN)
@@ -141,22 +136,21 @@ def test_text_files(folder: Path) -> None:
     assert stored(folder, "ferry.txt", "train.txt") == [None, None]
 
 
-def test_another_document_under_an_id(folder: Path) -> None:
-    """Is refused, skipped or takes its place, as was asked for."""
+def test_taken_id_is_refused_skipped_or_replaced(folder: Path) -> None:
     assert add(folder, "in.jsonl").status == OK
     write(folder / "in.jsonl", [ROWS[0], {**ROWS[1], "text": "quite another text of seven words"}])
     assert "d1" in one_line(add(folder, "in.jsonl"), FAILURE)
     skipped = add(folder, "in.jsonl", "--on-duplicate-id", "skip")
-    assert skipped.out == "2 read: 0 added, 1 skipped, 1 there already; 5 in news.mw\n"
+    assert skipped.out == "2 read: 0 added, 1 skipped, 1 already present; 5 in news.mw\n"
     replaced = add(folder, "in.jsonl", "--on-duplicate-id", "replace")
-    assert replaced.out == "2 read: 0 added, 1 replaced, 1 there already; 5 in news.mw\n"
+    assert replaced.out == "2 read: 0 added, 1 replaced, 1 already present; 5 in news.mw\n"
     with mw.Index.open(folder / "news.mw") as index:
         assert [hit.id for hit in index.query("quite another text of seven words")] == ["d1"]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_can_not_be_read(folder: Path, fault: str) -> None:
-    """A line on standard error for each with its file, row and reason; everything else is added, and counted."""
+def test_unreadable_rows_are_reported(folder: Path, fault: str) -> None:
+    """Standard error names file, row and reason of each; all other documents are added and counted."""
     name, content, row, reason = FAULTS[fault]
     (folder / name).write_bytes(content)
     done = add(folder, "in.jsonl", name, "--json")
@@ -167,13 +161,13 @@ def test_what_can_not_be_read(folder: Path, fault: str) -> None:
     assert (done.err.count("\n"), done.err.endswith("; left out\n")) == (1, True)
     counts = json.loads(done.out)
     assert (counts["quarantined"], counts["unreadable"]) == ((0, 1) if row is None else (1, 0))
-    assert [(one["source"], one["row"]) for one in counts["faults"]] == [(name, row)]
+    assert [(listed["source"], listed["row"]) for listed in counts["faults"]] == [(name, row)]
     assert counts["read"] == counts["added"] + counts["unchanged"] + counts["quarantined"]
     assert counts["documents"] == count(folder) == 5
 
 
-def test_what_becomes_of_faults(folder: Path) -> None:
-    """--on-error fail ends at the first with exit code 1; skip says only how many there were."""
+def test_on_error(folder: Path) -> None:
+    """`fail` ends at the first fault with exit code 1; `skip` only counts."""
     (folder / "bad.jsonl").write_bytes(json_lines(ROWS[:1]) + b"{oops\n" + json_lines(ROWS[1:]))
     line = one_line(add(folder, "bad.jsonl", "--on-error", "fail"), FAILURE)
     assert "bad.jsonl: row 1: line 2 is not JSON" in line
@@ -182,30 +176,28 @@ def test_what_becomes_of_faults(folder: Path) -> None:
     assert skipped.out == "6 read: 5 added, 1 quarantined; 5 in news.mw\n"
 
 
-def test_nothing_that_can_be_read(folder: Path) -> None:
-    """Is the wrong column, and a failure."""
+def test_no_readable_document_is_a_failure(folder: Path) -> None:
+    """This means a wrong column."""
     done = add(folder, "in.jsonl", "--text-column", "txet")
     assert (done.status, done.out) == (FAILURE, "")
     assert done.err.splitlines()[-1] == "minwise: no document can be read; in.jsonl: row 0: has no column 'txet'"
     assert count(folder) == 0
 
 
-def test_an_empty_id(folder: Path) -> None:
-    """Can not be one."""
+def test_empty_id_is_a_fault(folder: Path) -> None:
     (folder / "in.jsonl").write_bytes(b'{"id": "", "text": "a b c"}\n{"id": null, "text": "d e f"}\n')
     done = add(folder, "in.jsonl")
     assert done.err == "minwise: in.jsonl: row 0: id must not be empty; left out\n"
     assert stored(folder, "in.jsonl:1") == [None]
 
 
-def test_an_empty_text(folder: Path) -> None:
-    """Is stored, and similar to nothing."""
+def test_empty_text_is_stored(folder: Path) -> None:
     (folder / "in.jsonl").write_bytes(b'{"id": 1, "text": ""}\n{"id": 2, "text": ""}\n')
     assert add(folder, "in.jsonl").out == "2 read: 2 added; 2 in news.mw\n"
 
 
 def test_standard_input(folder: Path) -> None:
-    """JSON lines, each of which needs an id of its own."""
+    """JSON lines, each of which needs its own id."""
     (folder / "stdin").write_bytes(json_lines(ROWS) + b'{"text": "no id at all"}\n')
     done = add(folder, "-", "--metadata-column", "year", job=Job(stdin=str(folder / "stdin")))
     assert done.err == "minwise: standard input: row 5: needs an id; left out\n"
@@ -231,14 +223,13 @@ def test_wrong_arguments(folder: Path, options: list[str], message: str) -> None
     assert count(folder) == 0
 
 
-def test_a_file_that_is_not_there(folder: Path) -> None:
-    """Is named."""
+def test_missing_file_is_named(folder: Path) -> None:
     assert "missing.jsonl" in one_line(add(folder, "missing.jsonl"), INPUT_OUTPUT)
 
 
 @pytest.mark.parametrize("command", ["add", "query"])
-def test_what_is_no_index(folder: Path, command: str) -> None:
-    """A directory of something else, a file, nothing: named, and left alone."""
+def test_path_that_is_not_an_index(folder: Path, command: str) -> None:
+    """Another directory, a file and a missing path are named and left unchanged."""
     (folder / "other").mkdir()
     (folder / "other" / "file").write_text("x")
     for name, status in (("missing.mw", INPUT_OUTPUT), ("in.jsonl", FAILURE), ("other", FAILURE)):
@@ -246,8 +237,8 @@ def test_what_is_no_index(folder: Path, command: str) -> None:
     assert [path.name for path in (folder / "other").iterdir()] == ["file"]
 
 
-def test_a_second_writer(folder: Path) -> None:
-    """Is refused with the process that writes; a reader is not."""
+def test_second_writer_is_refused(folder: Path) -> None:
+    """The error names the writing process; a reader is admitted."""
     with mw.Index.open(folder / "news.mw", "w"):
         assert str(os.getpid()) in one_line(add(folder, "in.jsonl"), USAGE)
         assert run(folder, "index", "query", "news.mw", "in.jsonl").status == OK
@@ -255,11 +246,11 @@ def test_a_second_writer(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "end"])
-def test_going_on_after_an_end(folder: Path, sent: signal.Signals) -> None:
-    """What was acknowledged stays, nothing else is there, and the same command adds the rest."""
+def test_resuming_after_a_signal(folder: Path, sent: signal.Signals) -> None:
+    """Acknowledged documents stay, no others are stored, and the same command adds the rest."""
     rows = [{"id": number, "text": text} for number, text in enumerate(documents(300))]
     write(folder / "many.parquet", rows)
-    small = {"minwise.index.readers.MOST_DOCUMENTS": 100}
+    small = {"minwise.index.ingest.BATCH_DOCUMENTS": 100}
     stopped = add(folder, "many.parquet", job=Job(constants=small, stage_trap=("add", "stop")))
     assert stopped.status is None
     done = resume(stopped.child, sent)
@@ -268,12 +259,12 @@ def test_going_on_after_an_end(folder: Path, sent: signal.Signals) -> None:
     assert done.status != OK
     assert count(folder) == 100
     again = add(folder, "many.parquet", job=Job(constants=small))
-    assert again.out == "300 read: 200 added, 100 there already; 300 in news.mw\n"
+    assert again.out == "300 read: 200 added, 100 already present; 300 in news.mw\n"
     assert count(folder) == 300
 
 
-def test_a_limit_on_the_size_of_files(folder: Path) -> None:
-    """`ulimit -f`: one line, the index as it was, and without the limit the same command goes on."""
+def test_limit_on_file_size(folder: Path) -> None:
+    """`ulimit -f`: one line, an unchanged index, and without the limit the same command succeeds."""
     rows = [{"id": number, "text": text} for number, text in enumerate(documents(2000))]
     write(folder / "many.parquet", rows)
     line = one_line(add(folder, "many.parquet", job=Job(file_bytes=200_000)), INPUT_OUTPUT)
@@ -283,8 +274,7 @@ def test_a_limit_on_the_size_of_files(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_index_that_may_not_be_written(filled: Path) -> None:
-    """The name and the reason."""
+def test_index_without_write_permission(filled: Path) -> None:
     (filled / "news.mw").chmod(0o500)
     try:
         assert "news.mw" in one_line(add(filled, "in.jsonl"), INPUT_OUTPUT)
@@ -292,8 +282,8 @@ def test_an_index_that_may_not_be_written(filled: Path) -> None:
         (filled / "news.mw").chmod(0o700)
 
 
-def test_a_cut_file_gives_what_it_has(folder: Path) -> None:
-    """Rows before the cut are added; the file is named."""
+def test_truncated_file_gives_its_complete_rows(folder: Path) -> None:
+    """Rows before the truncation are added; the file is named."""
     rows = json_lines([{"id": number, "text": f"number {number * 7919} of many"} for number in range(9000)])
     (folder / "cut.jsonl.gz").write_bytes(gzip.compress(rows, mtime=0)[:-30])
     done = add(folder, "cut.jsonl.gz")

@@ -1,4 +1,4 @@
-"""`minwise index create`: every option is a setting of the index; whatever is wrong leaves nothing behind."""
+"""`minwise index create`: every option is a setting of the index; an error leaves nothing behind."""
 
 import json
 import os
@@ -12,19 +12,19 @@ import minwise as mw
 
 
 def settings_of(folder: Path, *options: str) -> dict[str, Any]:
-    """The settings of an index that was created with some options."""
+    """Return the settings of an index created with some options."""
     done = run(folder, "index", "create", "new.mw", *options, "--json")
     assert (done.status, done.err) == (OK, "")
-    made = json.loads(done.out)
-    assert made["index"] == "new.mw"
+    created = json.loads(done.out)
+    assert created["index"] == "new.mw"
     with mw.Index.open(folder / "new.mw") as index:
-        assert index.stats()["settings"] == made["settings"]
+        assert index.stats()["settings"] == created["settings"]
         assert len(index) == 0
-    return dict(made["settings"])
+    return dict(created["settings"])
 
 
-def test_an_empty_index(tmp_path: Path) -> None:
-    """With the defaults, in a directory whose parents are made too; one line says what it finds."""
+def test_default_index(tmp_path: Path) -> None:
+    """Default settings, in a directory whose parents are created too."""
     done = run(tmp_path, "index", "create", "deep/er/news.mw")
     assert (done.status, done.err) == (OK, "")
     plan = mw.plan()
@@ -36,25 +36,24 @@ def test_an_empty_index(tmp_path: Path) -> None:
 
 
 def test_every_option_is_a_setting(tmp_path: Path) -> None:
-    """Under its own name."""
     options = ["--shingle", "char:9", "--bag", "--threshold", "0.6", "--scheme", "minhash", "--seed", "7"]
-    made = settings_of(tmp_path, *options, "--bands", "12", "--rows", "4", "--max-bucket", "100", "--store-text")
+    created = settings_of(tmp_path, *options, "--bands", "12", "--rows", "4", "--max-bucket", "100", "--store-text")
     expected = {
         "shingle": "char:9", "bag": True, "threshold": 0.6, "scheme": "minhash", "seed": 7, "bands": 12, "rows": 4,
         "max_bucket": 100, "store": "text", "secret_seed": False,
     }  # fmt: skip
-    assert {name: made[name] for name in expected} == expected
+    assert {name: created[name] for name in expected} == expected
 
 
 def test_recall_and_slots_decide_the_plan(tmp_path: Path) -> None:
-    """As they do in `minwise plan`."""
-    made = settings_of(tmp_path, "--threshold", "0.7", "--recall", "0.9", "--slots", "128", "--sketch-only")
+    """The same plan as `minwise plan`."""
+    created = settings_of(tmp_path, "--threshold", "0.7", "--recall", "0.9", "--slots", "128", "--sketch-only")
     plan = mw.plan(0.7, 0.9, slots=128)
-    assert (made["bands"], made["rows"], made["store"]) == (plan.bands, plan.rows, "sketch")
+    assert (created["bands"], created["rows"], created["store"]) == (plan.bands, plan.rows, "sketch")
 
 
-def test_a_secret_seed_is_not_told(tmp_path: Path) -> None:
-    """Two indexes get different ones, and neither command prints it."""
+def test_secret_seed_is_not_shown(tmp_path: Path) -> None:
+    """Two indexes have different seeds, and no command prints them."""
     assert "seed" not in settings_of(tmp_path)
     (tmp_path / "new.mw").rename(tmp_path / "old.mw")
     assert "seed" not in settings_of(tmp_path)
@@ -67,8 +66,7 @@ def test_a_secret_seed_is_not_told(tmp_path: Path) -> None:
     assert seeds[0] != seeds[1]
 
 
-def test_quiet(tmp_path: Path) -> None:
-    """Says nothing."""
+def test_quiet_prints_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "index", "create", "new.mw", "--quiet")
     assert (done.status, done.out, done.err) == (OK, "", "")
 
@@ -87,14 +85,14 @@ def test_quiet(tmp_path: Path) -> None:
         (["--slots", "0"], "slots must"),
     ],
 )
-def test_a_setting_that_breaks_its_rule(tmp_path: Path, options: list[str], message: str) -> None:
-    """One line, exit code 2, and nothing is made."""
+def test_invalid_setting(tmp_path: Path, options: list[str], message: str) -> None:
+    """One line, exit code 2, and nothing is created."""
     assert message in one_line(run(tmp_path, "index", "create", "new.mw", *options), USAGE)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_is_taken(folder: Path) -> None:
-    """By an index or by a file: left as it is."""
+def test_existing_path_is_refused(folder: Path) -> None:
+    """An index or a file is left unchanged."""
     before = sorted(path.name for path in (folder / "news.mw").iterdir())
     assert "news.mw" in one_line(run(folder, "index", "create", "news.mw"), USAGE)
     assert sorted(path.name for path in (folder / "news.mw").iterdir()) == before
@@ -102,15 +100,14 @@ def test_a_place_that_is_taken(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_may_not_be_written(tmp_path: Path) -> None:
-    """The name and the reason."""
+def test_directory_without_write_permission(tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
     line = one_line(run(tmp_path, "index", "create", "locked/new.mw"), INPUT_OUTPUT)
     assert "locked" in line
     assert "Permission denied" in line
 
 
-def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
-    """Below a file there is none."""
+def test_directory_below_a_file(tmp_path: Path) -> None:
+    """A file cannot contain a directory."""
     (tmp_path / "file").write_text("x")
     assert "file" in one_line(run(tmp_path, "index", "create", "file/new.mw"), INPUT_OUTPUT)

@@ -1,4 +1,4 @@
-"""`minwise index query`: an answer for every document, with what was asked for, as soon as it is found."""
+"""`minwise index query`: an answer for every document, with the requested fields, as soon as it is found."""
 
 import json
 from pathlib import Path
@@ -15,28 +15,28 @@ NEAR = mw.compare(TRAIN, f"{TRAIN} a").similarity
 
 
 def query(folder: Path, *arguments: str, job: Job | None = None) -> Done:
-    """The command on the index of the folder."""
+    """Run the command on the index of the folder."""
     return run(folder, "index", "query", "news.mw", *arguments, job=job)
 
 
 def answers(folder: Path, *arguments: str) -> dict[str, list[Any]]:
-    """The ids of all hits, by document."""
+    """Return the ids of all hits, by document."""
     done = query(folder, *arguments)
     assert done.status == OK, done
-    return {one["id"]: [hit["id"] for hit in one["hits"]] for one in parse_json_lines(done.out)}
+    return {answer["id"]: [hit["id"] for hit in answer["hits"]] for answer in parse_json_lines(done.out)}
 
 
 def test_every_document_gets_an_answer(filled: Path) -> None:
-    """A line each, in their order: the most similar first, with similarity and metadata; counts aside."""
+    """One line each, in order: the most similar hit first, with similarity and metadata; counts on standard error."""
     done = query(filled, "in.jsonl")
     assert (done.status, done.err) == (OK, "minwise: 5 asked: 5 with near-duplicates, 9 hits\n")
     first, second, *_, last = parse_json_lines(done.out)
-    about = {row["id"]: {"year": row["year"], "note": row["note"]} for row in ROWS}
+    metadata = {row["id"]: {"year": row["year"], "note": row["note"]} for row in ROWS}
     assert first == {
         "id": "d0",
         "hits": [
-            {"id": "d0", "similarity": 1.0, "metadata": about["d0"], "exact": True},
-            {"id": "d2", "similarity": 1.0, "metadata": about["d2"], "exact": True},
+            {"id": "d0", "similarity": 1.0, "metadata": metadata["d0"], "exact": True},
+            {"id": "d2", "similarity": 1.0, "metadata": metadata["d2"], "exact": True},
         ],
         "truncated": False,
     }
@@ -46,13 +46,12 @@ def test_every_document_gets_an_answer(filled: Path) -> None:
 
 @pytest.mark.parametrize("name", ["fresh.parquet", "fresh.csv.gz", "fresh.arrow"])
 def test_every_format(filled: Path, name: str) -> None:
-    """A document without an id is called after its file and row."""
+    """A document without an id gets one of its file and row."""
     write(filled / name, [{"body": FERRY}, {"body": "nothing like anything before it"}])
     assert answers(filled, name, "--text-column", "body") == {f"{name}:0": ["d0", "d2"], f"{name}:1": []}
 
 
-def test_threshold_top_and_where(filled: Path) -> None:
-    """Less is found, never more."""
+def test_threshold_top_and_where_limit_the_hits(filled: Path) -> None:
     assert answers(filled, "in.jsonl", "--threshold", "0.99")["d1"] == ["d1"]
     assert answers(filled, "in.jsonl", "--top", "1")["d0"] == ["d0"]
     assert answers(filled, "in.jsonl", "--where", "year=2001")["d0"] == ["d2"]
@@ -86,8 +85,8 @@ def test_wrong_arguments(filled: Path, options: list[str], message: str) -> None
     assert (filled / "in.jsonl").read_bytes() == json_lines(ROWS)
 
 
-def test_into_a_file(filled: Path) -> None:
-    """The same lines; the summary is on standard output then, or one object, or nothing."""
+def test_output_file(filled: Path) -> None:
+    """The lines are the same, and the summary is printed to standard output, as text, as JSON or not at all."""
     printed = query(filled, "in.jsonl", "--quiet")
     assert printed.err == ""
     done = query(filled, "in.jsonl", "-o", "found.jsonl")
@@ -99,8 +98,10 @@ def test_into_a_file(filled: Path) -> None:
 
 
 def test_answers_before_the_input_ends(filled: Path) -> None:
-    """A line is answered before the next goes in; documents that were added meanwhile are found."""
-    first, second = json_lines([ROWS[0], {"text": "said by nobody yet, as far as we know"}]).splitlines(keepends=True)
+    """A line is answered before the next is written; documents added meanwhile are found."""
+    first, second = json_lines(
+        [ROWS[0], {"text": "a text that is not in the index yet, as far as we know"}]
+    ).splitlines(keepends=True)
     with running(filled, "index", "query", "news.mw", "-", "--quiet") as process:
         assert process.stdin
         process.stdin.write(first)
@@ -115,11 +116,11 @@ def test_answers_before_the_input_ends(filled: Path) -> None:
     assert (process.returncode, out, err) == (OK, b"", b"")
 
 
-def test_what_can_not_be_read(filled: Path) -> None:
-    """Is named on standard error and left out; fail ends there; skip only counts."""
+def test_unreadable_rows_are_reported(filled: Path) -> None:
+    """Named on standard error and left out; `fail` ends there; `skip` only counts."""
     (filled / "bad.jsonl").write_bytes(b"{oops\n" + json_lines(ROWS[:1]))
     done = query(filled, "bad.jsonl")
-    assert [one["id"] for one in parse_json_lines(done.out)] == ["d0"]
+    assert [answer["id"] for answer in parse_json_lines(done.out)] == ["d0"]
     fault, counts = done.err.splitlines()
     assert fault.startswith("minwise: bad.jsonl: row 0: line 1 is not JSON")
     assert counts.endswith(", 1 could not be read")
@@ -129,27 +130,26 @@ def test_what_can_not_be_read(filled: Path) -> None:
     assert query(filled, "bad.jsonl").err.splitlines()[-1].startswith("minwise: no document can be read; bad.jsonl")
 
 
-def test_a_full_disk(filled: Path) -> None:
-    """One line that names it."""
+def test_full_disk_is_named(filled: Path) -> None:
     assert "/dev/full: No space left" in one_line(query(filled, "in.jsonl", "-o", "/dev/full"), INPUT_OUTPUT)
 
 
 def test_passages(tmp_path: Path) -> None:
-    """The longest passage of both texts with its place in either; nothing where nothing is shared."""
+    """The longest passage of both texts with its offsets in each."""
     write(tmp_path / "in.jsonl", ROWS)
     start, end = FERRY[: len(FERRY) // 2], FERRY[len(FERRY) // 2 :]
     with mw.Index.create(tmp_path / "news.mw", threshold=0.3, shingle="word:2", store="text") as index:
         index.add(["whole", "turned"], [FERRY, f"{end} {start}"])
-    (one,) = parse_json_lines(query(tmp_path, "in.jsonl", "--top", "2", "--passages").out)[:1]
-    whole, turned = (hit["passage"] for hit in one["hits"])
+    (answer,) = parse_json_lines(query(tmp_path, "in.jsonl", "--top", "2", "--passages").out)[:1]
+    whole, turned = (hit["passage"] for hit in answer["hits"])
     assert whole == {"text": FERRY, "query": [0, len(FERRY)], "document": [0, len(FERRY)]}
     left, right = turned["query"], turned["document"]
     assert FERRY[left[0] : left[1]] == turned["text"] == f"{end} {start}"[right[0] : right[1]]
     assert len(turned["text"]) > len(FERRY) / 3
 
 
-def test_estimates(tmp_path: Path) -> None:
-    """Of an index that has only sketches the similarity is no exact one, and says so."""
+def test_similarities_of_sketches_are_estimates(tmp_path: Path) -> None:
+    """An index that stores only sketches gives estimates, marked as such."""
     write(tmp_path / "in.jsonl", ROWS)
     with mw.Index.create(tmp_path / "news.mw", store="sketch", seed=1) as index:
         index.add_from(tmp_path / "in.jsonl")
@@ -158,12 +158,12 @@ def test_estimates(tmp_path: Path) -> None:
     assert "stores texts" in one_line(query(tmp_path, "in.jsonl", "--passages"), USAGE)
 
 
-def test_a_shortened_search_is_said(tmp_path: Path) -> None:
-    """More documents in one bucket than max-bucket allows: the flag is set, and the summary counts it."""
+def test_truncated_search_is_reported(tmp_path: Path) -> None:
+    """A bucket above max-bucket sets the flag, and the summary counts it."""
     with mw.Index.create(tmp_path / "news.mw", max_bucket=16, seed=1) as index:
         index.add(range(40), [f"{FERRY} and the number of this one is {number}" for number in range(40)])
     write(tmp_path / "in.jsonl", ROWS[:1])
     done = query(tmp_path, "in.jsonl", "--top", "100")
-    (one,) = parse_json_lines(done.out)
-    assert one["truncated"] is True
+    (answer,) = parse_json_lines(done.out)
+    assert answer["truncated"] is True
     assert done.err.endswith(" hits, 1 searches shortened\n")

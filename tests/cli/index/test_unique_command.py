@@ -1,4 +1,4 @@
-"""`minwise index add --unique`: every line is decided on, and durable, before the next is waited for."""
+"""`minwise index add --unique`: every line is decided on, durably, before the next is read."""
 
 import contextlib
 import json
@@ -19,29 +19,29 @@ UNIQUE = ("add", "news.mw", "-", "--unique")
 
 
 def stream(folder: Path, data: bytes, *options: str) -> Done:
-    """The command with its input in a file."""
+    """Run the command with its input in a file."""
     (folder / "stdin").write_bytes(data)
     return run(folder, "index", *UNIQUE, *options, job=Job(stdin=str(folder / "stdin")))
 
 
 def decision(
-    one: str | int | None, fate: str, of: str | None = None, similarity: float | None = None
+    document_id: str | int | None, fate: str, of: str | None = None, similarity: float | None = None
 ) -> dict[str, Any]:
-    """A decision as it is printed."""
+    """Return a decision as it is printed."""
     kept = fate in ("added", "replaced", "unchanged")
     return {
-        "id": one, "fate": fate, "kept": kept, "duplicate_of": of, "similarity": similarity, "truncated": False,
+        "id": document_id, "fate": fate, "kept": kept, "duplicate_of": of, "similarity": similarity, "truncated": False,
     }  # fmt: skip
 
 
 def ids(folder: Path) -> list[str | int]:
-    """Which documents of ROWS are in the index."""
+    """Return which documents of ROWS are in the index."""
     with mw.Index.open(folder / "news.mw") as index:
         return [row["id"] for row in ROWS if row["id"] in index]
 
 
 def test_decisions_and_kept_lines(folder: Path) -> None:
-    """In the order of the lines; what is kept is copied byte for byte, and is in the index."""
+    """In the order of the lines; kept lines are copied byte for byte, and are in the index."""
     data = json_lines(ROWS).replace(b'"id": ', b'"id" :  ')
     done = stream(folder, data, "-o", "new.jsonl")
     assert done.status == OK
@@ -59,8 +59,8 @@ def test_decisions_and_kept_lines(folder: Path) -> None:
     assert ids(folder) == KEPT
 
 
-def test_it_keeps_what_the_stream_of_dedup_keeps(folder: Path) -> None:
-    """Under the same seed, the same bytes, whatever is added together."""
+def test_keeps_the_same_lines_as_dedup(folder: Path) -> None:
+    """With the same seed, the same bytes, in any batches."""
     texts = documents(1500, seed=3)
     data = b"".join(json.dumps({"id": number, "text": text}).encode() + b"\n" for number, text in enumerate(texts))
     (folder / "stdin").write_bytes(data)
@@ -72,18 +72,18 @@ def test_it_keeps_what_the_stream_of_dedup_keeps(folder: Path) -> None:
     assert done.out == expected.out
 
 
-def test_the_same_lines_again(folder: Path) -> None:
-    """Are there already, are kept and copied again: an output that was lost can be made anew."""
+def test_repeated_input_gives_the_same_output(folder: Path) -> None:
+    """They are unchanged, kept and copied again: a lost output can be restored."""
     first = stream(folder, json_lines(ROWS), "-o", "first.jsonl")
     again = stream(folder, json_lines(ROWS), "-o", "again.jsonl")
-    assert [one["fate"] for one in parse_json_lines(first.out)].count("added") == 3
-    fates = [one["fate"] for one in parse_json_lines(again.out)]
+    assert [row["fate"] for row in parse_json_lines(first.out)].count("added") == 3
+    fates = [row["fate"] for row in parse_json_lines(again.out)]
     assert fates == ["unchanged", "unchanged", "duplicate", "unchanged", "duplicate"]
     assert (folder / "again.jsonl").read_bytes() == (folder / "first.jsonl").read_bytes()
 
 
-def test_decided_before_the_input_ends(folder: Path) -> None:
-    """A decision comes before the next line goes in; by then others see the document."""
+def test_decisions_before_the_input_ends(folder: Path) -> None:
+    """A decision is printed before the next line is written; then other processes see the document."""
     first, second, third = json_lines(ROWS[:3]).splitlines(keepends=True)
     with running(folder, "index", *UNIQUE, "-o", "new.jsonl", "--quiet") as process:
         assert process.stdin
@@ -104,15 +104,17 @@ def test_decided_before_the_input_ends(folder: Path) -> None:
     assert (folder / "new.jsonl").read_bytes() == first + second
 
 
-def test_lines_that_can_not_be_read(folder: Path) -> None:
-    """Get a decision too, in their place, with the reason; and a line on standard error."""
+def test_unreadable_lines_get_a_decision(folder: Path) -> None:
+    """They get a decision in order, with the reason, and a line on standard error."""
     good = json_lines(ROWS[:1])
     done = stream(folder, good + b'{oops\n{"id": "x"}\n\n{"text": "no id"}\n' + json_lines(ROWS[1:2]))
     assert done.status == OK
     first, *bad, last = parse_json_lines(done.out)
     assert (first["id"], last["id"]) == ("d0", "d1")
-    assert [(one["fate"], one["kept"], one["row"]) for one in bad] == [("quarantined", False, row) for row in (1, 2, 3)]
-    assert [one["reason"].partition(":")[0] for one in bad] == [
+    assert [(decided["fate"], decided["kept"], decided["row"]) for decided in bad] == [
+        ("quarantined", False, row) for row in (1, 2, 3)
+    ]
+    assert [row["reason"].partition(":")[0] for row in bad] == [
         "line 2 is not JSON", "has no column 'text'", "needs an id",
     ]  # fmt: skip
     *reports, counts = done.err.splitlines()
@@ -122,11 +124,11 @@ def test_lines_that_can_not_be_read(folder: Path) -> None:
     assert counts == "minwise: 5 read: 2 added, 3 quarantined; 2 in news.mw"
 
 
-def test_what_becomes_of_faults(folder: Path) -> None:
-    """Skipped ones have a decision and a count only; fail ends at the first, and adds nothing of its group."""
+def test_on_error(folder: Path) -> None:
+    """`skip` prints a decision and a count; `fail` ends at the first fault, and adds nothing of its batch."""
     data = json_lines(ROWS[:1]) + b"{oops\n"
     skipped = stream(folder, data, "--on-error", "skip")
-    assert [one["fate"] for one in parse_json_lines(skipped.out)] == ["added", "quarantined"]
+    assert [row["fate"] for row in parse_json_lines(skipped.out)] == ["added", "quarantined"]
     assert skipped.err.count("\n") == 1
     line = one_line(stream(folder, json_lines(ROWS[1:2]) + b"{oops\n", "--on-error", "fail"), FAILURE)
     assert "standard input: row 1: line 2 is not JSON" in line
@@ -134,30 +136,30 @@ def test_what_becomes_of_faults(folder: Path) -> None:
 
 
 def test_kept_lines_on_standard_output(folder: Path) -> None:
-    """`-o -`: nothing but them; counts as JSON on standard error."""
+    """`-o -` prints nothing else; counts are JSON on standard error."""
     done = stream(folder, json_lines(ROWS), "-o", "-", "--json")
-    assert [one["id"] for one in parse_json_lines(done.out)] == KEPT
+    assert [row["id"] for row in parse_json_lines(done.out)] == KEPT
     counts = json.loads(done.err)
     assert (counts["read"], counts["added"], counts["duplicates"], counts["truncated"]) == (5, 3, 2, 0)
     assert counts["documents"] == 3
 
 
-def test_an_id_that_is_taken(folder: Path) -> None:
-    """Ends the stream, or is skipped, or the new one takes its place unless it is a near-duplicate of another."""
+def test_taken_id(folder: Path) -> None:
+    """It ends the stream, is skipped, or is replaced unless the new document is a near-duplicate of another."""
     assert stream(folder, json_lines(ROWS[:2])).status == OK
     other = json_lines([{"id": "d1", "text": "quite another text of seven words"}, {"id": "d0", "text": TRAIN}])
     assert "d1" in one_line(stream(folder, other), FAILURE)
     skipped = stream(folder, other, "--on-duplicate-id", "skip", "-o", "-")
     assert skipped.out == ""
     replaced = stream(folder, other, "--on-duplicate-id", "replace")
-    assert [one["fate"] for one in parse_json_lines(replaced.out)] == ["replaced", "replaced"]
+    assert [row["fate"] for row in parse_json_lines(replaced.out)] == ["replaced", "replaced"]
     with mw.Index.open(folder / "news.mw") as index:
         assert [hit.id for hit in index.query(TRAIN)] == ["d0"]
         assert list(index.query(FERRY)) == []
 
 
-def test_metadata_of_a_stream(folder: Path) -> None:
-    """Is stored; a column that the first lines do not have is refused."""
+def test_metadata_of_a_stream_is_stored(folder: Path) -> None:
+    """A column that the first lines do not have is refused."""
     assert stream(folder, json_lines(ROWS[:2]), "--metadata-column", "year").status == OK
     with mw.Index.open(folder / "news.mw") as index:
         assert index.get("d1").metadata == {"year": 1991}
@@ -167,7 +169,7 @@ def test_metadata_of_a_stream(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["more.parquet", "more.csv"])
-def test_files(folder: Path, name: str) -> None:
+def test_files_as_input(folder: Path, name: str) -> None:
     """The same decisions; kept rows are JSON lines of id, text and metadata."""
     write(folder / name, ROWS)
     done = run(
@@ -175,7 +177,7 @@ def test_files(folder: Path, name: str) -> None:
         job=Job(constants={"minwise.index.ingest.BATCH_DOCUMENTS": 2}),
     )  # fmt: skip
     assert (done.status, done.err) == (OK, "minwise: 5 read: 3 added, 2 near-duplicates left out; 3 in news.mw\n")
-    assert [(one["id"], one["duplicate_of"]) for one in parse_json_lines(done.out)] == [
+    assert [(row["id"], row["duplicate_of"]) for row in parse_json_lines(done.out)] == [
         ("d0", None), ("d1", None), ("d2", "d0"), ("d3", None), ("d4", "d1"),
     ]  # fmt: skip
     assert parse_json_lines((folder / "new.jsonl").read_text(encoding="utf-8")) == [
@@ -183,19 +185,19 @@ def test_files(folder: Path, name: str) -> None:
     ]
 
 
-def test_a_full_disk_under_the_output(folder: Path) -> None:
-    """One line that names it; what was decided by then is in the index, and the command can be repeated."""
+def test_full_disk_of_the_output(folder: Path) -> None:
+    """One line that names it; decided documents are in the index, and the command can be repeated."""
     assert "/dev/full: No space left on device" in one_line(
         stream(folder, json_lines(ROWS), "-o", "/dev/full"), INPUT_OUTPUT
     )
     assert ids(folder) == KEPT
     assert stream(folder, json_lines(ROWS), "-o", "new.jsonl").status == OK
-    assert [one["id"] for one in parse_json_lines((folder / "new.jsonl").read_text())] == KEPT
+    assert [row["id"] for row in parse_json_lines((folder / "new.jsonl").read_text())] == KEPT
 
 
 @pytest.mark.parametrize("output", ["in.jsonl", "./in.jsonl", "corpus/new.jsonl", "other/pattern.jsonl", ""])
-def test_an_output_that_would_be_read(folder: Path, output: str) -> None:
-    """Is refused before anything is written: itself, in a directory, by a pattern."""
+def test_output_that_is_also_input_is_refused(folder: Path, output: str) -> None:
+    """Refused before anything is written: the input itself, in a directory, by a pattern."""
     write(folder / "corpus" / "a.jsonl", ROWS)
     write(folder / "other" / "pattern.jsonl", ROWS)
     inputs = ("in.jsonl", "corpus", "other/*.jsonl")
@@ -205,23 +207,21 @@ def test_an_output_that_would_be_read(folder: Path, output: str) -> None:
     assert ids(folder) == []
 
 
-def test_an_output_without_a_directory(folder: Path) -> None:
-    """Is noticed before anything is added."""
+def test_output_in_a_missing_directory_adds_nothing(folder: Path) -> None:
     line = one_line(stream(folder, json_lines(ROWS), "-o", "nowhere/new.jsonl"), INPUT_OUTPUT)
     assert "nowhere" in line
     assert ids(folder) == []
 
 
-def test_no_input(folder: Path) -> None:
-    """Is no error; the output is empty, but there."""
+def test_empty_input_gives_an_empty_output(folder: Path) -> None:
     done = stream(folder, b"\n\n", "-o", "new.jsonl", "--quiet")
     assert (done.status, done.out, done.err) == (OK, "", "")
     assert (folder / "new.jsonl").read_bytes() == b""
 
 
 @pytest.mark.parametrize("fed", [0, 1], ids=["before any line", "after a line"])
-def test_an_interrupt_while_it_waits(folder: Path, fed: int) -> None:
-    """130 and one line; what it printed is in the index."""
+def test_interrupt_while_waiting_for_input(folder: Path, fed: int) -> None:
+    """Exit code 130 and one line; printed decisions are in the index."""
     with running(folder, "index", *UNIQUE) as process:
         assert process.stdin
         assert process.stderr
@@ -229,15 +229,15 @@ def test_an_interrupt_while_it_waits(folder: Path, fed: int) -> None:
             process.stdin.write(json_lines(ROWS[:1]))
             assert json.loads(next_line(process))["id"] == "d0"
         else:
-            wait_until_it_writes(folder, process.pid)
+            wait_for_writer(folder, process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=DEADLINE_SECONDS) == INTERRUPTED
         assert process.stderr.read() == b"minwise: interrupted\n"
     assert ids(folder) == ["d0"][:fed]
 
 
-def wait_until_it_writes(folder: Path, process: int) -> None:
-    """Waits until a process has opened the index, as its lock file says."""
+def wait_for_writer(folder: Path, process: int) -> None:
+    """Wait until a process has opened the index, according to its lock file."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     lock = folder / "news.mw" / "writer.lock"
     while not lock.exists() or lock.read_text().strip() != str(process):
@@ -245,7 +245,7 @@ def wait_until_it_writes(folder: Path, process: int) -> None:
         time.sleep(0.01)
 
 
-def test_going_on_after_an_interrupt(folder: Path) -> None:
+def test_resuming_after_an_interrupt(folder: Path) -> None:
     """The same command on the same lines gives the whole output."""
     lines = json_lines([{"id": number, "text": text} for number, text in enumerate(documents(300))])
     (folder / "stdin").write_bytes(lines)
@@ -262,8 +262,8 @@ def test_going_on_after_an_interrupt(folder: Path) -> None:
     assert (folder / "new.jsonl").read_text() == expected.out
 
 
-def test_a_reader_that_went_away(folder: Path) -> None:
-    """`| head -1`: no traceback, no message, and it stops though its input goes on."""
+def test_closed_standard_output(folder: Path) -> None:
+    """`| head -1`: no traceback, no message, and the command ends although its input does not."""
     with running(folder, "index", *UNIQUE, "--quiet") as process:
         assert process.stdin
         assert process.stdout
@@ -275,7 +275,9 @@ def test_a_reader_that_went_away(folder: Path) -> None:
         number = 0
         while process.poll() is None and time.monotonic() < deadline:
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(json_lines([{"id": number, "text": f"number {number} of many that nobody reads"}]))
+                process.stdin.write(
+                    json_lines([{"id": number, "text": f"number {number} of many that are never read"}])
+                )
             number += 1
         assert process.returncode in (FAILURE, 128 + signal.SIGPIPE, -signal.SIGPIPE)
         assert process.stderr.read() == b""

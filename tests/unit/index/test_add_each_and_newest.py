@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
 from minwise.errors import ConfigError, InputError
-from minwise.index import Listing, OnDuplicateId
+from minwise.index import Listing
+from minwise.index.result_types import OnDuplicateId
 
 WORDS = [f"word{number}" for number in range(12)]
 
@@ -30,10 +31,8 @@ def sentence(draw: random.Random) -> str:
 @pytest.mark.parametrize("seed", range(20))
 def test_one_call_decides_like_one_call_per_document(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
-    policies_to_draw: list[OnDuplicateId] = ["skip", "replace"]
-    documents = [
-        (draw.randint(0, 9), sentence(draw), draw.random() < 0.5, draw.choice(policies_to_draw)) for _ in range(30)
-    ]
+    choices: list[OnDuplicateId] = ["skip", "replace"]
+    documents = [(draw.randint(0, 9), sentence(draw), draw.random() < 0.5, draw.choice(choices)) for _ in range(30)]
     settings: dict[str, Any] = {"shingle": "word:1", "threshold": 0.5, "seed": 1}
     with (
         mw.Index.create(tmp_path / "batched", **settings) as batched,
@@ -63,7 +62,7 @@ def test_unique_applies_to_single_documents(index: mw.Index) -> None:
 
 def test_taken_id_with_policy_error_stores_nothing(index: mw.Index) -> None:
     index.add(["a"], ["one two"])
-    message = complaint(InputError, lambda: index.add_each(["b", "a"], ["three", "four"], unique=[True, False]))
+    message = error_message(InputError, lambda: index.add_each(["b", "a"], ["three", "four"], unique=[True, False]))
     assert message == "id 'a' is in the index with another document; set on_duplicate_id to 'skip' or 'replace'"
     assert len(index) == 1
     assert "b" not in index
@@ -72,7 +71,7 @@ def test_taken_id_with_policy_error_stores_nothing(index: mw.Index) -> None:
 
 @pytest.mark.parametrize("options", [{"unique": [True]}, {"on_duplicate_id": ["skip"]}])
 def test_number_of_options_must_match_number_of_documents(index: mw.Index, options: dict[str, list[object]]) -> None:
-    message = complaint(InputError, lambda: index.add_each(["a", "b"], ["one", "two"], **options))  # type: ignore[arg-type]
+    message = error_message(InputError, lambda: index.add_each(["a", "b"], ["one", "two"], **options))  # type: ignore[arg-type]
     assert message.startswith("there must be as many of unique and on_duplicate_id as ids, got")
 
 
@@ -112,7 +111,7 @@ def test_page_of_long_texts_is_limited_in_bytes(index: mw.Index) -> None:
     ],
 )
 def test_newest_checks_its_arguments(index: mw.Index, arguments: dict[str, int], message: str) -> None:
-    assert complaint(ConfigError, lambda: index.newest(**arguments)) == message
+    assert error_message(ConfigError, lambda: index.newest(**arguments)) == message
 
 
 def test_hits_include_texts_on_request(index: mw.Index) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
 from minwise.errors import ConfigError, InputError
@@ -123,7 +123,7 @@ def test_all_faults_are_reported_and_the_first_are_listed(index: mw.Index, monke
     assert reported == ["row 0: text is null", "row 2: text is null", "row 4: text is null"]
     assert (counts["read"], counts["added"], counts["quarantined"]) == (5, 2, 3)
     assert counts["faults"] == [{"source": "", "row": row, "reason": "text is null"} for row in (0, 2)]
-    message = complaint(InputError, lambda: index.add_from(source))
+    message = error_message(InputError, lambda: index.add_from(source))
     assert message == "row 0: text is null; set on_error='quarantine' to skip such rows"
 
 
@@ -149,7 +149,7 @@ def test_invalid_utf8_is_a_fault_unless_shingles_are_bytes(tmp_path: Path) -> No
 )
 def test_invalid_options_are_refused_before_reading(index: mw.Index, options: dict[str, str], message: str) -> None:
     for call in (index.add_from, index.query_from, index.add_stream):
-        assert complaint(ConfigError, lambda call=call: call(lines(ROWS), **options)).startswith(message)  # type: ignore[misc]
+        assert error_message(ConfigError, lambda call=call: call(lines(ROWS), **options)).startswith(message)  # type: ignore[misc]
     assert len(index) == 0
 
 
@@ -168,10 +168,10 @@ def test_query_from_has_no_metadata_columns(index: mw.Index) -> None:
 def test_sources_without_texts_are_refused(index: mw.Index) -> None:
     sets = mw.Shingler().shingle(TEXTS)
     for source, message in ((sets, "got sets"), (io.StringIO("{}"), "binary mode"), (5, "got int")):
-        assert message in complaint(InputError, lambda given=source: index.add_from(given))  # type: ignore[misc]
+        assert message in error_message(InputError, lambda given=source: index.add_from(given))  # type: ignore[misc]
 
 
 def test_index_open_for_reading_can_be_queried_but_not_added_to(index: mw.Index) -> None:
     with mw.Index.open(index.path) as reader:
         assert next(reader.query_from(TEXTS)) == {"id": 0, "hits": [], "truncated": False}
-        assert "reading" in complaint(ConfigError, lambda: reader.add_from(TEXTS))
+        assert "reading" in error_message(ConfigError, lambda: reader.add_from(TEXTS))

@@ -17,44 +17,44 @@ READERS = ("stats", "verify")
 WRITERS = ("remove", "compact")
 
 
-def there(folder: Path, name: str = "news.mw") -> list[str]:
-    """Which of the documents are in an index."""
+def present(folder: Path, name: str = "news.mw") -> list[str]:
+    """Return which of the documents are in an index."""
     with mw.Index.open(folder / name) as index:
-        return [one for one in IDS if one in index]
+        return [document_id for document_id in IDS if document_id in index]
 
 
 def index_command(folder: Path, command: str, *arguments: str, job: Job | None = None) -> Done:
-    """A command on the index of the folder."""
+    """Run a command on the index of the folder."""
     return run(folder, "index", command, "news.mw", *arguments, job=job)
 
 
 def as_json(folder: Path, command: str, *arguments: str) -> dict[str, Any]:
-    """The object that it prints."""
+    """Return the object that a command prints."""
     done = index_command(folder, command, *arguments, "--json")
     assert (done.status, done.err) == (OK, "")
     return dict(json.loads(done.out))
 
 
-def test_removing_by_name(filled: Path) -> None:
-    """Ids as arguments; those that are not there are counted, and each only once."""
-    done = index_command(filled, "remove", "d0", "d4", "d0", "nobody")
+def test_remove_ids(filled: Path) -> None:
+    """Missing ids are counted, each once."""
+    done = index_command(filled, "remove", "d0", "d4", "d0", "missing")
     assert (done.status, done.out, done.err) == (OK, "2 removed, 1 not there; 3 in news.mw\n", "")
-    assert there(filled) == ["d1", "d2", "d3"]
+    assert present(filled) == ["d1", "d2", "d3"]
     assert as_json(filled, "remove", "d0") == {"index": "news.mw", "removed": 0, "not_there": 1, "documents": 3}
     assert index_command(filled, "remove", "d1", "--quiet").out == ""
-    assert there(filled) == ["d2", "d3"]
+    assert present(filled) == ["d2", "d3"]
 
 
 @pytest.mark.parametrize("given", ["ids.txt", "-"])
-def test_removing_by_list(filled: Path, given: str) -> None:
-    """A line each, from a file or from standard input; with a mark, blank lines, JSON strings and other line ends."""
+def test_remove_ids_of_a_file(filled: Path, given: str) -> None:
+    """One id per line, with a byte order mark, blank lines, JSON strings and other line ends."""
     with mw.Index.open(filled / "news.mw", "w") as index:
         index.add(["two\nlines", 7], ["a document with an odd name", "one with a number"])
-    (filled / "ids.txt").write_bytes(b'\xef\xbb\xbfd0\r\n\n  d1 \n"two\\nlines"\n7\nnobody\n')
+    (filled / "ids.txt").write_bytes(b'\xef\xbb\xbfd0\r\n\n  d1 \n"two\\nlines"\n7\nmissing\n')
     job = Job(stdin=str(filled / "ids.txt")) if given == "-" else None
     done = index_command(filled, "remove", "--ids", given, job=job)
     assert (done.status, done.out) == (OK, "4 removed, 1 not there; 3 in news.mw\n")
-    assert there(filled) == ["d2", "d3", "d4"]
+    assert present(filled) == ["d2", "d3", "d4"]
 
 
 @pytest.mark.parametrize(
@@ -67,16 +67,15 @@ def test_removing_by_list(filled: Path, given: str) -> None:
         ([""], "id", FAILURE),
     ],
 )
-def test_removing_what_can_not_be_an_id(filled: Path, arguments: list[str], message: str, status: int) -> None:
-    """One line, and all are there still."""
+def test_remove_refuses_invalid_ids(filled: Path, arguments: list[str], message: str, status: int) -> None:
+    """One line, and all documents stay."""
     (filled / "ids.txt").write_text("d0\n")
     (filled / "latin.txt").write_bytes(b"d0\n\xff\n")
     assert message in one_line(index_command(filled, "remove", *arguments), status)
-    assert there(filled) == IDS
+    assert present(filled) == IDS
 
 
 def test_stats(filled: Path) -> None:
-    """How much there is, for a person and for a program."""
     assert index_command(filled, "remove", "d0", "--quiet").status == OK
     done = index_command(filled, "stats")
     rows = dict(line.split(maxsplit=1) for line in done.out.splitlines())
@@ -84,19 +83,18 @@ def test_stats(filled: Path) -> None:
     assert rows["stored"] == "shingles; similarities are exact"
     assert rows["shingles"] == "word:5"
     assert rows["seed"] == "1"
-    facts = as_json(filled, "stats")
-    assert (facts["index"], facts["documents"], facts["removed"]) == ("news.mw", 4, 1)
-    assert facts["settings"]["threshold"] == 0.8
-    assert rows["size"].startswith(f"{facts['bytes'] / 1000:,.1f} kB, {facts['bytes'] / 4:,.0f} bytes a document")
+    stats = as_json(filled, "stats")
+    assert (stats["index"], stats["documents"], stats["removed"]) == ("news.mw", 4, 1)
+    assert stats["settings"]["threshold"] == 0.8
+    assert rows["size"].startswith(f"{stats['bytes'] / 1000:,.1f} kB, {stats['bytes'] / 4:,.0f} bytes a document")
 
 
-def test_stats_of_an_empty_index(folder: Path) -> None:
-    """Divide nothing by nothing."""
+def test_stats_of_empty_index(folder: Path) -> None:
     assert index_command(folder, "stats").out.startswith("documents  0; 0 more were removed\n")
 
 
 def test_verify(filled: Path) -> None:
-    """Says how many files are right: the database, and a segment once there is one."""
+    """The number of files: the database, and the segment once there is one."""
     assert index_command(filled, "verify").out == "1 file, every checksum is right\n"
     assert index_command(filled, "compact", "--quiet").out == ""
     done = index_command(filled, "verify")
@@ -105,8 +103,8 @@ def test_verify(filled: Path) -> None:
     assert index_command(filled, "verify", "--quiet").out == ""
 
 
-def test_verify_names_what_is_damaged(filled: Path) -> None:
-    """A line for each, exit code 1; as JSON too."""
+def test_verify_names_damaged_files(filled: Path) -> None:
+    """One line each and exit code 1; also as JSON."""
     assert index_command(filled, "compact").status == OK
     (segment,) = (filled / "news.mw").glob("segment-*.post")
     data = bytearray(segment.read_bytes())
@@ -118,11 +116,11 @@ def test_verify_names_what_is_damaged(filled: Path) -> None:
     assert done.err
     found = index_command(filled, "verify", "--json")
     assert (found.status, found.err) == (FAILURE, "")
-    assert {one["file"] for one in json.loads(found.out)["damages"]} == {str(segment)}
+    assert {damage["file"] for damage in json.loads(found.out)["damages"]} == {str(segment)}
 
 
-def test_a_damaged_database(filled: Path) -> None:
-    """Whichever command meets it: one line that names it, exit code 1."""
+def test_damaged_database(filled: Path) -> None:
+    """Every command prints one line that names it, with exit code 1."""
     database = filled / "news.mw" / "index.db"
     for extra in (filled / "news.mw").glob("index.db-*"):
         extra.unlink()
@@ -132,7 +130,7 @@ def test_a_damaged_database(filled: Path) -> None:
 
 
 def test_compact(filled: Path) -> None:
-    """One segment without what was removed; the answers stay."""
+    """One segment without removed documents; the answers stay."""
     with mw.Index.open(filled / "news.mw", "w") as index:
         index.flush()
         index.add(["x"], ["some more words for another segment"])
@@ -146,25 +144,24 @@ def test_compact(filled: Path) -> None:
     again = as_json(filled, "compact")
     assert list(again) == ["index", "bytes_before", "bytes"]
     assert again["bytes"] == sizes["bytes"]
-    assert there(filled) == ["d0", "d2", "d3", "d4"]
+    assert present(filled) == ["d0", "d2", "d3", "d4"]
     assert index_command(filled, "verify").status == OK
 
 
 def test_backup(filled: Path) -> None:
-    """A copy that is an index by itself, made while another process writes; what comes later is not in it."""
+    """The copy is an index of its own, made while another process writes, without later changes."""
     with mw.Index.open(filled / "news.mw", "w") as index:
         done = index_command(filled, "backup", "saved/copy.mw")
         assert (done.status, done.out, done.err) == (OK, "5 documents in saved/copy.mw\n", "")
         index.remove(IDS)
-    assert there(filled) == []
-    assert there(filled, "saved/copy.mw") == IDS
+    assert present(filled) == []
+    assert present(filled, "saved/copy.mw") == IDS
     assert run(filled, "index", "add", "saved/copy.mw", "in.jsonl", "--on-duplicate-id", "skip").status == OK
     assert as_json(filled, "backup", "more.mw") == {"index": "news.mw", "backup": "more.mw", "documents": 0}
     assert index_command(filled, "backup", "quiet.mw", "--quiet").out == ""
 
 
-def test_a_backup_into_something_else(filled: Path) -> None:
-    """Is refused, and leaves it as it is."""
+def test_backup_into_an_existing_directory_is_refused(filled: Path) -> None:
     write(filled / "taken" / "a.jsonl", ROWS)
     before = digest(filled / "taken")
     assert "taken" in one_line(index_command(filled, "backup", "taken"), USAGE)
@@ -172,7 +169,7 @@ def test_a_backup_into_something_else(filled: Path) -> None:
 
 
 def test_export(filled: Path) -> None:
-    """Id, metadata and signature of every document, in the order they were added."""
+    """Id, metadata and signature of every document, in the order of addition."""
     done = index_command(filled, "export", "signatures.parquet")
     assert (done.status, done.out, done.err) == (OK, "5 signatures in signatures.parquet\n", "")
     table = pq.read_table(filled / "signatures.parquet")
@@ -184,16 +181,16 @@ def test_export(filled: Path) -> None:
     assert index_command(filled, "export", "quiet.parquet", "--quiet").out == ""
 
 
-def test_an_export_that_can_not_be_written(filled: Path) -> None:
-    """A wrong name, a directory that is not there; nothing is left over."""
+def test_failed_export_leaves_nothing(filled: Path) -> None:
+    """A wrong file name and a missing directory leave no file."""
     assert "must end in .parquet" in one_line(index_command(filled, "export", "signatures.csv"), USAGE)
     assert "nowhere" in one_line(index_command(filled, "export", "nowhere/s.parquet"), INPUT_OUTPUT)
     assert sorted(path.name for path in filled.iterdir()) == ["in.jsonl", "news.mw"]
 
 
 @pytest.mark.parametrize("command", [*READERS, *WRITERS, "backup", "export"])
-def test_what_is_no_index(folder: Path, command: str) -> None:
-    """Nothing, a file, another directory: one line that names it."""
+def test_path_that_is_not_an_index(folder: Path, command: str) -> None:
+    """A missing path, a file and another directory are named in one line."""
     more = {"remove": ["x"], "backup": ["b.mw"], "export": ["s.parquet"]}.get(command, [])
     (folder / "empty").mkdir()
     for name, status in (("missing.mw", INPUT_OUTPUT), ("in.jsonl", FAILURE), ("empty", FAILURE)):
@@ -202,19 +199,18 @@ def test_what_is_no_index(folder: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_a_second_writer(filled: Path, command: str) -> None:
-    """Is refused with the process that writes."""
+def test_second_writer_is_refused(filled: Path, command: str) -> None:
+    """The error names the writing process."""
     with mw.Index.open(filled / "news.mw", "w"):
         line = one_line(index_command(filled, command, *(["d0"] if command == "remove" else [])), USAGE)
     assert str(os.getpid()) in line
-    assert there(filled) == IDS
+    assert present(filled) == IDS
 
 
 @pytest.mark.parametrize(
     "command", ["", "create", "add", "query", "remove", "stats", "verify", "compact", "backup", "export"]
 )
-def test_help(tmp_path: Path, command: str) -> None:
-    """Has an example that names the command."""
+def test_help_has_an_example(tmp_path: Path, command: str) -> None:
     done = run(tmp_path, "index", *filter(None, [command]), "--help")
     assert done.status == OK
     assert command == "" or f"Example: minwise index {command} news.mw" in done.out
