@@ -24,7 +24,7 @@ if _typing.TYPE_CHECKING:
     from minwise.comparison.comparison import compare
     from minwise.errors import MinwiseError
     from minwise.index import Index
-    from minwise.results.restore import restore
+    from minwise.results.restoration import restore
     from minwise.sketches.estimates import slots_for
     from minwise.sketches.planning import plan
     from minwise.sketches.schemes import FastSketch, MinHash
@@ -73,7 +73,7 @@ _MODULES = {
     "jaccard": "sketches.similarity",
     "pairs": "api",
     "plan": "sketches.planning",
-    "restore": "results.restore",
+    "restore": "results.restoration",
     "slots_for": "sketches.estimates",
     "write_clusters": "api",
     "write_pairs": "api",

@@ -14,7 +14,7 @@ import pyarrow as pa
 from minwise.checks import check_integer, check_path, show
 from minwise.errors import ConfigError
 from minwise.inputs.files import is_url
-from minwise.inputs.open_sources import Files, gather
+from minwise.inputs.open_sources import Files, open_sources
 from minwise.inputs.source import Source
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import (
@@ -29,14 +29,13 @@ from minwise.progress import Stopwatch
 from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
 from minwise.results.pairs import blocking_quality
-from minwise.results.report_data import RunFacts
-from minwise.search.documents import Corpus
-from minwise.search.engine import Engine, Found, Job
+from minwise.results.report_data import RunRecord
+from minwise.search.documents import Corpus, SearchJob
+from minwise.search.engine import Engine, LocalEngine, SearchResult
 from minwise.search.grouping import group_rows
 from minwise.search.line_stream import LineStream
-from minwise.search.local_engine import LocalEngine
 from minwise.search.run_estimate import RunEstimate, estimate_corpus
-from minwise.search.workdir import Work, choose_work, temporary_work
+from minwise.search.workdir import WorkDirectory, choose_workdir, temporary_workdir
 from minwise.settings import (
     RunLimits,
     SearchSettings,
@@ -448,17 +447,19 @@ def dedup(
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
-        run = RunFacts.begin(manifest["inputs"], watch)
+        run = RunRecord.begin(manifest["inputs"], watch)
         engine = _engine(chosen, limits, manifest, session)
-        job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
+        job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         found = engine.find(job, for_report=True)
-        result = DedupResult(found, run=run, published=published)
+        result = DedupResult(
+            found, similarities=engine.similarities, copy_kept=engine.copy_kept, run=run, published=published
+        )
         if output is not None and not published:
             result.write(output, overwrite=overwrite)
         watch.stop()
-        result.owns(session.pop_all())
+        result.own(session.pop_all())
         if not work.durable:
-            result.owns(stack.pop_all())
+            result.own(stack.pop_all())
     return result
 
 
@@ -530,7 +531,7 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         if value != needed:
             raise ConfigError(f"{name} must be {needed} for a stream, got {show(value)}; give files")
     settings = search_settings(chosen)
-    with temporary_work(None) as work:
+    with temporary_workdir(None) as work:
         columns = columns_to_read(chosen, settings)
         stream = LineStream(settings, columns, work, chosen["on_error"], run_limits(chosen))
         return stream.run(source, output)
@@ -600,8 +601,8 @@ def audit(
     >>> result.recall.found, result.recall.of, result.complete
     (1, 1, True)
     """
-    from minwise.results.audit import floor_below, summarise
-    from minwise.search.audit_sample import look  # here, because most runs are not audited
+    from minwise.results.audit import audit_floor, summarise_audit
+    from minwise.search.audit_sample import run_audit  # here, because most runs are not audited
 
     chosen = resolve_options(AuditOptions, source, options)
     size = check_integer("sample", sample, 1, 2**31)
@@ -614,10 +615,10 @@ def audit(
         if file is not None:
             refuse_inputs(file, corpus.sources)
         work = _work(chosen, _manifest(chosen, corpus, settings, "audit"), None, stack)
-        job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(chosen))
-        floor = floor_below(settings.plan.threshold)
-        seen = look(_grouped(chosen, job), sample=size, floor=floor)
-        result = summarise(seen, settings, floor, recall=chosen["recall"], slots=chosen["slots"])
+        job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(chosen))
+        floor = audit_floor(settings.plan.threshold)
+        sampled = run_audit(_grouped(chosen, job), sample=size, floor=floor)
+        result = summarise_audit(sampled, settings, floor, recall=chosen["recall"], slots=chosen["slots"])
     if file is not None:
         result.write(file)
     return result
@@ -691,7 +692,7 @@ def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, output: PathOrUrl | None) -> Found:
+def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, output: PathOrUrl | None) -> SearchResult:
     file = local_table_path(output)
     settings, limits = search_settings(options), run_limits(options)
     corpus = _corpus(options, source, settings)
@@ -699,7 +700,7 @@ def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, out
         refuse_inputs(file, corpus.sources)
     manifest = _manifest(options, corpus, settings, "pairs")
     work = _work(options, manifest, file, stack)
-    job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(options))
+    job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(options))
     return _engine(options, limits, manifest, stack).find(_grouped(options, job))
 
 
@@ -708,10 +709,10 @@ def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSetti
     columns = columns_to_read(options, settings)
     _refuse_standard_input(options, source)
     _refuse_work_inside(options["work"], source)
-    sources, root = gather(source, columns, options["format"])
+    sources, root = open_sources(source, columns, options["format"])
     against: list[Source] = []
     if options["against"] is not None:
-        against, _ = gather(options["against"], columns, options["format"])
+        against, _ = open_sources(options["against"], columns, options["format"])
         for reference in against:
             reference.name = reference.name or "against"
     return Corpus(
@@ -745,7 +746,7 @@ def _refuse_work_inside(work: PathOrUrl | None, source: DocumentSource) -> None:
             raise ConfigError(f"work must not lie in an input directory, got {work} in {given}")
 
 
-def _grouped(options: DedupOptions, job: Job) -> Job:
+def _grouped(options: DedupOptions, job: SearchJob) -> SearchJob:
     """Return the job, or the same job on the groups of its rows."""
     return group_rows(job, bag=options["bag"] or options["weight"] is not None) if groups_rows(options) else job
 
@@ -785,10 +786,10 @@ def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, t
     }
 
 
-def _work(options: DedupOptions, manifest: dict[str, Any], output: Path | None, stack: ExitStack) -> Work:
+def _work(options: DedupOptions, manifest: dict[str, Any], output: Path | None, stack: ExitStack) -> WorkDirectory:
     """Open the work directory; a URL is for Spark executors only, so the driver uses a temporary directory."""
     given = None if is_url(options["work"]) else options["work"]
-    return stack.enter_context(choose_work(given, manifest, output))
+    return stack.enter_context(choose_workdir(given, manifest, output))
 
 
 def _engine(options: DedupOptions, limits: RunLimits, manifest: dict[str, Any], stack: ExitStack) -> Engine:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from minwise import _kernel
-from minwise.checks import check_integer, check_seed, check_setting_names, check_threads, check_type, show
+from minwise.checks import check_integer, check_seed, check_threads, check_type, show
 from minwise.errors import ConfigError
 from minwise.inputs.elements import Elements
 from minwise.inputs.files import is_url
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
-from minwise.options import DedupOptions, check_setting, definitions
+from minwise.options import DedupOptions, check_setting, definitions, with_defaults
 from minwise.progress import NullProgress, Progress
 from minwise.sketches.planning import Plan
 from minwise.sketches.planning import plan as make_plan
@@ -57,13 +57,8 @@ def resolve_options(call: type, source: object, given: Mapping[str, object]) -> 
     Raises:
         ConfigError: If a setting is unknown, or is given a value that is not one of its choices.
     """
-    known = definitions(call)
-    check_setting_names(given, list(known))
-    for name, value in given.items():
-        check_setting(known[name], value)
-    usual = {name: definition.default for name, definition in (DEFINITIONS | known).items()}
     sets = {"shingle": "set"} if isinstance(source, ShingleSets) else {}
-    return cast("DedupOptions", {**usual, **sets, **given})
+    return cast("DedupOptions", {**with_defaults(DedupOptions, {}), **with_defaults(call, {**sets, **given})})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from minwise.checks import check_choice, check_integer, check_path, check_raised_threshold, check_threads, show
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
@@ -37,7 +37,7 @@ from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, Sketc
 from minwise.index.store import State, Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import MAX_DOCUMENTS, RemovedDocument, WriteBatch, Writer
-from minwise.options import OnError, SchemeName, StoreName
+from minwise.options import IndexOptions, OnError, StoreName, with_defaults
 from minwise.progress import Progress
 from minwise.settings import parse_bytes
 from minwise.sketches.planning import Plan
@@ -45,6 +45,9 @@ from minwise.sketches.schemes import FastSketch, MinHash
 from minwise.sketches.signatures import Signatures
 from minwise.text.chunks import Texts
 from minwise.text.shingling import Shingler
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Index"]
 
@@ -120,47 +123,32 @@ class Index:
             raise MismatchError(f"{self.path / DATABASE}: {rule}: {values}")
 
     @classmethod
-    def create(
-        cls,
-        path: AnyPath,
-        *,
-        threshold: float = 0.8,
-        recall: float = 0.99,
-        shingle: str = "word:5",
-        bag: bool = False,
-        scheme: SchemeName = "fast",
-        slots: int = 256,
-        bands: int | None = None,
-        rows: int | None = None,
-        seed: int | None = None,
-        max_bucket: int = 64,
-        store: StoreName = "shingles",
-    ) -> "Index":
+    def create(cls, path: AnyPath, **options: "Unpack[IndexOptions]") -> "Index":
         """Create an empty index and open it for writing. Its settings cannot be changed later.
 
         Args:
             path: A directory that does not exist, or is empty.
-            threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1; a query may raise it.
-            recall: Probability of finding a near-duplicate whose similarity is the threshold, between 0 and 1.
-            shingle: Kind and length of shingles: ``word:5``, ``char:9`` or ``byte:8``.
-            bag: Whether repeated shingles count as often as they occur.
-            scheme: Sketching scheme, ``fast`` or ``minhash``.
-            slots: Maximum number of slots that the plan may use, from 1 to 16384.
-            bands: Number of bands; given together with ``rows``, it replaces the layout that ``recall`` asks for.
-            rows: Slots per band.
-            seed: Seed of every hash, an unsigned 64-bit integer. By default it is random and kept secret, so that
-                documents cannot be crafted to overfill a bucket.
-            max_bucket: Number of documents up to which a bucket is searched completely.
-            store: ``shingles`` for exact similarities, ``text`` to store the texts too, ``sketch`` for estimated
-                similarities in less space.
+            **options: Settings; see Keyword Args.
+
+        Keyword Args:
+            threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+            recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+                0.99.
+            scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+            slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+            bands: Number of bands, given together with rows; replaces recall.
+            rows: Slots per band, given together with bands.
+            shingle: Tokens of a shingle: word:N, char:N or byte:N. Default: word:5.
+            bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+            seed: Seed of every hash; if not given, a random one that is kept secret, against crafted documents.
+            max_bucket: Members up to which a whole bucket is compared; above it, its first 16 are. Default: 64.
+            store: What to store of a document: shingles for exact similarities, text to keep texts too, sketch for
+                estimates in little space. Default: shingles.
 
         Raises:
             ConfigError: If a setting breaks its rule, or the directory is not empty.
         """
-        settings = IndexSettings.from_options(
-            threshold=threshold, recall=recall, shingle=shingle, bag=bag, scheme=scheme, slots=slots, bands=bands,
-            rows=rows, seed=seed, max_bucket=max_bucket, store=store,
-        )  # fmt: skip
+        settings = IndexSettings.from_options(**with_defaults(IndexOptions, options))
         folder = _absolute(path)
         with new_directory(folder) as unfinished:
             Store.create(unfinished, [settings.encode(), State().encode(), IndexSketcher(settings).fingerprint()])
