@@ -10,7 +10,9 @@ from support.browser import Visit
 
 import minwise as mw
 from browser.conftest import Opener
-from minwise._internal.formatting import probability, share
+from minwise._internal.formatting import format_percent, format_probability
+from minwise.errors import ConfigError
+from minwise.sketches import Plan
 
 SETTINGS = [
     (26, 8, 0.8),
@@ -41,22 +43,22 @@ def choose(visit: Visit, bands: int, rows: int, threshold: float) -> None:
         visit.one(f"#{name}-number").fill(str(value))
 
 
-def assert_shown(visit: Visit, plan: mw.Plan) -> None:
+def assert_shown(visit: Visit, plan: Plan) -> None:
     """Every figure, the picture and the table are those of a plan."""
     figures = {
-        "recall": probability(plan.recall),
+        "recall": format_probability(plan.recall),
         "steepest": f"{plan.steepest:.2f}",
         "slots": f"{plan.slots:,}",
-        "false-candidates": share(plan.false_candidate_rate, 1),
-        "false-positive": probability(plan.false_positive_area()),
-        "false-negative": probability(plan.false_negative_area()),
+        "false-candidates": format_percent(plan.false_candidate_rate, 1),
+        "false-positive": format_probability(plan.false_positive_area()),
+        "false-negative": format_probability(plan.false_negative_area()),
     }
     shown = "all => Object.fromEntries(all.map(one => [one.id, one.innerText]))"
     assert visit.all("#curve dd.large").evaluate_all(shown) == figures
     table = visit.all("#curve-table tr").evaluate_all(
         "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
     )
-    assert table == [[f"{one.similarity:.2f}", probability(one.probability)] for one in plan.table(step=0.05)]
+    assert table == [[f"{one.similarity:.2f}", format_probability(one.probability)] for one in plan.table(step=0.05)]
     numbers = visit.all("#curve .dial input[type=number]").evaluate_all("all => all.map(one => Number(one.value))")
     assert numbers == [plan.bands, plan.rows, plan.threshold]
     points = re.findall(r"([\d.]+) ([\d.]+)", visit.one("#plot path.curve").get_attribute("d") or "")
@@ -72,7 +74,7 @@ def test_numbers_are_those_of_the_plan(go: Opener, server: Server) -> None:
     visit = go(server.url, "#curve")
     for bands, rows, threshold in SETTINGS:
         choose(visit, bands, rows, threshold)
-        assert_shown(visit, mw.Plan(threshold=threshold, bands=bands, rows=rows))
+        assert_shown(visit, Plan(threshold=threshold, bands=bands, rows=rows))
 
 
 def test_sentences_teach_with_the_numbers(go: Opener, server: Server) -> None:
@@ -82,7 +84,7 @@ def test_sentences_teach_with_the_numbers(go: Opener, server: Server) -> None:
     told = " ".join(visit.one("#sentences").inner_text().split())
     for words in (
         "sketched into 208 slots",
-        "cut into 26 bands of 8 rows",
+        "divided into 26 bands of 8 rows",
         "A pair of similarity 0.8 agrees in all 8 rows of one band with probability 0.88 = 16.8%",
         "in at least one of 26 bands with 1 − (1 − 0.88)26 = 99.2%",
         "A pair half as similar, 0.4, agrees in all 8 rows of one band with 0.48 = 0.0655%",
@@ -97,7 +99,7 @@ def test_sentences_teach_with_the_numbers(go: Opener, server: Server) -> None:
     )
     choose(visit, 200, 1, 0.05)
     assert "agrees in the only row of one band" in visit.one("#sentences").inner_text()
-    assert "most pairs below it are compared in vain" in visit.one("#sentences").inner_text()
+    assert "most pairs below it are compared unnecessarily" in visit.one("#sentences").inner_text()
 
 
 def test_plans_of_the_service(go: Opener, server: Server) -> None:
@@ -118,7 +120,7 @@ def test_plans_of_the_service(go: Opener, server: Server) -> None:
     assert_shown(visit, best)
     visit.one("#budget").fill("2")
     visit.page.get_by_role("button", name="Best plan").click()
-    with pytest.raises(mw.ConfigError) as refused:
+    with pytest.raises(ConfigError) as refused:
         mw.plan(0.7, 0.999, slots=2)
     visit.wait_for("#curve-trouble", str(refused.value))
     assert_shown(visit, best)
@@ -139,7 +141,7 @@ def test_sliders_by_keyboard(go: Opener, server: Server) -> None:
         visit.one(f"#{name}").focus()
         visit.page.keyboard.press(key)
         bands, rows, threshold = wanted
-        assert_shown(visit, mw.Plan(threshold=threshold, bands=bands, rows=rows))
+        assert_shown(visit, Plan(threshold=threshold, bands=bands, rows=rows))
     visit.one("#bands-number").fill("300")
     visit.one("#bands").focus()
     visit.page.keyboard.press("ArrowLeft")
@@ -157,7 +159,7 @@ def test_numbers_that_can_not_be(go: Opener, server: Server) -> None:
     for name, wrong in (("bands", "0"), ("bands", "2.5"), ("rows", ""), ("threshold", "1.5"), ("threshold", "0")):
         visit.one(f"#{name}-number").fill(wrong)
         visit.one(f"#{name}-number").blur()
-        assert_shown(visit, mw.Plan(threshold=0.8, bands=26, rows=8))
+        assert_shown(visit, Plan(threshold=0.8, bands=26, rows=8))
 
 
 def test_a_pair_drawn_by_chance(go: Opener, server: Server) -> None:
@@ -207,9 +209,9 @@ def test_the_picture_on_any_screen(go: Opener, server: Server) -> None:
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= width
     label = (
-        visit.page.get_by_role("img", name="How likely two documents are compared").get_attribute("aria-label") or ""
+        visit.page.get_by_role("img", name="Probability of comparing two documents").get_attribute("aria-label") or ""
     )
-    assert f"At the threshold 1 it is {probability(1)}" in label
+    assert f"At the threshold 1 it is {format_probability(1)}" in label
 
 
 def assert_apart(visit: Visit, axis: str) -> None:

@@ -51,7 +51,7 @@ def test_everything_is_told(go: Opener, server: Server) -> None:
         for status, answer in told["responses"].items():
             assert status.startswith("2") or status in text
             assert [code for code in re.findall(r"^- `(\w+)`", answer["description"], re.M) if code not in text] == []
-        assert ("Needs a token" in text) == ("security" in told)
+        assert ("Requires a token" in text) == ("security" in told)
     for name, schema in api["components"]["schemas"].items():
         shown = visit.one(f"#message-{name} table, #message-{name}:not(:has(table))")
         rows = shown.locator("th[scope=row] code").all_inner_texts()

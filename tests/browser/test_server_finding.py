@@ -170,8 +170,8 @@ def test_a_chosen_file(go: Opener, server: Server) -> None:
     visit = go(server.url)
     ready(visit)
     for content, message in (
-        (b"x" * (MOST_BYTES + 1), "it.txt has 20 kB; this server takes texts of up to 20 kB."),
-        (b"\xff\xfe\x00", "it.txt is not a text in UTF-8."),
+        (b"x" * (MOST_BYTES + 1), "it.txt has 20 kB; this server accepts texts of up to 20 kB."),
+        (b"\xff\xfe\x00", "it.txt is not UTF-8 text."),
         (TOLD.encode(), ""),
     ):
         with visit.page.expect_file_chooser() as chooser:
@@ -236,7 +236,7 @@ def test_a_hit_stays_open_while_the_text_changes(go: Opener, server: Server) -> 
     visit.wait_for(".sides .side:first-child", "Unheard.")
     assert has_focus(visit.one("#text"))
     assert visit.all("#hits .opened:visible").count() == 1
-    visit.page.get_by_role("button", name="Look for its near-duplicates").click()
+    visit.page.get_by_role("button", name="Find its near-duplicates").click()
     visit.wait_for("#hits strong", "1.0000")
     assert visit.one("#text").input_value() == FERRY
 
@@ -297,7 +297,7 @@ def test_adding(go: Opener, server: Server) -> None:
     assert server.get("/v1/documents/added").json["text"] == words("added")
     visit.wait_for("#hits dd", "9007199254740993")
     add(visit, "added", '{"number": 9007199254740993}')
-    visit.wait_for("#added", "the same text is there already, as added.")
+    visit.wait_for("#added", "the same text is already stored as added.")
 
 
 def test_an_id_that_is_taken(go: Opener, server: Server) -> None:
@@ -325,7 +325,7 @@ def test_only_if_it_has_no_near_duplicate(go: Opener, server: Server) -> None:
     similarity = queried(server, TOLD)[0]["similarity"]
     visit.wait_for(
         "#added.refused",
-        f"Not added: it is {int(similarity * 10_000) / 10_000:.4f} similar to ferry, which is there already.",
+        f"Not added: it is {int(similarity * 10_000) / 10_000:.4f} similar to ferry, which is already stored.",
     )
     assert server.get("/v1/documents/told").status == 404
     visit.one("#text").fill(words("unheard"))
@@ -339,7 +339,7 @@ def test_metadata_has_to_be_an_object(go: Opener, server: Server) -> None:
     visit = go(server.url)
     ready(visit)
     add(visit, "meta")
-    visit.wait_for("#add-trouble", "There is no text to add yet")
+    visit.wait_for("#add-trouble", "There is no text to add")
     ask(visit, words("meta"))
     for metadata in ("[1]", "{", "null", '"a"', "1", "{'a': 1}"):
         add(visit, "meta", metadata)
@@ -385,7 +385,7 @@ def test_errors(go: Opener, server: Server) -> None:
     assert visit.one("#find-trouble").is_hidden()
     visit.page.route("**/v1/query", lambda route: route.abort())
     visit.one("#text").fill(words("lost"))
-    visit.wait_for("#find-trouble", "The server does not answer.")
+    visit.wait_for("#find-trouble", "The server does not respond.")
     assert visit.all("#hits li").count() == 0
     visit.page.unroute("**/v1/query")
     ask(visit, TOLD)

@@ -68,7 +68,7 @@ def test_browsing(go: Opener, server: Server) -> None:
     visit.page.keyboard.press("Escape")
     assert item.locator(".whole").count() == 0
     item.get_by_role("button", name="ferry").click()
-    item.get_by_role("button", name="Look for its near-duplicates").click()
+    item.get_by_role("button", name="Find its near-duplicates").click()
     visit.wait_for("#hits strong", "1.0000")
     assert visit.page.url.endswith("#find")
 
@@ -239,7 +239,7 @@ def assert_only_reads(visit: Visit, who: str) -> None:
     assert visit.one("#adding").is_hidden()
     assert visit.page.get_by_role("button", name="Remove").count() == 0
     visit.page.get_by_role("link", name="Index").click()
-    visit.wait_for("#index-outcome", f"{who} only reads: nothing can be added or removed.")
+    visit.wait_for("#index-outcome", f"{who} is read-only: documents cannot be added or removed.")
     visit.page.get_by_role("link", name="Documents").click()
     visit.all("#listed .toggle").first.click()
     visit.soon("#listed .opened .line")

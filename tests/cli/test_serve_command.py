@@ -184,11 +184,11 @@ def test_a_secret_seed_is_not_told(tmp_path: Path) -> None:
         (["--receive-timeout", "0"], "receive-timeout must"),
         (
             ["--max-request", "100KB"],
-            "max-document must be at most max-request, 100000, in which it comes, got 1000000",
+            "max-document must be at most max-request, 100000, since it is part of a request, got 1000000",
         ),
         (["--cache", "lots"], "cache must be a size"),
         (["--read-only"], "got both"),
-        (["--host", "0.0.0.0"], "host must be of the loopback"),
+        (["--host", "0.0.0.0"], "host must be a loopback address"),
         (["--allow-host", "http://x"], "allow-host must"),
         (["--token-file", ""], "token-file must be a path"),
     ],
@@ -257,7 +257,7 @@ def test_an_address_that_is_not_here(folder: Path) -> None:
         (None, 0, INPUT_OUTPUT, "tokens.txt: No such file or directory"),
         ("", 0o600, USAGE, "tokens.txt must have a token, got none"),
         ("read sha256:00 x\n", 0o600, FAILURE, "tokens.txt:1: must be RIGHTS sha256:HASH NAME"),
-        ("# nothing\n", 0o666, USAGE, "tokens.txt must not be writable by others"),
+        ("# nothing\n", 0o666, USAGE, "tokens.txt must be writable by its owner only"),
     ],
 )
 def test_a_token_file_that_is_wrong(folder: Path, content: str | None, mode: int, status: int, message: str) -> None:

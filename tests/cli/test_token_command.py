@@ -56,7 +56,7 @@ def test_a_name_that_is_taken(tmp_path: Path) -> None:
     run(tmp_path, "token", "tokens.txt", "--read", "--name", "press")
     before = (tmp_path / "tokens.txt").read_bytes()
     line = one_line(run(tmp_path, "token", "tokens.txt", "--write", "--name", "press"), USAGE)
-    assert "name must be new in tokens.txt, got 'press'" in line
+    assert "name must be unique in tokens.txt, got 'press'" in line
     assert (tmp_path / "tokens.txt").read_bytes() == before
 
 

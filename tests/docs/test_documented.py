@@ -14,10 +14,9 @@ import pytest
 from minwise.cli.command import FAILURE, INPUT_OUTPUT, INTERRUPTED, USAGE, command
 from minwise.errors import MinwiseError
 from minwise.server import ServerSettings
-from minwise.server.app import ROUTES
 from minwise.server.errors import CODES
 from minwise.server.metrics import Metrics
-from minwise.server.routes import Route
+from minwise.server.routes import ROUTES, Route
 
 README = Path(__file__).parents[2] / "README.md"
 SERVE_GUIDE = README.parent / "docs" / "guides" / "serve.md"

@@ -4,11 +4,12 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import minwise as mw
+from minwise.comparison import Comparison
 from server.running import Server, serving
 
 SHINGLE, THRESHOLD = "word:2", 0.6
@@ -34,7 +35,8 @@ PAIRS = {
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Two indexes that differ in nothing but their secret seeds and what they store."""
     folder = tmp_path_factory.mktemp("compare")
-    for number, store in enumerate(("text", "sketch")):
+    stores: tuple[Literal["text"], Literal["sketch"]] = ("text", "sketch")
+    for number, store in enumerate(stores):
         mw.Index.create(folder / f"{number}.mw", threshold=THRESHOLD, shingle=SHINGLE, store=store).close()
     return [folder / "0.mw", folder / "1.mw"]
 
@@ -46,7 +48,7 @@ def server(folders: list[Path]) -> Iterator[Server]:
         yield running
 
 
-def expected(left: str, right: str) -> mw.Comparison:
+def expected(left: str, right: str) -> Comparison:
     """What the library says, under the index's plan and its way of cutting, with the seed that everybody knows."""
     plan = mw.plan(THRESHOLD)
     return mw.compare(left, right, shingler=mw.Shingler(SHINGLE), scheme=mw.FastSketch(slots=plan.slots), plan=plan)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import minwise as mw
-from minwise.server.app import ROUTES
 from minwise.server.errors import CODES
-from minwise.server.openapi import MEANINGS, codes_of
+from minwise.server.openapi import MEANINGS, error_codes
+from minwise.server.routes import ROUTES
 from minwise.server.settings import SIZES
 from minwise.server.tokens import make_token
 from server.running import Answer, Server, serving
@@ -21,6 +21,7 @@ import errno
 import os
 
 import minwise as mw
+from minwise.errors import FormatError
 from minwise.server.service import Service
 
 
@@ -29,14 +30,14 @@ def no_room(*_, **__):
 
 
 def damage(*_, **__):
-    raise mw.FormatError("/a/secret/place: damaged")
+    raise FormatError("/a/secret/place: damaged")
 
 
 def bug(*_, **__):
     raise ZeroDivisionError("a secret detail")
 
 
-mw.Index.add_each, mw.Index.query, Service.compare = no_room, damage, bug
+mw.Index.add_each, mw.Index.query_many, Service.compare = no_room, damage, bug
 """
 # Of requests to the server that is soon full: more than is always taken, and four of these are held at a time.
 LARGEST = 100_000
@@ -160,7 +161,7 @@ def test_every_code_is_provoked_and_explained() -> None:
 
 def test_every_code_is_said_of_a_route() -> None:
     """All but the one that no route has: that there is none for the method."""
-    told = {code for route in ROUTES for code in codes_of(route)}
+    told = {code for route in ROUTES for code in error_codes(route)}
     assert told == set(CODES) - {"method_not_allowed"}
 
 

@@ -301,7 +301,7 @@ def test_statistics_are_those_of_the_index(tmp_path: Path, seed: int | None, rea
         mw.Index.open(path) as reader,
     ):
         found = server.get("/v1/stats").json
-        expected = reader.stats()
+        expected: dict[str, Any] = dict(reader.stats())
         expected["settings"].pop("seed", None)
         for facts in (found, expected):
             facts["settings"].pop("secret_seed", None)

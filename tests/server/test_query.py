@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import minwise as mw
+from minwise.index import Answer
 from server.running import Server, serving
 
 SHINGLER = mw.Shingler("word:2")
@@ -106,7 +107,7 @@ def ask(server: Server, text: str, **options: Any) -> dict[str, Any]:  # noqa: A
     return found
 
 
-def assert_same(found: dict[str, Any], expected: mw.Answer) -> None:
+def assert_same(found: dict[str, Any], expected: Answer) -> None:
     """The same documents in the same order, with the same similarities, to the last bit."""
     assert [(hit["id"], hit["similarity"], hit["metadata"], hit["exact"]) for hit in found["hits"]] == [
         (hit.id, hit.similarity, hit.metadata, hit.exact) for hit in expected

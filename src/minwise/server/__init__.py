@@ -1,13 +1,15 @@
-"""The HTTP service over an index. Needs more than the rest: the extra ``server``.
+"""HTTP service over an index; requires the extra ``server``.
 
-The way of a request through the rooms::
+A request passes through these modules::
 
-    run → protocol (crowd) → app → guard (tokens) → limits → handlers → service → desk → work → mw.Index
-          the wire           │     who, how much     what     one per     open      threads and batches
-                             └ routes, messages      is asked route       index
-                               → openapi
+    run → protocol → app → access → routes → service → index_tasks → minwise.Index
+          HTTP/1.1   │     host, token,      worker    batched queries
+                     │     size limits       threads   and changes
+                     └ messages, openapi
 
-Beside it: ``passages`` (what hits share), ``errors`` (the one shape), ``metrics``, ``settings``; ``page/`` for people.
+``connection_tracker`` selects the connection to close when there are too many, ``tokens`` reads the token file,
+``errors`` defines the error response, ``metrics`` the Prometheus metrics, ``settings`` the options; ``page/`` contains
+the web page.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -20,5 +22,5 @@ if _TYPE_CHECKING:
 
 __all__ = ["ServerSettings", "serve"]
 
-# What needs the extra comes when it is first asked for: tokens are made without it.
+# `serve` is imported on first use: tokens can be made without the packages of the extra.
 __getattr__, __dir__ = _lazy_attributes(globals(), {"serve": "run"})

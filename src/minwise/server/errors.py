@@ -1,4 +1,4 @@
-"""Errors over HTTP: one shape for everything that goes wrong, a code for programs and a line for people."""
+"""HTTP errors: one JSON shape with a code for programs and a message for people."""
 
 import errno
 import logging
@@ -9,11 +9,11 @@ import msgspec
 from minwise.errors import ConfigError, FormatError, InputError
 from minwise.server.messages import ErrorAnswer, ErrorDetail
 
-__all__ = ["CODES", "SECURITY_HEADERS", "ApiError", "ClientGoneError", "as_api_error", "busy", "is_full"]
+__all__ = ["CODES", "SECURITY_HEADERS", "ApiError", "ClientGoneError", "as_api_error", "busy", "is_disk_full"]
 
 LOG = logging.getLogger("minwise.server")
 
-# The status of each code.
+# HTTP status of each error code.
 CODES = {
     "bad_json": 400,
     "bad_http": 400,
@@ -38,31 +38,32 @@ CODES = {
     "index_failed": 503,
     "disk_full": 507,
 }
-POLICY = (
+CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 SECURITY_HEADERS = [
-    (b"content-security-policy", POLICY.encode()),
+    (b"content-security-policy", CONTENT_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-MINUTE = 60
-# What was logged in the last minute, and when.
+# A message is logged at most once in this time.
+LOG_INTERVAL_SECONDS = 60
+# Times of the messages that were logged in the last interval.
 _logged: dict[str, float] = {}
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class ApiError(Exception):
-    """Something that a client is told.
+    """An error that is sent to the client.
 
     Attributes:
         code: One of :data:`CODES`.
-        message: One line: what, the rule, the value received and the remedy.
-        headers: Header fields that go with it.
+        message: One line: what is wrong, the rule, the value received and the remedy.
+        headers: Additional header fields of the response.
     """
 
     def __init__(self, code: str, message: str, *headers: tuple[bytes, bytes]) -> None:
@@ -71,56 +72,56 @@ class ApiError(Exception):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
+        """HTTP status."""
         return CODES[self.code]
 
     @property
     def body(self) -> bytes:
-        """The error as it is sent: the message on one line."""
+        """The error as JSON, with the message on one line."""
         return msgspec.json.encode(ErrorAnswer(ErrorDetail(self.code, " ".join(self.message.split()))))
 
 
 class ClientGoneError(Exception):
-    """The client has left before it could be answered: there is nobody to be told."""
+    """The client has disconnected before it could be answered, so no response is sent."""
 
 
-def busy(what: str) -> ApiError:
-    """Too much at a time: the client is to come again."""
-    return ApiError("busy", f"{what}; try again in a second", (b"retry-after", b"1"))
+def busy(reason: str) -> ApiError:
+    """Return the error of an overloaded or stopping server: the client is to repeat the request."""
+    return ApiError("busy", f"{reason}; try again in a second", (b"retry-after", b"1"))
 
 
 def as_api_error(error: Exception) -> ApiError:
-    """Whatever was raised, as a client is told; what only a bug raises is logged and told without a detail."""
+    """Convert an exception; one that only a bug raises is logged and sent without details."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, RecursionError):
-        return ApiError("too_deep", "the JSON must not nest so deep")
+        return ApiError("too_deep", "the JSON is nested too deep")
     if isinstance(error, msgspec.ValidationError):
         return ApiError("bad_value", str(error))
     if isinstance(error, (msgspec.DecodeError, UnicodeDecodeError)):
-        return ApiError("bad_json", f"the body must be JSON in UTF-8, without halves of surrogate pairs: {error}")
+        return ApiError("bad_json", f"the body must be JSON in UTF-8, without unpaired surrogates: {error}")
     if isinstance(error, (ConfigError, InputError)):
         return ApiError("bad_value", str(error))
-    if is_full(error):
-        _log_now_and_then(f"the disk is full: {error}")
+    if is_disk_full(error):
+        _log_rarely(f"the disk is full: {error}")
         return ApiError("disk_full", "the disk of the server is full; nothing was stored")
     if isinstance(error, (FormatError, OSError)):
-        _log_now_and_then(f"the index failed: {error}")
-        return ApiError("index_failed", "the index can not be used now; the log of the server says why")
+        _log_rarely(f"the index failed: {error}")
+        return ApiError("index_failed", "the index is unavailable; see the log of the server")
     LOG.error("a bug in minwise, please report it", exc_info=error)
-    return ApiError("internal", "the server failed; its log says why")
+    return ApiError("internal", "the server failed; see its log")
 
 
-def is_full(error: Exception) -> bool:
-    """Whether there is no room on the disk: an error that goes by itself."""
-    return isinstance(error, OSError) and error.errno in FULL
+def is_disk_full(error: Exception) -> bool:
+    """Return whether an error is a full disk, from which the server recovers when space is freed."""
+    return isinstance(error, OSError) and error.errno in DISK_FULL
 
 
-def _log_now_and_then(message: str) -> None:
-    """Logs what many requests may end with, once a minute."""
+def _log_rarely(message: str) -> None:
+    """Log a message that many requests may cause, once a minute."""
     now = monotonic()
-    if now - _logged.get(message, -MINUTE) >= MINUTE:
-        for old in [one for one, then in _logged.items() if now - then >= MINUTE]:
-            del _logged[old]
+    if now - _logged.get(message, -LOG_INTERVAL_SECONDS) >= LOG_INTERVAL_SECONDS:
+        for expired in [text for text, logged_at in _logged.items() if now - logged_at >= LOG_INTERVAL_SECONDS]:
+            del _logged[expired]
         _logged[message] = now
         LOG.error(message)

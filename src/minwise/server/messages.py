@@ -1,4 +1,7 @@
-"""Messages: what is sent and answered over HTTP, each with its rules. The OpenAPI page is made from these."""
+"""JSON messages of the API with their validation rules; the source of the OpenAPI schemas.
+
+The name of a schema is the name of its class without the suffix ``Message``.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -6,108 +9,108 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 
 __all__ = [
     "AddOptions",
+    "AddRequest",
     "CompareRequest",
-    "Comparison",
-    "Document",
-    "DocumentIds",
-    "DocumentList",
-    "Documents",
+    "ComparisonMessage",
+    "DocumentIdsMessage",
+    "DocumentListMessage",
+    "DocumentMessage",
+    "DocumentsMessage",
     "ErrorAnswer",
     "ErrorDetail",
-    "Estimate",
-    "Found",
-    "Hit",
-    "IndexStats",
-    "Limits",
+    "EstimateMessage",
+    "FoundMessage",
+    "HitMessage",
+    "IndexStatsMessage",
+    "LimitsMessage",
     "ListOptions",
-    "ListedDocument",
-    "OneOrMore",
-    "PassagePlace",
-    "Piece",
+    "ListedDocumentMessage",
+    "PassagePlaceMessage",
+    "PieceMessage",
     "PlanAnswer",
     "PlanOptions",
     "QueryRequest",
-    "Removed",
-    "RemovedOne",
-    "Result",
-    "Results",
-    "Row",
-    "SegmentStats",
+    "RemovedMessage",
+    "RemovedOneMessage",
+    "ResultMessage",
+    "ResultsMessage",
+    "RowMessage",
+    "SegmentStatsMessage",
     "SettingsShown",
-    "SharedSpans",
-    "Snippet",
-    "Status",
-    "StoredDocument",
+    "SharedSpansMessage",
+    "SnippetMessage",
+    "StatusMessage",
+    "StoredDocumentMessage",
 ]
 
-MOST_HITS = 100
+MAX_HITS = 100
 
-Name = Annotated[str, Meta(min_length=1, max_length=1000)]
-Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+NameId = Annotated[str, Meta(min_length=1, max_length=1000)]
+NumberId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[
-    Name | Number, Meta(description='Any text or whole number; 5 and "5" are the same id.', examples=["news-1"])
+    NameId | NumberId, Meta(description='A string or an integer; 5 and "5" are the same id.', examples=["news-1"])
 ]
-StoredId = Annotated[str | int, Meta(description="The id, as it was added.")]
-Object = dict[str, Any]
+StoredId = Annotated[str | int, Meta(description="The id as it was added.")]
+JsonObject = dict[str, Any]
 Metadata = Annotated[
-    Object | None, Meta(description="An object that is stored with the document and comes back with it.")
+    JsonObject | None, Meta(description="JSON object that is stored with the document and returned with it.")
 ]
-# What clients send is looked at before it is decoded.
-OBJECT_OR_NULL: Object = {"anyOf": [{"type": "object"}, {"type": "null"}], "default": None}
+# Objects of clients stay bytes until their size and nesting are checked.
+OBJECT_OR_NULL: JsonObject = {"anyOf": [{"type": "object"}, {"type": "null"}], "default": None}
 SentMetadata = Annotated[
     Raw,
     Meta(
-        description="An object that is stored with the document and comes back with it.",
+        description="JSON object that is stored with the document and returned with it.",
         extra_json_schema=OBJECT_OR_NULL,
     ),
 ]
-Text = Annotated[str, Meta(description="The text itself.")]
+Text = Annotated[str, Meta(description="The text.")]
 Count = Annotated[int, Meta(ge=0)]
-Span = Annotated[tuple[Count, Count], Meta(description="From, inclusive, to, exclusive, in code points.")]
+Span = Annotated[tuple[Count, Count], Meta(description="Start, inclusive, and end, exclusive, in code points.")]
 Similarity = Annotated[float, Meta(ge=0, le=1, description="Jaccard similarity of the shingle sets, from 0 to 1.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
-WantedThreshold = Annotated[float, Meta(gt=0, le=1, description="The similarity from which on a pair is wanted.")]
-WantedRecall = Annotated[float, Meta(gt=0, lt=1, description="How likely a pair just at it is to be found.")]
+PlanThreshold = Annotated[float, Meta(gt=0, le=1, description="Minimum similarity of a near-duplicate pair.")]
+PlanRecall = Annotated[float, Meta(gt=0, lt=1, description="Probability of finding a pair at the threshold.")]
 
 
-class Document(Struct, forbid_unknown_fields=True, gc=False):
-    """A document to be stored: its id, its text, and an object that comes back with it."""
+class DocumentMessage(Struct, forbid_unknown_fields=True, gc=False):
+    """A document to store: id, text and metadata."""
 
     id: Id
     text: Text
     metadata: SentMetadata | UnsetType = UNSET
 
 
-class Documents(Struct, forbid_unknown_fields=True):
-    """Several documents, which become durable together."""
+class DocumentsMessage(Struct, forbid_unknown_fields=True):
+    """Several documents, which are committed together."""
 
-    documents: Annotated[list[Document], Meta(min_length=1)]
+    documents: Annotated[list[DocumentMessage], Meta(min_length=1)]
 
 
-class OneOrMore(Struct, forbid_unknown_fields=True):
-    """Either a document or several, as both are read; :class:`Document` and :class:`Documents` are what is sent."""
+class AddRequest(Struct, forbid_unknown_fields=True):
+    """A body that is either a :class:`DocumentMessage` or a :class:`DocumentsMessage`."""
 
     id: Id | UnsetType = UNSET
     text: str | UnsetType = UNSET
     metadata: Raw | UnsetType = UNSET
-    documents: list[Document] | UnsetType = UNSET
+    documents: list[DocumentMessage] | UnsetType = UNSET
 
     @property
-    def is_one(self) -> bool:
-        """Whether it is a document by itself."""
+    def is_single(self) -> bool:
+        """Whether the body is a single document instead of a list."""
         return self.documents is UNSET
 
-    def listed(self) -> list[Document]:
-        """The documents.
+    def listed(self) -> list[DocumentMessage]:
+        """Return the documents.
 
         Raises:
-            ValidationError: If it is neither one document nor at least one in a list.
+            ValidationError: If the body is neither one document nor a non-empty list.
         """
         if self.documents is UNSET:
             if self.id is UNSET or self.text is UNSET:
                 missing = "id" if self.id is UNSET else "text"
                 raise ValidationError(f"Object missing required field `{missing}`; or give `documents`, a list")
-            return [Document(self.id, self.text, self.metadata)]
+            return [DocumentMessage(self.id, self.text, self.metadata)]
         if self.id is not UNSET or self.text is not UNSET or self.metadata is not UNSET:
             raise ValidationError("Object must have either `documents`, or `id` and `text`, got both")
         if not self.documents:
@@ -115,133 +118,147 @@ class OneOrMore(Struct, forbid_unknown_fields=True):
         return self.documents
 
 
-class DocumentIds(Struct, forbid_unknown_fields=True):
-    """Documents by their ids."""
+class DocumentIdsMessage(Struct, forbid_unknown_fields=True):
+    """Ids of documents."""
 
     ids: Annotated[list[Id], Meta(min_length=1)]
 
 
 class AddOptions(Struct, forbid_unknown_fields=True):
-    """How documents are added."""
+    """Query parameters of adding documents."""
 
     unique: Annotated[
-        bool, Meta(description="Whether near-duplicates of what is there are left out; needs the right to read, too.")
+        bool,
+        Meta(description="Whether to skip near-duplicates of stored documents; requires the right to read, too."),
     ] = False
     on_duplicate_id: Annotated[
         Literal["error", "skip", "replace"],
-        Meta(description="What becomes of a document whose id has another one; the same one again changes nothing."),
+        Meta(description="What to do if the id has another document; adding the same document again changes nothing."),
     ] = "error"
 
 
 class ListOptions(Struct, forbid_unknown_fields=True):
-    """Which part of the list of documents is wanted."""
+    """Query parameters of listing documents."""
 
-    limit: Annotated[int, Meta(ge=1, le=MOST_HITS, description="The most documents; fewer if texts are long.")] = 50
-    before: Annotated[int, Meta(ge=0, le=2**32 - 2, description="``next`` of the list before.")] | UnsetType = UNSET
+    limit: Annotated[
+        int, Meta(ge=1, le=MAX_HITS, description="Maximum number of documents; fewer are returned if texts are long.")
+    ] = 50
+    before: (
+        Annotated[int, Meta(ge=0, le=2**32 - 2, description="The value ``next`` of the previous list.")] | UnsetType
+    ) = UNSET
 
 
 class PlanOptions(Struct, forbid_unknown_fields=True):
-    """What to plan for; without any, the plan of the index comes back."""
+    """Query parameters of a plan; without any, the plan of the index is returned."""
 
-    threshold: WantedThreshold | UnsetType = UNSET
-    recall: WantedRecall | UnsetType = UNSET
-    slots: Annotated[int, Meta(ge=1, le=4096, description="The most slots that may be used.")] | UnsetType = UNSET
-    bands: Annotated[int, Meta(ge=1, le=4096, description="A layout to look at; with rows.")] | UnsetType = UNSET
-    rows: Annotated[int, Meta(ge=1, le=4096, description="Its slots per band.")] | UnsetType = UNSET
+    threshold: PlanThreshold | UnsetType = UNSET
+    recall: PlanRecall | UnsetType = UNSET
+    slots: Annotated[int, Meta(ge=1, le=4096, description="Maximum number of slots.")] | UnsetType = UNSET
+    bands: Annotated[int, Meta(ge=1, le=4096, description="Bands of a given layout; requires rows.")] | UnsetType = (
+        UNSET
+    )
+    rows: (
+        Annotated[int, Meta(ge=1, le=4096, description="Rows, the slots per band, of a given layout.")] | UnsetType
+    ) = UNSET
 
 
 class QueryRequest(Struct, forbid_unknown_fields=True):
-    """A text whose near-duplicates are wanted: from which similarity on, how many, and with which metadata."""
+    """A query for the near-duplicates of a text."""
 
     text: Text
     threshold: Annotated[
         Annotated[float, Meta(gt=0, le=1)] | None,
-        Meta(description="The least similarity: that of the index if not given, never one below it."),
+        Meta(description="Minimum similarity of a hit: by default, and at least, the threshold of the index."),
     ] = None
-    top: Annotated[int, Meta(ge=1, le=MOST_HITS, description="The most hits.")] = 10
+    top: Annotated[int, Meta(ge=1, le=MAX_HITS, description="Maximum number of hits.")] = 10
     where: (
         Annotated[
-            Raw, Meta(description="Only documents whose metadata has these values.", extra_json_schema=OBJECT_OR_NULL)
+            Raw,
+            Meta(
+                description="Return only documents whose metadata has these values.", extra_json_schema=OBJECT_OR_NULL
+            ),
         ]
         | UnsetType
     ) = UNSET
-    passages: Annotated[bool, Meta(description="Whether hits come with a snippet and with what is shared.")] = True
+    passages: Annotated[bool, Meta(description="Whether hits have a snippet and the shared spans.")] = True
 
 
 class CompareRequest(Struct, forbid_unknown_fields=True):
-    """Two texts; with ``rows`` also how they stand side by side."""
+    """Two texts to compare; ``rows`` adds their side-by-side view."""
 
     left: Text
     right: Text
     rows: bool = False
 
 
-class Snippet(Struct):
-    """The part of a stored text around what it shares: the part, where it starts, and what of it is shared."""
+class SnippetMessage(Struct):
+    """The part of a stored text around the longest shared passage."""
 
     text: str
-    start: Annotated[int, Meta(ge=0, description="Code points of the document before the snippet.")]
-    spans: Annotated[list[Span], Meta(description="What is shared, counted from the start of the snippet.")]
-    length: Annotated[int, Meta(ge=0, description="Code points of the whole document.")]
+    start: Annotated[int, Meta(ge=0, description="Offset of the snippet in the document, in code points.")]
+    spans: Annotated[list[Span], Meta(description="Shared passages, relative to the start of the snippet.")]
+    length: Annotated[int, Meta(ge=0, description="Length of the whole document in code points.")]
 
 
-class SharedSpans(Struct):
-    """What both texts have, as places in either, counted in code points."""
+class SharedSpansMessage(Struct):
+    """The passages that both texts share, as code point spans of each."""
 
     query: list[Span]
     document: list[Span]
 
 
-class Hit(Struct):
-    """A stored document that is similar. Snippet and spans are there if the index stores texts."""
+class HitMessage(Struct):
+    """A similar stored document. Snippet and spans are null if the index does not store texts."""
 
     id: StoredId
     similarity: Similarity
-    exact: Annotated[bool, Meta(description="Whether the similarity is exact; else it is estimated from sketches.")]
+    exact: Annotated[
+        bool, Meta(description="Whether the similarity is exact; otherwise it is estimated from sketches.")
+    ]
     metadata: Metadata
-    snippet: Snippet | None
-    spans: SharedSpans | None
+    snippet: SnippetMessage | None
+    spans: SharedSpansMessage | None
 
 
-class Found(Struct):
+class FoundMessage(Struct):
     """Near-duplicates, the most similar first; ``truncated`` if the search was cut short."""
 
-    hits: list[Hit]
+    hits: list[HitMessage]
     truncated: bool
     threshold: Similarity
 
 
-class Result(Struct):
-    """What became of a document, and of what it is a near-duplicate if that kept it out."""
+class ResultMessage(Struct):
+    """What was done with a document, and which near-duplicates kept it out."""
 
     id: StoredId
     fate: Literal["added", "replaced", "unchanged", "skipped", "duplicate", "conflict"]
     duplicate_of: str | int | None = None
     similarity: Similarity | None = None
-    duplicates: list[Hit] = []
+    duplicates: list[HitMessage] = []
 
 
-class Results(Struct):
-    """What became of each document, in the order in which they came."""
+class ResultsMessage(Struct):
+    """What was done with each document, in the order of the request."""
 
-    results: list[Result]
+    results: list[ResultMessage]
 
 
-class Removed(Struct):
-    """How many documents were removed, and which ids had none."""
+class RemovedMessage(Struct):
+    """Number of removed documents, and the ids that were not in the index."""
 
     removed: Count
     missing: list[str | int]
 
 
-class RemovedOne(Struct):
-    """The document is gone."""
+class RemovedOneMessage(Struct):
+    """The document was removed."""
 
     removed: Literal[1] = 1
 
 
-class StoredDocument(Struct):
-    """What is stored under an id; the text if the index stores texts, and how many shingles it has if they are kept."""
+class StoredDocumentMessage(Struct):
+    """A stored document; text and number of shingles are null if the index does not store them."""
 
     id: StoredId
     metadata: Metadata
@@ -249,8 +266,8 @@ class StoredDocument(Struct):
     shingles: Count | None
 
 
-class ListedDocument(Struct):
-    """A document in a list: with the beginning of its text, if the index stores texts."""
+class ListedDocumentMessage(Struct):
+    """A document of a list, with the beginning of its text if the index stores texts."""
 
     id: StoredId
     metadata: Metadata
@@ -258,37 +275,37 @@ class ListedDocument(Struct):
     shingles: Count | None
 
 
-class DocumentList(Struct):
-    """Documents, the newest first; ``next`` goes on where this ends, unless there are no more."""
+class DocumentListMessage(Struct):
+    """Documents, the newest first."""
 
-    documents: list[ListedDocument]
-    next: Annotated[int | None, Meta(description="To be passed as ``before``; null at the end.")]
+    documents: list[ListedDocumentMessage]
+    next: Annotated[int | None, Meta(description="The value of ``before`` for the next list; null at the end.")]
 
 
-class Piece(Struct):
-    """A piece of a text: ``shared``, ``moved`` (shared, at another place), ``only`` here, or a ``gap`` left out."""
+class PieceMessage(Struct):
+    """A piece of a text: ``shared``, ``moved`` (shared at another position), ``only`` here, or an omitted ``gap``."""
 
     text: str
     kind: Literal["shared", "moved", "only", "gap"]
 
 
-class Row(Struct):
-    """What stands beside each other."""
+class RowMessage(Struct):
+    """A row of the side-by-side view."""
 
-    left: list[Piece]
-    right: list[Piece]
+    left: list[PieceMessage]
+    right: list[PieceMessage]
 
 
-class PassagePlace(Struct):
-    """A passage that both texts have: where in either, and whether it has moved past another."""
+class PassagePlaceMessage(Struct):
+    """A shared passage: its span in each text, and whether it has moved past another passage."""
 
     left: Span
     right: Span
     moved: bool
 
 
-class Estimate(Struct):
-    """What the sketches say, with the interval in which the similarity is."""
+class EstimateMessage(Struct):
+    """Similarity estimated from sketches, with its confidence interval."""
 
     value: Share
     low: Share
@@ -297,44 +314,54 @@ class Estimate(Struct):
 
 
 class PlanAnswer(Struct):
-    """A layout of bands and rows, and what it finds and misses."""
+    """A layout of bands and rows with its recall and its errors."""
 
-    threshold: Annotated[float, Meta(gt=0, le=1, description="The similarity from which on a pair is wanted.")]
-    wanted_recall: Annotated[Share | None, Meta(description="The recall asked for; null if bands and rows were.")]
-    recall: Annotated[float, Meta(ge=0, le=1, description="How likely a pair just at the threshold is found.")]
-    bands: Annotated[int, Meta(ge=1, description="More bands propose more pairs.")]
-    rows: Annotated[int, Meta(ge=1, description="Slots per band; more rows make each band stricter.")]
+    threshold: Annotated[float, Meta(gt=0, le=1, description="Minimum similarity of a near-duplicate pair.")]
+    wanted_recall: Annotated[
+        Share | None, Meta(description="The requested recall; null if bands and rows were requested.")
+    ]
+    recall: Annotated[float, Meta(ge=0, le=1, description="Probability of finding a pair at the threshold.")]
+    bands: Annotated[int, Meta(ge=1, description="Number of bands; more bands give more candidate pairs.")]
+    rows: Annotated[int, Meta(ge=1, description="Slots per band; more rows make a band more selective.")]
     slots: Annotated[int, Meta(ge=1, description="bands · rows.")]
-    steepest: Annotated[float, Meta(ge=0, le=1, description="(1/bands)^(1/rows): about where the curve is steepest.")]
-    false_positive_area: Annotated[float, Meta(ge=0, le=1, description="Below the curve, left of the threshold.")]
-    false_negative_area: Annotated[float, Meta(ge=0, le=1, description="Above the curve, right of the threshold.")]
+    steepest: Annotated[
+        float, Meta(ge=0, le=1, description="(1/bands)^(1/rows), approximately where the curve is steepest.")
+    ]
+    false_positive_area: Annotated[float, Meta(ge=0, le=1, description="Area below the curve, left of the threshold.")]
+    false_negative_area: Annotated[float, Meta(ge=0, le=1, description="Area above the curve, right of the threshold.")]
     false_candidate_rate: Annotated[
-        float, Meta(ge=0, le=1, description="Share of pairs looked at in vain, if they were spread evenly below it.")
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Share of the pairs below the threshold that are candidates, for evenly distributed "
+            "similarities.",
+        ),
     ]
 
 
-class Comparison(Struct):
-    """How alike two texts are, and what they share."""
+class ComparisonMessage(Struct):
+    """Similarity of two texts, and what they share."""
 
     similarity: Similarity
-    estimate: Estimate
-    shared: Annotated[int, Meta(ge=0, description="Shingles that both have.")]
+    estimate: EstimateMessage
+    shared: Annotated[int, Meta(ge=0, description="Shingles of both texts.")]
     only_left: Count
     only_right: Count
     containment_left: Annotated[
-        float, Meta(ge=0, le=1, description="Share of the left text's shingles that both have.")
+        float, Meta(ge=0, le=1, description="Share of the shingles of the left text that are in both.")
     ]
     containment_right: Share
     spans_left: list[Span]
     spans_right: list[Span]
-    passages: list[PassagePlace]
-    chance: Annotated[float, Meta(ge=0, le=1, description="How likely a pair of this similarity is found.")]
+    passages: list[PassagePlaceMessage]
+    chance: Annotated[float, Meta(ge=0, le=1, description="Probability of finding a pair of this similarity.")]
     plan: PlanAnswer
-    rows: list[Row] | None = None
+    rows: list[RowMessage] | None = None
 
 
-class Limits(Struct):
-    """How much the server takes: bytes, counts and seconds."""
+class LimitsMessage(Struct):
+    """Limits of the server in bytes, counts and seconds."""
 
     max_document: Count
     max_metadata: Count
@@ -348,7 +375,7 @@ class Limits(Struct):
     drain_timeout: float
 
 
-class SegmentStats(Struct):
+class SegmentStatsMessage(Struct):
     """A file of postings."""
 
     file: str
@@ -358,13 +385,13 @@ class SegmentStats(Struct):
 
 
 class SettingsShown(Struct):
-    """What the index was created with; without its seed, which is secret unless it was given."""
+    """Settings of the index without its seed, which is secret unless it was given."""
 
     threshold: Similarity
     bands: int
     rows: int
     wanted_recall: Share | None
-    shingle: Annotated[str, Meta(description="How texts are cut: word:N, char:N or byte:N.")]
+    shingle: Annotated[str, Meta(description="Kind and size of shingles: word:N, char:N or byte:N.")]
     bag: bool
     hash_bits: Literal[32, 64]
     nfkc: bool
@@ -374,42 +401,42 @@ class SettingsShown(Struct):
     mask_digits: bool
     collapse_whitespace: bool
     scheme: Literal["fast", "minhash"]
-    max_bucket: Annotated[int, Meta(ge=1, description="Members up to which a whole bucket is looked at.")]
-    store: Annotated[Literal["shingles", "text", "sketch"], Meta(description="What is kept of documents.")]
+    max_bucket: Annotated[int, Meta(ge=1, description="Maximum size of a bucket that is searched completely.")]
+    store: Annotated[Literal["shingles", "text", "sketch"], Meta(description="What is stored of each document.")]
     secret_seed: bool
 
 
-class IndexStats(Struct):
-    """How much there is, in how many files, under which settings, and how much the server takes."""
+class IndexStatsMessage(Struct):
+    """Size, files and settings of the index, and limits of the server."""
 
     documents: Count
     removed: Count
-    recent: Annotated[int, Meta(ge=0, description="Documents that are in no segment yet.")]
+    recent: Annotated[int, Meta(ge=0, description="Documents that are not in a segment yet.")]
     commits: Count
-    bytes: Annotated[int, Meta(ge=0, description="Of all files.")]
+    bytes: Annotated[int, Meta(ge=0, description="Size of all files.")]
     database_bytes: Count
-    segments: list[SegmentStats]
-    resident_bytes: Annotated[int, Meta(ge=0, description="Memory that postings take.")]
+    segments: list[SegmentStatsMessage]
+    resident_bytes: Annotated[int, Meta(ge=0, description="Memory of postings.")]
     settings: SettingsShown
     read_only: bool
-    rights: Annotated[list[Literal["read", "write"]], Meta(description="What who asks may do.")]
-    limits: Limits
+    rights: Annotated[list[Literal["read", "write"]], Meta(description="Rights of the client.")]
+    limits: LimitsMessage
 
 
-class Status(Struct):
-    """All is well."""
+class StatusMessage(Struct):
+    """The check succeeded."""
 
     status: Literal["ok"] = "ok"
 
 
 class ErrorDetail(Struct):
-    """What went wrong: a code for programs, a line for people."""
+    """A code for programs and a message for people."""
 
     code: str
-    message: Annotated[str, Meta(description="One line: what is wrong, the rule, the value received, the remedy.")]
+    message: Annotated[str, Meta(description="One line: what is wrong, the rule, the value received and the remedy.")]
 
 
 class ErrorAnswer(Struct):
-    """The one shape of every error."""
+    """The shape of every error."""
 
     error: ErrorDetail

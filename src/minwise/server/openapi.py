@@ -1,4 +1,4 @@
-"""OpenAPI: routes and messages in, the description of the service out. Nothing of it is written by hand twice."""
+"""OpenAPI document of the service, generated from its routes and messages."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,55 +11,57 @@ from minwise.server.errors import CODES
 from minwise.server.messages import ErrorAnswer
 from minwise.server.routes import Route
 
-__all__ = ["MEANINGS", "codes_of", "openapi_of"]
+__all__ = ["MEANINGS", "error_codes", "openapi_document"]
 
 Schema = dict[str, Any]
 
 REFERENCE = "#/components/schemas/{name}"
 JSON = "application/json"
 ID = {"type": "string", "minLength": 1}
-# The name of the way in which a client says who it is.
+# Name of the security scheme.
 TOKEN = "token"
+# Suffix of message classes that is not part of the name of their schema.
+SUFFIX = "Message"
 
-# What each code of an error means to who made the request.
+# Meaning of each error code for the client.
 MEANINGS = {
     "bad_json": "The body is not JSON in UTF-8.",
-    "bad_http": "The request is not HTTP.",
-    "unauthorized": "No token, or one that is not known.",
+    "bad_http": "The request is not valid HTTP.",
+    "unauthorized": "The token is missing or unknown.",
     "forbidden": "The token lacks the right.",
     "wrong_origin": "The request comes from a page of another site.",
-    "read_only": "The server was started to change nothing.",
-    "not_found": "There is nothing of this name.",
-    "method_not_allowed": "The path takes other methods; Allow names them.",
+    "read_only": "The server was started with --read-only.",
+    "not_found": "The id or the path does not exist.",
+    "method_not_allowed": "The path does not support the method; Allow lists those it supports.",
     "too_slow": "The request did not arrive in time; the connection is closed.",
-    "id_taken": "The id has another document; on_duplicate_id says what to do then.",
-    "request_too_large": "The request has more bytes than the server takes.",
-    "document_too_large": "A text, or its metadata, has more bytes than the server takes.",
-    "too_many_documents": "The request has more documents than the server takes at a time.",
-    "unsupported_media_type": "A body has to be sent as application/json.",
-    "wrong_host": "The server does not go by the name in the Host header.",
-    "bad_value": "Something has a value that breaks its rule; the message says which.",
-    "too_deep": "Objects and lists are nested deeper than the server takes.",
-    "headers_too_large": "The header fields have more bytes than the server takes.",
-    "internal": "A fault of the server. Nothing was stored, or all of it; asking again is safe.",
-    "busy": "More requests than the server works on at a time, or it is stopping; Retry-After says when to come again.",
-    "index_failed": "The index can not be used; the log of the server says why.",
-    "disk_full": "There is no room to store it.",
+    "id_taken": "The id has another document; on_duplicate_id defines what to do then.",
+    "request_too_large": "The request exceeds the size limit.",
+    "document_too_large": "A text or its metadata exceeds the size limit.",
+    "too_many_documents": "The request has too many documents or ids.",
+    "unsupported_media_type": "The body must be sent as application/json.",
+    "wrong_host": "The Host header is not a name of the server.",
+    "bad_value": "A value breaks its rule; the message names it.",
+    "too_deep": "Objects and lists are nested too deep.",
+    "headers_too_large": "The header fields exceed the size limit.",
+    "internal": "The server failed. Either nothing or everything was stored; the request can be repeated.",
+    "busy": "The server is overloaded or stopping; Retry-After says when to repeat the request.",
+    "index_failed": "The index is unavailable; the log of the server contains the reason.",
+    "disk_full": "The disk is full, and nothing was stored.",
 }
 
-# Codes that come with every request, with a right that is asked for, and with a body.
+# Error codes of every route, of routes that need a right, and of routes with a body.
 ALWAYS = ("bad_http", "too_slow", "wrong_host", "wrong_origin", "headers_too_large", "bad_value", "internal", "busy")
 BY_RIGHT = {None: (), "read": ("unauthorized", "forbidden"), "write": ("unauthorized", "forbidden", "read_only")}
 WITH_BODY = ("bad_json", "unsupported_media_type", "request_too_large", "too_deep")
 
-# Headers of errors, by code: name, whether each answer of that status has it, and what it says.
+# Headers of errors by code: name, whether every response of that status has it, and description.
 HEADERS = {
-    "unauthorized": ("WWW-Authenticate", True, "The way to say who one is: Bearer."),
-    "method_not_allowed": ("Allow", True, "The methods that the path takes."),
-    "busy": ("Retry-After", False, "Seconds after which to come again."),
+    "unauthorized": ("WWW-Authenticate", True, "The authentication scheme: Bearer."),
+    "method_not_allowed": ("Allow", True, "The methods of the path."),
+    "busy": ("Retry-After", False, "Seconds after which to repeat the request."),
 }
 
-# Fields that a limit of the server bounds: message, field, keyword if there is one, limit, and what it counts.
+# Fields with a limit of the server: schema, field, keyword if there is one, limit, and unit.
 BOUNDED = (
     ("Document", "text", "maxLength", "max_document", "bytes of UTF-8"),
     ("Document", "metadata", None, "max_metadata", "bytes of JSON"),
@@ -67,27 +69,27 @@ BOUNDED = (
     ("QueryRequest", "where", None, "max_metadata", "bytes of JSON"),
     ("CompareRequest", "left", "maxLength", "max_compare", "bytes of UTF-8"),
     ("CompareRequest", "right", "maxLength", "max_compare", "bytes of UTF-8"),
-    ("Documents", "documents", "maxItems", "max_documents", "of them"),
-    ("DocumentIds", "ids", "maxItems", "max_documents", "of them"),
+    ("Documents", "documents", "maxItems", "max_documents", "items"),
+    ("DocumentIds", "ids", "maxItems", "max_documents", "items"),
 )
 
-# What requests are about, by the beginning of their path.
+# Tags by the beginning of the path.
 TAGS = (
-    ("/v1/documents", "documents", "What is stored: add, look at, browse, remove."),
-    ("/v1/query", "questions", "What a text is like, and how two texts differ."),
+    ("/v1/documents", "documents", "Add, get, list and remove documents."),
+    ("/v1/query", "questions", "Find near-duplicates and compare texts."),
     ("/v1/compare", "questions", ""),
-    ("/v1/", "index", "How the index was planned, and how much is in it."),
-    ("/", "server", "Whether it is well, what it has done, and what describes it."),
+    ("/v1/", "index", "Plan, size and settings of the index."),
+    ("/", "server", "Health checks and metrics."),
 )
 
 ABOUT = (
-    "Finds near-duplicates of a text among stored documents. Every error has one shape, with a code for programs and a "
-    "line for people. What an answer has acknowledged is stored for good, and adding the same document again changes "
-    "nothing, so a request may be repeated. Offsets count code points."
+    "Finds near-duplicates of a text among stored documents. All errors have one shape, with a code for programs and a "
+    "message for people. A change is durable when its response arrives, and adding the same document again changes "
+    "nothing, so a request can be repeated. Offsets are counted in code points."
 )
 
 
-def openapi_of(
+def openapi_document(
     routes: Iterable[Route],
     version: str,
     *,
@@ -95,14 +97,14 @@ def openapi_of(
     threshold: float | None = None,
     tokens: bool = True,
 ) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of a service.
+    """Return the OpenAPI 3.1 document of a service.
 
     Args:
-        routes: What it answers.
-        version: Of the software.
-        limits: How much the server takes, by the names of its settings.
-        threshold: The least similarity that can be asked for.
-        tokens: Whether the server asks for tokens.
+        routes: The routes.
+        version: Version of the software.
+        limits: Limits of the server by name.
+        threshold: Minimum similarity of a query.
+        tokens: Whether the server requires tokens.
     """
     listed = list(routes)
     components = _components(listed)
@@ -110,7 +112,11 @@ def openapi_of(
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, tokens=tokens)
-    scheme = {"type": "http", "scheme": "bearer", "description": "Drawn by `minwise token`; with its rights."}
+    scheme = {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Made by `minwise token`, with the right to read, to write or both.",
+    }
     return {
         "openapi": "3.1.0",
         "info": {"title": "minwise", "version": version, "description": ABOUT},
@@ -120,15 +126,15 @@ def openapi_of(
     }
 
 
-def codes_of(route: Route) -> tuple[str, ...]:
-    """The codes of all errors that a request may end with, in the order of their statuses."""
+def error_codes(route: Route) -> tuple[str, ...]:
+    """Return all error codes of a route in the order of their statuses."""
     body = WITH_BODY if route.body else ()
     codes = {*ALWAYS, *BY_RIGHT[route.right], *body, *route.errors}
     return tuple(sorted(codes, key=lambda code: (CODES[code], code)))
 
 
 def _components(routes: Sequence[Route]) -> dict[str, Schema]:
-    """The schemas of all messages. An answer always has all of its fields, also those that have a default."""
+    """Return the schemas of all messages. All fields of a response are required, also those with a default."""
     sent = [message for route in routes for message in route.body]
     answered = [route.answer for route in routes if route.answer is not None]
     requests, answers = _schemas(sent), _schemas([ErrorAnswer, *answered])
@@ -137,20 +143,37 @@ def _components(routes: Sequence[Route]) -> dict[str, Schema]:
 
 
 def _schemas(messages: Iterable[type[Struct]]) -> dict[str, Schema]:
-    """The schemas of messages and of all that they are made of, by name."""
-    return json.schema_components(dict.fromkeys(messages), ref_template=REFERENCE)[1]
+    """Return the schemas of messages and of all messages in them, by name."""
+    components = json.schema_components(dict.fromkeys(messages), ref_template=REFERENCE)[1]
+    return {_schema_name(name): _renamed(schema) for name, schema in components.items()}
+
+
+def _schema_name(class_name: str) -> str:
+    return class_name.removesuffix(SUFFIX)
+
+
+def _renamed(part: Any) -> Any:  # noqa: ANN401 - any part of a schema
+    """Return a part of a schema with the names of schemas instead of those of classes."""
+    if isinstance(part, list):
+        return [_renamed(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: _schema_name(value) if key in ("$ref", "title") and isinstance(value, str) else _renamed(value)
+        for key, value in part.items()
+    }
 
 
 def _readable(schema: Schema) -> Schema:
-    """The schema of a message with the double backquotes of docstrings made single ones, as Markdown has them."""
+    """Return a schema whose description has single backquotes, as Markdown does, instead of double ones."""
     return {**schema, "description": schema.get("description", "").replace("``", "`")}
 
 
 def _bound(components: dict[str, Schema], limits: Mapping[str, float], threshold: float | None) -> None:
-    """Writes the limits of this server into the fields that they bound."""
-    for message, name, keyword, limit, unit in BOUNDED:
-        if limit in limits and message in components:
-            field = components[message]["properties"][name]
+    """Add the limits of the server to the fields they apply to."""
+    for schema, name, keyword, limit, unit in BOUNDED:
+        if limit in limits and schema in components:
+            field = components[schema]["properties"][name]
             if keyword is not None:
                 field[keyword] = limits[limit]
             field["description"] = f"{field.get('description', '')} At most {limits[limit]:,} {unit}.".lstrip()
@@ -174,19 +197,19 @@ def _operation(route: Route, *, tokens: bool) -> dict[str, Any]:
         operation["parameters"] = parameters
     if route.body:
         operation["requestBody"] = {"required": True, "content": {JSON: {"schema": _one_of(route.body)}}}
-    operation["responses"] = {"200": _success(route), **_errors(codes_of(route), tokens=tokens)}
+    operation["responses"] = {"200": _success(route), **_errors(error_codes(route), tokens=tokens)}
     return operation
 
 
 def _path_parameters(route: Route) -> list[Schema]:
     if "{id}" not in route.path:
         return []
-    about = "The id of a document; slashes are part of it."
+    about = "The id of a document; it may contain slashes."
     return [{"name": "id", "in": "path", "required": True, "description": about, "schema": ID}]
 
 
 def _query_parameters(route: Route) -> list[Schema]:
-    """The fields of the options, none of which is required."""
+    """Return the fields of the options as optional parameters."""
     if route.options is None:
         return []
     fields = json.schema_components([route.options])[1][route.options.__name__]["properties"]
@@ -200,7 +223,7 @@ def _query_parameter(name: str, schema: Schema) -> Schema:
 
 
 def _one_of(messages: Sequence[type]) -> Schema:
-    choices = [{"$ref": REFERENCE.format(name=message.__name__)} for message in messages]
+    choices = [{"$ref": REFERENCE.format(name=_schema_name(message.__name__))} for message in messages]
     return choices[0] if len(choices) == 1 else {"oneOf": choices}
 
 
@@ -213,7 +236,7 @@ def _success(route: Route) -> dict[str, Any]:
 
 
 def _errors(codes: Iterable[str], *, tokens: bool) -> dict[str, Any]:
-    """An answer for each status, with the codes that it may have and what they mean."""
+    """Return a response for each status, with its error codes and their meanings."""
     by_status: dict[int, list[str]] = {}
     for code in codes:
         if tokens or code not in BY_RIGHT["read"]:
@@ -223,7 +246,7 @@ def _errors(codes: Iterable[str], *, tokens: bool) -> dict[str, Any]:
 
 def _error(status: int, codes: list[str]) -> dict[str, Any]:
     known = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
-    schema = {"allOf": [{"$ref": REFERENCE.format(name=ErrorAnswer.__name__)}, known]}
+    schema = {"allOf": [{"$ref": REFERENCE.format(name=_schema_name(ErrorAnswer.__name__))}, known]}
     meanings = "\n".join(f"- `{code}`: {MEANINGS[code]}" for code in codes)
     headers = {
         name: {"description": about, "required": required, "schema": {"type": "string"}}

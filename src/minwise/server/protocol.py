@@ -288,7 +288,7 @@ class HttpProtocol(asyncio.Protocol):
         most, tracker = self._settings.max_connections, self._server.tracker
         evicted = tracker.next_to_evict(self._ticked) if len(tracker) >= most else self
         if evicted is None:
-            self.refuse(busy(f"at most {most} connections may be open at a time, and all of these are answered"))
+            self.refuse(busy(f"all {most} connections (max-connections) are in use"))
         else:
             self._update_state()
             if evicted is not self:
@@ -302,7 +302,8 @@ class HttpProtocol(asyncio.Protocol):
         """Close the connection in favour of another one."""
         if self._receiving:
             most = self._settings.max_connections
-            self.refuse(busy(f"{most} connections are open, the most at a time, and this waited for a request longest"))
+            reason = f"more than {most} connections (max-connections) were opened"
+            self.refuse(busy(f"{reason}, and this one had waited for a request longest"))
         else:
             self.lingering = True
             self._update_state()
@@ -354,7 +355,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def _stop_receiving(self) -> None:
         if self._receiving and not self._transport.is_closing():
-            self.refuse(busy("the server ends, and the request has not arrived whole"))
+            self.refuse(busy("the server is stopping, and the request is incomplete"))
 
     # Reading
 
@@ -380,7 +381,7 @@ class HttpProtocol(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             self._feed_without_upgrade(self._parser, bytes(data[upgrade.args[0] :]))
         except httptools.HttpParserCallbackError:
-            self.refuse(self._rejection or bad_http("the target can not be read"))
+            self.refuse(self._rejection or bad_http("the target cannot be parsed"))
         except httptools.HttpParserError as error:
             self.refuse(bad_http(str(error)))
         else:
@@ -427,7 +428,7 @@ class HttpProtocol(asyncio.Protocol):
             name = name.lower()
             self._headers.append((name, value))
             if name == b"transfer-encoding" and value.lower() != b"chunked":
-                raise self._reject(bad_http("no transfer encoding but chunked is understood"))
+                raise self._reject(bad_http("the only supported transfer encoding is chunked"))
             self._expects_continue |= name == b"expect" and value.lower() == b"100-continue"
 
     def on_headers_complete(self) -> None:
@@ -438,7 +439,7 @@ class HttpProtocol(asyncio.Protocol):
         if parser.should_upgrade():
             return
         if len(self._pipeline) >= MAX_PIPELINED:
-            raise self._reject(busy(f"at most {MAX_PIPELINED} requests may wait for the one before them"))
+            raise self._reject(busy(f"at most {MAX_PIPELINED} requests may be pipelined behind the current one"))
         before = self._latest
         request = self._latest = HttpRequest(self, parser.get_method().decode("ascii"), self._target, self._headers)
         request.keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
@@ -454,9 +455,9 @@ class HttpProtocol(asyncio.Protocol):
         if self._head_bytes > HEADER_BYTES or len(self._headers) > HEADER_FIELDS:
             raise self._reject(headers_too_large())
         if parser.get_http_version() not in ("1.0", "1.1"):
-            raise self._reject(bad_http("another version is not understood"))
+            raise self._reject(bad_http("the version must be 1.0 or 1.1"))
         if parser.get_method() == b"CONNECT" or not self._target.startswith(b"/"):
-            raise self._reject(bad_http("this is no proxy, so a target begins with a slash"))
+            raise self._reject(bad_http("the target must begin with a slash, since this is not a proxy"))
 
     def _reject(self, error: ApiError) -> ApiError:
         """Return the error to raise in a callback, and keep it for :meth:`_feed`."""
@@ -581,8 +582,8 @@ class HttpProtocol(asyncio.Protocol):
         self._receive_seconds += elapsed
         left = REFUSE_SHARE * limit - self._receive_seconds
         if left <= 0:
-            rule = f"a request has to arrive whole within {limit:g} s"
-            self.refuse(ApiError("too_slow", f"{rule}, and this did not; send it faster, or less at a time"))
+            rule = f"a request must arrive completely within {limit:g} s (receive-timeout), and this one did not"
+            self.refuse(ApiError("too_slow", f"{rule}; send it faster, or less at a time"))
         return left
 
     def _count_idle(self, elapsed: float) -> float:
@@ -655,4 +656,4 @@ def bad_http(detail: str) -> ApiError:
 def headers_too_large() -> ApiError:
     """Return the error of too many or too long headers."""
     rule = f"request line and headers must be at most {HEADER_BYTES} bytes and {HEADER_FIELDS} fields"
-    return ApiError("headers_too_large", f"{rule}, and these are more; send less of them")
+    return ApiError("headers_too_large", f"{rule}, got more; send fewer or shorter fields")

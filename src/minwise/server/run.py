@@ -1,4 +1,4 @@
-"""Run: a server that listens, answers, and ends in good order."""
+"""Runs a server until it is stopped by a signal."""
 
 import asyncio
 import gc
@@ -22,30 +22,34 @@ from minwise.server.tokens import Tokens
 
 __all__ = ["serve"]
 
-# Connections that wait to be accepted.
+# Connections that may wait to be accepted.
 BACKLOG = 1024
-# Share of the drain timeout that is kept for the work of threads that cannot be cancelled and for the process to end.
-ENDING_SHARE = 0.2
-STOPPING = (signal.SIGTERM, signal.SIGINT)
-# How rarely Python looks for garbage: two million lists are decoded in 0.5 s with its own numbers, in 0.2 s with these.
-COLLECTED = (50_000, 20, 20)
-# Open files beside connections: those of the index, three times, and what Python needs.
+# Part of the drain timeout that is reserved for work of threads, which cannot be cancelled, and for the process to end.
+RESERVED_SHARE, RESERVED_SECONDS = 0.2, 0.2
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# Thresholds of the garbage collector: two million lists are decoded in 0.5 s with its defaults, in 0.2 s with these.
+GC_THRESHOLDS = (50_000, 20, 20)
+# Open files besides connections: those of the index, which is open three times, and of Python.
 OTHER_FILES = 256
 
 
 def serve(settings: ServerSettings) -> None:
-    """Serves an index until the process is told to stop.
+    """Serve an index until SIGTERM or Ctrl-C; print the address once the server listens.
 
-    Prints a line when it listens. SIGTERM and Ctrl-C end what has begun, within ``drain_timeout``, and no more.
+    After the signal no connection is accepted, and requests may finish within ``drain_timeout``. A second Ctrl-C
+    cancels them.
 
     Raises:
-        KeyboardInterrupt: After Ctrl-C, when all is ended.
+        KeyboardInterrupt: After Ctrl-C, when the server has stopped.
+        ConfigError: If the token file is unusable or the system allows too few open files.
+        FormatError: If the index or the token file is damaged.
+        OSError: If the address cannot be used or the index cannot be opened.
     """
     tokens = None if settings.token_file is None else Tokens.read(settings.token_file)
-    _allow_files(settings)
+    _raise_file_limit(settings)
     logging.basicConfig(format="%(asctime)s minwise: %(message)s")
-    gc.set_threshold(*COLLECTED)
-    with _listening(settings) as listener, _restored_signals():
+    gc.set_threshold(*GC_THRESHOLDS)
+    with _open_listener(settings) as listener, _restored_signals():
         service = Service(settings)
         try:
             signals = uvloop.run(_serve(service, App(service, tokens), listener))
@@ -58,7 +62,7 @@ def serve(settings: ServerSettings) -> None:
 async def _serve(service: Service, app: App, listener: socket.socket) -> list[int]:
     """Serve until a signal arrives and all requests are answered; return the signals."""
     settings, loop = service.settings, asyncio.get_running_loop()
-    server = HttpServer(app, settings, service.metrics.note_refusal)
+    server = HttpServer(app, settings, service.metrics.count_refusal)
     service.metrics.connections.set_function(lambda: len(server.tracker))
     signals: list[int] = []
     stopping = asyncio.Event()
@@ -70,7 +74,7 @@ async def _serve(service: Service, app: App, listener: socket.socket) -> list[in
         service.draining = True
         stopping.set()
 
-    for number in STOPPING:
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
     service.start()
     listening = await loop.create_server(server.connect, sock=listener, backlog=BACKLOG)
@@ -79,7 +83,7 @@ async def _serve(service: Service, app: App, listener: socket.socket) -> list[in
     listening.close()
     listener.close()
     server.stop()
-    await server.drain((1 - ENDING_SHARE) * settings.drain_timeout)
+    await server.drain(max(0.0, (1 - RESERVED_SHARE) * settings.drain_timeout - RESERVED_SECONDS))
     return signals
 
 
@@ -88,14 +92,14 @@ def _announce(settings: ServerSettings, listener: socket.socket) -> None:
     print(f"minwise: serving {settings.index} at {_address(settings, listener)}", flush=True)  # noqa: T201
     print("minwise: stop it with Ctrl-C", file=sys.stderr, flush=True)  # noqa: T201
     if not settings.is_loopback:
-        warning = "tokens and texts travel in the clear; put a proxy with TLS before it"
+        warning = "tokens and texts are sent unencrypted; put a proxy with TLS in front of it"
         print(f"minwise: {warning}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 @contextmanager
 def _restored_signals() -> Iterator[None]:
     """Restore the signal handlers of the caller, which the event loop replaces by default ones when it closes."""
-    before = {number: signal.getsignal(number) for number in STOPPING}
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         yield
     finally:
@@ -103,33 +107,34 @@ def _restored_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _allow_files(settings: ServerSettings) -> None:
-    """Makes room for as many open files as connections need, and the index beside them.
+def _raise_file_limit(settings: ServerSettings) -> None:
+    """Raise the limit of open files to what the connections and the index need.
 
     Raises:
         ConfigError: If the system does not allow so many.
     """
-    wanted = 2 * settings.max_connections + OTHER_FILES  # those that are refused stay for a moment
+    wanted = 2 * settings.max_connections + OTHER_FILES  # refused connections stay open for a moment
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < wanted:
-        rule = f"must be at most {(most - OTHER_FILES) // 2}, for a process here may open {most} files"
+        rule = f"must be at most {(most - OTHER_FILES) // 2}, since a process may open {most} files on this system"
         raise ConfigError(f"max-connections {rule}, got {settings.max_connections}")
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 @contextmanager
-def _listening(settings: ServerSettings) -> Iterator[socket.socket]:
-    """A socket that listens at the address of the settings."""
-    place = f"{settings.host}:{settings.port}"
+def _open_listener(settings: ServerSettings) -> Iterator[socket.socket]:
+    """Open a socket that listens on the address of the settings."""
+    address_text = f"{settings.host}:{settings.port}"
     try:
         family, *_, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:
-        unknown = isinstance(error, socket.gaierror)  # such have numbers and words of their own
-        raise OSError(error.errno, error.strerror if unknown else os.strerror(error.errno or 0), place) from None
+        # Errors of name resolution have their own numbers and messages.
+        message = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+        raise OSError(error.errno, message, address_text) from None
     with listener:
         yield listener
 

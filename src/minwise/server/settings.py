@@ -1,4 +1,4 @@
-"""Settings of the service: where it listens, who may come in, and how much it takes."""
+"""Settings of the server: address, access and limits."""
 
 import ipaddress
 import re
@@ -11,45 +11,45 @@ from minwise.settings import parse_bytes
 
 __all__ = ["ServerSettings"]
 
-# A billion bytes, and a day: beyond these a limit is none.
-MOST_BYTES, MOST_SECONDS = 10**9, 86_400
-# The request first: the others come in one.
+# Largest values: a billion bytes, and a day.
+MAX_BYTES, MAX_SECONDS = 10**9, 86_400
+# The size of a request first: the others must not exceed it.
 SIZES = ("max_request", "max_document", "max_metadata", "max_compare")
-MOST_CACHED = 10**12
-# The JSON decoder gives up before a thousand levels.
-MOST = {"max_documents": 10**6, "max_depth": 500, "max_in_flight": 10**4, "max_connections": 10**5}
-# Bodies that are held at a time, in requests of the largest size.
-LARGEST_REQUESTS = 4
-# What an address or a name is written with; a port, a path or a pattern is no part of it.
+MAX_CACHE_BYTES = 10**12
+# The JSON decoder fails before a thousand levels.
+MAX_COUNTS = {"max_documents": 10**6, "max_depth": 500, "max_in_flight": 10**4, "max_connections": 10**5}
+# Request bodies that are buffered at a time, in requests of the largest size.
+BUFFERED_REQUESTS = 4
+# Characters of an address or a host name; a port, a path or a pattern is not part of it.
 ADDRESS = re.compile(r"[A-Za-z0-9._:%-]+")
 HOST_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """How a server behaves. Sizes are numbers or such as ``1MB``.
+    """Settings of a server. Sizes are numbers of bytes or strings such as ``1MB``.
 
     Attributes:
-        index: The directory of the index.
-        host: The address to listen at. Anything but the loopback needs a token file.
-        port: The port; 0 for any that is free.
-        token_file: A file of hashed tokens, as ``minwise token`` writes it; without one everybody on this machine may
-            do everything.
-        read_only: Whether nothing can be changed; then another process may write.
-        cache: Memory that may keep what was read of the index.
-        allow_host: Names, beside the loopback's and ``host``, under which clients may address the server.
-        max_document: Bytes of one text.
-        max_metadata: Bytes of the metadata of one document, as JSON. A hundred hits come with theirs.
-        max_compare: Bytes of each of two texts that are compared. Texts that repeat a few words take seconds.
-        max_request: Bytes of one request, however they are sent.
-        max_documents: Documents, or ids, of one request.
-        max_depth: Levels of objects and lists in metadata.
-        max_in_flight: Requests that read, and as many that write, that are worked on at a time; more are told to come
-            again.
-        max_connections: Connections that are open at a time; for more, those that have waited for a request longest
-            have to go.
-        receive_timeout: Seconds in which a request has to have arrived whole, and an answer to have been taken.
-        drain_timeout: Seconds that requests have to end after the server was told to stop.
+        index: Directory of the index.
+        host: Address to listen on. An address other than the loopback requires a token file.
+        port: Port to listen on; 0 for any free one.
+        token_file: File with the hashes of tokens, written by ``minwise token``. Without one, every process of this
+            machine may read and write.
+        read_only: Whether all changes are refused; another process may then write the index.
+        cache: Memory for blocks of the index that were read.
+        allow_host: Host names, besides those of the loopback and ``host``, that clients may use in the Host header.
+        max_document: Maximum size of one text.
+        max_metadata: Maximum size of the metadata of one document as JSON. A query returns the metadata of up to a
+            hundred hits.
+        max_compare: Maximum size of each of two texts to compare. Texts that repeat a few words take seconds.
+        max_request: Maximum size of one request.
+        max_documents: Maximum number of documents, or ids, of one request.
+        max_depth: Maximum nesting of objects and lists in metadata.
+        max_in_flight: Maximum number of read requests, and of write requests, in progress; more are refused with 503.
+        max_connections: Maximum number of open connections; a new one evicts the connection that has waited for a
+            request longest.
+        receive_timeout: Seconds in which a request must arrive completely, and a response must be read.
+        drain_timeout: Seconds in which requests may finish after a signal to stop.
     """
 
     index: Path
@@ -77,7 +77,7 @@ class ServerSettings:
         self._check_names()
         self._check_limits()
         if not self.is_loopback and self.token_file is None:
-            rule = "must be of the loopback, such as 127.0.0.1, unless there is a token file"
+            rule = "must be a loopback address such as 127.0.0.1 unless there is a token file"
             raise ConfigError(f"host {rule}, got {show(self.host)}; make one with: minwise token FILE --read --write")
 
     def _check_names(self) -> None:
@@ -91,23 +91,23 @@ class ServerSettings:
         check_integer("port", self.port, 0, 65_535)
 
     def _check_limits(self) -> None:
-        object.__setattr__(self, "cache", check_integer("cache", parse_bytes("cache", self.cache), 0, MOST_CACHED))
+        object.__setattr__(self, "cache", check_integer("cache", parse_bytes("cache", self.cache), 0, MAX_CACHE_BYTES))
         for name in SIZES:
             object.__setattr__(self, name, check_size(name, getattr(self, name)))
             if getattr(self, name) > int(self.max_request):
-                rule = f"must be at most max-request, {self.max_request}, in which it comes"
-                raise ConfigError(f"{shown(name)} {rule}, got {getattr(self, name)}")
-        for name, most in MOST.items():
-            check_integer(shown(name), getattr(self, name), 1, most)
+                rule = f"must be at most max-request, {self.max_request}, since it is part of a request"
+                raise ConfigError(f"{option_name(name)} {rule}, got {getattr(self, name)}")
+        for name, maximum in MAX_COUNTS.items():
+            check_integer(option_name(name), getattr(self, name), 1, maximum)
         for name in ("receive_timeout", "drain_timeout"):
             seconds = getattr(self, name)
-            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= MOST_SECONDS:
-                rule = f"must be a number of seconds above 0 and at most {MOST_SECONDS}"
-                raise ConfigError(f"{shown(name)} {rule}, got {show(seconds)}")
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= MAX_SECONDS:
+                rule = f"must be a number of seconds above 0 and at most {MAX_SECONDS}"
+                raise ConfigError(f"{option_name(name)} {rule}, got {show(seconds)}")
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Whether only processes of this machine can reach the server."""
         if self.host == "localhost":
             return True
         try:
@@ -117,27 +117,27 @@ class ServerSettings:
 
     @property
     def max_held(self) -> int:
-        """Bytes of all bodies that are held at a time."""
-        return LARGEST_REQUESTS * int(self.max_request)
+        """Maximum number of bytes of all request bodies that are buffered at a time."""
+        return BUFFERED_REQUESTS * int(self.max_request)
 
     @property
     def limits(self) -> dict[str, int | float]:
-        """The limits by name, as clients are told."""
-        return {name: getattr(self, name) for name in (*SIZES, *MOST, "receive_timeout", "drain_timeout")}
+        """The limits by name, as ``/v1/stats`` returns them."""
+        return {name: getattr(self, name) for name in (*SIZES, *MAX_COUNTS, "receive_timeout", "drain_timeout")}
 
 
 def check_size(name: str, value: int | str) -> int:
-    """A number of bytes of at least one."""
-    return check_integer(shown(name), parse_bytes(shown(name), value), 1, MOST_BYTES)
+    """Return a size of at least one byte as a number."""
+    return check_integer(option_name(name), parse_bytes(option_name(name), value), 1, MAX_BYTES)
 
 
-def shown(name: str) -> str:
-    """A setting as it is called on the command line."""
+def option_name(name: str) -> str:
+    """Return the name of a setting on the command line."""
     return name.replace("_", "-")
 
 
 def check_host_name(name: object) -> None:
-    """Raises for what can not stand in a Host header, or would stand there with a port."""
+    """Raise an error for a name that cannot occur in a Host header, or that has a port."""
     if isinstance(name, str) and HOST_NAME.fullmatch(name):
         return
     try:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
-import minwise as mw
 from minwise.cli.command import command
+from minwise.errors import ConfigError
 from minwise.server.settings import SIZES, ServerSettings
 
 # The rule of every setting that has one, a value that just keeps it, and some that break it.
@@ -79,18 +79,18 @@ def test_what_comes_in_a_request_is_no_larger_than_one(name: str) -> None:
     """Otherwise the limit is one that nobody can reach; also where the other one is the one that was given."""
     small = dict.fromkeys(SIZES, 1000)
     settings(**small)
-    message = complaint(mw.ConfigError, lambda: settings(**{**small, name: 1001}))
-    rule = "must be at most max-request, 1000, in which it comes"
+    message = error_message(ConfigError, lambda: settings(**{**small, name: 1001}))
+    rule = "must be at most max-request, 1000, since it is part of a request"
     assert message == f"{name.replace('_', '-')} {rule}, got 1001"
     usual = getattr(settings(), name)
-    message = complaint(mw.ConfigError, lambda: settings(**{**small, name: usual}))
+    message = error_message(ConfigError, lambda: settings(**{**small, name: usual}))
     assert message.endswith(f", got {usual}")
 
 
 @pytest.mark.parametrize(("name", "value"), FAULTS)
 def test_what_breaks_its_rule(name: str, value: object) -> None:
     """Is refused with the name of the option and the value; of a size that can be read, in bytes."""
-    message = complaint(mw.ConfigError, lambda: settings(**{name: value}))
+    message = error_message(ConfigError, lambda: settings(**{name: value}))
     assert message.startswith(f"{name.replace('_', '-')} must be ")
     assert message.endswith(f", got {IN_BYTES.get(value, repr(value))}")
 
@@ -102,7 +102,7 @@ def test_a_path_that_is_none(name: str, value: object) -> None:
     if name == "token_file" and value is None:
         assert settings(token_file=None).token_file is None
         return
-    message = complaint(mw.ConfigError, lambda: settings(**{name: value}))
+    message = error_message(ConfigError, lambda: settings(**{name: value}))
     assert message == f"{name.replace('_', '-')} must be a path, got {value!r}"
 
 
@@ -122,7 +122,7 @@ def test_the_loopback_needs_no_token(host: str) -> None:
 )  # fmt: skip
 def test_anything_else_needs_tokens(host: str, tmp_path: Path) -> None:
     """Also names that only look like the loopback; the message has the remedy."""
-    message = complaint(mw.ConfigError, lambda: settings(host=host))
+    message = error_message(ConfigError, lambda: settings(host=host))
     assert message.startswith("host must be ")
     assert f"got {host!r}" in message
 
@@ -132,13 +132,13 @@ def test_with_tokens_any_address_will_do(host: str) -> None:
     """Whoever comes has to show one."""
     assert not settings(host=host, token_file=Path("tokens.txt")).is_loopback
     remedy = "make one with: minwise token FILE --read --write"
-    assert complaint(mw.ConfigError, lambda: settings(host=host)).endswith(remedy)
+    assert error_message(ConfigError, lambda: settings(host=host)).endswith(remedy)
 
 
 @pytest.mark.parametrize("host", ["", None, 5, b"127.0.0.1", "a b", "http://127.0.0.1", "127.0.0.1/8"])
 def test_a_host_that_is_none(host: object) -> None:
     """Is refused even with tokens; an empty one would mean every address."""
-    message = complaint(mw.ConfigError, lambda: settings(host=host, token_file=Path("tokens.txt")))
+    message = error_message(ConfigError, lambda: settings(host=host, token_file=Path("tokens.txt")))
     assert message.startswith("host must be ")
     assert f"got {host!r}" in message
 
@@ -154,14 +154,14 @@ def test_names_to_allow(names: tuple[str, ...]) -> None:
 )
 def test_a_name_to_allow_that_is_none(name: object) -> None:
     """A pattern or an address of a page would never match, so it is refused at once."""
-    message = complaint(mw.ConfigError, lambda: settings(allow_host=("good.example", name)))
+    message = error_message(ConfigError, lambda: settings(allow_host=("good.example", name)))
     assert message.startswith("allow-host must be ")
     assert f"got {name!r}" in message
 
 
 def test_one_name_is_not_taken_letter_by_letter() -> None:
     """Which is what a string in place of a tuple would be."""
-    assert "allow-host" in complaint(mw.ConfigError, lambda: settings(allow_host="news.example.org"))
+    assert "allow-host" in error_message(ConfigError, lambda: settings(allow_host="news.example.org"))
 
 
 def test_sizes_may_have_units() -> None:

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minwise as mw
-from minwise.server import passages as module
-from minwise.server.messages import Snippet
-from minwise.server.passages import add_passages, found_of, in_code_points, snippet_of
+from minwise.index import Answer, Hit
+from minwise.server import index_tasks as module
+from minwise.server.index_tasks import add_passages, code_point_spans, found_message, snippet_text
+from minwise.server.messages import SnippetMessage
 
 TEXTS = st.text(st.sampled_from("aé€😀\n "), max_size=12) | st.text(max_size=12)
 SNIPPET, LONGEST_WORD = 240, 30
@@ -26,12 +27,12 @@ def test_places_of_bytes_are_those_of_their_code_points(data: st.DataObject) -> 
     size = len(text.encode())
     pair = st.tuples(st.integers(0, size - 1), st.integers(1, size)).filter(lambda span: span[0] < span[1])
     spans = data.draw(st.lists(pair, max_size=5))
-    assert in_code_points(text, spans) == [plainly(text, span) for span in spans]
+    assert code_point_spans(text, spans) == [plainly(text, span) for span in spans]
 
 
 def test_no_places_of_no_text() -> None:
     """Are none."""
-    assert in_code_points("", []) == []
+    assert code_point_spans("", []) == []
 
 
 @given(
@@ -41,7 +42,7 @@ def test_no_places_of_no_text() -> None:
 def test_a_snippet_ends_where_a_word_ends(words: list[str], between: str) -> None:
     """If words are not longer than any; it is a beginning of the text, and not much shorter than it may be."""
     text = between.join(words)
-    part = snippet_of(text)
+    part = snippet_text(text)
     assert text.startswith(part)
     assert len(part) <= SNIPPET
     if len(text) > SNIPPET:
@@ -54,15 +55,15 @@ def test_a_snippet_ends_where_a_word_ends(words: list[str], between: str) -> Non
 @pytest.mark.parametrize("size", [0, 1, SNIPPET - 1, SNIPPET, SNIPPET + 1, 1000])
 def test_a_snippet_of_one_long_word(size: int) -> None:
     """Is cut anywhere; one that is short is whole."""
-    assert snippet_of("字" * size) == "字" * min(size, SNIPPET)
-    assert snippet_of("字" * size, min(size, 1)) == "字" * min(max(size - 1, 0), SNIPPET)
+    assert snippet_text("字" * size) == "字" * min(size, SNIPPET)
+    assert snippet_text("字" * size, min(size, 1)) == "字" * min(max(size - 1, 0), SNIPPET)
 
 
-def snippets(text: str, *stored: str, shingle: str = "word:2") -> list[Snippet | None]:
+def snippets(text: str, *stored: str, shingle: str = "word:2") -> list[SnippetMessage | None]:
     """The snippets of stored texts to which another is similar."""
-    hits = [mw.Hit(number, 1.0, exact=True, metadata=None, text=one) for number, one in enumerate(stored)]
-    answer = mw.Answer(tuple(hits), truncated=False)
-    found = found_of(answer, 0.5, bare=False)
+    hits = [Hit(number, 1.0, exact=True, metadata=None, text=one) for number, one in enumerate(stored)]
+    answer = Answer(tuple(hits), truncated=False)
+    found = found_message(answer, 0.5, bare=False)
     add_passages(found, answer, text, mw.Shingler(shingle))
     return [hit.snippet for hit in found.hits]
 
@@ -100,7 +101,7 @@ def test_spans_are_clipped_to_the_snippet() -> None:
 
 def test_nothing_is_shared() -> None:
     """Then the beginning is shown, and nothing of it marked."""
-    assert snippets("one two", "three four " * 100) == [Snippet(("three four " * 100)[:236], 0, [], 1100)]
+    assert snippets("one two", "three four " * 100) == [SnippetMessage(("three four " * 100)[:236], 0, [], 1100)]
 
 
 def test_places_are_code_points_where_shingles_are_bytes() -> None:
@@ -112,7 +113,7 @@ def test_places_are_code_points_where_shingles_are_bytes() -> None:
 
 def test_long_texts_after_many_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first hit always has its passages, the others as long as there is time."""
-    monkeypatch.setattr(module, "MOST_SEARCHED", 100)
+    monkeypatch.setattr(module, "MAX_PASSAGE_CHARACTERS", 100)
     stored = SHARED.ljust(60)
     assert [one is not None for one in snippets(SHARED, stored, stored, stored)] == [True, True, False]
     assert [one is not None for one in snippets(SHARED, stored * 3, stored)] == [True, False]

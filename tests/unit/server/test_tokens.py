@@ -12,9 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
-import minwise as mw
+from minwise.errors import ConfigError, FormatError
 from minwise.server import tokens as module
 from minwise.server.tokens import RIGHTS, Tokens, make_token
 
@@ -144,8 +144,8 @@ def test_a_name_is_taken_once(file: Path) -> None:
     """A second token of that name is refused, and nothing is written."""
     make_token(file, ["read"], "press")
     before = file.read_bytes()
-    line = complaint(mw.ConfigError, lambda: make_token(file, ["write"], "press"))
-    assert line == f"name must be new in {file}, got 'press', which is there; delete its line first"
+    line = error_message(ConfigError, lambda: make_token(file, ["write"], "press"))
+    assert line == f"name must be unique in {file}, got 'press', which is taken; delete its line first"
     assert file.read_bytes() == before
 
 
@@ -172,14 +172,14 @@ def test_tokens_drawn_at_the_same_time_all_get_in(file: Path) -> None:
 @pytest.mark.parametrize("name", ["", "two words", "a\nb", "#", "x" * 65, "a,b", "tab\t", "\x00"])
 def test_a_name_that_is_none(file: Path, name: str) -> None:
     """Is refused, and no file is made."""
-    assert "name must be" in complaint(mw.ConfigError, lambda: make_token(file, ["read"], name))
+    assert "name must be" in error_message(ConfigError, lambda: make_token(file, ["read"], name))
     assert not file.exists()
 
 
 @pytest.mark.parametrize("rights", [[], ["admin"], ["read", "admin"], ["READ"], [""]])
 def test_rights_that_are_none(file: Path, rights: list[str]) -> None:
     """Are refused, and no file is made."""
-    assert "rights must be read, write or both" in complaint(mw.ConfigError, lambda: make_token(file, rights))
+    assert "rights must be read, write or both" in error_message(ConfigError, lambda: make_token(file, rights))
     assert not file.exists()
 
 
@@ -219,7 +219,7 @@ WRONG_LINES = [
 def test_a_line_that_is_wrong(file: Path, line: str) -> None:
     """Is named by file and number, and never repeated: it may be a token."""
     write(file, f"# tokens\nwrite sha256:{OTHER} two\n{line}\n")
-    message = complaint(mw.FormatError, lambda: Tokens.read(file))
+    message = error_message(FormatError, lambda: Tokens.read(file))
     place, said = message[: len(f"{file}:3: ")], message[len(f"{file}:3: ") :]
     assert place == f"{file}:3: "
     assert "must be " in said
@@ -229,7 +229,7 @@ def test_a_line_that_is_wrong(file: Path, line: str) -> None:
 def test_bytes_that_are_no_text(file: Path) -> None:
     """By file and line too."""
     write(file, f"read sha256:{HASH} one\n".encode() + b"\xff\xfe\n")
-    assert complaint(mw.FormatError, lambda: Tokens.read(file)).startswith(f"{file}:2: must be UTF-8")
+    assert error_message(FormatError, lambda: Tokens.read(file)).startswith(f"{file}:2: must be UTF-8")
 
 
 @pytest.mark.parametrize(
@@ -238,15 +238,15 @@ def test_bytes_that_are_no_text(file: Path) -> None:
 def test_what_stands_there_twice(file: Path, second: str, what: str) -> None:
     """Nobody could tell which of the two counts."""
     write(file, f"read sha256:{HASH} one\n\n{second}\n")
-    message = complaint(mw.FormatError, lambda: Tokens.read(file))
-    assert message == f"{file}:3: {what} must stand there once, got that of line 1 again"
+    message = error_message(FormatError, lambda: Tokens.read(file))
+    assert message == f"{file}:3: {what} must occur once, got that of line 1 again"
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "# nothing yet\n"])
 def test_a_file_without_tokens(file: Path, content: str) -> None:
     """Lets nobody in, which nobody wants; the remedy is in the message. A token can be added to it."""
     write(file, content)
-    message = complaint(mw.ConfigError, lambda: Tokens.read(file))
+    message = error_message(ConfigError, lambda: Tokens.read(file))
     assert message == f"{file} must have a token, got none; make one with: minwise token FILE --read --write"
     token = make_token(file, ["read"])
     assert Tokens.read(file).rights(token) == {"read"}
@@ -257,7 +257,7 @@ def test_a_file_that_others_may_write(file: Path, mode: int) -> None:
     """Is refused by who reads it and by who adds to it: whoever may write it could let himself in."""
     write(file, f"read sha256:{HASH} one\n").chmod(mode)
     for call in (lambda: Tokens.read(file), lambda: make_token(file, ["read"])):
-        message = complaint(mw.ConfigError, call)
+        message = error_message(ConfigError, call)
         assert f"got mode {mode:04o}; use: chmod go-w {file}" in message
     assert file.read_text().count("\n") == 1
 
@@ -271,15 +271,15 @@ def test_a_file_that_others_may_read(file: Path, mode: int) -> None:
 
 def test_a_file_that_is_far_too_long(file: Path) -> None:
     """Is no file of tokens, and is not read to its end."""
-    write(file, b"#" * (module.MOST_BYTES + 1))
-    assert "must have at most 1,000,000 bytes" in complaint(mw.ConfigError, lambda: Tokens.read(file))
-    write(file, f"read sha256:{HASH} one\n".encode().ljust(module.MOST_BYTES, b"#"))
+    write(file, b"#" * (module.MAX_FILE_BYTES + 1))
+    assert "must have at most 1,000,000 bytes" in error_message(ConfigError, lambda: Tokens.read(file))
+    write(file, f"read sha256:{HASH} one\n".encode().ljust(module.MAX_FILE_BYTES, b"#"))
     assert Tokens.read(file).rights("mw_one") == {"read"}
 
 
 def test_a_device_that_never_ends() -> None:
     """Is not waited for."""
-    message = complaint(mw.ConfigError, lambda: Tokens.read("/dev/zero"))
+    message = error_message(ConfigError, lambda: Tokens.read("/dev/zero"))
     assert "/dev/zero" in message
 
 
@@ -317,7 +317,7 @@ def test_nothing_shows_a_token_or_its_hash(file: Path, caplog: pytest.LogCapture
         token = make_token(file, RIGHTS, "press")
         read = Tokens.read(file)
         read.rights(token)
-        said = [complaint(mw.ConfigError, lambda: make_token(file, ["read"], "press"))]
+        said = [error_message(ConfigError, lambda: make_token(file, ["read"], "press"))]
     entry = read._entries[0]
     shown = "".join([repr(read), str(read), repr(entry), str(entry), *said, caplog.text])
     digest = sha256(token.encode())

@@ -1,89 +1,87 @@
-// App: the views of the page, and the token that lets somebody in.
+// Entry point: view navigation and the token form.
 
-import { startAdding } from "./adding.js";
-import { browse, startBrowsing } from "./browsing.js";
-import { startDropping } from "./dropping.js";
-import { complain, find, say } from "./elements.js";
-import { explore, startExploring } from "./explorer.js";
-import { refreshFacts } from "./facts.js";
-import { lookFor, startFinding } from "./finding.js";
-import { hear, tell, useToken } from "./service.js";
-import { startStatistics } from "./statistics.js";
+import { startAddForm } from "./add_form.js";
+import { publish, refreshIndexInfo, subscribe, useToken } from "./api.js";
+import { showCurveView, startCurveView } from "./curve_view.js";
+import { showDocumentsView, startDocumentsView } from "./documents_view.js";
+import { byId, setText, showError } from "./elements.js";
+import { startIndexView } from "./index_view.js";
+import { searchFor, startDropTarget, startSearchView } from "./search_view.js";
 
 const VIEWS = ["find", "documents", "curve", "index"];
 
-const UNKNOWN_TOKEN = "The server does not know this token. Another is drawn by: minwise token FILE --read --write";
+const UNKNOWN_TOKEN = "The server does not know this token. Make another one with: minwise token FILE --read --write";
 
-const chosen = () => (VIEWS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "find");
+const currentView = () => (VIEWS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "find");
 
 const showView = () => {
-  for (const name of VIEWS) find(name).hidden = name !== chosen();
+  for (const name of VIEWS) byId(name).hidden = name !== currentView();
   for (const link of document.querySelectorAll("nav a")) {
-    if (link.getAttribute("href") === `#${chosen()}`) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === `#${currentView()}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   document.title = `${document.querySelector('nav a[aria-current="page"]').textContent} · minwise`;
-  if (chosen() === "documents") browse();
-  if (chosen() === "curve") explore();
+  if (currentView() === "documents") showDocumentsView();
+  if (currentView() === "curve") showCurveView();
 };
 
-// Who goes to another view by the keyboard goes on at its beginning.
-const moveTo = () => {
+// Moves the focus to the beginning of the new view.
+const changeView = () => {
   showView();
   scrollTo(0, 0);
-  find(`${chosen()}-name`).focus({ preventScroll: true });
+  byId(`${currentView()}-name`).focus({ preventScroll: true });
 };
 
 const refresh = async () => {
   try {
-    await refreshFacts();
-    complain(find("general-trouble"), null);
+    await refreshIndexInfo();
+    showError(byId("general-trouble"), null);
   } catch (error) {
-    // The form for the token says it already.
-    complain(find("general-trouble"), error.status === 401 ? null : error);
+    // The token form already shows it.
+    showError(byId("general-trouble"), error.status === 401 ? null : error);
   }
 };
 
-const askForToken = ({ again }) => {
-  const form = find("token-form");
+const showTokenForm = ({ again }) => {
+  const form = byId("token-form");
   if (form.contains(document.activeElement)) return;
   form.hidden = false;
-  say(find("token-words"), again ? UNKNOWN_TOKEN : "");
-  find("token").focus();
-  find("token").select();
+  setText(byId("token-words"), again ? UNKNOWN_TOKEN : "");
+  byId("token").focus();
+  byId("token").select();
 };
 
-const letIn = async (event) => {
+const submitToken = async (event) => {
   event.preventDefault();
-  useToken(find("token").value.trim());
-  find("token-form").hidden = true;
+  useToken(byId("token").value.trim());
+  byId("token-form").hidden = true;
   await refresh();
-  if (!find("token-form").hidden) return;
-  find("token").value = "";
-  tell("let-in");
+  if (!byId("token-form").hidden) return;
+  byId("token").value = "";
+  publish("authorized");
   showView();
-  find(`${chosen()}-name`).focus();
+  byId(`${currentView()}-name`).focus();
 };
 
-startFinding();
-startAdding();
-startBrowsing();
-startExploring();
-startStatistics();
-startDropping();
-hear("wanted", askForToken);
-hear("changed", refresh);
-hear("looked-for", ({ text, name }) => {
+startSearchView();
+startAddForm();
+startDocumentsView();
+startCurveView();
+startIndexView();
+startDropTarget();
+subscribe("token-needed", showTokenForm);
+subscribe("documents-changed", refresh);
+subscribe("search-for", ({ text, name }) => {
   location.hash = "#find";
   scrollTo(0, 0);
-  find("find-name").focus();
-  lookFor(text, name);
+  byId("find-name").focus();
+  searchFor(text, name);
 });
-find("token-form").addEventListener("submit", letIn);
-find("skip").addEventListener("click", (event) => {
+byId("token-form").addEventListener("submit", submitToken);
+byId("skip").addEventListener("click", (event) => {
   event.preventDefault();
-  find("content").focus();
+  byId("content").focus();
 });
-addEventListener("hashchange", moveTo);
+addEventListener("hashchange", changeView);
 showView();
 refresh();

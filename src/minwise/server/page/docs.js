@@ -1,13 +1,13 @@
-// Docs: openapi.json in, a page to read out.
+// API documentation, rendered from openapi.json.
 
-import { button, complain, find, make } from "./elements.js";
+import { callApi } from "./api.js";
+import { button, byId, make, showError } from "./elements.js";
 import { kind, limits, messageName, sample } from "./schema.js";
-import { ask } from "./service.js";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
-// A sentence with what stands between backticks as code.
-const worded = (text) => (text ?? "").split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part));
+// Text with backquoted parts as code.
+const withCode = (text) => (text ?? "").split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
 
 const requests = ({ paths }) =>
   Object.entries(paths).flatMap(([path, methods]) =>
@@ -34,17 +34,21 @@ const table = (heads, rows, words) =>
     ),
   );
 
-const row = (name, cells) => make("tr", {}, make("th", { scope: "row" }, ...name), ...cells.map((cell) => make("td", {}, ...cell)));
+const row = (name, cells) =>
+  make("tr", {}, make("th", { scope: "row" }, ...name), ...cells.map((cell) => make("td", {}, ...cell)));
 
-const spare = (required) => (required ? [] : [" ", make("span", { class: "spare" }, "optional")]);
+const optionalMark = (required) => (required ? [] : [" ", make("span", { class: "spare" }, "optional")]);
 
-// A field or a parameter: what may stand there, within which bounds, and what it is for.
+// Row of a field or parameter: name, type with limits, and description.
 const field = (name, schema, required, description) =>
-  row([make("code", {}, name), ...spare(required)], [[...kind(schema), ...limits(schema)], worded(description ?? schema.description)]);
+  row(
+    [make("code", {}, name), ...optionalMark(required)],
+    [[...kind(schema), ...limits(schema)], withCode(description ?? schema.description)],
+  );
 
 const fields = (schema, words) =>
   table(
-    ["field", "value", "meaning"],
+    ["field", "type", "description"],
     Object.entries(schema.properties ?? {}).map(([name, one]) => field(name, one, schema.required?.includes(name))),
     words,
   );
@@ -56,7 +60,7 @@ const parameters = (request) =>
     ? part(
         "Parameters",
         table(
-          ["parameter", "value", "meaning"],
+          ["parameter", "type", "description"],
           request.parameters.map((one) => field(one.name, one.schema, one.required, one.description)),
           `Parameters of ${request.method.toUpperCase()} ${request.path}`,
         ),
@@ -65,7 +69,7 @@ const parameters = (request) =>
 
 const bodySchema = (content) => content?.["application/json"]?.schema ?? null;
 
-// A message by a link, with its fields if it has any to show here.
+// Link to a message, and its fields if it has any.
 const message = (schema, schemas, words) => {
   const name = messageName(schema);
   const line = make("p", {}, ...kind(schema));
@@ -74,24 +78,25 @@ const message = (schema, schemas, words) => {
 
 const body = (request, schemas) => {
   const schema = bodySchema(request.requestBody?.content);
-  return schema === null ? [] : part("What is sent", ...message(schema, schemas, `Fields of what is sent with ${request.path}`));
+  if (schema === null) return [];
+  return part("Request body", ...message(schema, schemas, `Fields of the request body of ${request.path}`));
 };
 
 const answer = (request, schemas) => {
   const found = request.responses["200"];
   const schema = bodySchema(found.content);
-  const said = make("p", {}, ...worded(found.description));
+  const description = make("p", {}, ...withCode(found.description));
   const media = Object.keys(found.content ?? {}).join(", ");
-  if (schema === null) return part("What is answered", said, make("p", { class: "quiet small" }, media));
-  return part("What is answered", said, ...message(schema, schemas, `Fields of the answer to ${request.path}`));
+  if (schema === null) return part("Response", description, make("p", { class: "quiet small" }, media));
+  return part("Response", description, ...message(schema, schemas, `Fields of the response of ${request.path}`));
 };
 
-// The service lists the codes of a status as "- `code`: what it means".
+// The description of a status lists its codes as "- `code`: meaning".
 const errorRows = ([status, { description }]) => {
   const codes = [...description.matchAll(/^- `(\w+)`: (.*)$/gm)];
   return codes.length
-    ? codes.map(([, name, meaning]) => row([status], [[make("code", {}, name)], worded(meaning)]))
-    : [row([status], [[], worded(description)])];
+    ? codes.map(([, name, meaning]) => row([status], [[make("code", {}, name)], withCode(meaning)]))
+    : [row([status], [[], withCode(description)])];
 };
 
 const errors = (request) => {
@@ -105,14 +110,17 @@ const errors = (request) => {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-// A command that can be pasted into a shell as it is.
+// Shell command that runs as it is.
 const command = (request, schemas) => {
   const { method, requestBody, security } = request;
-  const path = request.path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(sample({ type: "string" }, schemas, name)));
+  const value = (_, name) => encodeURIComponent(sample({ type: "string" }, schemas, name));
+  const path = request.path.replaceAll(/\{(\w+)\}/g, value);
   const parts = [`curl ${method === "get" ? "" : `-X ${method.toUpperCase()} `}${location.origin}${path}`];
   if (security?.length) parts.push('-H "Authorization: Bearer $TOKEN"');
   const schema = bodySchema(requestBody?.content);
-  if (schema !== null) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(sample(schema, schemas)))}`);
+  if (schema !== null) {
+    parts.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(sample(schema, schemas)))}`);
+  }
   return parts.join(" \\\n  ");
 };
 
@@ -134,7 +142,8 @@ const example = (request, schemas) => {
 
 const rights = ({ security }) => {
   const needed = (security ?? []).flatMap((one) => Object.values(one).flat());
-  return needed.length ? make("p", { class: "quiet small" }, `Needs a token with the right to ${needed.join(" and ")}.`) : null;
+  if (!needed.length) return null;
+  return make("p", { class: "quiet small" }, `Requires a token with the right to ${needed.join(" and ")}.`);
 };
 
 const article = (request, schemas) =>
@@ -142,7 +151,7 @@ const article = (request, schemas) =>
     "article",
     { class: "request", id: anchor(request), "aria-labelledby": `${anchor(request)}-name` },
     make("h3", { id: `${anchor(request)}-name` }, ...title(request)),
-    make("p", {}, ...worded(request.summary), ...(request.description ? [" ", ...worded(request.description)] : [])),
+    make("p", {}, ...withCode([request.summary, request.description].filter(Boolean).join(" "))),
     rights(request),
     example(request, schemas),
     ...parameters(request),
@@ -156,12 +165,17 @@ const group = (name, description, found, schemas) =>
     "section",
     { "aria-labelledby": `group-${name}` },
     make("h2", { id: `group-${name}` }, name[0].toUpperCase() + name.slice(1)),
-    description ? make("p", { class: "lead" }, ...worded(description)) : null,
+    description ? make("p", { class: "lead" }, ...withCode(description)) : null,
     ...found.map((request) => article(request, schemas)),
   );
 
 const entry = (request) =>
-  make("a", { href: `#${anchor(request)}` }, ...title(request), make("span", { class: "quiet small" }, request.summary));
+  make(
+    "a",
+    { href: `#${anchor(request)}` },
+    ...title(request),
+    make("span", { class: "quiet small" }, request.summary),
+  );
 
 const tagOf = (request) => request.tags?.[0] ?? "other";
 
@@ -171,31 +185,32 @@ const show = (api) => {
   const tags = new Map((api.tags ?? []).map(({ name, description }) => [name, description]));
   for (const request of all) if (!tags.has(tagOf(request))) tags.set(tagOf(request), "");
   const groups = [...tags].map(([name, description]) => [name, description, all.filter((one) => tagOf(one) === name)]);
-  find("about").replaceChildren(...worded(api.info.description));
-  find("version").textContent = `Version ${api.info.version}, also for programs:`;
-  find("contents").replaceChildren(
+  byId("about").replaceChildren(...withCode(api.info.description));
+  byId("version").textContent = `Version ${api.info.version}, as`;
+  byId("contents").replaceChildren(
     ...groups.flatMap(([, , found]) => found.map(entry)),
   );
-  find("contents").hidden = false;
-  find("requests").replaceChildren(...groups.filter(([, , found]) => found.length).map((one) => group(...one, schemas)));
-  find("shapes").replaceChildren(
+  byId("contents").hidden = false;
+  const nonEmpty = groups.filter(([, , found]) => found.length);
+  byId("requests").replaceChildren(...nonEmpty.map((parts) => group(...parts, schemas)));
+  byId("shapes").replaceChildren(
     ...Object.entries(schemas).map(([name, schema]) =>
       make(
         "article",
         { class: "request", id: `message-${name}`, "aria-labelledby": `message-${name}-name` },
         make("h3", { id: `message-${name}-name` }, name),
-        make("p", {}, ...worded(schema.description)),
+        make("p", {}, ...withCode(schema.description)),
         schema.properties ? fields(schema, `Fields of ${name}`) : null,
       ),
     ),
   );
-  find("messages").hidden = false;
+  byId("messages").hidden = false;
 };
 
 try {
-  show(await ask("GET", "/openapi.json"));
-  // What the address points at is there only now.
+  show(await callApi("GET", "/openapi.json"));
+  // The target of the URL fragment exists only now.
   if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
 } catch (error) {
-  complain(find("trouble"), error);
+  showError(byId("trouble"), error);
 }

@@ -1,40 +1,49 @@
-// Schema: a JSON schema in, what it says in words out, and an example that keeps to it.
+// JSON schemas in words, and example values that conform to them.
 
 import { make } from "./elements.js";
-import { amount } from "./wording.js";
+import { formatCount } from "./formatting.js";
 
-const NAMES = { string: "string", integer: "integer", number: "number", boolean: "true or false", object: "object", null: "null" };
+const NAMES = {
+  string: "string",
+  integer: "integer",
+  number: "number",
+  boolean: "true or false",
+  object: "object",
+  null: "null",
+};
 const RULES = [
   ["minimum", (value) => `at least ${written(value)}`],
   ["exclusiveMinimum", (value) => `above ${written(value)}`],
   ["maximum", (value) => `at most ${written(value)}`],
   ["exclusiveMaximum", (value) => `below ${written(value)}`],
-  ["minLength", (value) => (value === 1 ? "not empty" : `at least ${amount(value)} long`)],
-  ["maxLength", (value) => `at most ${amount(value)} long`],
-  ["minItems", (value) => (value === 1 ? "not empty" : `at least ${amount(value)} of them`)],
-  ["maxItems", (value) => `at most ${amount(value)} of them`],
-  ["default", (value) => (value === null ? null : `${JSON.stringify(value)} if left out`)],
+  ["minLength", (value) => (value === 1 ? "not empty" : `at least ${formatCount(value)} long`)],
+  ["maxLength", (value) => `at most ${formatCount(value)} long`],
+  ["minItems", (value) => (value === 1 ? "not empty" : `at least ${formatCount(value)} items`)],
+  ["maxItems", (value) => `at most ${formatCount(value)} items`],
+  ["default", (value) => (value === null ? null : `default ${JSON.stringify(value)}`)],
 ];
 
-// Whole numbers beyond this are those of 64 bits, and tell nobody anything.
+// Bounds beyond this are those of 64-bit integers and are not shown.
 const LARGEST = 2 ** 53;
 
-const written = (value) => (Number.isInteger(value) ? amount(value) : String(value));
+const written = (value) => (Number.isInteger(value) ? formatCount(value) : String(value));
 
-const endless = (name, value) => name.endsWith("imum") && Math.abs(Number(value)) >= LARGEST;
+const isTypeBound = (name, value) => name.endsWith("imum") && Math.abs(Number(value)) >= LARGEST;
 
 export const messageName = (schema) => schema.$ref?.split("/").at(-1) ?? null;
 
 const rules = (schema) =>
-  RULES.filter(([name]) => schema[name] !== undefined && !endless(name, schema[name])).map(([name, say]) => say(schema[name]));
+  RULES.filter(([name]) => schema[name] !== undefined && !isTypeBound(name, schema[name])).map(([name, describe]) =>
+    describe(schema[name]),
+  );
 
 const choices = (schema) => schema.anyOf ?? schema.oneOf ?? null;
 
 const code = (value) => make("code", {}, typeof value === "string" ? `"${value}"` : JSON.stringify(value));
 
-const between = (parts, words) => parts.flatMap((part, place) => (place ? [words, ...part] : part));
+const between = (parts, separator) => parts.flatMap((part, index) => (index ? [separator, ...part] : part));
 
-// What may stand there, as words and links to messages.
+// Type of a value as text and links to messages.
 export const kind = (schema) => {
   const name = messageName(schema);
   if (name !== null) return [make("a", { href: `#message-${name}` }, name)];
@@ -44,7 +53,8 @@ export const kind = (schema) => {
   if (schema.allOf) return kind(schema.allOf[0]);
   if (schema.prefixItems) return ["[", ...between(schema.prefixItems.map(kind), ", "), "]"];
   if (schema.type === "array") return ["list of ", ...grouped(schema.items ?? {})];
-  return [Array.isArray(schema.type) ? schema.type.map((one) => NAMES[one]).join(" or ") : (NAMES[schema.type] ?? "anything")];
+  if (Array.isArray(schema.type)) return [schema.type.map((name) => NAMES[name]).join(" or ")];
+  return [NAMES[schema.type] ?? "anything"];
 };
 
 const grouped = (schema) => (choices(schema) ? ["(", ...kind(schema), ")"] : kind(schema));
@@ -54,7 +64,7 @@ export const limits = (schema) => {
   return found.length ? [make("span", { class: "quiet" }, `, ${found.join(", ")}`)] : [];
 };
 
-// Values that read better than what a schema alone would give.
+// Example values that are more readable than generated ones.
 const SAMPLES = {
   id: "ferry",
   ids: ["ferry"],

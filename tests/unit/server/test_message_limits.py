@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minwise.server import limits as module
+from minwise.server import access as module
+from minwise.server.access import MessageLimits, SubmittedBatch, json_depth
 from minwise.server.errors import ApiError
-from minwise.server.limits import Limits, Submission, depth_of
-from minwise.server.messages import CompareRequest, DocumentIds, OneOrMore, QueryRequest
+from minwise.server.index_tasks import QueryTask, SubmittedDocument
+from minwise.server.messages import AddRequest, CompareRequest, DocumentIdsMessage, QueryRequest
 from minwise.server.settings import ServerSettings
-from minwise.server.work import Query, Submitted
 
 LIMITS: dict[str, Any] = {
     "max_document": 30, "max_metadata": 40, "max_compare": 20, "max_documents": 20, "max_depth": 3,
@@ -31,7 +31,7 @@ def checked(kind: type[Any], body: object, **changed: Any) -> Any:  # noqa: ANN4
     """What comes of a body under small limits."""
     content = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     settings = ServerSettings(index=Path("news.mw"), **{**LIMITS, **changed})
-    return Limits(settings).checked(msgspec.json.decode(content, type=kind))
+    return MessageLimits(settings).check(msgspec.json.decode(content, type=kind))
 
 
 def refusal(kind: type[Any], body: object, **changed: Any) -> tuple[str, str]:  # noqa: ANN401 - as above
@@ -53,7 +53,7 @@ def depth(value: object) -> int:
 @given(VALUES, st.booleans(), st.sampled_from([None, 1]))
 def test_the_depth_is_that_of_the_value(value: object, is_ascii: bool, indent: int | None) -> None:
     """However it is written, and whatever brackets and quotes stand in its strings."""
-    assert depth_of(json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()) == depth(value)
+    assert json_depth(json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()) == depth(value)
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,13 @@ def test_the_depth_is_that_of_the_value(value: object, is_ascii: bool, indent: i
 )  # fmt: skip
 def test_the_depth_where_quotes_and_brackets_mix(content: bytes, expected: int) -> None:
     """A string ends where JSON says, not at a quote that is part of it."""
-    assert depth_of(content) == expected
+    assert json_depth(content) == expected
 
 
 @pytest.mark.parametrize("name", ["metadata", "where"])
 def test_an_object_is_as_deep_as_allowed(name: str) -> None:
     """One level more is refused, and who is meant is said."""
-    kind, others = (OneOrMore, {"id": "x", "text": ""}) if name == "metadata" else (QueryRequest, {"text": ""})
+    kind, others = (AddRequest, {"id": "x", "text": ""}) if name == "metadata" else (QueryRequest, {"text": ""})
     checked(kind, {**others, name: {"a": [{"b": 1}]}})
     code, message = refusal(kind, {**others, name: {"a": [{"b": []}]}})
     called = "the metadata of 'x'" if name == "metadata" else "where"
@@ -82,7 +82,7 @@ def test_an_object_is_as_deep_as_allowed(name: str) -> None:
 @pytest.mark.parametrize("name", ["metadata", "where"])
 def test_an_object_is_as_large_as_allowed(name: str) -> None:
     """Counted in bytes, as it was sent, with its white space."""
-    kind, others = (OneOrMore, b'"id":"x","text":""') if name == "metadata" else (QueryRequest, b'"text":""')
+    kind, others = (AddRequest, b'"id":"x","text":""') if name == "metadata" else (QueryRequest, b'"text":""')
     called = "the metadata of 'x'" if name == "metadata" else "where"
     for fitting, value in ((b'{"a":"%b"}' % (b"x" * 32), {"a": "x" * 32}), (b"{%b}" % (b" " * 38), {})):
         assert len(fitting) == 40
@@ -98,7 +98,7 @@ def test_an_object_is_as_large_as_allowed(name: str) -> None:
 @pytest.mark.parametrize("name", ["metadata", "where"])
 def test_what_is_no_object(name: str, given: str) -> None:
     """Is refused, with what is meant; null and nothing are none."""
-    kind, others = (OneOrMore, '"id":"x","text":""') if name == "metadata" else (QueryRequest, '"text":""')
+    kind, others = (AddRequest, '"id":"x","text":""') if name == "metadata" else (QueryRequest, '"text":""')
     code, message = refusal(kind, f'{{{others},"{name}":{given}}}'.encode())
     assert (code, name in message) == ("bad_value", True)
     for nothing in (f'{{{others},"{name}":null}}', f"{{{others}}}"):
@@ -119,13 +119,13 @@ def test_nothing_too_large_or_too_deep_is_decoded(monkeypatch: pytest.MonkeyPatc
             self.seen.append(content)
             return msgspec.json.decode(content)
 
-    monkeypatch.setattr(module, "OBJECT", Watched())
+    monkeypatch.setattr(module, "OBJECT_DECODER", Watched())
     many = {"documents": [{"id": number, "text": "", "metadata": {"a": "x" * 32}} for number in range(20)]}
-    assert refusal(OneOrMore, {"id": 1, "text": "", "metadata": {"a": [[]] * 20}})[0] == "document_too_large"
-    assert refusal(OneOrMore, {"id": 1, "text": "", "metadata": {"a": [[[[]]]]}})[0] == "too_deep"
+    assert refusal(AddRequest, {"id": 1, "text": "", "metadata": {"a": [[]] * 20}})[0] == "document_too_large"
+    assert refusal(AddRequest, {"id": 1, "text": "", "metadata": {"a": [[[[]]]]}})[0] == "too_deep"
     assert refusal(QueryRequest, {"text": "", "where": {"a": [[]] * 20}})[0] == "document_too_large"
     assert Watched.seen == []
-    assert refusal(OneOrMore, many)[0] == "request_too_large"
+    assert refusal(AddRequest, many)[0] == "request_too_large"
     assert sum(map(len, Watched.seen)) <= 17 * 40
 
 
@@ -136,10 +136,10 @@ def test_all_metadata_of_a_request() -> None:
     def documents(*metadata: object) -> dict[str, object]:
         return {"documents": [{"id": number, "text": "", "metadata": one} for number, one in enumerate(metadata)]}
 
-    assert len(checked(OneOrMore, documents(*[largest] * 16)).documents) == 16
-    assert len(checked(OneOrMore, documents(*[largest] * 15, small, small, None, None)).documents) == 19
+    assert len(checked(AddRequest, documents(*[largest] * 16)).documents) == 16
+    assert len(checked(AddRequest, documents(*[largest] * 15, small, small, None, None)).documents) == 19
     for over in ([largest] * 16 + [{}], [largest] * 15 + [small, small, {}]):
-        code, message = refusal(OneOrMore, documents(*over))
+        code, message = refusal(AddRequest, documents(*over))
         assert code == "request_too_large"
         assert "at most 640 bytes" in message
 
@@ -149,7 +149,7 @@ def test_texts_are_counted_in_bytes(letter: str) -> None:
     """Each under the limit that is its own, and called by its name."""
     size = len(letter.encode())
     for kind, body, called, most in (
-        (OneOrMore, {"id": 5}, "the text of 5", 30),
+        (AddRequest, {"id": 5}, "the text of 5", 30),
         (QueryRequest, {}, "text", 30),
         (CompareRequest, {"right": ""}, "left", 20),
         (CompareRequest, {"left": ""}, "right", 20),
@@ -168,19 +168,19 @@ def test_texts_are_counted_in_bytes(letter: str) -> None:
 def test_documents_and_ids_are_counted() -> None:
     """One more than allowed is refused, before any is looked at."""
     documents = [{"id": number, "text": ""} for number in range(21)]
-    assert len(checked(OneOrMore, {"documents": documents[:20]}).documents) == 20
-    assert refusal(OneOrMore, {"documents": [*documents, {"id": 1, "text": "x" * 31}]})[0] == "too_many_documents"
-    assert checked(DocumentIds, {"ids": list(range(20))}).ids == list(range(20))
-    code, message = refusal(DocumentIds, {"ids": list(range(21))})
+    assert len(checked(AddRequest, {"documents": documents[:20]}).documents) == 20
+    assert refusal(AddRequest, {"documents": [*documents, {"id": 1, "text": "x" * 31}]})[0] == "too_many_documents"
+    assert checked(DocumentIdsMessage, {"ids": list(range(20))}).ids == list(range(20))
+    code, message = refusal(DocumentIdsMessage, {"ids": list(range(21))})
     assert (code, message) == ("too_many_documents", "a request must have at most 20 documents, got 21")
 
 
 def test_what_is_asked_for_comes_out() -> None:
     """As it was sent, with its objects decoded."""
     asked = {"text": "a b", "threshold": 0.7, "top": 3, "where": {"a": 1}, "passages": False}
-    assert checked(QueryRequest, asked) == Query("a b", 0.7, 3, {"a": 1}, "metadata")
-    assert checked(QueryRequest, {"text": "a b"}) == Query("a b", None, 10, None, "passages")
+    assert checked(QueryRequest, asked) == QueryTask("a b", 0.7, 3, {"a": 1}, "metadata")
+    assert checked(QueryRequest, {"text": "a b"}) == QueryTask("a b", None, 10, None, "passages")
     one = {"id": "x", "text": "a b", "metadata": {"a": [1, None, "é"]}}
-    submitted = Submitted("x", "a b", {"a": [1, None, "é"]})
-    assert checked(OneOrMore, one) == Submission([submitted], is_one=True)
-    assert checked(OneOrMore, {"documents": [one]}) == Submission([submitted], is_one=False)
+    submitted = SubmittedDocument("x", "a b", {"a": [1, None, "é"]})
+    assert checked(AddRequest, one) == SubmittedBatch([submitted], is_single=True)
+    assert checked(AddRequest, {"documents": [one]}) == SubmittedBatch([submitted], is_single=False)

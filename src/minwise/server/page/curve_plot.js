@@ -1,11 +1,11 @@
-// Plot: a layout in, a picture of its S-curve out. The curve is stretched to the room there is; its lines and words are not.
+// Plot of an S-curve. The curve is scaled to the available space; line widths and labels are not.
 
-import { chance, samples } from "./curve.js";
+import { candidateProbability, curveSamples } from "./curve.js";
 import { draw } from "./elements.js";
-import { probability } from "./wording.js";
+import { formatProbability } from "./formatting.js";
 
 const TICKS = [0, 0.2, 0.4, 0.6, 0.8, 1];
-// A mark nearer to an edge than this has its words on one side only.
+// A threshold closer to an edge than this has its label at that edge.
 const EDGE = 0.35;
 
 const across = (value) => `${(100 * value).toFixed(3)}%`;
@@ -20,9 +20,9 @@ const grid = () =>
   ]);
 
 const panel = ({ bands, rows, threshold }) => {
-  const all = samples(bands, rows, threshold);
-  const point = (s) => `${(100 * s).toFixed(2)} ${(100 - 100 * chance(s, bands, rows)).toFixed(2)}`;
-  const path = (places) => `M${places.map(point).join(" L")}`;
+  const all = curveSamples(bands, rows, threshold);
+  const point = (s) => `${(100 * s).toFixed(2)} ${(100 - 100 * candidateProbability(s, bands, rows)).toFixed(2)}`;
+  const path = (similarities) => `M${similarities.map(point).join(" L")}`;
   const edge = (100 * threshold).toFixed(2);
   return draw(
     "svg",
@@ -33,9 +33,9 @@ const panel = ({ bands, rows, threshold }) => {
   );
 };
 
-// The words stand above the picture, where nothing is in their way, and end with it.
-const words = ({ threshold, recall }) => {
-  const text = `threshold ${threshold}, recall ${probability(recall)}`;
+// Label above the plot, within its width.
+const thresholdLabel = ({ threshold, recall }) => {
+  const text = `threshold ${threshold}, recall ${formatProbability(recall)}`;
   if (threshold > 1 - EDGE) return draw("text", { class: "strong end", x: "100%", y: "0%", dy: "-14" }, text);
   if (threshold < EDGE) return draw("text", { class: "strong", x: "0%", y: "0%", dy: "-14" }, text);
   return draw("text", { class: "strong middle", x: across(threshold), y: "0%", dy: "-14" }, text);
@@ -46,13 +46,15 @@ const marks = ({ threshold, recall }) => [
   draw("circle", { class: "promise", cx: across(threshold), cy: up(recall), r: "5" }),
 ];
 
-// The picture in plain words, for those who do not see it.
+// Text alternative of the plot.
 const description = ({ threshold, recall, steepest, falsePositive, falseNegative }) =>
-  `How likely two documents are compared, by their similarity. At the threshold ${threshold} it is ${probability(recall)}. ` +
-  `The curve is steepest near ${steepest.toFixed(2)}. Area below the curve left of the threshold: ${probability(falsePositive)}. ` +
-  `Area above the curve right of it: ${probability(falseNegative)}.`;
+  `Probability of comparing two documents, by their similarity. ` +
+  `At the threshold ${threshold} it is ${formatProbability(recall)}. ` +
+  `The curve is steepest near ${steepest.toFixed(2)}. ` +
+  `Area below the curve left of the threshold: ${formatProbability(falsePositive)}. ` +
+  `Area above the curve right of it: ${formatProbability(falseNegative)}.`;
 
-export const plot = (figures) =>
+export const curvePlot = (figures) =>
   draw(
     "svg",
     { class: "plot", role: "img", "aria-label": description(figures) },
@@ -61,5 +63,5 @@ export const plot = (figures) =>
     draw("line", { class: "axis", x1: "0%", x2: "0%", y1: "0%", y2: "100%" }),
     draw("line", { class: "axis", x1: "0%", x2: "100%", y1: "100%", y2: "100%" }),
     ...marks(figures),
-    words(figures),
+    thresholdLabel(figures),
   );

@@ -1,0 +1,125 @@
+// List of near-duplicates; each can be opened in the list to show both texts side by side.
+
+import { callApi, fetchDocument, indexInfo, latestOnly, publish } from "./api.js";
+import { button, draw, make, nameElement, showError } from "./elements.js";
+import { codePoints, formatFloor, formatPercent, formatPlural } from "./formatting.js";
+import { markSpans, metadataLine, passageLegend, scrollRegion, sideBySide } from "./passages.js";
+import { removeButton } from "./remove_button.js";
+
+const bar = (similarity) =>
+  draw(
+    "svg",
+    { class: "share-bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
+    draw("rect", { class: "bar", width: (100 * similarity).toFixed(2), height: "8" }),
+  );
+
+const score = (hit) => {
+  const label = hit.exact ? "similar" : "similar, estimated";
+  const value = make("strong", {}, formatFloor(hit.similarity));
+  return make("p", { class: "score" }, value, " ", make("span", { class: "quiet small" }, label), bar(hit.similarity));
+};
+
+// Snippet with an ellipsis where text before or after it is omitted.
+const snippet = ({ text, start, spans, length }) => {
+  const continues = start + codePoints(text) < length;
+  const parts = [start > 0 ? "… " : null, ...markSpans(text, spans), continues ? " …" : null];
+  return make("p", { class: "snippet", dir: "auto" }, ...parts);
+};
+
+const counts = (found, id) =>
+  make(
+    "p",
+    { class: "small" },
+    `${formatPlural(found.shared, "shingle")} in both, ${found.only_left} only in your text, `,
+    `${found.only_right} only in `,
+    nameElement(id, 60),
+    `. ${formatPercent(found.containment_left)} of your text is in it, `,
+    `${formatPercent(found.containment_right)} of it is in your text.`,
+  );
+
+// Compares the query text with a stored document.
+const comparison = async (text, hit, signal) => {
+  const stored = await fetchDocument(hit.id, signal);
+  if (stored.text === null) {
+    const note = "The text of this document is not stored, so it cannot be compared with yours.";
+    return { parts: [make("p", { class: "quiet" }, note)], use: null };
+  }
+  const found = await callApi("POST", "/v1/compare", { left: text, right: stored.text, rows: true }, signal);
+  const rows = sideBySide(found.rows ?? [], "your text", hit.id);
+  const sides = scrollRegion(`Your text and ${hit.id}, side by side`, rows);
+  return { parts: [counts(found, hit.id), passageLegend(), sides], use: searchButton(stored) };
+};
+
+const searchButton = ({ text }) =>
+  button("Find its near-duplicates", () => publish("search-for", { text, name: null }));
+
+// The open hit, at most one: its id and the function that closes it.
+let opened = null;
+const compare = latestOnly();
+
+// Closes the open hit and aborts its comparison; returns its id, or null.
+export const closeOpenHit = () => {
+  const id = opened?.id ?? null;
+  compare.drop();
+  opened?.fold();
+  opened = null;
+  return id;
+};
+
+// Makes a list item of a hit; `removed` is called after its removal.
+export const makeHit = (text, hit, removed) => {
+  const trouble = make("p", { class: "trouble", role: "alert", hidden: true });
+  const body = make("div", { class: "opened", hidden: true });
+  const toggle = make("button", { type: "button", class: "toggle", "aria-expanded": "false" }, nameElement(hit.id));
+  const head = make("div", { class: "head" }, make("h2", {}, toggle), score(hit));
+  const brief = hit.snippet ? snippet(hit.snippet) : make("p", { hidden: true });
+  const item = make("li", { class: "card hit" }, head, metadataLine(hit.metadata), brief, body);
+
+  const line = (use) => make("div", { class: "line" }, use, removeButton(hit.id, removed), button("Close", close));
+  const fold = () => {
+    toggle.setAttribute("aria-expanded", "false");
+    body.hidden = true;
+    brief.hidden = hit.snippet === null;
+    body.replaceChildren();
+  };
+  const close = () => {
+    closeOpenHit();
+    toggle.focus();
+  };
+  const open = () => {
+    closeOpenHit();
+    opened = { id: hit.id, fold };
+    toggle.setAttribute("aria-expanded", "true");
+    body.hidden = false;
+    brief.hidden = true;
+    const note = make("p", { class: "quiet", role: "status" }, "Comparing…");
+    body.replaceChildren(trouble, note);
+    showError(trouble, null);
+    return compare(
+      async (signal) => {
+        const { parts, use } = await comparison(text, hit, signal);
+        body.replaceChildren(...parts, line(use));
+      },
+      (error) => {
+        note.replaceWith(line(null));
+        showError(trouble, error);
+      },
+    );
+  };
+
+  toggle.addEventListener("click", () => (body.hidden ? open() : close()));
+  item.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !body.hidden) close();
+  });
+  return { item, toggle, open };
+};
+
+// Describes the result of a query in a sentence.
+export const describeOutcome = ({ hits, truncated, threshold }, most) => {
+  const among = `among ${formatPlural(indexInfo.documents, "document")}`;
+  const least = `at a similarity of ${Number(threshold.toFixed(4))} or more`;
+  const short = truncated ? " The search was cut short, so hits may be missing." : "";
+  if (!hits.length) return `No near-duplicate ${among}, ${least}.${short}`;
+  const more = hits.length === most ? " There may be more; these are the most similar ones." : "";
+  return `${formatPlural(hits.length, "near-duplicate")} ${among}, ${least}.${more}${short}`;
+};
