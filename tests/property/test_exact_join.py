@@ -1,4 +1,4 @@
-"""The exact join: every pair that comparing all with all finds, with the same similarity to the bit, and no other."""
+"""Exact join: exactly the pairs that comparing all sets finds, with the same similarities to the bit."""
 
 import json
 from collections import Counter
@@ -16,43 +16,43 @@ from support.strategies import effort
 
 import minwise as mw
 from minwise import reference
-from minwise.search import exact_join as exact
-from minwise.settings import Limits
+from minwise.search import exact_join
+from minwise.settings import RunLimits
 
 from .test_promises import listed
 
 Sets = list[frozenset[int]]
 
-# Tenths, and fractions of small numbers: sets reach these exactly, so how a division rounds decides.
+# Tenths, and fractions of small numbers: sets reach these exactly, so the rounding of a division decides.
 TENTHS = tuple(tenth / 10 for tenth in range(1, 11))
 FRACTIONS = sorted({part / whole for whole in range(2, 14) for part in range(1, whole + 1)})
 thresholds = (
     st.sampled_from(TENTHS)
     | st.sampled_from(FRACTIONS)
-    | st.sampled_from(FRACTIONS[:-1]).map(lambda one: float(np.nextafter(one, 1)))
-    | st.sampled_from(FRACTIONS).map(lambda one: float(np.nextafter(one, 0)))
+    | st.sampled_from(FRACTIONS[:-1]).map(lambda value: float(np.nextafter(value, 1)))
+    | st.sampled_from(FRACTIONS).map(lambda value: float(np.nextafter(value, 0)))
     | st.floats(0.01, 1)
 )
 
 
 @st.composite
 def families(draw: st.DrawFn) -> Sets:
-    """Sets of few elements out of few, and relatives of some: copies, parts, wholes, and such as differ a little."""
+    """Draw small sets, and variants of one set: copies, subsets, supersets, and sets that differ a little."""
     many = draw(st.sampled_from((2, 6, 25)))
-    found: list[frozenset[int]] = draw(st.lists(st.frozensets(st.integers(0, many), max_size=many), max_size=12))
+    sets: list[frozenset[int]] = draw(st.lists(st.frozensets(st.integers(0, many), max_size=many), max_size=12))
     size = draw(st.sampled_from((0, 1, 10, 300)))
     rng = draw(st.randoms(use_true_random=False))
     base = rng.sample(range(10**6), size)
     for _ in range(draw(st.integers(0, 12)) if size else 0):
         cut, new = rng.randrange(size + 1), rng.choice((0, 0, 1, size // 20, size))
         kind = rng.choice((base, base[:cut], base[cut:], rng.sample(base, cut)))
-        found.append(frozenset(kind) | {10**6 + rng.randrange(2 * size) for _ in range(new)})
-    rng.shuffle(found)
-    return found
+        sets.append(frozenset(kind) | {10**6 + rng.randrange(2 * size) for _ in range(new)})
+    rng.shuffle(sets)
+    return sets
 
 
 def found_pairs(source: Any, **options: Any) -> Pairs:  # noqa: ANN401 - any source and settings
-    """What the exact join finds, by number; each pair once, in document order."""
+    """Return the pairs of the exact join, by document number; each pair once, in document order."""
     table = mw.pairs(source, exact=True, **options)
     found = {(row["left"], row["right"]): row["similarity"] for row in table.to_pylist()}
     assert len(found) == table.num_rows
@@ -66,9 +66,11 @@ def found_pairs(source: Any, **options: Any) -> Pairs:  # noqa: ANN401 - any sou
 @example(sets=[frozenset({1})] * 9, threshold=1.0, kind=str)
 @example(sets=[frozenset({1}), frozenset({1, 2}), frozenset({2}), frozenset()], threshold=0.5, kind=int)
 @example(sets=[frozenset(range(9)), frozenset(range(10))], threshold=0.9, kind=int)
-def test_sets_are_those_of_comparing_all_with_all(sets: Sets, threshold: float, kind: type | None) -> None:
-    """Of integers, of strings, and as `ShingleSets`; equal, empty, tiny and nested ones among them."""
-    source = mw.ShingleSets.from_sets(sets) if kind is None else [[kind(one) for one in members] for members in sets]
+def test_pairs_of_sets_are_those_of_comparing_all_with_all(sets: Sets, threshold: float, kind: type | None) -> None:
+    """Sets of integers, of strings, and `ShingleSets`; with equal, empty, tiny and nested ones."""
+    source = (
+        mw.ShingleSets.from_sets(sets) if kind is None else [[kind(element) for element in members] for members in sets]
+    )
     assert found_pairs(source, shingle="set", threshold=threshold) == all_pairs(list(sets), threshold)
 
 
@@ -80,12 +82,14 @@ def test_sets_are_those_of_comparing_all_with_all(sets: Sets, threshold: float, 
 )
 @example(sentences=[["a"] * 5, ["a"] * 4, ["a"] * 4], threshold=0.75, bag=True)
 @example(sentences=[["a"], ["a", "b"], [], ["b", "a", "b"]], threshold=0.1, bag=False)
-def test_texts_are_those_of_comparing_all_with_all(sentences: list[list[str]], threshold: float, bag: bool) -> None:
-    """Of few different words, so that shingles repeat: as bags, Σ min / Σ max of how often each occurs."""
+def test_pairs_of_texts_are_those_of_comparing_all_with_all(
+    sentences: list[list[str]], threshold: float, bag: bool
+) -> None:
+    """With few different words, so that shingles repeat; bags: Σ min / Σ max of the counts of each shingle."""
     given = [" ".join(words) for words in sentences]
     counts = [Counter(reference.shingle_strings(text, "word:2")) for text in given]
     if not bag:
-        counts = [Counter(set(one)) for one in counts]
+        counts = [Counter(set(count)) for count in counts]
     expected = {}
     for left, right in combinations(range(len(given)), 2):
         shared, union = (counts[left] & counts[right]).total(), (counts[left] | counts[right]).total()
@@ -97,7 +101,7 @@ def test_texts_are_those_of_comparing_all_with_all(sentences: list[list[str]], t
 
 @pytest.mark.parametrize("threshold", [0.01, *TENTHS])
 def test_sets_of_hundreds(threshold: float) -> None:
-    """Hundreds of sets of up to hundreds of elements, most of which are common and some in one set only."""
+    """Hundreds of sets of up to hundreds of elements, most of them common and some in one set only."""
     rng = np.random.default_rng(round(100 * threshold))
     sets: Sets = []
     for _ in range(60):
@@ -111,8 +115,8 @@ def test_sets_of_hundreds(threshold: float) -> None:
 
 @pytest.mark.parametrize("threshold", TENTHS)
 @pytest.mark.parametrize("seed", range(2))
-def test_bands_find_a_part_of_it(seed: int, threshold: float) -> None:
-    """With the same similarities; and the exact join finds the whole truth."""
+def test_bands_find_a_subset_of_the_exact_join(seed: int, threshold: float) -> None:
+    """With the same similarities; the exact join finds every pair."""
     truth = Truth(texts(seed), threshold)
     options: dict[str, Any] = {"shingle": truth.shingle, "threshold": threshold}
     whole = listed(mw.pairs(rows(truth.texts), exact=True, **options))
@@ -122,76 +126,77 @@ def test_bands_find_a_part_of_it(seed: int, threshold: float) -> None:
 
 @effort(1)
 @given(sets=families(), threshold=thresholds, data=st.data())
-def test_the_order_of_documents_does_not_matter(sets: Sets, threshold: float, data: st.DataObject) -> None:
-    """The same documents are pairs."""
+def test_the_order_of_documents_does_not_change_the_pairs(sets: Sets, threshold: float, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(sets))))
-    found = found_pairs([list(sets[one]) for one in order], shingle="set", threshold=threshold)
+    found = found_pairs([list(sets[document]) for document in order], shingle="set", threshold=threshold)
     renamed = {tuple(sorted((order[left], order[right]))): value for (left, right), value in found.items()}
     assert renamed == all_pairs(list(sets), threshold)
 
 
 def shrink(patch: pytest.MonkeyPatch, memory: int, batch_bytes: int = 400) -> None:
-    """Makes every run believe that there is so little memory, which is less than a user may give."""
-    given = Limits.of
-    patch.setattr(Limits, "of", lambda *limits: replace(given(*limits), memory=memory, batch_bytes=batch_bytes))
+    """Set the memory limit of every run, also below the minimum of the setting."""
+    given = RunLimits.of
+    patch.setattr(RunLimits, "of", lambda *limits: replace(given(*limits), memory=memory, batch_bytes=batch_bytes))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("memory", ["256MB", "4GB", 20_000, 3000])
-def test_neither_memory_nor_threads_matter(
+def test_memory_and_threads_do_not_change_the_bytes(
     memory: str | int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same bytes and the same report, in one index or in dozens, in one file of sets or in many."""
+    """The same bytes and the same report with one index or dozens, one file of sets or many."""
     truth = Truth(texts(3), 0.5)
     options: dict[str, Any] = {"shingle": truth.shingle, "threshold": 0.5, "exact": True}
-    expected = mw.pairs(rows(truth.texts), tmp_path / "usual.jsonl", **options)
+    expected = mw.write_pairs(rows(truth.texts), tmp_path / "usual.jsonl", **options)
     if isinstance(memory, int):
         shrink(monkeypatch, memory)
         memory = "4GB"
-    report = mw.pairs(rows(truth.texts), tmp_path / "other.jsonl", memory=memory, threads=threads, **options)
+    report = mw.write_pairs(rows(truth.texts), tmp_path / "other.jsonl", memory=memory, threads=threads, **options)
     assert report == expected
     assert (tmp_path / "other.jsonl").read_bytes() == (tmp_path / "usual.jsonl").read_bytes()
     found = map(json.loads, (tmp_path / "other.jsonl").read_text(encoding="utf-8").splitlines())
     assert {(int(row["left"][1:]), int(row["right"][1:])): row["similarity"] for row in found} == truth.pairs
 
 
-def test_little_memory_makes_many_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the test above would compare a run with itself: files of sets, indexes, and several runs of pairs of one."""
+def test_little_memory_makes_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the test above would compare a run with itself: files of sets, indexes, several files of pairs."""
     sets: Sets = [frozenset(members) for size in (1, 2) for members in combinations(range(9), size)]
     expected = all_pairs(sets, 1 / 3)
     shrink(monkeypatch, 1500, batch_bytes=1)
-    monkeypatch.setattr("minwise.search.workdir.Work.forget", lambda *_: None)
-    assert found_pairs([list(one) for one in sets], shingle="set", threshold=1 / 3, work=tmp_path) == expected
+    monkeypatch.setattr("minwise.search.workdir.WorkDirectory.delete", lambda *_: None)
+    assert found_pairs([list(members) for members in sets], shingle="set", threshold=1 / 3, work=tmp_path) == expected
     names = [path.name for path in tmp_path.iterdir()]
-    pieces = {kind: sum(name.startswith(kind) for name in names) for kind in ("sets-", "candidates-", "proposed-")}
-    assert pieces["sets-"] >= 4
-    assert 2 <= pieces["candidates-"] < pieces["proposed-"], pieces
+    files = {kind: sum(name.startswith(kind) for name in names) for kind in ("sets-", "candidates-", "proposed-")}
+    assert files["sets-"] >= 4
+    assert 2 <= files["candidates-"] < files["proposed-"], files
 
 
 @pytest.mark.parametrize("files", [1, 2, 3])
 @effort(0.3)
 @given(sets=families(), threshold=thresholds)
-def test_any_cut_into_indexes(files: int, sets: Sets, threshold: float) -> None:
-    """Pairs within an index, and between one and every later one, are found once each."""
+def test_any_split_into_indexes(files: int, sets: Sets, threshold: float) -> None:
+    """Pairs within an index, and between an index and every later one, are found once."""
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch, 4 * 10**9, batch_bytes=1)
-        patch.setattr("minwise.search.spilled_sets.SPILL_ELEMENTS", 1)
-        patch.setattr(exact._Join, "_cuts", lambda join: sorted({*range(0, len(join.pieces), files), len(join.pieces)}))
-        found = found_pairs([list(one) for one in sets], shingle="set", threshold=threshold)
+        patch.setattr("minwise.search.verification.SPILL_ELEMENTS", 1)
+        patch.setattr(
+            exact_join._Join, "_cuts", lambda join: sorted({*range(0, len(join.files), files), len(join.files)})
+        )
+        found = found_pairs([list(members) for members in sets], shingle="set", threshold=threshold)
     assert found == all_pairs(list(sets), threshold)
 
 
 @pytest.mark.parametrize("files", [1, 2])
-def test_more_pairs_than_are_given_at_once(files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of more than 4,096 sets, of which an index gives the pairs of a block at a time: each set has a partner."""
-    sets: Sets = [frozenset(range(10 * one, 10 * one + 5)) for one in range(12_000)]
-    families: dict[int, list[int]] = {one: [one] for one in range(1, 12_000, 2)}
-    for one in range(0, 12_000, 2):  # a near copy of the one before, or of one in the other half
-        source = one - 1 if one % 3 else (one + 6001) % 12_000
-        sets[one] = frozenset([*sorted(sets[source])[1:], 10**6 + one])
-        families[source].append(one)
+def test_more_pairs_than_one_block_holds(files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of more than 4,096 sets, whose pairs an index returns in blocks: each set has a partner."""
+    sets: Sets = [frozenset(range(10 * number, 10 * number + 5)) for number in range(12_000)]
+    families: dict[int, list[int]] = {number: [number] for number in range(1, 12_000, 2)}
+    for number in range(0, 12_000, 2):  # a near copy of the previous one, or of one in the other half
+        source = number - 1 if number % 3 else (number + 6001) % 12_000
+        sets[number] = frozenset([*sorted(sets[source])[1:], 10**6 + number])
+        families[source].append(number)
     expected = {pair: 4 / 6 for family in families.values() for pair in combinations(sorted(family), 2)}
     shrink(monkeypatch, 256_000, batch_bytes=2**18 if files == 2 else 2**25)
-    found = found_pairs([list(one) for one in sets], shingle="set", threshold=0.6, work=tmp_path)
+    found = found_pairs([list(members) for members in sets], shingle="set", threshold=0.6, work=tmp_path)
     assert found == expected
     assert len(list(tmp_path.glob("sets-*"))) == files

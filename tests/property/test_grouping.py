@@ -1,4 +1,4 @@
-"""Grouping: star and components equal the reference whatever the blocks; keep orders equal a plain sort."""
+"""Clustering: stars and components equal the reference for any blocks; keep orders equal a plain sort."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.strategies import effort
 
 from minwise.reference.banding import components, star
-from minwise.search.bands import NOBODY
+from minwise.search.bands import NO_DOCUMENT
 from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock, group_by_components, group_by_star
 
 DOCUMENTS = 14
@@ -26,7 +26,7 @@ Groups = list[list[int]]
 
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[Pairs, Groups]:
-    """Pairs among documents that lead, and the groups of copies that some of them lead."""
+    """Draw pairs of leaders, and the groups of copies of some leaders."""
     owners = draw(st.lists(st.integers(0, DOCUMENTS), min_size=DOCUMENTS, max_size=DOCUMENTS))
     groups: dict[int, list[int]] = {}
     for document, owner in enumerate(owners):
@@ -40,13 +40,13 @@ def graphs(draw: st.DrawFn) -> tuple[Pairs, Groups]:
 
 
 def copy_groups(groups: Groups) -> CopyGroups:
-    """The groups as two arrays."""
+    """Return the groups as two arrays."""
     starts = np.cumsum([0, *map(len, groups)]).astype(np.uint64)
     return CopyGroups(np.array([member for group in groups for member in group], dtype=np.uint32), starts)
 
 
 def as_blocks(pairs: Pairs, most: int) -> Callable[[], Iterator[PairBlock]]:
-    """The pairs in ascending order, ``most`` to a block."""
+    """Return the pairs in ascending order, ``most`` per block."""
     listed = sorted(pairs.items())
 
     def blocks() -> Iterator[PairBlock]:
@@ -59,13 +59,13 @@ def as_blocks(pairs: Pairs, most: int) -> Callable[[], Iterator[PairBlock]]:
 
 
 def with_copies(pairs: Pairs, groups: Groups) -> Pairs:
-    """Every pair of copies too: 1.0 within a group, their leaders' similarity between groups."""
+    """Add every pair of copies: 1.0 within a group, the leaders' similarity between groups."""
     members = {group[0]: group for group in groups}
     full = {pair: 1.0 for group in groups for pair in combinations(group, 2)}
     for (left, right), similarity in pairs.items():
-        for one in members.get(left, [left]):
-            for other in members.get(right, [right]):
-                full[min(one, other), max(one, other)] = similarity
+        for first in members.get(left, [left]):
+            for second in members.get(right, [right]):
+                full[min(first, second), max(first, second)] = similarity
     return full
 
 
@@ -75,7 +75,7 @@ def with_copies(pairs: Pairs, groups: Groups) -> Pairs:
 @example(graph=({(0, 1): 0.8, (1, 2): 0.9, (2, 3): 0.85}, []), most=1, protected=0)
 @example(graph=({(0, 1): 0.8}, [[1, 2, 3]]), most=1, protected=0)
 def test_stars_equal_the_reference(graph: tuple[Pairs, Groups], most: int, protected: int) -> None:
-    """As if every copy were in pairs of its own; protected documents stay, however similar they are to each other."""
+    """As if every copy were in pairs of its own; protected documents are kept even if they are similar."""
     pairs, groups = graph
     pairs = {pair: value for pair, value in pairs.items() if pair[1] >= protected}
     full = {pair: value for pair, value in with_copies(pairs, groups).items() if pair[1] >= protected}
@@ -85,13 +85,13 @@ def test_stars_equal_the_reference(graph: tuple[Pairs, Groups], most: int, prote
     assert {
         document: (int(found.witness[document]), float(found.similarity[document])) for document in removed
     } == removed
-    assert (found.witness[kept] == NOBODY).all()
+    assert (found.witness[kept] == NO_DOCUMENT).all()
     assert np.isnan(found.similarity[kept]).all()
 
 
 @given(graph=graphs())
-def test_stars_of_unknown_similarities_keep_the_same(graph: tuple[Pairs, Groups]) -> None:
-    """Without similarities the same documents go, each for its first kept partner; copies for their leader at 1.0."""
+def test_stars_of_unknown_similarities_keep_the_same_documents(graph: tuple[Pairs, Groups]) -> None:
+    """The witness is the first kept partner; copies have their leader with 1.0."""
     pairs, groups = graph
     unknown = dict.fromkeys(pairs, math.nan)
     found = group_by_star(as_blocks(unknown, 3), copy_groups(groups), DOCUMENTS)
@@ -115,8 +115,8 @@ def test_components_equal_the_reference(graph: tuple[Pairs, Groups], most: int) 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_large_random_graphs_equal_a_plain_walk(seed: int) -> None:
-    """Thousands of documents in chains and hubs, where paths of the union-find are long."""
+def test_large_random_graphs_equal_a_graph_search(seed: int) -> None:
+    """Thousands of documents in chains and hubs, where the paths of the union-find are long."""
     rng, documents = np.random.default_rng(seed), 3000
     ends = np.sort(rng.integers(0, documents, size=(2500, 2)), axis=1)
     chain = np.column_stack([np.arange(1000, 1400), np.arange(1001, 1401)])
@@ -131,10 +131,10 @@ def test_large_random_graphs_equal_a_plain_walk(seed: int) -> None:
     for first in range(documents):
         waiting = [first] if label[first] < 0 else []
         while waiting:
-            here = waiting.pop()
-            if label[here] < 0:
-                label[here] = first
-                waiting.extend(partners[here])
+            document = waiting.pop()
+            if label[document] < 0:
+                label[document] = first
+                waiting.extend(partners[document])
     assert found.tolist() == label
     stars = group_by_star(as_blocks(pairs, 700), nothing, documents)
     kept = set(np.flatnonzero(~stars.removed).tolist())
@@ -143,8 +143,7 @@ def test_large_random_graphs_equal_a_plain_walk(seed: int) -> None:
         assert (document in kept) != has_kept_before
 
 
-def test_groups_know_their_leaders() -> None:
-    """The first member of each, and everyone else with their leader."""
+def test_leaders_and_followers_of_copy_groups() -> None:
     groups = copy_groups([[1, 4, 6], [2, 3]])
     assert len(groups) == 2
     assert groups.sizes.tolist() == [3, 2]
@@ -153,29 +152,29 @@ def test_groups_know_their_leaders() -> None:
 
 
 def expected_order(count: int, protected: int, key: Callable[[int], Any]) -> list[int]:
-    """Protected documents, then the others by a stable sort."""
+    """Return protected documents, then the others by a stable sort."""
     return [*range(protected), *sorted(range(protected, count), key=key)]
 
 
 def assert_orders(order: KeepOrder, expected: list[int]) -> None:
-    """The order, and its inverse."""
+    """Assert the order and its inverse."""
     assert order.document_at.tolist() == expected
-    assert order.number_of[expected].tolist() == list(range(len(expected)))
+    assert order.rank_of[expected].tolist() == list(range(len(expected)))
 
 
 @given(lengths=st.lists(st.sampled_from((0, 1, 2, 3, 2**40)), max_size=12), data=st.data())
 @example(lengths=[], data=None)
 def test_plain_policies_equal_a_sort(lengths: list[int], data: st.DataObject | None) -> None:
-    """Ties by document order, protected documents first whatever their length."""
+    """Ties by document order; protected documents first, whatever their length."""
     protected = 0 if data is None else data.draw(st.integers(0, len(lengths)))
     count, array = len(lengths), np.array(lengths, dtype=np.uint64)
     for policy, key in (
-        ("first", lambda one: one),
-        ("last", lambda one: -one),
-        ("longest", lambda one: -lengths[one]),
-        ("shortest", lambda one: lengths[one]),
+        ("first", lambda document: document),
+        ("last", lambda document: -document),
+        ("longest", lambda document: -lengths[document]),
+        ("shortest", lambda document: lengths[document]),
     ):
-        order = KeepOrder.of(policy, count, protected=protected, lengths=array, ranks=None)
+        order = KeepOrder.for_policy(policy, count, protected=protected, lengths=array, keep_values=None)
         assert_orders(order, expected_order(count, protected, key))
 
 
@@ -197,18 +196,21 @@ COLUMNS: dict[str, tuple[pa.DataType, tuple[Any, ...]]] = {
 @effort(0.5)
 @given(data=st.data())
 def test_policies_by_column_equal_a_sort(policy: str, column: str, data: st.DataObject) -> None:
-    """Nulls and what is not a number last, in document order; strings by their code points; ties by document order."""
+    """Nulls and NaN last, in document order; strings by code points; ties by document order."""
     kind, values = COLUMNS[column]
-    ranks: list[Any] = data.draw(st.lists(st.none() | st.sampled_from(values), max_size=12))
-    protected = data.draw(st.integers(0, len(ranks)))
+    scores: list[Any] = data.draw(st.lists(st.none() | st.sampled_from(values), max_size=12))
+    protected = data.draw(st.integers(0, len(scores)))
 
-    def missing(one: int) -> bool:
-        return ranks[one] is None or ranks[one] != ranks[one]
+    def missing(document: int) -> bool:
+        return scores[document] is None or scores[document] != scores[document]
 
-    present = sorted({rank for one, rank in enumerate(ranks) if not missing(one)})
-    number = {value: place for place, value in enumerate(present)}
+    present = sorted({score for document, score in enumerate(scores) if not missing(document)})
+    number = {value: index for index, value in enumerate(present)}
     sign = -1 if policy.startswith("max") else 1
-    keys = [(missing(one), 0 if missing(one) else sign * number[ranks[one]]) for one in range(len(ranks))]
-    expected = expected_order(len(ranks), protected, keys.__getitem__)
-    order = KeepOrder.of(policy, len(ranks), protected=protected, lengths=None, ranks=pa.array(ranks, kind))
+    documents = range(len(scores))
+    keys = [(missing(document), 0 if missing(document) else sign * number[scores[document]]) for document in documents]
+    expected = expected_order(len(scores), protected, keys.__getitem__)
+    order = KeepOrder.for_policy(
+        policy, len(scores), protected=protected, lengths=None, keep_values=pa.array(scores, kind)
+    )
     assert_orders(order, expected)

@@ -1,4 +1,4 @@
-"""The kernel's index of sets: whatever is counted and however it is asked, what comparing all with all finds."""
+"""Kernel index of sets: exactly the matches that comparing all sets finds, for any counts and block sizes."""
 
 from collections import Counter
 from itertools import product
@@ -20,13 +20,13 @@ Match = tuple[int, int, float]
 
 
 def batch(sets: Sets) -> Batch:
-    """Offsets and elements of sets, as the kernel takes them: each ascending."""
+    """Return offsets and elements of sets, each ascending, as the kernel expects."""
     elements = [element for members in sets for element in sorted(members)]
     return np.cumsum([0, *map(len, sets)]), np.array(elements, dtype=np.uint64)
 
 
 def matches(index: _kernel.SetIndex, sets: Sets, most: int, threads: int) -> tuple[Counter[Match], list[int]]:
-    """Every match of the sets, which are numbered from 0, and how many of them each call took."""
+    """Return every match of the sets, numbered from 0, and the number of sets that each call processed."""
     (offsets, elements), numbers = batch(sets), np.arange(len(sets), dtype=np.uint32)
     found, taken = Counter[Match](), list[int]()
     while len(numbers):
@@ -38,7 +38,7 @@ def matches(index: _kernel.SetIndex, sets: Sets, most: int, threads: int) -> tup
 
 
 def matches_within(index: _kernel.SetIndex, most: int, threads: int) -> tuple[Counter[Match], list[int]]:
-    """Every match among the members, the smaller number first, and how many of them each call took."""
+    """Return every match among the members, the smaller number first, and the number of members of each call."""
     found, taken = Counter[Match](), list[int]()
     while sum(taken) < len(index):
         queries, members, similarities, done = index.matches_within(sum(taken), most, threads)
@@ -49,7 +49,7 @@ def matches_within(index: _kernel.SetIndex, most: int, threads: int) -> tuple[Co
 
 
 def expected_matches(sets: Sets, members: list[int], threshold: float) -> Counter[Match]:
-    """Every set with every member that is another and similar enough, by comparing them."""
+    """Return the matches of every set with every other member, by comparing them."""
     found = Counter[Match]()
     for query, member in product(range(len(sets)), members):
         shared = len(sets[query] & sets[member])
@@ -61,8 +61,8 @@ def expected_matches(sets: Sets, members: list[int], threshold: float) -> Counte
 def index_of(
     sets: Sets, members: list[int], threshold: float, rarity: _kernel.Rarity, *, all_counted: bool, border: int = 0
 ) -> _kernel.SetIndex:
-    """An index of some of the sets, given in two batches."""
-    batches = [batch([sets[one] for one in part]) for part in (members[:border], members[border:])]
+    """Return an index of some of the sets, built from two batches."""
+    batches = [batch([sets[number] for number in part]) for part in (members[:border], members[border:])]
     return _kernel.SetIndex(threshold, rarity, all_counted, batches, np.array(members, dtype=np.uint32), 2)
 
 
@@ -79,17 +79,17 @@ wild_sets = st.lists(
     threshold=thresholds | st.just(0.0),
     elements=st.sampled_from((0, 5, 500)),
     room=st.sampled_from((0, 1, 2, 3, 8, 64, 1 << 20)),
-    counted=st.sampled_from(("all", "all, not said", "members")),
+    counted=st.sampled_from(("all", "all, undeclared", "members")),
     threads=st.sampled_from((1, 1, 2)),
     data=st.data(),
 )
-def test_an_index_against_comparing_all_with_all(
+def test_matches_are_those_of_comparing_all_with_all(
     sets: Sets, threshold: float, elements: int, room: int, counted: str, threads: int, data: st.DataObject
 ) -> None:
-    """Whatever the table of rarities has room for, and whether it knows all sets or those of the index only."""
+    """For any size of the rarity table, and whether it counts all sets or only those of the index."""
     members = data.draw(st.lists(st.sampled_from(range(len(sets))), unique=True)) if sets else []
     rarity = _kernel.Rarity(elements, room)
-    rarity.add(batch([sets[one] for one in members] if counted == "members" else sets)[1], threads)
+    rarity.add(batch([sets[number] for number in members] if counted == "members" else sets)[1], threads)
     border = data.draw(st.integers(0, len(members)))
     index = index_of(sets, members, threshold, rarity, all_counted=counted == "all", border=border)
     assert len(index) == len(members)
@@ -100,8 +100,8 @@ def test_an_index_against_comparing_all_with_all(
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_matches_come_in_pieces(threads: int) -> None:
-    """As soon as there are enough of them, after 32 queries at the earliest; none is lost or given twice."""
+def test_matches_are_returned_in_blocks(threads: int) -> None:
+    """A block ends when it is full, after at least 32 queries; no match is lost or returned twice."""
     rng = np.random.default_rng(1)
     sets: Sets = [frozenset(rng.integers(0, 40, size=rng.integers(0, 6)).tolist()) for _ in range(10_000)]
     rarity = _kernel.Rarity(100, 1 << 20)
@@ -122,11 +122,10 @@ def test_matches_come_in_pieces(threads: int) -> None:
     assert max(pieces.values()) == 1
 
 
-def test_every_set_of_an_index_needs_a_number() -> None:
-    """And every query."""
-    rarity, one = _kernel.Rarity(1, 2), batch([frozenset({1})])
+def test_every_member_and_query_needs_a_number() -> None:
+    rarity, single = _kernel.Rarity(1, 2), batch([frozenset({1})])
     with pytest.raises(ValueError, match="number"):
-        _kernel.SetIndex(0.5, rarity, False, [one, one], np.zeros(1, dtype=np.uint32), 1)
-    index = _kernel.SetIndex(0.5, rarity, False, [one], np.zeros(1, dtype=np.uint32), 1)
+        _kernel.SetIndex(0.5, rarity, False, [single, single], np.zeros(1, dtype=np.uint32), 1)
+    index = _kernel.SetIndex(0.5, rarity, False, [single], np.zeros(1, dtype=np.uint32), 1)
     with pytest.raises(ValueError, match="number"):
-        index.matches(*one, np.zeros(2, dtype=np.uint32), 1, 1)
+        index.matches(*single, np.zeros(2, dtype=np.uint32), 1, 1)

@@ -1,4 +1,4 @@
-"""What an audit must say, worked out by comparing all with all in plain Python."""
+"""Expected figures of an audit, from comparing all documents in plain Python."""
 
 import json
 from collections import Counter
@@ -12,50 +12,52 @@ import pytest
 
 import minwise as mw
 from minwise.reference.banding import components
-from minwise.results import audit as results
-from minwise.search.audit_sample import Seen
+from minwise.results import Audit
+from minwise.results import audit as audit_module
+from minwise.search.audit_sample import AuditSample
+from minwise.sketches import Plan
 from minwise.sketches.estimates import wilson_interval
 from support.random_corpora import Pairs, all_pairs
 
 
-def audited(source: Any, **options: Any) -> tuple[mw.Audit, Seen]:  # noqa: ANN401 - any source and settings
-    """An audit, and what it saw."""
-    seen: list[Seen] = []
-    given = results.summarise
+def audited(source: Any, **options: Any) -> tuple[Audit, AuditSample]:  # noqa: ANN401 - any source and settings
+    """Run an audit; return its result and its sample."""
+    samples: list[AuditSample] = []
+    summarise = audit_module.summarise_audit
 
-    def noting(what: Seen, *facts: Any, **more: Any) -> mw.Audit:  # noqa: ANN401 - passed on
-        seen.append(what)
-        return given(what, *facts, **more)
+    def record_sample(sample: AuditSample, *args: Any, **kwargs: Any) -> Audit:  # noqa: ANN401 - passed on
+        samples.append(sample)
+        return summarise(sample, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(results, "summarise", noting)
+        patch.setattr(audit_module, "summarise_audit", record_sample)
         result = mw.audit(source, **options)
-    return result, seen[0]
+    return result, samples[0]
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What an audit of some documents must say, from their sets and from what the bands propose.
+    """Expected figures of an audit, from the sets of its documents and the candidates of the bands.
 
     Attributes:
         sets: The shingles of each document.
-        contents: What is equal for identical documents.
+        contents: A value per document that is equal for identical documents.
         candidates: The pairs that `mw.pairs` without verification lists.
-        sampled: The documents that are compared with all.
+        sampled: The documents that are compared with all others.
         plan: The plan of the run.
-        floor: From where on pairs are looked at.
+        floor: Minimum similarity of the pairs that are counted.
     """
 
     sets: list[frozenset[Any]]
     contents: list[Any]
     candidates: set[tuple[int, int]]
     sampled: list[int]
-    plan: mw.Plan
+    plan: Plan
     floor: float
 
     @cached_property
     def distinct(self) -> list[int]:
-        """Documents that are not empty and have no identical one before them."""
+        """Documents that are not empty and not identical to an earlier one."""
         first: dict[Any, int] = {}
         for document, content in enumerate(self.contents):
             if self.sets[document]:
@@ -63,15 +65,15 @@ class Expected:
         return sorted(first.values())
 
     def owner(self, pair: tuple[int, int]) -> int | None:
-        """The first of the two that is sampled."""
-        return next((one for one in pair if one in self.sampled), None)
+        """Return the first of the two that is sampled."""
+        return next((document for document in pair if document in self.sampled), None)
 
     @cached_property
     def pairs(self) -> Pairs:
         """Pairs of distinct documents, at least one of them sampled."""
         known = set(self.distinct)
-        every = all_pairs(self.sets, self.floor)
-        return {pair: value for pair, value in every.items() if known.issuperset(pair) and self.owner(pair) is not None}
+        pairs = all_pairs(self.sets, self.floor)
+        return {pair: value for pair, value in pairs.items() if known.issuperset(pair) and self.owner(pair) is not None}
 
     @cached_property
     def proposed(self) -> list[tuple[int, int]]:
@@ -85,43 +87,43 @@ class Expected:
         return [pair for pair, value in self.pairs.items() if value >= self.plan.threshold]
 
     def recall(self, pairs: Iterable[tuple[int, int]], owners: Iterable[Any] | None = None) -> dict[str, Any]:
-        """Of some pairs, those that are proposed; those of an owner count together."""
+        """Return the share of pairs that are proposed; those of an owner are one trial."""
         listed = list(pairs)
         found = len(self.candidates.intersection(listed))
         return share(found, owners if owners is not None else map(self.owner, listed))
 
     def promised(self, pairs: Iterable[tuple[int, int]]) -> float | None:
-        """The mean of the S-curve."""
+        """Return the mean of the S-curve."""
         chances = [self.plan.probability(self.pairs[pair]) for pair in pairs]
         return sum(chances) / len(chances) if chances else None
 
     def with_duplicates(self) -> dict[str, Any]:
-        """Sampled documents of a similar pair, and of one that is proposed."""
+        """Return the share of sampled documents in a similar pair that are in a proposed one."""
         cluster = components(self.similar, len(self.sets))
-        near = [one for one in self.sampled if any(one in pair for pair in self.similar)]
-        found = sum(any(one in pair and pair in self.candidates for pair in self.similar) for one in near)
-        return share(found, [cluster[one] for one in near])
+        near = [document for document in self.sampled if any(document in pair for pair in self.similar)]
+        found = sum(any(document in pair and pair in self.candidates for pair in self.similar) for document in near)
+        return share(found, [cluster[document] for document in near])
 
     def precision(self) -> dict[str, Any]:
-        """Similar ones among what is proposed."""
+        """Return the share of candidates that are similar."""
         return share(len(self.candidates.intersection(self.similar)), map(self.owner, self.proposed))
 
     def bins(self) -> list[dict[str, Any]]:
-        """Recall by steps of 0.05; below the threshold families of pairs at least as similar count together."""
-        borders = [round(place * 0.05, 6) for place in range(round(self.floor / 0.05), 21)]
-        found = []
+        """Return recall in bins of 0.05; below the threshold, a component of pairs at least as similar is one trial."""
+        borders = [round(number * 0.05, 6) for number in range(round(self.floor / 0.05), 21)]
+        bins = []
         for start, end in pairwise(borders):
             inside = [pair for pair, value in self.pairs.items() if start <= value < end or value == end == 1]
             family = components([pair for pair, value in self.pairs.items() if value >= start], len(self.sets))
             below = end <= self.plan.threshold
             owners = [family[pair[0]] for pair in inside] if below else None
             recall = self.recall(inside, owners)
-            found.append({"from": start, "to": end, **recall, "promised": self.promised(inside)})
-        return found
+            bins.append({"from": start, "to": end, **recall, "promised": self.promised(inside)})
+        return bins
 
 
 def share(found: int, owners: Iterable[Any]) -> dict[str, Any]:
-    """A share with its interval: (Σt)² / Σt² trials, t being what each owner has."""
+    """Return a share with its interval for (Σt)² / Σt² trials, where t is the number of each owner."""
     each = Counter(owners)
     total = sum(each.values())
     if not total:
@@ -131,24 +133,24 @@ def share(found: int, owners: Iterable[Any]) -> dict[str, Any]:
 
 
 def shown(part: dict[str, Any], of: str = "pairs", found: str = "found") -> dict[str, Any]:
-    """A share as it is written, under the names that `share` has."""
+    """Return a share of the JSON file under the names that `share` uses."""
     rest = {name: part[name] for name in ("value", "low", "high")}
     return {"found": part[found], "of": part[of], **rest}
 
 
-def assert_figures(result: mw.Audit, seen: Seen, expected: Expected) -> None:
-    """Every figure is the expected one."""
+def assert_figures(result: Audit, sample: AuditSample, expected: Expected) -> None:
+    """Assert that every figure is the expected one."""
     pairs = dict(
         zip(
-            zip(seen.pairs.low.tolist(), seen.pairs.high.tolist(), strict=True),
-            seen.pairs.similarity.tolist(),
+            zip(sample.pairs.low.tolist(), sample.pairs.high.tolist(), strict=True),
+            sample.pairs.similarity.tolist(),
             strict=True,
         )
     )
-    assert len(pairs) == len(seen.pairs)  # each once
+    assert len(pairs) == len(sample.pairs)  # each once
     assert pairs == expected.pairs
     assert {
-        pair for pair, found in zip(pairs, seen.found.tolist(), strict=True) if found
+        pair for pair, found in zip(pairs, sample.found.tolist(), strict=True) if found
     } == expected.candidates & pairs.keys()
     written = result.to_dict()
     assert json.loads(json.dumps(written)) == written
@@ -160,26 +162,28 @@ def assert_figures(result: mw.Audit, seen: Seen, expected: Expected) -> None:
     assert written["recall"]["promised"] == pytest.approx(expected.promised(expected.similar))
     assert shown(written["documents_with_duplicates"], "documents") == pytest.approx(expected.with_duplicates())
     assert shown(written["precision"], "candidates", "pairs") == pytest.approx(expected.precision())
-    wanted = expected.bins()
-    assert len(written["bins"]) == len(wanted)
-    for one, other in zip(written["bins"], wanted, strict=True):
-        assert {"from": one["from"], "to": one["to"], **shown(one), "promised": one["promised"]} == pytest.approx(other)
+    bins = expected.bins()
+    assert len(written["bins"]) == len(bins)
+    for given, correct in zip(written["bins"], bins, strict=True):
+        figures = {"from": given["from"], "to": given["to"], **shown(given), "promised": given["promised"]}
+        assert figures == pytest.approx(correct)
     assert_histogram(written, expected)
 
 
 def assert_histogram(written: dict[str, Any], expected: Expected) -> None:
-    """Steps of 0.025 count what was seen; of all documents there is nothing to estimate, else an interval."""
-    borders = [round(place * 0.025, 6) for place in range(round(expected.floor / 0.025), 41)]
-    assert [(one["from"], one["to"]) for one in written["histogram"]] == list(pairwise(borders))
-    for one in written["histogram"]:
-        inside = [v for v in expected.pairs.values() if one["from"] <= v < one["to"] or v == one["to"] == 1]
-        assert one["pairs"] == len(inside)
-        assert one["pairs"] <= one["low"] <= one["estimated"] <= one["high"]
+    """Assert counts in bins of 0.025; estimates are exact if all documents are sampled, otherwise in their interval."""
+    borders = [round(number * 0.025, 6) for number in range(round(expected.floor / 0.025), 41)]
+    assert [(entry["from"], entry["to"]) for entry in written["histogram"]] == list(pairwise(borders))
+    for entry in written["histogram"]:
+        start, end = entry["from"], entry["to"]
+        inside = [value for value in expected.pairs.values() if start <= value < end or value == end == 1]
+        assert entry["pairs"] == len(inside)
+        assert entry["pairs"] <= entry["low"] <= entry["estimated"] <= entry["high"]
         if written["complete"]:
-            assert one["low"] == one["estimated"] == one["high"] == one["pairs"]
+            assert entry["low"] == entry["estimated"] == entry["high"] == entry["pairs"]
 
 
 def candidates_of(source: Any, **options: Any) -> set[tuple[int, int]]:  # noqa: ANN401 - any source and settings
-    """What the bands propose, by number."""
+    """Return the candidates of the bands, by document number."""
     table = mw.pairs(source, verify="none", sources=True, **options)
     return set(zip(table.column("left_row").to_pylist(), table.column("right_row").to_pylist(), strict=True))

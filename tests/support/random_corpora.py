@@ -1,4 +1,4 @@
-"""Corpora with planted near-duplicates of every kind, and what a plain comparison of all pairs finds in them."""
+"""Corpora with planted near-duplicates of every kind, and their pairs by comparing all texts."""
 
 import random
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ from itertools import combinations
 from typing import Any
 
 import minwise as mw
+from minwise.sketches import Plan
 
 THRESHOLD = 0.7
 SHINGLE = "word:2"
-# So many bands that no pair at the threshold is missed: see `assert_nothing_missed_by_chance`.
+# Enough bands that no pair at the threshold is missed: see `assert_nothing_missed_by_chance`.
 LAYOUT: dict[str, Any] = {"bands": 40, "rows": 2, "shingle": SHINGLE, "threshold": THRESHOLD}
 
 Pairs = dict[tuple[int, int], float]
@@ -19,7 +20,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Truth:
-    """Texts with the similarity of all of their pairs that reach the threshold."""
+    """Texts with the similarities of all their pairs that reach the threshold."""
 
     texts: tuple[str, ...]
     threshold: float = THRESHOLD
@@ -33,43 +34,43 @@ class Truth:
 
     @cached_property
     def pairs(self) -> Pairs:
-        """Every pair that reaches the threshold: |∩|/|∪|, two empty sets are not alike."""
+        """Every pair that reaches the threshold: |∩|/|∪|; two empty sets are not similar."""
         return all_pairs(self.sets, self.threshold)
 
 
 def all_pairs(sets: list[frozenset[Any]], threshold: float) -> Pairs:
-    """Every pair of sets that reaches the threshold, by comparing all with all."""
-    found = {}
+    """Return every pair of sets that reaches the threshold, by comparing all with all."""
+    pairs = {}
     for left, right in combinations(range(len(sets)), 2):
         shared = len(sets[left] & sets[right])
         if shared and shared / len(sets[left] | sets[right]) >= threshold:
-            found[left, right] = shared / len(sets[left] | sets[right])
-    return found
+            pairs[left, right] = shared / len(sets[left] | sets[right])
+    return pairs
 
 
-def assert_nothing_missed_by_chance(pairs: Pairs, plan: mw.Plan) -> None:
-    """The expected number of missed pairs, which bounds the chance of missing any (Markov), is at most 10⁻⁶."""
+def assert_nothing_missed_by_chance(pairs: Pairs, plan: Plan) -> None:
+    """Assert that the expected number of missed pairs, a bound on the probability of any (Markov), is at most 10⁻⁶."""
     assert sum(1 - plan.probability(similarity) for similarity in pairs.values()) <= 1e-6
 
 
 def words(rng: random.Random, count: int) -> list[str]:
-    """Words that are hardly ever the same twice."""
+    """Return random words, rarely with repetitions."""
     return [f"w{rng.randrange(10**6)}" for _ in range(count)]
 
 
 def chain(rng: random.Random, length: int, steps: int) -> list[str]:
-    """Documents of which each differs a little from the one before, and the last much from the first."""
+    """Return documents that each differ a little from the previous one, and the last much from the first."""
     document = words(rng, length)
-    found = [" ".join(document)]
+    versions = [" ".join(document)]
     for _ in range(steps):
-        for place in rng.sample(range(length), rng.choice((1, 1, 2, max(1, length // 20)))):
-            document[place] = words(rng, 1)[0]
-        found.append(" ".join(document))
-    return found
+        for position in rng.sample(range(length), rng.choice((1, 1, 2, max(1, length // 20)))):
+            document[position] = words(rng, 1)[0]
+        versions.append(" ".join(document))
+    return versions
 
 
 def texts(seed: int) -> tuple[str, ...]:
-    """Chains, copies that differ in case and signs, same shingles in another order, empty, short and unrelated ones."""
+    """Return chains, copies with other case and punctuation, reordered shingles, empty, short and unrelated texts."""
     rng = random.Random(seed)
     made = [text for _ in range(4) for text in chain(rng, rng.randrange(25, 70), rng.randrange(4, 9))]
     made += [rng.choice((text, text.upper(), text.replace(" ", ", "))) for text in rng.choices(made, k=14)]
@@ -82,7 +83,7 @@ def texts(seed: int) -> tuple[str, ...]:
 
 
 def rows(given: tuple[str, ...], seed: int = 0) -> list[Row]:
-    """The texts as rows with an id, and columns to prefer by that have ties, gaps and what is not a number."""
+    """Return the texts as rows with an id, and columns for keep policies with ties, nulls and NaN."""
     rng = random.Random(seed)
     scores = (None, float("nan"), -1.0, 0.0, 2.5, 2.5, 7.0)
     names = (None, "", "a", "b", "B", "ä")
@@ -93,5 +94,5 @@ def rows(given: tuple[str, ...], seed: int = 0) -> list[Row]:
 
 
 def number(identity: str) -> int:
-    """The document that `rows` gave this id."""
+    """Return the document to which `rows` gave this id."""
     return int(identity[1:])

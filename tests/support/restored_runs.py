@@ -1,4 +1,4 @@
-"""Runs that are then restored, for the tests of it."""
+"""Runs of `minwise dedup` and `minwise restore` for the tests of restoring."""
 
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,15 @@ __all__ = ["contents", "dedup", "removed", "restore"]
 
 
 def dedup(folder: Path, *arguments: str) -> None:
-    """A run that went well, to `out`."""
+    """Run `minwise dedup` to `out`; assert that it succeeds."""
     done = run(folder, "dedup", *arguments, "-o", "out", "--quiet")
     assert (done.status, done.out, done.err) == (OK, "", "")
 
 
 def restore(folder: Path, *arguments: str, ids: list[str] | None = None) -> str:
-    """What a restoration that went well prints; it leaves nothing beside its directory."""
+    """Run `minwise restore` to `back`; assert that it succeeds and leaves no other files; return its output."""
     if ids is not None:
-        (folder / "ids.txt").write_text("".join(f"{one}\n" for one in ids), encoding="utf-8")
+        (folder / "ids.txt").write_text("".join(f"{identity}\n" for identity in ids), encoding="utf-8")
         arguments = ("--ids", "ids.txt", *arguments)
     done = run(folder, "restore", "out", *arguments, "-o", "back", "--overwrite")
     assert (done.status, done.err) == (OK, "")
@@ -28,10 +28,10 @@ def restore(folder: Path, *arguments: str, ids: list[str] | None = None) -> str:
 
 
 def removed(folder: Path, output: str = "back") -> list[Any]:
-    """The ids of what stays removed."""
+    """Return the ids of the removed documents."""
     return list(pq.read_table(folder / output / "removed.parquet").column("id").to_pylist())
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """The bytes of every file below a folder, by its path."""
+    """Return the bytes of every file below a folder, by its path."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
