@@ -1,4 +1,4 @@
-"""minwise vectors: pairs and neighbours from file to file."""
+"""``minwise vectors pairs`` and ``minwise vectors near``."""
 
 import json
 from pathlib import Path
@@ -11,26 +11,26 @@ from click.testing import CliRunner, Result
 
 import minwise as mw
 from minwise.cli.command import command
+from minwise.errors import ConfigError, InputError, MismatchError
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with 400 vectors around 80 places, and 20 queries."""
+    """Return a folder with 400 vectors around 80 centres, and 20 queries."""
     rng = np.random.default_rng(2)
-    places = rng.normal(size=(80, 16))
-    np.save(tmp_path / "x.npy", (places[rng.integers(0, 80, 400)] + 0.05 * rng.normal(size=(400, 16))).astype("f4"))
-    np.save(tmp_path / "q.npy", places[:20].astype("f4"))
+    centres = rng.normal(size=(80, 16))
+    np.save(tmp_path / "x.npy", (centres[rng.integers(0, 80, 400)] + 0.05 * rng.normal(size=(400, 16))).astype("f4"))
+    np.save(tmp_path / "q.npy", centres[:20].astype("f4"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def run(*words: str) -> Result:
-    """The command, in this process."""
+    """Run the command in this process."""
     return CliRunner().invoke(command, ["vectors", *words])
 
 
-def test_pairs_are_those_of_the_library(folder: Path) -> None:
-    """And the summary counts them."""
+def test_pairs_equal_those_of_the_library(folder: Path) -> None:
     done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet")
     assert done.exit_code == 0, done.output
     vectors = np.load("x.npy")
@@ -40,8 +40,7 @@ def test_pairs_are_those_of_the_library(folder: Path) -> None:
     assert done.output.startswith(f"{len(expected):,} pairs among 400 documents in ")
 
 
-def test_near_are_those_of_the_library(folder: Path) -> None:
-    """By number and by distance."""
+def test_neighbours_equal_those_of_the_library(folder: Path) -> None:
     assert run("near", "x.npy", "q.npy", "--top", "3", "-o", "near.csv").exit_code == 0
     done = run("near", "x.npy", "q.npy", "--radius", "0.5", "-o", "near.parquet", "--json")
     vectors, queries = np.load("x.npy"), np.load("q.npy")
@@ -53,8 +52,7 @@ def test_near_are_those_of_the_library(folder: Path) -> None:
     assert Path("near.csv").read_text(encoding="utf-8").startswith('"query","neighbour","distance"\n0,')
 
 
-def test_parquet_and_cosine_and_a_layout(folder: Path) -> None:
-    """A column of lists, sides in place of pieces, and no plan."""
+def test_a_given_cosine_layout_on_a_parquet_column(folder: Path) -> None:
     lists = pa.array(np.load("x.npy").tolist(), pa.list_(pa.float32()))
     pq.write_table(pa.table({"id": range(400), "embedding": lists}), "x.parquet")
     words = ["--measure", "cosine", "--hashes", "8", "--tables", "30", "--column", "embedding", "-o", "pairs.parquet"]
@@ -64,8 +62,7 @@ def test_parquet_and_cosine_and_a_layout(folder: Path) -> None:
     assert len(expected) > 100
 
 
-def test_bad_vectors_are_left_out_and_named(folder: Path) -> None:
-    """Unless that is to end the run."""
+def test_invalid_vectors_are_listed_unless_on_error_is_fail(folder: Path) -> None:
     vectors = np.load("x.npy")
     vectors[7, 3] = np.nan
     np.save("x.npy", vectors)
@@ -75,17 +72,16 @@ def test_bad_vectors_are_left_out_and_named(folder: Path) -> None:
     done = run("near", "q.npy", "x.npy", "--radius", "0.6", "-o", "near.jsonl")
     assert "1 vectors could not be used and are left out" in done.output
     done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--on-error", "fail")
-    assert isinstance(done.exception, mw.InputError)
+    assert isinstance(done.exception, InputError)
 
 
-def test_a_work_directory_is_used(folder: Path) -> None:
-    """A second run with the same settings takes what is there; with others it is refused."""
+def test_a_work_directory_is_reused_with_the_same_settings_only(folder: Path) -> None:
     words = ["x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--work", "state"]
     assert run("pairs", *words).exit_code == 0
     first = Path("pairs.parquet").read_bytes()
     assert run("pairs", *words, "--threads", "1", "--memory", "300MB").exit_code == 0
     assert Path("pairs.parquet").read_bytes() == first
-    assert isinstance(run("pairs", *words, "--recall", "0.5").exception, mw.MismatchError)
+    assert isinstance(run("pairs", *words, "--recall", "0.5").exception, MismatchError)
     near = ["x.npy", "q.npy", "--top", "2", "-o", "near.csv", "--work", "asked"]
     assert run("near", *near).exit_code == 0
     second = Path("near.csv").read_bytes()
@@ -104,9 +100,8 @@ def test_a_work_directory_is_used(folder: Path) -> None:
         (("near", "x.npy", "q.npy", "--top", "0", "-o", "n.csv"), "top must be a whole number"),
     ],
 )
-def test_settings_that_break_a_rule(folder: Path, words: tuple[str, ...], message: str) -> None:
-    """One line, and nothing is written."""
+def test_invalid_settings_write_nothing(folder: Path, words: tuple[str, ...], message: str) -> None:
     done = run(*words)
-    assert isinstance(done.exception, mw.ConfigError)
+    assert isinstance(done.exception, ConfigError)
     assert message in str(done.exception)
     assert {path.name for path in folder.iterdir()} == {"x.npy", "q.npy"}

@@ -152,6 +152,6 @@ def test_pairs_of_vectors_written_to_a_url_leave_no_local_directory(
     """The URL was treated as a path, next to which the files of the run were written."""
     monkeypatch.chdir(tmp_path)
     points = [[0.0, 0.0], [3.0, 4.0]]
-    report = mw.EuclideanLSH.plan(points, radius=6.0).fit(points).pairs(6.0, "memory://bucket/near.parquet")
+    report = mw.EuclideanLSH.plan(points, radius=6.0).fit(points).write_pairs(6.0, "memory://bucket/near.parquet")
     assert report["pairs"] == 1
     assert list(tmp_path.iterdir()) == []

@@ -1,58 +1,128 @@
-"""Vectors: points in, all pairs within a distance or the nearest of a query out; by hashing, then verified exactly.
+"""Locality-sensitive hashing of vectors: pairs within a distance, and nearest neighbours of queries.
 
-The recall is stated: whoever is at the radius of the plan is found with the planned probability, whoever is nearer with
-a higher one. What is found is exact. In hundreds of dimensions without structure, hashing has to look at a good part of
-all vectors; where the ten nearest are wanted at any price, an index that follows a graph is the better choice.
+Candidates share a hash key and are verified exactly, so every distance that is returned is exact. A pair at the radius
+of the plan is found with the planned probability, a nearer one with a higher probability. In hundreds of dimensions
+without structure, hashing compares a large part of all vectors; a graph index such as HNSW is then the better choice
+for nearest neighbours.
 """
 
 import math
-from contextlib import ExitStack
-from os import PathLike
-from typing import Any, TypeVar, overload
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from minwise import _kernel
-from minwise.checks import check_on_error, check_seed, check_whole, show
+from minwise.checks import check_integer, check_on_error, check_seed, show
 from minwise.errors import ConfigError, InputError, MismatchError
 from minwise.inputs.source import Columns
-from minwise.inputs.table_writer import table_file, write_tables
-from minwise.progress import Progress, Silence
+from minwise.inputs.table_writer import local_table_path, write_tables
+from minwise.options import OnError, PathOrUrl
+from minwise.progress import NullProgress, Progress
 from minwise.results.output import refuse_inputs
 from minwise.results.pairs import pair_report, pair_schema, pair_tables
-from minwise.search.documents import Corpus
-from minwise.search.workdir import Work, choose_work
-from minwise.settings import Limits
+from minwise.search.documents import Corpus, SearchJob
+from minwise.search.engine import SearchResult
+from minwise.search.workdir import WorkDirectory, choose_workdir
+from minwise.settings import RunLimits
 from minwise.sketches.planning import Plan
-from minwise.vectors.nearest import SCHEMA, Faults, NearSearch
+from minwise.vectors.nearest import NEIGHBOUR_SCHEMA, FaultLog, NearestSearch
 from minwise.vectors.pairs import find_pairs
-from minwise.vectors.planning import Sample, cheapest_layout, neighbour_radius
-from minwise.vectors.projection import VectorSettings, chance_to_share, slot_chance
-from minwise.vectors.sources import VectorSource, open_vectors
+from minwise.vectors.planning import DistanceSample, cheapest_layout, neighbour_radius
+from minwise.vectors.projection import Measure, VectorSettings, bucket_probability, slot_probability
+from minwise.vectors.sources import VectorsLike, VectorSource, open_vectors
 
 __all__ = ["CosineLSH", "EuclideanLSH"]
 
-AnyPath = str | PathLike[str]
-AnyVectors = Any
 LSH = TypeVar("LSH", bound="_VectorLSH")
-# What a radius of 0 is planned as: no line can be cut into pieces of no width.
-LEAST_RADIUS = math.ulp(1.0)
+# Radius 0 is planned as this: a width, a multiple of the radius, must be above 0.
+MIN_RADIUS = math.ulp(1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunSettings:
+    """Settings of a run that do not decide which pairs are found."""
+
+    on_error: OnError
+    limits: RunLimits
+    work: PathOrUrl | None
+    progress: Progress
+
+    @classmethod
+    def of(
+        cls,
+        on_error: OnError,
+        memory: str | int,
+        threads: int | None,
+        work: PathOrUrl | None,
+        progress: Progress | None,
+    ) -> "_RunSettings":
+        limits = RunLimits.of(memory, threads)
+        check_on_error(on_error)
+        return cls(on_error, limits, work, progress or NullProgress())
+
+    @contextmanager
+    def work_directory(
+        self, sources: list[VectorSource], output: PathOrUrl | None, manifest: dict[str, Any]
+    ) -> Iterator[WorkDirectory]:
+        """Open the work directory; raise if the output would replace one of the sources."""
+        file = local_table_path(output)
+        if file is not None:
+            refuse_inputs(file, list(sources))
+        with choose_workdir(self.work, manifest, file) as work:
+            yield work
+
+
+@dataclass(frozen=True, slots=True)
+class _NeighbourQuery:
+    """A search for nearest neighbours."""
+
+    queries: VectorSource
+    radius: float | None
+    top: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Neighbours:
+    """Neighbours as tables that are made on demand; counts are complete after the last of them."""
+
+    tables: Iterator[pa.Table]
+    settings: dict[str, Any]
+    search: NearestSearch
+    queries: VectorSource
+    faults: FaultLog
+    work: WorkDirectory
+
+    def report(self, written: int) -> dict[str, Any]:
+        """Return settings, counts and faults."""
+        unusable, rejected = self.search.faults, self.faults
+        return {
+            "minwise": _kernel.VERSION,
+            "settings": self.settings,
+            "counts": {"documents": self.search.source.rows - unusable.count, "quarantined": unusable.count},
+            "queries": {"asked": self.queries.rows - rejected.count, "quarantined": rejected.count},
+            "compared": self.search.compared(self.work),
+            "faults": [fault.to_dict() for fault in (*unusable.shown, *rejected.shown)],
+            "neighbours": written,
+        }
 
 
 class _VectorLSH:
-    """Finds vectors near each other by random lines; what a line tells of a vector is left to the two families."""
+    """Search for near vectors by random projections; subclasses choose the distance and its hash function."""
 
-    measure: str
+    measure: ClassVar[Measure]
     width: float | None = None
 
     def __init__(self, *, hashes: int, tables: int, seed: int = 1) -> None:
-        self.hashes = check_whole("hashes", hashes, 1, 1024)
-        self.tables = check_whole("tables", tables, 1, 4096)
+        self.hashes = check_integer("hashes", hashes, 1, 1024)
+        self.tables = check_integer("tables", tables, 1, 4096)
         self.seed = check_seed("seed", seed)
-        Plan(threshold=1.0, bands=self.tables, rows=self.hashes)  # refuses more lines than there can be
+        Plan(threshold=1.0, bands=self.tables, rows=self.hashes)  # raises if there are too many projections
         self.planned_radius: float | None = None
         self._source: VectorSource | None = None
-        self._near: tuple[Limits, NearSearch] | None = None
+        self._search: tuple[RunLimits, NearestSearch] | None = None
 
     def __repr__(self) -> str:
         names = ("width", "hashes", "tables", "seed")
@@ -62,70 +132,91 @@ class _VectorLSH:
     @classmethod
     def plan(
         cls: type[LSH],
-        vectors: AnyVectors,
+        vectors: VectorsLike,
         *,
         radius: float | None = None,
         top: int | None = None,
-        queries: AnyVectors = None,
+        queries: VectorsLike | None = None,
         recall: float = 0.99,
         seed: int = 1,
         max_bucket: int = 2000,
         column: str | None = None,
     ) -> LSH:
-        """The layout that finds a pair at ``radius`` with probability ``recall`` at least cost.
+        """Return a search whose layout finds a pair at ``radius`` with probability ``recall`` at the lowest cost.
+
+        Exactly one of ``radius`` and ``top`` must be given.
 
         Args:
-            vectors: What is to be searched, as :meth:`fit` takes it. 1,024 rows of it are compared with each other.
-            radius: The distance up to which pairs are wanted.
-            top: Instead of a radius: how many neighbours are wanted. The radius is then a distance within which nine of
-                ten vectors have as many, told from a sample.
-            queries: What will be asked, if :meth:`query` is what is planned for; else all pairs are.
-            recall: The wanted chance to find a pair at the radius.
-            seed: Seed of the lines.
-            max_bucket: The cap of :meth:`pairs`, which the plan stays below if it can.
-            column: The column of a Parquet file.
+            vectors: The vectors to search, as for :meth:`fit`. Distances in a sample of 1,024 rows decide the layout.
+            radius: Maximum distance of a pair or a neighbour.
+            top: Number of neighbours per query. The radius is then a distance that contains as many neighbours of nine
+                in ten vectors, estimated from a sample.
+            queries: The queries, if the plan is for :meth:`query`; if not given, the plan is for :meth:`pairs`.
+            recall: Probability that a pair at the radius is found, between 0 and 1. Default: 0.99.
+            seed: Seed of the random projections, an unsigned 64-bit number. Default: 1.
+            max_bucket: The cap of :meth:`pairs`; layouts with smaller buckets are preferred. Default: 2000.
+            column: Column of a Parquet file; needed if more than one holds lists of numbers.
+
+        Raises:
+            ConfigError: If a setting has a wrong value.
+            InputError: If the vectors cannot be read, or no layout reaches the recall.
         """
         source = open_vectors(vectors, column)
         asking = None if queries is None else open_vectors(_as_rows(queries), column)
-        share = _number("recall", recall)
-        if not 0.0 < share < 1.0:
+        wanted = _number("recall", recall)
+        if not 0.0 < wanted < 1.0:
             raise ConfigError(f"recall must be above 0 and below 1, got {show(recall)}")
-        if (radius is None) == (top is None):
-            raise ConfigError(f"a plan takes either radius or top, got {show(radius)} and {show(top)}")
-        if top is not None:
-            most = check_whole("top", top, 1, 2**31)
-            wanted = neighbour_radius(source, asking, most, cls.measure) or LEAST_RADIUS
-        else:
-            wanted = _radius(radius, cls.measure)
-        reach = wanted or LEAST_RADIUS
-        sample = Sample.of(source, cls.measure, reach)
+        planned_radius = cls._planned_radius(source, asking, radius, top)
+        sample = DistanceSample.of(source, cls.measure, planned_radius or MIN_RADIUS)
         count = None if asking is None else asking.rows
-        layout = cheapest_layout(sample, cls.measure, reach, share, max_bucket, count)
+        layout = cheapest_layout(sample, cls.measure, planned_radius or MIN_RADIUS, wanted, max_bucket, count)
         planned = cls(**layout.settings, seed=seed)
-        planned.planned_radius = wanted
+        planned.planned_radius = planned_radius
         return planned
 
-    def chance(self, distance: float) -> float:
-        """The probability that two vectors at a distance share a bucket, and so are found if they are wanted."""
-        apart = _radius(distance, self.measure)
-        return chance_to_share(slot_chance(self.measure, apart, self.width), self.hashes, self.tables)
+    @classmethod
+    def _planned_radius(
+        cls, source: VectorSource, queries: VectorSource | None, radius: float | None, top: int | None
+    ) -> float:
+        if (radius is None) == (top is None):
+            raise ConfigError(f"a plan takes either radius or top, got {show(radius)} and {show(top)}")
+        if top is None:
+            return _radius(radius, cls.measure)
+        return neighbour_radius(source, queries, check_integer("top", top, 1, 2**31), cls.measure) or MIN_RADIUS
 
-    def fit(self: LSH, vectors: AnyVectors, *, column: str | None = None) -> LSH:
-        """Takes the vectors that :meth:`pairs` and :meth:`query` look at; a file stays where it is.
+    def probability(self, distance: float) -> float:
+        """Return the probability that two vectors at a distance share a bucket, and are found if it is in the radius.
+
+        Args:
+            distance: Their distance.
+        """
+        slot = slot_probability(self.measure, _radius(distance, self.measure), self.width)
+        return bucket_probability(slot, self.hashes, self.tables)
+
+    def fit(self: LSH, vectors: VectorsLike, *, column: str | None = None) -> LSH:
+        """Set the vectors that :meth:`pairs` and :meth:`query` search; a file is not copied.
 
         Args:
             vectors: A matrix with a row per vector, a list of rows, an Arrow column of lists, or the path of an .npy or
-                .parquet file. float32 and uint8 as they are; float64, float16, int8 and int16 as float32.
-            column: The column of a Parquet file; needed if more than one has lists of numbers.
+                .parquet file. float32 and uint8 are used as they are; float64, float16, int8 and int16 are converted
+                to float32.
+            column: Column of a Parquet file; needed if more than one holds lists of numbers.
+
+        Returns:
+            The search itself.
+
+        Raises:
+            ConfigError: If a path has another suffix.
+            InputError: If the vectors are no matrix of numbers.
         """
         self._source = open_vectors(vectors, column)
-        self._near = None
+        self._search = None
         return self
 
     @property
     def _fitted(self) -> VectorSource:
         if self._source is None:
-            raise InputError("there are no vectors yet; call fit first")
+            raise InputError("no vectors to search; call fit first")
         return self._source
 
     def _settings(self, radius: float, max_bucket: int = 2000) -> VectorSettings:
@@ -139,174 +230,217 @@ class _VectorLSH:
             radius=radius,
         )
 
-    @overload
     def pairs(
         self,
         radius: float,
-        output: None = None,
-        *,
-        max_bucket: int = ...,
-        on_error: str = ...,
-        memory: str | int = ...,
-        threads: int | None = ...,
-        work: AnyPath | None = ...,
-        progress: Progress | None = ...,
-    ) -> pa.Table: ...
-    @overload
-    def pairs(
-        self,
-        radius: float,
-        output: AnyPath,
-        *,
-        max_bucket: int = ...,
-        on_error: str = ...,
-        memory: str | int = ...,
-        threads: int | None = ...,
-        work: AnyPath | None = ...,
-        progress: Progress | None = ...,
-    ) -> dict[str, Any]: ...
-    def pairs(
-        self,
-        radius: float,
-        output: AnyPath | None = None,
         *,
         max_bucket: int = 2000,
-        on_error: str = "fail",
+        on_error: OnError = "fail",
         memory: str | int = "4GB",
         threads: int | None = None,
-        work: AnyPath | None = None,
+        work: PathOrUrl | None = None,
         progress: Progress | None = None,
-    ) -> pa.Table | dict[str, Any]:
-        """All pairs within a distance that share a bucket: left, right (row numbers) and distance, in row order.
+    ) -> pa.Table:
+        """Return all pairs of vectors within a distance that share a bucket.
 
-        A bucket, or a group of equal vectors, of more than ``max_bucket`` pairs each member with its first 16 only; the
-        report counts what that leaves out.
+        :meth:`write_pairs` writes a file instead, of any size, and reports what the cap left out.
 
         Args:
-            radius: The distance up to which two are a pair.
-            output: A .parquet, .csv, .tsv or .jsonl file to write instead; then the report is what is returned.
-            max_bucket: Members up to which a bucket is compared all with all.
-            on_error: ``fail``, ``quarantine`` or ``skip``: what becomes of vectors that can not be used.
-            memory: How much may be used, such as ``4GB``.
-            threads: How many threads; all cores if not given.
-            work: A directory that keeps finished pieces, so that an interrupted run goes on where it stopped.
-            progress: Who is told how far the work is.
+            radius: Maximum distance of a pair.
+            max_bucket: Members up to which all pairs of a bucket, or of a group of equal vectors, are compared; above
+                it each member is paired with the first 16. Default: 2000.
+            on_error: What to do with vectors that cannot be used: fail, list them in the report (quarantine), or skip
+                them. Default: fail.
+            memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
+            threads: Number of threads; all cores if not given.
+            work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+            progress: Receives progress events.
+
+        Returns:
+            A table with the columns left and right, which are row numbers, and distance, in row order.
+
+        Raises:
+            ConfigError: If a setting has a wrong value.
+            InputError: If no vectors are fitted, or a vector cannot be used and ``on_error`` is ``fail``.
+            MismatchError: If the work directory belongs to a run with other settings.
         """
         source, settings = self._fitted, self._settings(_radius(radius, self.measure), max_bucket)
-        limits, watcher = Limits.of(memory, threads), progress or Silence()
-        check_on_error(on_error)
-        corpus = Corpus(sources=[source], columns=Columns(), on_error=on_error)
-        manifest = {"task": "vector pairs", "settings": settings.to_dict(), "on_error": on_error}
-        with ExitStack() as stack:
-            pieces = _work([source], output, work, {**manifest, "inputs": corpus.fingerprint()}, stack)
-            found = find_pairs(source, corpus, settings, limits, pieces, watcher)
-            tables, schema = pair_tables(found), pair_schema(found, sources=False)
-            if output is None:
-                return pa.concat_tables([pa.Table.from_batches([], schema), *tables])
-            written = write_tables(output, tables, schema)
+        run = _RunSettings.of(on_error, memory, threads, work, progress)
+        with _found_pairs(source, settings, run, None) as found:
+            schema = pair_schema(found, sources=False)
+            return pa.concat_tables([pa.Table.from_batches([], schema), *pair_tables(found)])
+
+    def write_pairs(
+        self,
+        radius: float,
+        output: PathOrUrl,
+        *,
+        max_bucket: int = 2000,
+        on_error: OnError = "fail",
+        memory: str | int = "4GB",
+        threads: int | None = None,
+        work: PathOrUrl | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Write all pairs of vectors within a distance that share a bucket, and return the report.
+
+        Args:
+            radius: Maximum distance of a pair.
+            output: A .parquet, .csv, .tsv or .jsonl file, or its URL.
+            max_bucket: Members up to which all pairs of a bucket, or of a group of equal vectors, are compared; above
+                it each member is paired with the first 16, and the report counts the pairs left out. Default: 2000.
+            on_error: What to do with vectors that cannot be used: fail, list them in the report (quarantine), or skip
+                them. Default: fail.
+            memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
+            threads: Number of threads; all cores if not given.
+            work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+            progress: Receives progress events.
+
+        Returns:
+            The counts, settings and faults of the run.
+
+        Raises:
+            ConfigError: If a setting has a wrong value, or the output is a file of the vectors.
+            InputError: If no vectors are fitted, or a vector cannot be used and ``on_error`` is ``fail``.
+            MismatchError: If the work directory belongs to a run with other settings.
+        """
+        source, settings = self._fitted, self._settings(_radius(radius, self.measure), max_bucket)
+        run = _RunSettings.of(on_error, memory, threads, work, progress)
+        with _found_pairs(source, settings, run, output) as found:
+            written = write_tables(output, pair_tables(found), pair_schema(found, sources=False))
             return {**pair_report(found), "pairs": written}
 
-    @overload
     def query(
         self,
-        vectors: AnyVectors,
-        output: None = None,
-        *,
-        radius: float | None = ...,
-        top: int | None = ...,
-        column: str | None = ...,
-        on_error: str = ...,
-        memory: str | int = ...,
-        threads: int | None = ...,
-        work: AnyPath | None = ...,
-        progress: Progress | None = ...,
-    ) -> pa.Table: ...
-    @overload
-    def query(
-        self,
-        vectors: AnyVectors,
-        output: AnyPath,
-        *,
-        radius: float | None = ...,
-        top: int | None = ...,
-        column: str | None = ...,
-        on_error: str = ...,
-        memory: str | int = ...,
-        threads: int | None = ...,
-        work: AnyPath | None = ...,
-        progress: Progress | None = ...,
-    ) -> dict[str, Any]: ...
-    def query(
-        self,
-        vectors: AnyVectors,
-        output: AnyPath | None = None,
+        vectors: VectorsLike,
         *,
         radius: float | None = None,
         top: int | None = None,
         column: str | None = None,
-        on_error: str = "fail",
+        on_error: OnError = "fail",
         memory: str | int = "4GB",
         threads: int | None = None,
-        work: AnyPath | None = None,
+        work: PathOrUrl | None = None,
         progress: Progress | None = None,
-    ) -> pa.Table | dict[str, Any]:
-        """For each of ``vectors`` the fitted ones near it: query, neighbour (row numbers) and distance, nearest first.
+    ) -> pa.Table:
+        """Return the nearest fitted vectors of each query among those that share a bucket with it.
 
-        Looked at are those that share a bucket with the query, all of them. A single vector may be given as a row.
+        :meth:`write_query` writes a file instead, of any size. At least one of ``radius`` and ``top`` must be given.
 
         Args:
-            vectors: What is asked, as :meth:`fit` takes vectors.
-            output: As in :meth:`pairs`.
-            radius: Only those within this distance.
-            top: Only so many for each query. One of ``radius`` and ``top`` has to be given.
-            column: The column of a Parquet file.
-            on_error: As in :meth:`pairs`; a query that can not be used has no neighbours.
-            memory: As in :meth:`pairs`.
-            threads: As in :meth:`pairs`.
-            work: As in :meth:`pairs`.
-            progress: As in :meth:`pairs`.
+            vectors: The queries, as for :meth:`fit`; a single vector may be given as a row.
+            radius: Maximum distance of a neighbour.
+            top: Maximum number of neighbours of a query.
+            column: Column of a Parquet file; needed if more than one holds lists of numbers.
+            on_error: What to do with vectors and queries that cannot be used: fail, list them in the report
+                (quarantine), or skip them; such a query has no neighbours. Default: fail.
+            memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
+            threads: Number of threads; all cores if not given.
+            work: Directory that keeps finished blocks, so that an interrupted run resumes where it stopped.
+            progress: Receives progress events.
+
+        Returns:
+            A table with the columns query and neighbour, which are row numbers, and distance; nearest first.
+
+        Raises:
+            ConfigError: If a setting has a wrong value.
+            InputError: If no vectors are fitted, or a vector cannot be used and ``on_error`` is ``fail``.
+            MismatchError: If queries and vectors differ in length, or the work directory belongs to another run.
         """
+        query = self._query(vectors, radius, top, column)
+        with self._answered(query, _RunSettings.of(on_error, memory, threads, work, progress), None) as answer:
+            return pa.concat_tables([pa.Table.from_batches([], NEIGHBOUR_SCHEMA), *answer.tables])
+
+    def write_query(
+        self,
+        vectors: VectorsLike,
+        output: PathOrUrl,
+        *,
+        radius: float | None = None,
+        top: int | None = None,
+        column: str | None = None,
+        on_error: OnError = "fail",
+        memory: str | int = "4GB",
+        threads: int | None = None,
+        work: PathOrUrl | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Write the nearest fitted vectors of each query among those that share a bucket, and return the report.
+
+        At least one of ``radius`` and ``top`` must be given.
+
+        Args:
+            vectors: The queries, as for :meth:`fit`; a single vector may be given as a row.
+            output: A .parquet, .csv, .tsv or .jsonl file, or its URL.
+            radius: Maximum distance of a neighbour.
+            top: Maximum number of neighbours of a query.
+            column: Column of a Parquet file; needed if more than one holds lists of numbers.
+            on_error: What to do with vectors and queries that cannot be used: fail, list them in the report
+                (quarantine), or skip them; such a query has no neighbours. Default: fail.
+            memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
+            threads: Number of threads; all cores if not given.
+            work: Directory that keeps finished blocks, so that an interrupted run resumes where it stopped.
+            progress: Receives progress events.
+
+        Returns:
+            The counts, settings and faults of the run.
+
+        Raises:
+            ConfigError: If a setting has a wrong value, or the output is a file of the vectors or queries.
+            InputError: If no vectors are fitted, or a vector cannot be used and ``on_error`` is ``fail``.
+            MismatchError: If queries and vectors differ in length, or the work directory belongs to another run.
+        """
+        query = self._query(vectors, radius, top, column)
+        with self._answered(query, _RunSettings.of(on_error, memory, threads, work, progress), output) as answer:
+            return answer.report(write_tables(output, answer.tables, NEIGHBOUR_SCHEMA))
+
+    def _query(
+        self, vectors: VectorsLike, radius: float | None, top: int | None, column: str | None
+    ) -> _NeighbourQuery:
         source, queries = self._fitted, open_vectors(_as_rows(vectors), column)
         if radius is None and top is None:
             raise ConfigError("a query takes radius, top or both, got neither")
-        most = None if top is None else check_whole("top", top, 1, 2**31)
-        within = math.inf if radius is None else _radius(radius, self.measure)
+        most = None if top is None else check_integer("top", top, 1, 2**31)
+        if radius is not None:
+            _radius(radius, self.measure)
         _check_dims(queries, source)
-        limits, watcher = Limits.of(memory, threads), progress or Silence()
-        check_on_error(on_error)
-        search, asked = self._near_search(limits, on_error), Faults(on_error)
-        settings = {**self._settings(0.0).to_dict(), "radius": radius, "top": top}
-        prints = {"inputs": [source.fingerprint()], "queries": [queries.fingerprint()]}
-        manifest = {"task": "vector neighbours", "settings": settings, "on_error": on_error, **prints}
-        with ExitStack() as stack:
-            pieces = _work([source, queries], output, work, manifest, stack)
-            tables = search.answer(queries, within, most, pieces, watcher, asked)
-            if output is None:
-                return pa.concat_tables([pa.Table.from_batches([], SCHEMA), *tables])
-            written = write_tables(output, tables, SCHEMA)
-            about = {"minwise": _kernel.VERSION, "settings": settings, **_query_counts(search, queries, asked)}
-            faults = [one.to_dict() for one in (*search.faults.shown, *asked.shown)]
-            return {**about, "compared": search.compared(pieces), "faults": faults, "neighbours": written}
+        return _NeighbourQuery(queries, radius, most)
 
-    def _near_search(self, limits: Limits, on_error: str) -> NearSearch:
-        """The tables, which are kept from one query to the next."""
-        if self._near is None or self._near[0] != limits or self._near[1].faults.on_error != on_error:
-            self._near = limits, NearSearch(self._fitted, self._settings(0.0), limits, Faults(on_error))
-        return self._near[1]
+    @contextmanager
+    def _answered(self, query: _NeighbourQuery, run: _RunSettings, output: PathOrUrl | None) -> Iterator[_Neighbours]:
+        """Search the neighbours; the work directory exists until the block ends."""
+        source, queries = self._fitted, query.queries
+        search, faults = self._nearest_search(run), FaultLog(run.on_error)
+        settings = {**self._settings(0.0).to_dict(), "radius": query.radius, "top": query.top}
+        inputs = {"inputs": [source.fingerprint()], "queries": [queries.fingerprint()]}
+        manifest = {"task": "vector neighbours", "settings": settings, "on_error": run.on_error, **inputs}
+        within = math.inf if query.radius is None else float(query.radius)
+        with run.work_directory([source, queries], output, manifest) as work:
+            tables = search.answer(queries, within, query.top, work, run.progress, faults)
+            yield _Neighbours(tables, settings, search, queries, faults, work)
+
+    def _nearest_search(self, run: _RunSettings) -> NearestSearch:
+        """Return the hash tables, which are kept from one query to the next."""
+        if self._search is None or self._search[0] != run.limits or self._search[1].faults.on_error != run.on_error:
+            search = NearestSearch(self._fitted, self._settings(0.0), run.limits, FaultLog(run.on_error))
+            self._search = run.limits, search
+        return self._search[1]
 
 
 class EuclideanLSH(_VectorLSH):
-    """Finds vectors that are near each other in Euclidean distance.
+    """Search for vectors that are near each other in Euclidean distance.
 
-    Each of ``tables`` keys is made of ``hashes`` lines; on a line, h(x) = ⌊(w·x + u)/width⌋ with normally distributed w
-    and uniform u (Datar, Immorlica, Indyk & Mirrokni, 2004).
+    Each vector has ``tables`` keys of ``hashes`` random projections each. A projection is h(x) = ⌊(w·x + u)/width⌋ with
+    normally distributed w and uniform u (Datar, Immorlica, Indyk & Mirrokni, 2004).
+
+    Args:
+        width: Segment length of a projection, above 0. A larger one finds more pairs and compares more candidates.
+        hashes: Projections per key, from 1 to 1024. More of them make buckets smaller.
+        tables: Keys per vector, from 1 to 4096. More of them find more pairs.
+        seed: Seed of the projections, an unsigned 64-bit number. Default: 1.
 
     Attributes:
-        width: Of the pieces that lines are cut into. Wider ones find more, and compare more in vain.
-        hashes: Lines in a key. More make buckets smaller.
-        tables: Keys of a vector. More find more.
-        seed: Seed of the lines.
-        planned_radius: The distance that the layout was planned for, if it was.
+        planned_radius: The radius that :meth:`plan` chose the layout for; None if the layout was given.
 
     >>> import minwise as mw
     >>> points = [[0.0, 0.0], [3.0, 4.0], [90.0, 90.0]]
@@ -324,15 +458,18 @@ class EuclideanLSH(_VectorLSH):
 
 
 class CosineLSH(_VectorLSH):
-    """Finds vectors that point the same way: their distance is 1 − cos θ, from 0 to 2.
+    """Search for vectors of similar direction; the distance is 1 − cos θ, from 0 to 2.
 
-    Each of ``tables`` keys is made of ``hashes`` random hyperplanes; a vector's side of each is a bit (Charikar, 2002).
+    Each vector has ``tables`` keys of ``hashes`` random hyperplanes each; the side of a hyperplane is a bit (Charikar,
+    2002).
+
+    Args:
+        hashes: Hyperplanes per key, from 1 to 1024. More of them make buckets smaller.
+        tables: Keys per vector, from 1 to 4096. More of them find more pairs.
+        seed: Seed of the hyperplanes, an unsigned 64-bit number. Default: 1.
 
     Attributes:
-        hashes: Hyperplanes in a key. More make buckets smaller.
-        tables: Keys of a vector. More find more.
-        seed: Seed of the hyperplanes.
-        planned_radius: The distance that the layout was planned for, if it was.
+        planned_radius: The radius that :meth:`plan` chose the layout for; None if the layout was given.
 
     >>> import minwise as mw
     >>> arrows = [[1.0, 0.0], [3.0, 0.0], [0.0, 1.0]]
@@ -343,24 +480,27 @@ class CosineLSH(_VectorLSH):
     measure = "cosine"
 
 
+@contextmanager
+def _found_pairs(
+    source: VectorSource, settings: VectorSettings, run: _RunSettings, output: PathOrUrl | None
+) -> Iterator[SearchResult]:
+    """Search the pairs; the work directory exists until the block ends."""
+    corpus = Corpus(sources=[source], columns=Columns(), on_error=run.on_error)
+    manifest = {"task": "vector pairs", "settings": settings.to_dict(), "on_error": run.on_error}
+    with run.work_directory([source], output, {**manifest, "inputs": corpus.fingerprint()}) as work:
+        job = SearchJob(corpus=corpus, settings=settings, limits=run.limits, work=work, progress=run.progress)
+        yield find_pairs(source, settings, job)
+
+
 def _check_dims(queries: VectorSource, vectors: VectorSource) -> None:
-    """Raises if queries are not of the dimensions of what they are compared with."""
+    """Raise if queries and vectors differ in length."""
     if queries.rows and vectors.rows and queries.dims != vectors.dims:
         both = f"{queries.dims} in queries, {vectors.dims} in vectors"
         raise MismatchError(f"queries must have as many values as vectors, got {both}")
 
 
-def _query_counts(search: NearSearch, queries: VectorSource, asked: Faults) -> dict[str, Any]:
-    """How many vectors could be searched and asked, and how many could not."""
-    unusable = search.faults.count
-    return {
-        "counts": {"documents": search.source.rows - unusable, "quarantined": unusable},
-        "queries": {"asked": queries.rows - asked.count, "quarantined": asked.count},
-    }
-
-
 def _number(name: str, value: object) -> float:
-    """A number; a string that spells one is none, nor is a truth value."""
+    """Return a number; raise for NaN, and for a string or bool although ``float`` accepts them."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -370,8 +510,8 @@ def _number(name: str, value: object) -> float:
     return number
 
 
-def _radius(value: object, measure: str) -> float:
-    """A distance: 0 or more, and at most what there is."""
+def _radius(value: object, measure: Measure) -> float:
+    """Return a distance; raise if it is negative or above the maximum of the measure."""
     radius = _number("radius", value)
     if radius < 0.0 or math.isinf(radius):
         raise ConfigError(f"radius must be 0 or more and finite, got {show(value)}")
@@ -380,24 +520,10 @@ def _radius(value: object, measure: str) -> float:
     return radius
 
 
-def _as_rows(vectors: AnyVectors) -> AnyVectors:
-    """One vector as a matrix of one row."""
+def _as_rows(vectors: Any) -> Any:  # noqa: ANN401 - anything that open_vectors accepts
+    """Return a single vector as a matrix of one row."""
     if getattr(vectors, "ndim", None) == 1:
         return vectors.reshape(1, -1)
-    if isinstance(vectors, (list, tuple)) and vectors and all(isinstance(one, (int, float)) for one in vectors):
+    if isinstance(vectors, (list, tuple)) and vectors and all(isinstance(value, (int, float)) for value in vectors):
         return [vectors]
     return vectors
-
-
-def _work(
-    sources: list[VectorSource],
-    output: AnyPath | None,
-    work: AnyPath | None,
-    manifest: dict[str, Any],
-    stack: ExitStack,
-) -> Work:
-    """The directory for the pieces, after a look at where the result is to go."""
-    file = table_file(output)
-    if file is not None:
-        refuse_inputs(file, list(sources))
-    return stack.enter_context(choose_work(work, manifest, file))

@@ -1,4 +1,7 @@
-"""Near: vectors and queries in, for each query those near it out; block by block, so that memory is bounded."""
+"""Nearest-neighbour search: for each query, the vectors near it.
+
+Vectors are searched block by block, so that memory is bounded.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,102 +12,115 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.arrays import from_numpy, matrix_of
+from minwise._internal.arrays import from_numpy, to_matrix
 from minwise.errors import InputError
 from minwise.inputs.source import Fault
+from minwise.options import OnError
 from minwise.progress import Progress
 from minwise.search.bands import KeyBlock
-from minwise.search.workdir import Work
-from minwise.settings import Limits
+from minwise.search.workdir import WorkDirectory
+from minwise.settings import RunLimits
 from minwise.vectors.projection import VectorBander, VectorSettings
 from minwise.vectors.sources import VectorSource
 
-__all__ = ["SCHEMA", "Faults", "NearSearch"]
+__all__ = ["NEIGHBOUR_SCHEMA", "FaultLog", "NearestSearch"]
 
-SCHEMA = pa.schema([("query", pa.int64()), ("neighbour", pa.int64()), ("distance", pa.float64())])
+NEIGHBOUR_SCHEMA = pa.schema([("query", pa.int64()), ("neighbour", pa.int64()), ("distance", pa.float64())])
 # Queries that are answered together.
-QUERIES = 4096
-# Faults that a report names.
-SHOWN = 100
+QUERY_BLOCK = 4096
+# Faults that a report lists.
+SHOWN_FAULTS = 100
 
 
 @dataclass(slots=True)
-class Faults:
-    """The rows that can not be used: how many, and the first of them."""
+class FaultLog:
+    """Rows that cannot be used: their number, and the first of them.
 
-    on_error: str
+    Attributes:
+        on_error: ``fail``, ``quarantine`` or ``skip``.
+        count: Number of faults.
+        shown: The first 100 faults.
+    """
+
+    on_error: OnError
     count: int = 0
     shown: list[Fault] = field(default_factory=list)
 
     def add(self, faults: list[Fault]) -> None:
-        """Counts them.
+        """Add faults.
 
         Raises:
             InputError: If there are any and ``on_error`` is ``fail``.
         """
         if faults and self.on_error == "fail":
-            raise InputError(f"{faults[0]}; on-error quarantine goes on without it")
+            raise InputError(f"{faults[0]}; set on_error='quarantine' to skip such rows")
         self.count += len(faults)
-        self.shown.extend(faults[: SHOWN - len(self.shown)])
+        self.shown.extend(faults[: SHOWN_FAULTS - len(self.shown)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a note."""
-        return {"count": self.count, "shown": [[one.source, one.row, one.reason] for one in self.shown]}
+        """Return plain values, for the work directory."""
+        return {"count": self.count, "shown": [[fault.source, fault.row, fault.reason] for fault in self.shown]}
 
-    def recall(self, noted: dict[str, Any]) -> None:
-        """Takes over what was noted."""
-        self.count, self.shown = noted["count"], [Fault(*one) for one in noted["shown"]]
+    def restore(self, values: dict[str, Any]) -> None:
+        """Replace the content by what :meth:`to_dict` returned."""
+        self.count, self.shown = values["count"], [Fault(*fault) for fault in values["shown"]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """Vectors that follow each other, with the keys of their tables."""
+class _VectorBlock:
+    """Consecutive vectors with their keys; ``first`` is the row of the first one."""
 
     first: int
     vectors: NDArray[Any]
     keys: NDArray[np.uint64]
 
 
-class NearSearch:
-    """Answers queries from the tables of vectors.
+class NearestSearch:
+    """Hash tables of vectors that answer queries.
 
-    A query looks at every member of its buckets, however many: no cap, so that the answer does not depend on how the
-    vectors are cut into blocks. It never costs more than comparing it with all.
+    A query is compared with every member of its buckets, without a cap, so that the answer does not depend on how the
+    vectors are split into blocks. The cost never exceeds that of a comparison with all vectors.
+
+    Args:
+        source: The vectors to search.
+        settings: The layout of the tables.
+        limits: Memory and threads.
+        faults: Collects the vectors that cannot be used.
     """
 
-    def __init__(self, source: VectorSource, settings: VectorSettings, limits: Limits, faults: Faults) -> None:
+    def __init__(self, source: VectorSource, settings: VectorSettings, limits: RunLimits, faults: FaultLog) -> None:
         self.source, self.settings, self.limits, self.faults = source, settings, limits, faults
         self.bander = VectorBander(settings, source.dims)
         row_bytes = 4 * source.dims + 40 * settings.plan.bands + 16
         self.block_rows = max(1024, limits.memory // 4 // row_bytes)
-        self._whole: tuple[_Block, _kernel.VectorTables] | None = None
+        self._whole: tuple[_VectorBlock, _kernel.VectorTables] | None = None
 
-    def _blocks(self, source: VectorSource, rows: int, faults: Faults) -> Iterator[_Block]:
-        """The vectors with their keys, as many at a time as ``rows``."""
-        held: list[_Block] = []
-        waiting = 0
+    def _blocks(self, source: VectorSource, rows: int, faults: FaultLog) -> Iterator[_VectorBlock]:
+        """Yield the vectors with their keys, about ``rows`` at a time."""
+        held: list[_VectorBlock] = []
+        held_rows = 0
         for batch in source.blocks(min(self.limits.batch_bytes, 4 * source.dims * rows)):
             if not len(batch):
                 faults.add(list(batch.faults))
                 continue
-            block = KeyBlock.of(self.settings, len(batch))
-            found = self.bander.band(batch.texts, block, self.limits.threads)
-            located = [Fault(source.name, batch.first + place, why) for place, why in found]
+            block = KeyBlock.allocate(self.settings, len(batch))
+            invalid = self.bander.band(batch.values, block, self.limits.threads)
+            located = [Fault(source.name, batch.first + index, reason) for index, reason in invalid]
             faults.add(sorted([*batch.faults, *located], key=lambda fault: fault.row or 0))
-            held.append(_Block(batch.first, matrix_of(batch.texts), block.keys))
-            waiting += len(batch)
-            if waiting >= rows:
-                yield _joined(held, source)
-                held, waiting = [], 0
+            held.append(_VectorBlock(batch.first, to_matrix(batch.values), block.keys))
+            held_rows += len(batch)
+            if held_rows >= rows:
+                yield _concatenate(held, source)
+                held, held_rows = [], 0
         if held:
-            yield _joined(held, source)
+            yield _concatenate(held, source)
 
-    def _tables(self) -> Iterator[tuple[_Block, "_kernel.VectorTables"]]:
-        """The tables of all vectors, block by block; remembered if there is just one."""
+    def _tables(self) -> Iterator[tuple[_VectorBlock, "_kernel.VectorTables"]]:
+        """Yield each block of vectors with its tables; kept for the next query if one block holds all vectors."""
         if self._whole is not None:
             yield self._whole
             return
-        self.faults = faults = Faults(self.faults.on_error)
+        self.faults = faults = FaultLog(self.faults.on_error)
         for block in self._blocks(self.source, self.block_rows, faults):
             tables = _kernel.VectorTables(block.keys, self.limits.threads)
             if len(block.vectors) == self.source.rows:
@@ -116,67 +132,83 @@ class NearSearch:
         queries: VectorSource,
         radius: float,
         top: int | None,
-        work: Work,
+        work: WorkDirectory,
         progress: Progress,
-        faults: Faults,
+        faults: FaultLog,
     ) -> Iterator[pa.Table]:
-        """The answers, query after query, the nearest first; finished pieces are left in the work directory."""
-        if not work.has("answered"):
-            self._spill(queries, radius, top, work, progress, faults)
-            work.note("answered", {"vectors": self.faults.to_dict(), "queries": faults.to_dict()})
-        else:  # by an earlier run, which saw what can not be used
-            note = work.read_note("answered")
-            self.faults.recall(note["vectors"])
-            faults.recall(note["queries"])
-        for number in range(-(-queries.rows // QUERIES)):
-            yield from _merged(work, number, top)
+        """Yield the neighbours in the order of the queries, nearest first.
 
-    def compared(self, work: Work) -> int:
-        """How many comparisons the answers took."""
+        Args:
+            queries: The queries.
+            radius: Maximum distance of a neighbour.
+            top: Maximum number of neighbours of a query; None for all.
+            work: Work directory; keeps finished blocks, so that an interrupted search resumes.
+            progress: Receives progress events.
+            faults: Collects the queries that cannot be used.
+        """
+        if not work.has("answered"):
+            self._write_neighbours(queries, radius, top, work, progress, faults)
+            work.write_json("answered", {"vectors": self.faults.to_dict(), "queries": faults.to_dict()})
+        else:  # an earlier run has finished; its faults are reported again
+            finished = work.read_json("answered")
+            self.faults.restore(finished["vectors"])
+            faults.restore(finished["queries"])
+        for number in range(-(-queries.rows // QUERY_BLOCK)):
+            yield from _merge_blocks(work, number, top)
+
+    def compared(self, work: WorkDirectory) -> int:
+        """Return the number of distances that were computed for the answers."""
         return sum(int(work.open(name).header["compared"]) for name in work.names("near-"))
 
-    def _spill(
-        self, queries: VectorSource, radius: float, top: int | None, work: Work, progress: Progress, faults: Faults
-    ) -> None:
-        cuts = {"rows": self.block_rows, "batch_bytes": self.limits.batch_bytes}
-        if work.has("blocks") and work.read_note("blocks") != cuts:
-            work.forget("near-")  # of a run with another memory limit, whose blocks were others
-        work.note("blocks", cuts)
-        with progress.stage("compare", self.source.rows, "documents") as stage:
-            for number, (block, tables) in enumerate(self._tables()):
-                told = faults if number == 0 else Faults("skip")
-                for part, asking in enumerate(self._blocks(queries, QUERIES, told)):
-                    self._ask(f"near-{part:06}-{number:06}", work, block, tables, asking, radius, top)
-                stage.advance(len(block.vectors))
-
-    def _ask(
+    def _write_neighbours(
         self,
-        name: str,
-        work: Work,
-        block: _Block,
-        tables: "_kernel.VectorTables",
-        asking: _Block,
+        queries: VectorSource,
         radius: float,
         top: int | None,
+        work: WorkDirectory,
+        progress: Progress,
+        faults: FaultLog,
     ) -> None:
-        if work.has(name):
-            return
+        block_sizes = {"rows": self.block_rows, "batch_bytes": self.limits.batch_bytes}
+        if work.has("blocks") and work.read_json("blocks") != block_sizes:
+            work.delete("near-")  # written with another memory limit, and so with other blocks
+        work.write_json("blocks", block_sizes)
+        with progress.stage("compare", self.source.rows, "documents") as stage:
+            for number, (block, tables) in enumerate(self._tables()):
+                query_faults = faults if number == 0 else FaultLog("skip")  # counted with the first block only
+                for part, query_block in enumerate(self._blocks(queries, QUERY_BLOCK, query_faults)):
+                    name = f"near-{part:06}-{number:06}"
+                    if not work.has(name):
+                        found, compared = self._nearest(block, tables, query_block, radius, top)
+                        work.write(name, found, compared=compared)
+                stage.advance(len(block.vectors))
+
+    def _nearest(
+        self,
+        block: _VectorBlock,
+        tables: "_kernel.VectorTables",
+        queries: _VectorBlock,
+        radius: float,
+        top: int | None,
+    ) -> tuple[dict[str, NDArray[Any]], int]:
+        """Return the neighbours of some queries in one block, and the number of distances that were computed."""
         counts, rows, distances, compared = tables.nearest(
             block.vectors,
-            asking.vectors,
-            asking.keys,
+            queries.vectors,
+            queries.keys,
             self.settings.measure == "cosine",
             radius,
             top or 2**62,
             self.limits.threads,
         )
-        query = np.repeat(np.arange(asking.first, asking.first + len(counts), dtype=np.uint64), counts.astype(np.int64))
-        found = {"query": query, "row": rows.astype(np.uint64) + np.uint64(block.first), "distance": distances}
-        work.write(name, found, compared=compared)
+        numbers = np.arange(queries.first, queries.first + len(counts), dtype=np.uint64)
+        query = np.repeat(numbers, counts.astype(np.int64))
+        row = rows.astype(np.uint64) + np.uint64(block.first)
+        return {"query": query, "row": row, "distance": distances}, compared
 
 
-def _joined(blocks: list[_Block], source: VectorSource) -> _Block:
-    """Blocks that follow each other as one, without a copy of the vectors where they lie as one matrix."""
+def _concatenate(blocks: list[_VectorBlock], source: VectorSource) -> _VectorBlock:
+    """Return consecutive blocks as one; vectors of a source with a matrix are not copied."""
     if len(blocks) == 1:
         return blocks[0]
     first, rows = blocks[0].first, sum(len(block.vectors) for block in blocks)
@@ -185,22 +217,22 @@ def _joined(blocks: list[_Block], source: VectorSource) -> _Block:
     else:
         vectors = np.concatenate([block.vectors for block in blocks])
     keys = np.concatenate([block.keys for block in blocks], axis=1)
-    return _Block(blocks[0].first, vectors, np.ascontiguousarray(keys))
+    return _VectorBlock(first, vectors, np.ascontiguousarray(keys))
 
 
-def _merged(work: Work, number: int, top: int | None) -> Iterator[pa.Table]:
-    """The answers of some queries from all blocks of vectors."""
-    pieces = [work.open(name) for name in work.names(f"near-{number:06}-")]
-    if not pieces:
+def _merge_blocks(work: WorkDirectory, number: int, top: int | None) -> Iterator[pa.Table]:
+    """Yield the neighbours of a block of queries among all blocks of vectors."""
+    files = [work.open(name) for name in work.names(f"near-{number:06}-")]
+    if not files:
         return
     query, row, distance = (
-        np.concatenate([piece.read(name) for piece in pieces]) for name in ("query", "row", "distance")
+        np.concatenate([file.read(name) for file in files]) for name in ("query", "row", "distance")
     )
     order = np.lexsort((row, distance, query))
     query, row, distance = query[order], row[order], distance[order]
     if top is not None:
         starts = np.searchsorted(query, query, side="left")
-        near = np.arange(len(query)) - starts < top
-        query, row, distance = query[near], row[near], distance[near]
+        nearest = np.arange(len(query)) - starts < top
+        query, row, distance = query[nearest], row[nearest], distance[nearest]
     columns = [from_numpy(query.astype(np.int64)), from_numpy(row.astype(np.int64)), from_numpy(distance)]
-    yield pa.table(columns, schema=SCHEMA)
+    yield pa.table(columns, schema=NEIGHBOUR_SCHEMA)

@@ -1,4 +1,4 @@
-"""Vectors: the search for pairs of texts with another first stage and another comparison; nothing else differs."""
+"""Pairs of vectors within a radius: the candidate search of texts, with other keys and another comparison."""
 
 from functools import cached_property
 from typing import Any
@@ -7,57 +7,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.arrays import matrix_of
+from minwise._internal.arrays import to_matrix
 from minwise._internal.atomic import atomic_writer
-from minwise.progress import Progress
-from minwise.search.bands import split
-from minwise.search.candidates import Candidates
+from minwise.search.bands import unpack_pairs
+from minwise.search.candidates import CandidateSearch
 from minwise.search.clustering import PairBlock
-from minwise.search.documents import Corpus, Documents
-from minwise.search.engine import Found, Job
+from minwise.search.documents import Documents, SearchJob
+from minwise.search.engine import SearchResult
 from minwise.search.first_pass import read_documents
-from minwise.search.local_engine import LocalEngine
-from minwise.search.workdir import Work
-from minwise.settings import Limits
 from minwise.vectors.projection import VectorBander, VectorSettings
 from minwise.vectors.sources import VectorSource
 
 __all__ = ["find_pairs"]
 
-# A plain matrix of what does not lie as one in its source.
+# File of the vectors as one matrix, for a source that has none.
 MATRIX = "matrix"
 
 
-def find_pairs(
-    source: VectorSource,
-    corpus: Corpus,
-    settings: VectorSettings,
-    limits: Limits,
-    work: Work,
-    progress: Progress,
-) -> Found:
-    """Finds every pair of vectors within the radius, as far as the tables go."""
-    job = Job(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress)
+def find_pairs(source: VectorSource, settings: VectorSettings, job: SearchJob) -> SearchResult:
+    """Return every pair of vectors that share a bucket and are within the radius.
+
+    Args:
+        source: The vectors; the only source of the job's corpus.
+        settings: The settings of the job.
+        job: Corpus, limits, work directory and progress.
+    """
     read_documents(job, VectorBander(settings, source.dims))
-    documents = Documents(corpus, work)
+    documents = Documents(job.corpus, job.work)
     search = _VectorSearch(job, documents, documents.keep_order("first"))
     search.source = source
     copies = search.collapse_copies()
-    if not work.has("verified"):
+    if not job.work.has("verified"):
         search.propose_candidates()
-        search.spill_matrix()
+        search.write_matrix()
         search.verify_candidates()
-    return search.found(copies, LocalEngine())
+    return SearchResult.of(search, copies)
 
 
-class _VectorSearch(Candidates):
-    """Candidates that are vectors."""
-
+class _VectorSearch(CandidateSearch):
     source: VectorSource
     settings: VectorSettings
 
-    def spill_matrix(self) -> None:
-        """Writes the vectors as one matrix, if they do not lie as one: any two of them have to be had at once."""
+    def write_matrix(self) -> None:
+        """Write the vectors as one matrix unless the source has one: verification needs random access to all."""
         if self.source.matrix is not None or self.work.has(MATRIX):
             return
         with (
@@ -66,12 +58,12 @@ class _VectorSearch(Candidates):
         ):
             for batch in self.source.blocks(self.limits.batch_bytes):
                 if len(batch):
-                    file.write(np.ascontiguousarray(matrix_of(batch.texts), dtype=np.float32).data)
+                    file.write(np.ascontiguousarray(to_matrix(batch.values), dtype=np.float32).data)
                     stage.advance(len(batch))
 
     @cached_property
     def matrix(self) -> NDArray[Any]:
-        """All vectors, as a view of where they lie."""
+        """All vectors, without a copy: the matrix of the source, or a mapped file."""
         if self.source.matrix is not None:
             return self.source.matrix
         if not len(self.documents):
@@ -79,8 +71,8 @@ class _VectorSearch(Candidates):
         return np.memmap(self.work.folder / MATRIX, dtype=np.float32, mode="r").reshape(-1, self.source.dims)
 
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
-        """The candidates within the radius."""
-        low, high = split(pairs)
+        """Return the candidates within the radius, with their distances."""
+        low, high = unpack_pairs(pairs)
         distance = _kernel.vector_distances(
             self.matrix, low, high, self.settings.measure == "cosine", self.settings.radius, self.limits.threads
         )

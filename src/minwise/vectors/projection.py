@@ -1,32 +1,34 @@
-"""Project: vectors in, the keys of their tables out; how probable it is that two of them share one.
+"""Random projections: band keys of vectors, and the probability that two vectors share a bucket.
 
-A vector is projected onto random lines. Where it falls on a line is a slot, as in a signature: the number of the piece
-of a width a, h(x) = ⌊(w·x + u)/a⌋ (Datar, Immorlica, Indyk & Mirrokni, 2004, section 3.2), or the side of the origin
-(Charikar, 2002). The slots of a table's lines make its key, and from there on all is as with the bands of texts.
+Each hash is a random projection of a vector. Its value is a slot, as in a signature: the number of a segment of length
+``width``, h(x) = ⌊(w·x + u)/width⌋ (Datar, Immorlica, Indyk & Mirrokni, 2004, section 3.2), or the sign of w·x
+(Charikar, 2002). The slots of a table form its key, and a table is used like a band of texts.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.arrays import matrix_of
+from minwise._internal.arrays import to_matrix
 from minwise.search.bands import KeyBlock
-from minwise.settings import FindSettings
+from minwise.settings import SearchSettings
 
-__all__ = ["VectorBander", "VectorSettings", "chance_to_share", "slot_chance"]
+__all__ = ["Measure", "VectorBander", "VectorSettings", "bucket_probability", "slot_probability"]
+
+Measure = Literal["euclidean", "cosine"]
 
 
-def slot_chance(measure: str, distance: float, width: float | None) -> float:
-    """The probability that two vectors at a distance have the same slot on a line.
+def slot_probability(measure: Measure, distance: float, width: float | None) -> float:
+    """Return the probability that one projection gives two vectors at a distance the same slot.
 
     Euclidean, with t = width/distance: 1 − 2Φ(−t) − 2/(√(2π)·t)·(1 − exp(−t²/2)). Cosine: 1 − θ/π, where the distance
     is 1 − cos θ.
 
-    >>> round(slot_chance("euclidean", 1.0, 4.0), 4), round(slot_chance("cosine", 1.0, None), 4)
+    >>> round(slot_probability("euclidean", 1.0, 4.0), 4), round(slot_probability("cosine", 1.0, None), 4)
     (0.8005, 0.5)
     """
     if measure == "cosine":
@@ -37,43 +39,49 @@ def slot_chance(measure: str, distance: float, width: float | None) -> float:
     return math.erf(t / math.sqrt(2)) - math.sqrt(2 / math.pi) / t * -math.expm1(-t * t / 2)
 
 
-def chance_to_share(chance: float, hashes: int, tables: int) -> float:
-    """The probability that two vectors share a bucket of some table: 1 − (1 − p^hashes)^tables."""
-    same = chance**hashes
-    return 1.0 if same >= 1.0 else -math.expm1(tables * math.log1p(-same))
+def bucket_probability(slot: float, hashes: int, tables: int) -> float:
+    """Return the probability that two vectors share a bucket of at least one table: 1 − (1 − slot^hashes)^tables.
+
+    Args:
+        slot: Probability that one projection gives them the same slot.
+        hashes: Projections per key.
+        tables: Number of keys.
+    """
+    same_key = slot**hashes
+    return 1.0 if same_key >= 1.0 else -math.expm1(tables * math.log1p(-same_key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorSettings(FindSettings):
-    """Everything that decides which vectors are near each other: a band is a table, a slot a line.
+class VectorSettings(SearchSettings):
+    """Everything that decides which pairs of vectors are found. A table is a band, a projection is a slot.
 
     Attributes:
         measure: ``euclidean`` or ``cosine``.
-        width: Of the pieces that lines are cut into; None for cosine.
-        radius: The distance up to which two are a pair.
+        width: Segment length of a projection; None for cosine.
+        radius: Maximum distance of a pair.
     """
 
-    measure: str
+    measure: Measure
     width: float | None
     radius: float
 
     @property
     def measured(self) -> str:
-        """What the column of distances is called."""
+        """Name of the distance column."""
         return "distance"
 
     @property
     def of_identical(self) -> float:
-        """Equal vectors are not apart."""
+        """Distance of identical vectors."""
         return 0.0
 
     def planned(self) -> dict[str, Any]:
-        """The chance to find a pair at the radius."""
-        chance = slot_chance(self.measure, self.radius, self.width)
-        return {"radius": self.radius, "recall": chance_to_share(chance, self.plan.rows, self.plan.bands)}
+        """Return the radius and the probability that a pair at the radius is found."""
+        slot = slot_probability(self.measure, self.radius, self.width)
+        return {"radius": self.radius, "recall": bucket_probability(slot, self.plan.rows, self.plan.bands)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values under their public names."""
+        """Return the settings as plain values under their public names."""
         shown = {"measure": self.measure, "radius": self.radius}
         if self.width is not None:
             shown["width"] = self.width
@@ -82,7 +90,12 @@ class VectorSettings(FindSettings):
 
 
 class VectorBander:
-    """Writes the keys of vectors into a block."""
+    """Computes the keys of vectors.
+
+    Args:
+        settings: Number of hashes and tables, width and seed.
+        dims: Values per vector.
+    """
 
     def __init__(self, settings: VectorSettings, dims: int) -> None:
         plan = settings.plan
@@ -91,19 +104,19 @@ class VectorBander:
         )
 
     def band(self, texts: pa.Array, block: KeyBlock, threads: int) -> list[tuple[int, str]]:
-        """Adds vectors; returns those that can not be used, by their place, with what is wrong.
+        """Add vectors to the block; return the index and the reason of each that cannot be used.
 
-        A null is faulty too, but not returned: whoever made it null knows why.
+        Nulls are marked as faulty but not returned, because their source reports them.
         """
-        if not pa.types.is_fixed_size_list(texts.type):  # what a source that can not be read on ends with
+        if not pa.types.is_fixed_size_list(texts.type):  # the empty last batch of a source with a read error
             return []
         start, block.used = block.used, block.used + len(texts)
-        faults = self._kernel.band_vectors(matrix_of(texts), block, start, threads)
-        return block.leave_out_nulls(start, texts, faults)
+        faults = self._kernel.band_vectors(to_matrix(texts), block, start, threads)
+        return block.mark_nulls(start, texts, faults)
 
-    def keys(self, vectors: NDArray[Any], settings: FindSettings, threads: int) -> KeyBlock:
-        """The keys of a matrix as a block of their own."""
-        block = KeyBlock.of(settings, len(vectors))
+    def keys(self, vectors: NDArray[Any], settings: SearchSettings, threads: int) -> KeyBlock:
+        """Return a new block with the keys of a matrix."""
+        block = KeyBlock.allocate(settings, len(vectors))
         block.used = len(vectors)
         self._kernel.band_vectors(vectors, block, 0, threads)
         return block

@@ -1,4 +1,4 @@
-"""Vectors: matrices, .npy files and list columns of Parquet in, batches of rows of equal length out."""
+"""Sources of vectors: matrices in memory, ``.npy`` files and list columns of Parquet files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,27 +9,33 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from minwise._internal.arrays import from_matrix, from_numpy, present, to_numpy
+from minwise._internal.arrays import from_matrix, from_numpy, to_numpy, valid_mask
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable
+from minwise.text.chunks import ArrowArray, ArrowStream
 
-__all__ = ["MatrixSource", "ParquetVectors", "VectorSource", "open_vectors"]
+__all__ = ["MatrixSource", "ParquetVectors", "VectorSource", "VectorsLike", "open_vectors"]
 
-# What a float32 holds exactly, and float64, which is rounded to it.
-TAKEN = ("float32", "uint8", "float64", "float16", "int8", "int16")
-KEPT = (np.dtype(np.float32), np.dtype(np.uint8))
-TYPE_RULE = f"vectors must be of {', '.join(TAKEN[:-1])} or {TAKEN[-1]}"
+# Types that are converted to float32 without loss, and float64, which is rounded.
+ACCEPTED = ("float32", "uint8", "float64", "float16", "int8", "int16")
+# Types that the kernel reads without conversion.
+DIRECT = (np.dtype(np.float32), np.dtype(np.uint8))
+TYPE_RULE = f"vectors must be of {', '.join(ACCEPTED[:-1])} or {ACCEPTED[-1]}"
+
+
+# A matrix with a row per vector, a list of rows, an Arrow array of lists, or the path of an .npy or .parquet file.
+VectorsLike = ArrayLike | PathLike[str] | ArrowArray | ArrowStream
 
 
 class VectorSource(Source):
     """Vectors as rows that are numbered from 0; the number is the id.
 
     Attributes:
-        dims: Values of each vector.
-        rows: How many there are.
+        dims: Values per vector.
+        rows: Number of vectors.
     """
 
     dims: int
@@ -37,38 +43,46 @@ class VectorSource(Source):
 
     @property
     def matrix(self) -> NDArray[Any] | None:
-        """All vectors as float32 or uint8 where they lie, in memory or in a file; None if they do not lie so."""
+        """All vectors as one float32 or uint8 matrix in memory or in a mapped file; None if a copy would be needed."""
         return None
 
     def known_rows(self) -> int:
-        """All of them."""
+        """Return the number of vectors."""
         return self.rows
 
     def size_bytes(self) -> int:
-        """Bytes of the values."""
+        """Return the size of the values as float32."""
         return 4 * self.rows * self.dims
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
-        """The numbers of the rows."""
+        """Return the row numbers."""
         return from_numpy(rows.astype(np.int64))
 
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
-        """Nothing removes vectors."""
+        """Raise: vectors are searched, never deduplicated."""
         raise NotImplementedError("vectors are not copied")
 
     def blocks(self, batch_bytes: int) -> Iterator[Batch]:
-        """The rows in batches of about ``batch_bytes``."""
+        """Yield the rows in batches of about ``batch_bytes``."""
         return self.batches(Columns(), batch_bytes=batch_bytes)
 
 
 class MatrixSource(VectorSource):
-    """A matrix in memory, or one that is mapped from an .npy file."""
+    """A matrix in memory or in a mapped ``.npy`` file.
+
+    Args:
+        values: The matrix, with a row per vector.
+        path: The file, if there is one.
+
+    Raises:
+        InputError: If it is no matrix, has no columns or has another type.
+    """
 
     def __init__(self, values: NDArray[Any], path: Path | None = None) -> None:
         where = "vectors" if path is None else str(path)
         if values.ndim != 2:
             raise InputError(f"{where} must be a matrix with a row per vector, got shape {values.shape}")
-        if values.dtype.newbyteorder("=").name not in TAKEN:
+        if values.dtype.newbyteorder("=").name not in ACCEPTED:
             raise InputError(f"{where}: {TYPE_RULE}, got {values.dtype}")
         if len(values) and not values.shape[1]:
             raise InputError(f"{where}: vectors must have at least one value, got shape {values.shape}")
@@ -78,56 +92,64 @@ class MatrixSource(VectorSource):
 
     @property
     def matrix(self) -> NDArray[Any] | None:
-        """The matrix, if the kernel can take it as it is."""
-        direct = self.values.dtype in KEPT and self.values.flags.c_contiguous
+        """The matrix, if the kernel can read it without conversion."""
+        direct = self.values.dtype in DIRECT and self.values.flags.c_contiguous
         return self.values if direct and self.values.shape[1] else None
 
     def fingerprint(self) -> dict[str, object]:
-        """Shape and type; of a file its size and time too."""
-        facts: dict[str, object] = {"name": self.name, "bytes": self.values.nbytes, "modified": None}
+        """Return shape and type, and size and modification time of a file."""
+        identity: dict[str, object] = {"name": self.name, "bytes": self.values.nbytes, "modified": None}
         if self.path is not None:
             status = self.path.stat()
-            facts = {"name": self.name, "bytes": status.st_size, "modified": status.st_mtime_ns}
-        return {**facts, "rows": self.rows, "dims": self.dims, "type": self.values.dtype.name}
+            identity = {"name": self.name, "bytes": status.st_size, "modified": status.st_mtime_ns}
+        return {**identity, "rows": self.rows, "dims": self.dims, "type": self.values.dtype.name}
 
     def paths(self) -> list[str]:
-        """The file, if it is one."""
+        """Return the path of the file, if there is one."""
         return [] if self.path is None else [str(self.path)]
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step = int(np.clip(batch_bytes // (4 * self.dims), 1, BATCH_ROWS))
         for first in range(0, self.rows, step):
-            yield Batch(first, from_matrix(_plain(self.values[first : first + step])))
+            yield Batch(first, from_matrix(_to_direct(self.values[first : first + step])))
 
 
 class ParquetVectors(VectorSource):
-    """A list column of a Parquet file; rows that are null, or not as long as the first, are faults."""
+    """A list column of a Parquet file; a null or a row of another length than the first is a fault.
+
+    Args:
+        path: The file.
+        column: The column; may be None if exactly one holds lists of numbers.
+
+    Raises:
+        InputError: If the file is not Parquet or has no such column.
+    """
 
     def __init__(self, path: Path, column: str | None) -> None:
         self.path, self.name = path, path.as_posix()
-        with _naming(path), pq.ParquetFile(path) as file:
+        with _naming_file(path), pq.ParquetFile(path) as file:
             self.column = _list_column(path, file.schema_arrow, column)
             self.rows = int(file.metadata.num_rows)
             self.kind = file.schema_arrow.field(self.column).type
             self.dims = self._length(file)
 
     def _length(self, file: Any) -> int:  # noqa: ANN401 - pyarrow has no types
-        """Values of the first vector that has any."""
+        """Return the length of the first vector that is not empty."""
         if pa.types.is_fixed_size_list(self.kind):
             return max(1, int(self.kind.list_size))
         for rows in file.iter_batches(1024, columns=[self.column]):
-            lengths = np.diff(to_numpy(rows.column(0).offsets))[present(rows.column(0))]
+            lengths = np.diff(to_numpy(rows.column(0).offsets))[valid_mask(rows.column(0))]
             if lengths.any():
                 return int(lengths[np.flatnonzero(lengths)[0]])
         return 1
 
     def fingerprint(self) -> dict[str, object]:
-        """Size and time of the file, and which column."""
+        """Return size and modification time of the file, and the column."""
         status = self.path.stat()
         return {"name": self.name, "bytes": status.st_size, "modified": status.st_mtime_ns, "column": self.column}
 
     def paths(self) -> list[str]:
-        """The file."""
+        """Return the path of the file."""
         return [str(self.path)]
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
@@ -141,26 +163,27 @@ class ParquetVectors(VectorSource):
             raise Unreadable(" ".join(str(error).split())) from None
 
     def _batch(self, first: int, lists: pa.Array) -> Batch:
-        there = present(lists)
+        valid = valid_mask(lists)
         if pa.types.is_fixed_size_list(self.kind):
             starts = (np.arange(len(lists)) + lists.offset) * self.dims
             lengths = np.full(len(lists), self.kind.list_size)
         else:
             offsets = to_numpy(lists.offsets).astype(np.int64)
             starts, lengths = offsets[:-1], np.diff(offsets)
-        values = _plain(to_numpy(lists.values))
-        lacking = np.concatenate([[0], np.cumsum(~present(lists.values))])
-        nulls = lacking[starts + np.where(there, lengths, 0)] - lacking[starts] if lists.values.null_count else 0
-        good = there & (lengths == self.dims) & (nulls == 0)
+        values = _to_direct(to_numpy(lists.values))
+        nulls_before = np.concatenate([[0], np.cumsum(~valid_mask(lists.values))])
+        ends = starts + np.where(valid, lengths, 0)
+        nulls = nulls_before[ends] - nulls_before[starts] if lists.values.null_count else 0
+        good = valid & (lengths == self.dims) & (nulls == 0)
         matrix = np.zeros((len(lists), self.dims), dtype=values.dtype)
         matrix[good] = values[starts[good, None] + np.arange(self.dims)]
-        reasons = [self._reason(bool(there[row]), int(lengths[row])) for row in np.flatnonzero(~good).tolist()]
-        places = (first + np.flatnonzero(~good)).tolist()
-        faults = [Fault(self.name, row, reason) for row, reason in zip(places, reasons, strict=True)]
+        reasons = [self._reason(bool(valid[row]), int(lengths[row])) for row in np.flatnonzero(~good).tolist()]
+        faulty = (first + np.flatnonzero(~good)).tolist()
+        faults = [Fault(self.name, row, reason) for row, reason in zip(faulty, reasons, strict=True)]
         return Batch(first, from_matrix(matrix, good), faults=tuple(faults))
 
-    def _reason(self, there: bool, length: int) -> str:
-        if not there:
+    def _reason(self, valid: bool, length: int) -> str:
+        if not valid:
             return f"{self.column} is null"
         if length != self.dims:
             return f"{self.column} must have {self.dims} values as the first vector has, got {length}"
@@ -168,52 +191,57 @@ class ParquetVectors(VectorSource):
 
 
 def _list_column(path: Path, schema: pa.Schema, wanted: str | None) -> str:
-    """The column of the vectors: the one that was named, or the only one of lists."""
+    """Return the given column, or the only one that holds lists of numbers."""
     lists = [field.name for field in schema if _is_list(field.type)]
     if wanted is None and len(lists) == 1:
         return str(lists[0])
     if wanted is None:
         shown = ", ".join(lists) or "none"
-        raise InputError(f"{path}: column must be given where not just one column has lists of numbers, got {shown}")
+        raise InputError(f"{path}: column must be given unless exactly one column holds lists of numbers, got {shown}")
     if wanted not in schema.names:
         raise InputError(f"{path}: has no column {wanted!r}; its columns are: {', '.join(schema.names)}")
     kind = schema.field(wanted).type
     if wanted not in lists:
-        raise InputError(f"{path}: {wanted} must be lists of {', '.join(TAKEN)}, got a column of {kind}")
+        raise InputError(f"{path}: {wanted} must be lists of {', '.join(ACCEPTED)}, got a column of {kind}")
     return wanted
 
 
 def _is_list(kind: pa.DataType) -> bool:
     lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return lists and str(kind.value_type).replace("double", "float64").replace("halffloat", "float16") in (
-        *TAKEN,
+        *ACCEPTED,
         "float",
     )
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Names a file that is not Parquet."""
+def _naming_file(path: Path) -> Iterator[None]:
+    """Raise an InputError with the path for a file that is not Parquet."""
     try:
         yield
     except pa.ArrowException as error:
         raise InputError(f"{path}: must be a Parquet file: {' '.join(str(error).split())}") from None
 
 
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Values of a type that the kernel takes; what is too large for a float32 becomes infinite, and so a fault."""
-    if values.dtype in KEPT:
+def _to_direct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values of a type that the kernel reads; those too large for float32 become infinite, which is a fault."""
+    if values.dtype in DIRECT:
         return np.ascontiguousarray(values)
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def open_vectors(vectors: Any, column: str | None = None) -> VectorSource:  # noqa: ANN401 - whatever a user has
-    """What a user calls vectors as a source.
+def open_vectors(vectors: VectorsLike | VectorSource, column: str | None = None) -> VectorSource:
+    """Return a source of vectors.
 
     Args:
-        vectors: A matrix or what NumPy makes one of, an Arrow array of lists, or the path of an .npy or .parquet file.
-        column: The column of a Parquet file; nothing to an .npy file.
+        vectors: A matrix or what NumPy converts to one, an Arrow array of lists, or the path of an .npy or .parquet
+            file.
+        column: Column of a Parquet file; ignored for all others.
+
+    Raises:
+        ConfigError: If the path has another suffix.
+        InputError: If the vectors are no matrix of numbers.
     """
     if isinstance(vectors, VectorSource):
         return vectors
@@ -236,7 +264,7 @@ def _open_file(path: Path, column: str | None) -> VectorSource:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         if not path.is_file():
-            path.stat()  # says what is wrong with it
+            path.stat()  # raises the precise error
         return ParquetVectors(path, column)
     if suffix != ".npy":
         raise ConfigError(f"vectors must be an .npy or .parquet file, got {show(str(path))}")

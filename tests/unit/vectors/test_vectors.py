@@ -1,4 +1,4 @@
-"""Vectors: what may be given, what is refused and how, and what does not change the answer."""
+"""Vector search: accepted inputs, errors, and settings that do not change the result."""
 
 import math
 from pathlib import Path
@@ -11,37 +11,36 @@ import pytest
 from numpy.typing import NDArray
 
 import minwise as mw
+from minwise.errors import InputError, MismatchError
 from minwise.vectors.sources import open_vectors
 
 POINTS = np.array([[0, 0], [3, 4], [0, 1], [50, 50]], dtype=np.float32)
 
 
-def whole() -> mw.EuclideanLSH:
-    """A search whose buckets hold everything."""
+def one_bucket() -> mw.EuclideanLSH:
+    """Return a search in which all vectors share a bucket."""
     return mw.EuclideanLSH(width=1e9, hashes=1, tables=8)
 
 
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows of a table as tuples."""
+    """Return the rows of a table as tuples."""
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
 def random_points(rows: int, dims: int = 8) -> NDArray[np.float32]:
-    """The same points every time."""
+    """Return points that are the same in every run."""
     return np.random.default_rng(1).normal(size=(rows, dims)).astype(np.float32)
 
 
-def test_pairs_of_a_few_points() -> None:
-    """Row numbers and distances, by hand; one at the radius counts."""
-    table = whole().fit(POINTS).pairs(5.0)
+def test_pairs_include_those_at_the_radius() -> None:
+    table = one_bucket().fit(POINTS).pairs(5.0)
     assert table.schema == pa.schema([("left", pa.int64()), ("right", pa.int64()), ("distance", pa.float64())])
     assert rows_of(table) == [(0, 1, 5.0), (0, 2, 1.0), (1, 2, pytest.approx(math.sqrt(18)))]
-    assert rows_of(whole().fit(POINTS).pairs(math.nextafter(5.0, 0))) == rows_of(table)[1:]
+    assert rows_of(one_bucket().fit(POINTS).pairs(math.nextafter(5.0, 0))) == rows_of(table)[1:]
 
 
-def test_query_by_top_and_radius() -> None:
-    """Nearest first; a single vector is one query."""
-    search = whole().fit(POINTS)
+def test_query_returns_the_nearest_first_by_top_and_radius() -> None:
+    search = one_bucket().fit(POINTS)
     assert rows_of(search.query([[0, 2]], top=2)) == [(0, 2, 1.0), (0, 0, 2.0)]
     assert rows_of(search.query(np.array([0.0, 2.0]), radius=1.0)) == [(0, 2, 1.0)]
     assert rows_of(search.query([0, 2], radius=9.0, top=1)) == [(0, 2, 1.0)]
@@ -62,23 +61,20 @@ def test_query_by_top_and_radius() -> None:
     ],
     ids=lambda given: getattr(getattr(given, "dtype", None), "str", type(given).__name__),
 )
-def test_kinds_of_matrices(given: Any) -> None:  # noqa: ANN401 - that is the point
-    """The same numbers give the same pairs."""
-    assert rows_of(whole().fit(given).pairs(5.0)) == rows_of(whole().fit(POINTS).pairs(5.0))
+def test_every_type_of_matrix_gives_the_same_pairs(given: Any) -> None:  # noqa: ANN401 - any matrix
+    assert rows_of(one_bucket().fit(given).pairs(5.0)) == rows_of(one_bucket().fit(POINTS).pairs(5.0))
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.float32()), pa.large_list(pa.float64()), pa.list_(pa.uint8(), 2)])
-def test_kinds_of_parquet_columns(kind: pa.DataType, tmp_path: Path) -> None:
-    """Lists of any kind, also where no column is named."""
+def test_every_list_type_of_parquet_gives_the_same_pairs(kind: pa.DataType, tmp_path: Path) -> None:
     table = pa.table({"name": list("abcd"), "vector": pa.array(POINTS.astype(int).tolist(), kind)})
     pq.write_table(table, tmp_path / "x.parquet")
     for column in (None, "vector"):
-        found = whole().fit(tmp_path / "x.parquet", column=column).pairs(5.0)
-        assert rows_of(found) == rows_of(whole().fit(POINTS).pairs(5.0))
+        found = one_bucket().fit(tmp_path / "x.parquet", column=column).pairs(5.0)
+        assert rows_of(found) == rows_of(one_bucket().fit(POINTS).pairs(5.0))
 
 
-def test_files_are_as_matrices(tmp_path: Path) -> None:
-    """A mapped file, one in another order, and a Parquet file give the plan and the pairs of the matrix in memory."""
+def test_files_give_the_plan_and_result_of_a_matrix_in_memory(tmp_path: Path) -> None:
     points = random_points(300)
     np.save(tmp_path / "x.npy", points)
     np.save(tmp_path / "columns.npy", np.asfortranarray(points))
@@ -93,15 +89,13 @@ def test_files_are_as_matrices(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("vectors", [np.empty((0, 5), dtype=np.float32), [], np.empty((0, 0))])
-def test_no_vectors(vectors: Any) -> None:  # noqa: ANN401 - anything
-    """Nothing is no error."""
+def test_an_empty_matrix_has_no_pairs(vectors: Any) -> None:  # noqa: ANN401 - any matrix
     search = mw.EuclideanLSH.plan(vectors, radius=1.0).fit(vectors)
     assert len(search.pairs(1.0)) == 0
     assert len(search.query(vectors, top=3)) == 0
 
 
-def test_one_vector_has_no_pair() -> None:
-    """And is its own neighbour."""
+def test_one_vector_has_no_pair_and_is_its_own_neighbour() -> None:
     search = mw.EuclideanLSH.plan([[1.0, 2.0]], radius=1.0).fit([[1.0, 2.0]])
     assert len(search.pairs(1.0)) == 0
     assert rows_of(search.query([[1.0, 2.0]], top=3)) == [(0, 0, 0.0)]
@@ -109,18 +103,18 @@ def test_one_vector_has_no_pair() -> None:
 
 @pytest.mark.parametrize("radius", [0.0, 0.5])
 def test_equal_vectors_are_pairs(radius: float) -> None:
-    """Also at radius 0; minus zero is zero."""
+    """Minus zero equals zero."""
     vectors = np.array([[1, 0], [5, 5], [1, -0.0], [1, 0]], dtype=np.float32)
     for search in (mw.EuclideanLSH.plan(vectors, radius=radius), mw.CosineLSH.plan(vectors, radius=radius)):
         found = [row[:3] for row in rows_of(search.fit(vectors).pairs(radius)) if 1 not in row[:2]]
         assert found == [(0, 2, 0.0), (0, 3, 0.0), (2, 3, 0.0)]
 
 
-def test_many_copies_cost_what_copies_of_texts_do(tmp_path: Path) -> None:
-    """20,000 equal vectors pair with the first 16 only, and the report says what that leaves out."""
+def test_many_equal_vectors_are_capped_and_counted(tmp_path: Path) -> None:
+    """Each of 20,000 equal vectors is paired with the first 16 only."""
     copies = 20_000
     vectors = np.ones((copies, 4), dtype=np.float32)
-    report = whole().fit(vectors).pairs(1.0, tmp_path / "pairs.parquet")
+    report = one_bucket().fit(vectors).write_pairs(1.0, tmp_path / "pairs.parquet")
     given = 15 * 16 // 2 + (copies - 16) * 16
     assert report["pairs"] == given
     assert report["caps"]["identical_groups"] == 1
@@ -128,9 +122,9 @@ def test_many_copies_cost_what_copies_of_texts_do(tmp_path: Path) -> None:
 
 
 def test_a_bucket_above_the_cap_is_counted(tmp_path: Path) -> None:
-    """As with texts: each member with the first 16, in every table."""
+    """Each member is paired with the first 16, in every table."""
     vectors = random_points(100)
-    report = whole().fit(vectors).pairs(100.0, tmp_path / "pairs.parquet", max_bucket=99)
+    report = one_bucket().fit(vectors).write_pairs(100.0, tmp_path / "pairs.parquet", max_bucket=99)
     assert report["caps"]["buckets"] == 8
     assert report["caps"]["candidates_left_out"] == 8 * (100 * 99 // 2 - (15 * 16 // 2 + 84 * 16))
     assert report["pairs"] == 15 * 16 // 2 + 84 * 16
@@ -138,38 +132,37 @@ def test_a_bucket_above_the_cap_is_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("memory", ["256MB", "4GB"])
-def test_threads_and_memory_change_nothing(threads: int, memory: str, tmp_path: Path) -> None:
-    """The same bytes out."""
+def test_threads_and_memory_do_not_change_the_output(threads: int, memory: str, tmp_path: Path) -> None:
     vectors = random_points(3000)
     search = mw.EuclideanLSH.plan(vectors, radius=1.5).fit(vectors)
-    search.pairs(1.5, tmp_path / "one.parquet")
-    search.pairs(1.5, tmp_path / "other.parquet", threads=threads, memory=memory)
+    search.write_pairs(1.5, tmp_path / "one.parquet")
+    search.write_pairs(1.5, tmp_path / "other.parquet", threads=threads, memory=memory)
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "other.parquet").read_bytes()
     one, other = search.query(vectors, top=5), search.query(vectors, top=5, threads=threads, memory=memory)
     assert one.equals(other)
 
 
-def test_blocks_of_vectors_change_no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if memory held a hundred vectors, and four thousand queries came in dozens."""
-    from minwise.vectors import nearest as near
+def test_block_sizes_do_not_change_the_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 100 vectors and 12 queries give the result of one block."""
+    from minwise.vectors import nearest
 
     vectors = random_points(1000)
     search = mw.EuclideanLSH.plan(vectors, radius=2.0)
     expected = search.fit(vectors).query(vectors, top=7), search.query(vectors, radius=2.0)
-    plain = near.NearSearch.__init__
+    original = nearest.NearestSearch.__init__
 
     def small(self: Any, *given: Any) -> None:  # noqa: ANN401 - as the original
-        plain(self, *given)
+        original(self, *given)
         self.block_rows = 100
 
-    monkeypatch.setattr(near.NearSearch, "__init__", small)
-    monkeypatch.setattr(near, "QUERIES", 12)
+    monkeypatch.setattr(nearest.NearestSearch, "__init__", small)
+    monkeypatch.setattr(nearest, "QUERY_BLOCK", 12)
     again = search.fit(vectors).query(vectors, top=7), search.query(vectors, radius=2.0)
     assert all(one.equals(other) for one, other in zip(expected, again, strict=True))
 
 
-def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped before it verifies; what was made before is not made again."""
+def test_an_interrupted_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an interruption before verification, the files of the first pass are not written again."""
     from minwise.vectors import pairs as engine
 
     points, work = random_points(500), tmp_path / "work"
@@ -184,7 +177,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Monk
     assert made
     assert search.pairs(2.0, work=work).equals(expected)
     assert made == {path.name: path.stat().st_mtime_ns for path in work.iterdir() if path.name.startswith("part-")}
-    with pytest.raises(mw.MismatchError, match=r"radius 2\.0, this one has 1\.0"):
+    with pytest.raises(MismatchError, match=r"radius 2\.0, this one has 1\.0"):
         search.pairs(1.0, work=work)
 
 
@@ -193,34 +186,31 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Monk
     [(math.nan, "values must be finite, got NaN at column 1"), (1e300, "values must be finite, got inf at column 1")],
 )
 def test_a_bad_vector_is_an_error_or_left_out(value: float, reason: str, tmp_path: Path) -> None:
-    """In the library it raises; quarantined, the others are found and it is reported."""
     vectors = POINTS.astype(np.float64)
     vectors[1, 1] = value
-    with pytest.raises(mw.InputError, match=f"row 1: {reason}"):
-        whole().fit(vectors).pairs(5.0)
-    with pytest.raises(mw.InputError, match=f"row 1: {reason}"):
-        whole().fit(vectors).query(POINTS, top=1)
-    with pytest.raises(mw.InputError, match=f"row 1: {reason}"):
-        whole().fit(POINTS).query(vectors, top=1)
-    report = whole().fit(vectors).pairs(5.0, tmp_path / "pairs.csv", on_error="quarantine")
+    with pytest.raises(InputError, match=f"row 1: {reason}"):
+        one_bucket().fit(vectors).pairs(5.0)
+    with pytest.raises(InputError, match=f"row 1: {reason}"):
+        one_bucket().fit(vectors).query(POINTS, top=1)
+    with pytest.raises(InputError, match=f"row 1: {reason}"):
+        one_bucket().fit(POINTS).query(vectors, top=1)
+    report = one_bucket().fit(vectors).write_pairs(5.0, tmp_path / "pairs.csv", on_error="quarantine")
     assert (report["pairs"], report["counts"]["quarantined"]) == (1, 1)
     assert report["faults"] == [{"source": "", "row": 1, "reason": reason}]
-    near = whole().fit(POINTS).query(vectors, tmp_path / "near.csv", top=1, on_error="quarantine")
+    near = one_bucket().fit(POINTS).write_query(vectors, tmp_path / "near.csv", top=1, on_error="quarantine")
     assert (near["neighbours"], near["queries"]) == (3, {"asked": 3, "quarantined": 1})
 
 
-def test_zero_has_no_direction() -> None:
-    """And so no cosine; in Euclidean distance it is a point as any other."""
-    with pytest.raises(mw.InputError, match="row 0: a vector must have a direction, got zeros only"):
+def test_a_zero_vector_has_no_cosine_distance() -> None:
+    with pytest.raises(InputError, match="row 0: a vector must have a direction, got zeros only"):
         mw.CosineLSH(hashes=2, tables=2).fit(POINTS).pairs(0.1)
     assert len(mw.CosineLSH(hashes=1, tables=30).fit(POINTS).pairs(0.1, on_error="skip")) == 1
 
 
 def test_ragged_rows_of_a_file_are_faults(tmp_path: Path) -> None:
-    """Null, too short, with a null inside: each with its row."""
     lists = [[0.0, 0.0], None, [1.0], [3.0, None], [3.0, 4.0], []]
     pq.write_table(pa.table({"v": pa.array(lists, pa.list_(pa.float32()))}), tmp_path / "x.parquet")
-    report = whole().fit(tmp_path / "x.parquet").pairs(5.0, tmp_path / "pairs.csv", on_error="quarantine")
+    report = one_bucket().fit(tmp_path / "x.parquet").write_pairs(5.0, tmp_path / "pairs.csv", on_error="quarantine")
     assert (report["pairs"], report["counts"]["read"], report["counts"]["quarantined"]) == (1, 6, 4)
     assert [(fault["row"], fault["reason"]) for fault in report["faults"]] == [
         (1, "v is null"),
@@ -242,63 +232,60 @@ def test_ragged_rows_of_a_file_are_faults(tmp_path: Path) -> None:
         ("x.txt", "must be an .npy or .parquet file, got 'x.txt'"),
     ],
 )
-def test_what_is_no_matrix(vectors: Any, message: str) -> None:  # noqa: ANN401 - anything
-    """One line that says what it must be."""
+def test_inputs_that_are_no_matrix_are_refused(vectors: Any, message: str) -> None:  # noqa: ANN401 - anything
     with pytest.raises(mw.MinwiseError, match=message):
         open_vectors(vectors)
 
 
-def test_files_that_are_something_else(tmp_path: Path) -> None:
-    """The file is named."""
+def test_files_of_another_format_are_refused_by_name(tmp_path: Path) -> None:
     for name in ("x.npy", "x.parquet"):
         (tmp_path / name).write_bytes(b"hello")
-        with pytest.raises(mw.InputError, match=f"{name}: must be "):
+        with pytest.raises(InputError, match=f"{name}: must be "):
             open_vectors(tmp_path / name)
         with pytest.raises(FileNotFoundError):
             open_vectors(tmp_path / f"no-{name}")
     two = {"a": pa.array([[1.0]]), "b": pa.array([[1.0]]), "c": pa.array(["x"])}
     pq.write_table(pa.table(two), tmp_path / "two.parquet")
     for column, message in ((None, "got a, b"), ("c", "got a column of string"), ("d", "its columns are: a, b, c")):
-        with pytest.raises(mw.InputError, match=message):
+        with pytest.raises(InputError, match=message):
             open_vectors(tmp_path / "two.parquet", column)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: whole().fit(POINTS).pairs(-1.0), "radius must be 0 or more and finite, got -1.0"),
-        (lambda: whole().fit(POINTS).pairs(math.nan), "radius must be a number, got nan"),
-        (lambda: whole().fit(POINTS).pairs(math.inf), "radius must be 0 or more and finite, got inf"),
+        (lambda: one_bucket().fit(POINTS).pairs(-1.0), "radius must be 0 or more and finite, got -1.0"),
+        (lambda: one_bucket().fit(POINTS).pairs(math.nan), "radius must be a number, got nan"),
+        (lambda: one_bucket().fit(POINTS).pairs(math.inf), "radius must be 0 or more and finite, got inf"),
         (lambda: mw.CosineLSH(hashes=1, tables=1).fit(POINTS).pairs(3.0), "radius must be at most 2"),
         (lambda: mw.EuclideanLSH(width=0, hashes=1, tables=1), "width must be above 0 and finite, got 0"),
         (lambda: mw.EuclideanLSH(width=1, hashes=0, tables=1), "hashes must be a whole number from 1"),
         (lambda: mw.EuclideanLSH(width=1, hashes=1, tables=0), "tables must be a whole number from 1"),
         (lambda: mw.EuclideanLSH(width=1, hashes=1000, tables=1000), "must be at most 16384 slots"),
-        (lambda: whole().pairs(1.0), "call fit first"),
-        (lambda: whole().fit(POINTS).query(POINTS), "takes radius, top or both, got neither"),
-        (lambda: whole().fit(POINTS).query(POINTS, top=0), "top must be a whole number from 1"),
-        (lambda: whole().fit(POINTS).query([[1.0]], top=1), "got 1 in queries, 2 in vectors"),
-        (lambda: whole().fit(POINTS).pairs(1.0, "pairs.txt"), "output must end in"),
-        (lambda: whole().fit(POINTS).pairs(1.0, max_bucket=3), "max_bucket must be a whole number from 16"),
-        (lambda: whole().fit(POINTS).pairs(1.0, on_error="ignore"), "on_error must be one of"),
+        (lambda: one_bucket().pairs(1.0), "call fit first"),
+        (lambda: one_bucket().fit(POINTS).query(POINTS), "takes radius, top or both, got neither"),
+        (lambda: one_bucket().fit(POINTS).query(POINTS, top=0), "top must be a whole number from 1"),
+        (lambda: one_bucket().fit(POINTS).query([[1.0]], top=1), "got 1 in queries, 2 in vectors"),
+        (lambda: one_bucket().fit(POINTS).write_pairs(1.0, "pairs.txt"), "output must end in"),
+        (lambda: one_bucket().fit(POINTS).pairs(1.0, max_bucket=3), "max_bucket must be a whole number from 16"),
+        (lambda: one_bucket().fit(POINTS).pairs(1.0, on_error="ignore"), "on_error must be one of"),  # type: ignore[arg-type]
         (lambda: mw.EuclideanLSH.plan(POINTS, radius=1.0, recall=1.0), "recall must be above 0 and below 1, got 1.0"),
         (lambda: mw.EuclideanLSH.plan(POINTS), "takes either radius or top, got None and None"),
         (lambda: mw.EuclideanLSH.plan(POINTS, radius="far"), "radius must be a number"),  # type: ignore[arg-type]
     ],
 )
-def test_settings_that_break_a_rule(call: Any, message: str) -> None:  # noqa: ANN401 - a function
-    """One line with the value."""
+def test_invalid_settings_raise_a_one_line_error(call: Any, message: str) -> None:  # noqa: ANN401 - a function
     with pytest.raises(mw.MinwiseError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
 
 
-def test_a_plan_for_the_nearest_reaches_most_of_them() -> None:
-    """Within the planned radius nine of ten have their neighbours, each found with the recall: 0.9·0.99, less 0.04."""
+def test_a_plan_for_top_finds_most_neighbours() -> None:
+    """The planned radius holds the neighbours of 9 in 10 queries, each found with the recall: 0.9·0.99, less 0.04."""
     vectors = random_points(2000, 6)
     search = mw.EuclideanLSH.plan(vectors, top=5, queries=vectors[:200]).fit(vectors)
     assert search.planned_radius is not None
-    assert search.chance(search.planned_radius) >= 0.99
+    assert search.probability(search.planned_radius) >= 0.99
     found = search.query(vectors[:200], top=5)
     apart = np.sqrt(((vectors[:200, None].astype(float) - vectors[None]) ** 2).sum(axis=2))
     truth = {(query, int(row)) for query in range(200) for row in np.argsort(apart[query])[:5]}
@@ -306,14 +293,14 @@ def test_a_plan_for_the_nearest_reaches_most_of_them() -> None:
     assert len(truth & set(pairs)) >= 0.85 * len(truth)
 
 
-def test_a_second_run_knows_the_faults_of_the_first(tmp_path: Path) -> None:
-    """The report of answers that were there already is that of the run that made them."""
+def test_a_finished_run_reports_its_faults_again(tmp_path: Path) -> None:
     vectors = random_points(50)
     vectors[3, 1], vectors[4, 0] = math.nan, math.inf
     np.save(tmp_path / "x.npy", vectors)
     settings: dict[str, Any] = {"top": 2, "on_error": "quarantine", "work": tmp_path / "work"}
     first, second = (
-        whole().fit(tmp_path / "x.npy").query(tmp_path / "x.npy", tmp_path / "near.csv", **settings) for _ in range(2)
+        one_bucket().fit(tmp_path / "x.npy").write_query(tmp_path / "x.npy", tmp_path / "near.csv", **settings)
+        for _ in range(2)
     )
     assert first == second
     assert (first["counts"], first["queries"]["quarantined"]) == ({"documents": 48, "quarantined": 2}, 2)
