@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import minwise as mw
+from minwise.options import SchemeName
+from minwise.results import Audit
 
-from .test_recall import most_hits
+from .test_recall import max_hits
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the labelled texts of ../shared/data are not here")
@@ -39,12 +41,12 @@ def documents(name: str) -> list[dict[str, str]]:
 
 
 @cache
-def audit(name: str, scheme: str, seed: int) -> mw.Audit:
+def audit(name: str, scheme: SchemeName, seed: int) -> Audit:
     """An audit of a whole corpus, at a recall that misses pairs enough to be measured."""
     return mw.audit(documents(name), scheme=scheme, seed=seed, recall=0.9, **CORPORA[name])
 
 
-def seeds(name: str, scheme: str) -> range:
+def seeds(name: str, scheme: SchemeName) -> range:
     """Seeds that no other case has, so that the cases are independent."""
     first = 1000 * list(CORPORA).index(name) + 100 * SCHEMES.index(scheme)
     return range(first, first + SEEDS)
@@ -73,12 +75,12 @@ def test_the_promise_lies_in_the_measured_interval() -> None:
         for case, result in zip(cases, results, strict=True)
         if result.promised is None or not result.recall.low <= result.promised <= result.recall.high
     ]
-    assert most_hits(len(cases), 0.05) == 10
+    assert max_hits(len(cases), 0.05) == 10
     assert len(misses) <= 10, misses
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_planted_articles_are_the_pairs_and_are_found(scheme: str) -> None:
+def test_planted_articles_are_the_pairs_and_are_found(scheme: SchemeName) -> None:
     """At the usual recall: every planted pair is similar, no other is, and the bands propose all of them."""
     name = "text/articles_2500"
     lines = (DATA / name / "pairs.tsv").read_text(encoding="utf-8").splitlines()
@@ -115,5 +117,5 @@ def test_a_sample_agrees_with_the_whole(name: str) -> None:
         documents(name), sample=whole.distinct // 3, seed=seeds(name, "fast")[0], recall=0.9, **CORPORA[name]
     )
     assert part.sampled == whole.distinct // 3
-    inside = [one.low <= every.seen <= one.high for one, every in zip(part.spread, whole.spread, strict=True)]
+    inside = [one.low <= every.seen <= one.high for one, every in zip(part.histogram, whole.histogram, strict=True)]
     assert sum(inside) >= 0.75 * len(inside)

@@ -13,7 +13,16 @@ from minwise import _kernel
 from minwise._internal.arrays import FLAT_TYPES, flatten_texts, join_bytes, valid_mask
 from minwise.errors import InputError, MinwiseError
 
-__all__ = ["TextChunk", "Texts", "read_texts", "text_chunk", "to_bytes", "translate_kernel_errors"]
+__all__ = [
+    "ArrowArray",
+    "ArrowStream",
+    "TextChunk",
+    "Texts",
+    "read_texts",
+    "text_chunk",
+    "to_bytes",
+    "translate_kernel_errors",
+]
 
 
 class ArrowStream(Protocol):
@@ -26,7 +35,7 @@ class ArrowStream(Protocol):
 class ArrowArray(Protocol):
     """Column that implements the Arrow C data interface, such as a pyarrow array."""
 
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> object:
         """Export the column."""
 
 
