@@ -1,4 +1,4 @@
-"""Corpora: the documents that Spark gets, as folders of Parquet files with the columns ``id`` and ``text``."""
+"""Corpora of the benchmark: folders of Parquet files with the columns ``id`` and ``text``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.scale.jobs import ScaleJob, prepare
 from benchmarks.speed.corpus import cache_dir, prepare_corpus, read_documents
 from benchmarks.speed.sources import cut_passages
 
-# Enough of the corpus of whole files for the documents that are asked for.
+# Size of the corpus of whole files that passages are taken from; enough for every number of documents.
 MEGABYTES = 1300
 FILES = 8  # so that each of a few cores has several to read
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -25,14 +25,14 @@ SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkCorpus:
-    """A folder of documents, whose ids are their numbers from 0 on.
+    """Folder of documents, whose ids are their numbers from 0.
 
     Attributes:
-        folder: Where it is.
+        folder: Path of the folder.
         documents: Number of documents.
         text_bytes: Length of all texts as UTF-8.
         sha256: Of all texts in order, each followed by a NUL byte.
-        note: What is in it.
+        note: Description of the documents.
     """
 
     folder: str
@@ -48,7 +48,7 @@ class SparkCorpus:
 
 
 def passages(documents: int) -> SparkCorpus:
-    """Return a passage of each of the first files of ``source``, so that files and not their lengths are compared."""
+    """Return a passage of each of the first files of ``source``, so that the length of files does not matter."""
     folder = cache_dir() / "spark" / f"passages-{documents}"
     if not (folder / "_corpus.json").exists():
         print(f"cutting {documents:,} passages ...", flush=True)
@@ -59,14 +59,14 @@ def passages(documents: int) -> SparkCorpus:
 
 
 def one_passage_each(source: Path) -> Iterator[str]:
-    """Yield a passage of each document, which of them depends on its id alone; short documents as they are."""
+    """Yield a passage of each document, chosen by its id alone; short documents unchanged."""
     for name, text in read_documents(source):
         cut = [passage for _, passage in cut_passages([(name, text)])] or [text]
         yield cut[zlib.crc32(name.encode()) % len(cut)]
 
 
 def write_files(folder: Path, texts: list[str], note: str) -> None:
-    """Write texts as equally long files, and what is in them when all are there."""
+    """Write texts to files of equal length and, last, the description of the corpus."""
     folder.mkdir(parents=True, exist_ok=True)
     bounds = [number * len(texts) // FILES for number in range(FILES + 1)]
     for number in range(FILES):
@@ -74,12 +74,12 @@ def write_files(folder: Path, texts: list[str], note: str) -> None:
         table = pa.table([range(first, stop), texts[first:stop]], schema=SCHEMA)
         pq.write_table(table, folder / f"part-{number:05}.parquet", compression="zstd")
     digest, size = hash_texts(texts)
-    facts = SparkCorpus(folder=str(folder), documents=len(texts), text_bytes=size, sha256=digest, note=note)
-    (folder / "_corpus.json").write_text(json.dumps(asdict(facts), indent=1) + "\n", encoding="utf-8")
+    corpus = SparkCorpus(folder=str(folder), documents=len(texts), text_bytes=size, sha256=digest, note=note)
+    (folder / "_corpus.json").write_text(json.dumps(asdict(corpus), indent=1) + "\n", encoding="utf-8")
 
 
 def mixed(documents: int) -> SparkCorpus:
-    """Return the made-up documents of `benchmarks.scale`, a tenth of them near-duplicates."""
+    """Return the synthetic documents of `benchmarks.scale`, a tenth of them near-duplicates."""
     made, files = prepare(ScaleJob(name="size", kind="mixed", documents=documents, memory="2GB"))
     return SparkCorpus(
         folder=str(files[0].parent),
@@ -91,7 +91,7 @@ def mixed(documents: int) -> SparkCorpus:
 
 
 def hash_texts(texts: Iterable[str]) -> tuple[str, int]:
-    """Return the digest of all texts in order, and their length."""
+    """Return the SHA-256 of all texts in order, and their length."""
     digest, size = hashlib.sha256(), 0
     for text in texts:
         encoded = text.encode()

@@ -1,7 +1,7 @@
-"""Events: a Spark event log in; what each SQL action did, in seconds, tasks and bytes, out.
+"""Measurements from a Spark event log: seconds, tasks and bytes of each SQL action.
 
-The log is one JSON object a line. A job names the SQL action it is part of, an action's plan names where it writes, and
-a task names its stage and carries its metrics; see "Monitoring and Instrumentation" in Spark's documentation.
+The log is one JSON object per line. A job names the SQL action it is part of, an action's plan names where it writes,
+and a task names its stage and carries its metrics; see "Monitoring and Instrumentation" in Spark's documentation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Event = dict[str, Any]
 
 SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 WRITES = re.compile(r"InsertIntoHadoopFsRelationCommand\s+Input[^\n]*\s+Arguments: file:[^\s,]*/([^\s,/]+)")
-# What Spark counts of the way to Python and back, by its own names.
+# Spark's metrics of the transfer to Python and back, by Spark's names.
 PYTHON_METRICS = {
     "data sent to Python workers": "python_sent_bytes",
     "data returned from Python workers": "python_returned_bytes",
@@ -29,19 +29,19 @@ PYTHON_METRICS = {
 
 @dataclass(slots=True)
 class Totals:
-    """What tasks did, summed up.
+    """Sums over tasks.
 
     Attributes:
-        tasks: How many ended well.
-        task_seconds: Their run time on executors, the Python they waited for included.
-        java_seconds: Processor time of the Java threads that ran them.
-        collection_seconds: What garbage collection took of it.
-        longest_seconds: The run time of the longest.
-        read_bytes: Read from files.
-        shuffled_bytes: Written to shuffles, compressed as they are.
+        tasks: Number of tasks that succeeded.
+        task_seconds: Run time on executors, including the time they wait for Python.
+        java_seconds: Processor time of their Java threads.
+        collection_seconds: Time of garbage collection.
+        longest_seconds: Run time of the longest task.
+        read_bytes: Bytes read from files.
+        shuffled_bytes: Bytes written to shuffles, compressed.
         shuffled_records: Rows written to shuffles.
-        spilled_bytes: Written to disk because memory was short.
-        counts: Spark's counts of the way to Python, by the names of `PYTHON_METRICS`.
+        spilled_bytes: Bytes written to disk because memory was short.
+        counts: Metrics of the transfer to Python, by the names of `PYTHON_METRICS`.
     """
 
     tasks: int = 0
@@ -56,7 +56,7 @@ class Totals:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add_task(self, event: Event) -> None:
-        """Count one task."""
+        """Add one task."""
         metrics = event["Task Metrics"]
         seconds = metrics["Executor Run Time"] / 1e3
         shuffled = metrics["Shuffle Write Metrics"]
@@ -69,25 +69,25 @@ class Totals:
         self.shuffled_bytes += shuffled["Shuffle Bytes Written"]
         self.shuffled_records += shuffled["Shuffle Records Written"]
         self.spilled_bytes += metrics["Disk Bytes Spilled"]
-        for one in event["Task Info"].get("Accumulables", []):
-            name = PYTHON_METRICS.get(one.get("Name"))
+        for metric in event["Task Info"].get("Accumulables", []):
+            name = PYTHON_METRICS.get(metric.get("Name"))
             if name:
-                self.counts[name] = self.counts.get(name, 0) + int(one["Update"])
+                self.counts[name] = self.counts.get(name, 0) + int(metric["Update"])
 
 
 @dataclass(slots=True)
 class Action:
-    """One SQL action: a write, a count, a collect.
+    """SQL action: a write, a count or a collect.
 
     Attributes:
-        number: Spark's number of it.
-        began: When, in seconds since 1970.
-        description: What Spark calls it.
+        number: Execution id of Spark.
+        began: Start, in seconds since 1970.
+        description: Description by Spark.
         writes: Name of the directory it writes, if it writes one.
-        plan: How Spark does it.
-        ended: When; None if it never did.
-        jobs: Jobs it started.
-        stages: What the tasks of each Spark stage did, by the stage's number.
+        plan: Physical plan.
+        ended: End; None if it did not end.
+        jobs: Number of jobs.
+        stages: Sums over the tasks of each Spark stage, by the number of the stage.
     """
 
     number: int
@@ -107,19 +107,19 @@ class Action:
     def total(self, name: str) -> float:
         """Return the sum over all Spark stages of one of the attributes or counts of `Totals`."""
         return sum(
-            one.counts.get(name, 0) if name in PYTHON_METRICS.values() else getattr(one, name)
-            for one in self.stages.values()
+            totals.counts.get(name, 0) if name in PYTHON_METRICS.values() else getattr(totals, name)
+            for totals in self.stages.values()
         )
 
 
 def read_actions(path: Path) -> list[Action]:
     """Return the SQL actions of an event log, in the order in which they began."""
     with path.open(encoding="utf-8") as file:
-        return sort_out(json.loads(line) for line in file)
+        return group_events(json.loads(line) for line in file)
 
 
-def sort_out(events: Iterable[Event]) -> list[Action]:
-    """Return what events say about actions; tasks outside of any action are left out."""
+def group_events(events: Iterable[Event]) -> list[Action]:
+    """Return the actions of events; tasks outside of any action are left out."""
     actions: dict[int, Action] = {}
     owners: dict[int, Action] = {}
     for event in events:
@@ -134,11 +134,11 @@ def sort_out(events: Iterable[Event]) -> list[Action]:
             owner = owners.get(event["Stage ID"])
             if owner is not None:
                 owner.stages.setdefault(event["Stage ID"], Totals()).add_task(event)
-    return sorted(actions.values(), key=lambda one: one.began)
+    return sorted(actions.values(), key=lambda action: action.began)
 
 
 def new_action(event: Event) -> Action:
-    """Return the action that begins with an event."""
+    """Return the action that an event starts."""
     plan = event["physicalPlanDescription"]
     found = WRITES.search(plan)
     return Action(event["executionId"], event["time"] / 1e3, event["description"], found and found[1], plan)
@@ -155,5 +155,5 @@ def stages_of_job(event: Event, actions: dict[int, Action]) -> Iterator[tuple[in
 
 
 def within(actions: Iterable[Action], began: float, ended: float) -> list[Action]:
-    """Return the actions that began in a span of time."""
-    return [one for one in actions if began <= one.began <= ended]
+    """Return the actions that began in an interval."""
+    return [action for action in actions if began <= action.began <= ended]

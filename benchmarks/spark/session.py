@@ -1,4 +1,4 @@
-"""Session: the settings of Spark, the same for whoever is measured."""
+"""Spark session with the same settings for all methods."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SETTINGS = {
 
 
 def open_session(folder: Path) -> SparkSession:
-    """Return a session that keeps its event log, and whatever it puts on disk, in ``folder``."""
+    """Return a session that keeps its event log and its temporary files in ``folder``."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logs, local = folder / "events", folder / "local"
     logs.mkdir()
-    places = {"spark.eventLog.dir": logs.as_uri(), "spark.local.dir": str(local)}
+    paths = {"spark.eventLog.dir": logs.as_uri(), "spark.local.dir": str(local)}
     builder = SparkSession.builder.master(MASTER)
-    for name, value in (SETTINGS | places).items():
+    for name, value in (SETTINGS | paths).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

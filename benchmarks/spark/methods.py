@@ -1,4 +1,4 @@
-"""Ways: documents and a session in, near-duplicates in a file or folder out; ours and MLlib's."""
+"""Methods that are compared: each reads documents and writes near-duplicates; ours and that of MLlib."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pyspark.sql import functions as f
 import minwise as mw
 
 THRESHOLD, SHINGLES, SHINGLE_WORDS = 0.8, "word:5", 5
-# What we take for words, in MLlib's terms: `_` is none, letters of any script are.
+# Our word separators as a pattern of MLlib: `_` separates words, letters of any script do not.
 SEPARATORS = r"(?U)[\W_]+"
-# So many that two shingles of a document hardly ever meet; vectors are sparse, so it costs nothing.
+# So many that shingles of a document hardly ever collide; vectors are sparse, so the number costs nothing.
 FEATURES = 1 << 24
 # Each finds a pair at the threshold with a probability of 0.8: two find 96 % of them, three 99.2 %.
 TABLES = 3
 
-# What a run on files is told beside where its stages are.
-OF_FILES: dict[str, Any] = {"threshold": THRESHOLD, "shingle": SHINGLES, "engine": "spark"}
+# Settings of runs on files.
+FILE_OPTIONS: dict[str, Any] = {"threshold": THRESHOLD, "shingle": SHINGLES, "engine": "spark"}
 
 Seconds = dict[str, float]
-Way = Callable[[SparkSession, list[str], Path], Seconds]
+Method = Callable[[SparkSession, list[str], Path], Seconds]
 
 
 def pairs_by_mllib(session: SparkSession, files: list[str], output: Path) -> Seconds:
-    """Tokens, n-grams and hashed features, held in memory; then ``approxSimilarityJoin`` of them with themselves."""
+    """Compute tokens, n-grams and hashed features in memory, then their ``approxSimilarityJoin`` with themselves."""
     start = time.perf_counter()
     features = mllib_features(session.read.parquet(*files)).persist()
     features.count()
@@ -45,7 +45,7 @@ def pairs_by_mllib(session: SparkSession, files: list[str], output: Path) -> Sec
 
 
 def mllib_features(documents: DataFrame) -> DataFrame:
-    """Return sets of shingles as vectors. MLlib refuses empty ones, so texts of less than five words are left out."""
+    """Return sets of shingles as vectors. MLlib rejects empty ones, so texts of fewer than five words are left out."""
     tokens = RegexTokenizer(inputCol="text", outputCol="words", pattern=SEPARATORS).transform(documents)
     grams = NGram(n=SHINGLE_WORDS, inputCol="words", outputCol="grams").transform(tokens).where(f.size("grams") > 0)
     hashing = HashingTF(numFeatures=FEATURES, binary=True, inputCol="grams", outputCol="features")
@@ -53,7 +53,7 @@ def mllib_features(documents: DataFrame) -> DataFrame:
 
 
 def pairs_of_frame(session: SparkSession, files: list[str], output: Path) -> Seconds:
-    """Ours on a DataFrame, as in a notebook."""
+    """Find pairs in a DataFrame with minwise, as in a notebook."""
     from minwise.spark import pairs
 
     start = time.perf_counter()
@@ -63,20 +63,20 @@ def pairs_of_frame(session: SparkSession, files: list[str], output: Path) -> Sec
 
 
 def pairs_of_files(session: SparkSession, files: list[str], output: Path) -> Seconds:
-    """Ours on files, as ``minwise pairs --engine spark`` does it."""
+    """Find pairs in files with minwise, as ``minwise pairs --engine spark`` does."""
     start = time.perf_counter()
-    mw.pairs(files, f"{output}.parquet", **OF_FILES, work=f"{output}.work")
+    mw.write_pairs(files, f"{output}.parquet", **FILE_OPTIONS, work=f"{output}.work")
     return {"pairs": time.perf_counter() - start}
 
 
 def dedup_of_files(session: SparkSession, files: list[str], output: Path) -> Seconds:
-    """Ours on files, to files without near-duplicates, as ``minwise dedup --engine spark`` does it."""
+    """Write files without near-duplicates with minwise, as ``minwise dedup --engine spark`` does."""
     start = time.perf_counter()
-    mw.dedup(files, output, **OF_FILES, work=f"{output}.work")
+    mw.dedup(files, output, **FILE_OPTIONS, work=f"{output}.work")
     return {"dedup": time.perf_counter() - start}
 
 
-WAYS: dict[str, Way] = {
+METHODS: dict[str, Method] = {
     "mllib": pairs_by_mllib,
     "frame": pairs_of_frame,
     "files": pairs_of_files,
