@@ -17,7 +17,7 @@ __all__ = ["MODULES", "with_option_docstrings"]
 
 SOURCES = Path(__file__).parents[2] / "src" / "minwise"
 # Modules with calls that take settings.
-MODULES = tuple(SOURCES / name for name in ("api.py", "index/index.py"))
+MODULES = tuple(SOURCES / name for name in ("api.py", "index/index.py", "spark/dataframes.py"))
 HEADING = "Keyword Args:"
 WIDTH = 120
 

@@ -25,6 +25,9 @@ __all__ = [
     "Definition",
     "DocumentSource",
     "FormatName",
+    "FrameClustersOptions",
+    "FrameDedupOptions",
+    "FrameOptions",
     "GroupName",
     "IndexOptions",
     "OnError",
@@ -66,8 +69,28 @@ class Setting:
     python: str = ""
 
 
-# Settings that an index and a search have in common, with different types or defaults of others beside them.
+# Settings of more than one option class.
+SHINGLE = Setting(
+    "word:5",
+    "Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items.",
+    "A Shingler decides normalisation too.",
+)
 BAG = Setting(False, "Count repeated shingles, so that similarity is that of multisets.")
+VERIFY = Setting(
+    "exact",
+    "How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none"
+    " accepts every candidate.",
+)
+CLUSTER_GROUP = Setting(
+    "components",
+    "How pairs form clusters: components joins connected documents, star only those similar to the first.",
+)
+DEDUP_GROUP = Setting(
+    "star",
+    "How pairs form clusters: star removes documents similar to the kept one itself, components all that are"
+    " connected.",
+)
+KEEP = Setting("first", "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL.")
 SCHEME = Setting("fast", "Sketch scheme: fast is FastSketch, minhash is MinHash.")
 
 
@@ -104,14 +127,7 @@ class SeedOptions(TypedDict, total=False):
 class ElementOptions(TypedDict, total=False):
     """Settings that decide which set of elements a document becomes."""
 
-    shingle: Annotated[
-        "str | Shingler",
-        Setting(
-            "word:5",
-            "Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items.",
-            "A Shingler decides normalisation too.",
-        ),
-    ]
+    shingle: Annotated["str | Shingler", SHINGLE]
     bag: Annotated[bool, BAG]
     group_by: Annotated[str | None, Setting(None, "Column that names the set to which a row belongs.")]
     item: Annotated[str | None, Setting(None, "Column of the item that a row adds to its set; given with group_by.")]
@@ -144,14 +160,7 @@ class VerifyOptions(TypedDict, total=False):
             " on identical documents remains.",
         ),
     ]
-    verify: Annotated[
-        VerifyName,
-        Setting(
-            "exact",
-            "How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none"
-            " accepts every candidate.",
-        ),
-    ]
+    verify: Annotated[VerifyName, VERIFY]
 
 
 class InputOptions(TypedDict, total=False):
@@ -219,34 +228,39 @@ class PairsOptions(AuditOptions, VerifyOptions, EngineOptions, total=False):
 class ClustersOptions(PairsOptions, total=False):
     """Settings of :func:`minwise.clusters` and :func:`minwise.write_clusters`."""
 
-    group: Annotated[
-        GroupName,
-        Setting(
-            "components",
-            "How pairs form clusters: components joins connected documents, star only those similar to the first.",
-        ),
-    ]
+    group: Annotated[GroupName, CLUSTER_GROUP]
 
 
 class DedupOptions(PairsOptions, total=False):
     """Settings of :func:`minwise.dedup`."""
 
-    group: Annotated[
-        GroupName,
-        Setting(
-            "star",
-            "How pairs form clusters: star removes documents similar to the kept one itself, components all that are"
-            " connected.",
-        ),
-    ]
-    keep: Annotated[
-        str,
-        Setting("first", "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL."),
-    ]
+    group: Annotated[GroupName, DEDUP_GROUP]
+    keep: Annotated[str, KEEP]
     against: Annotated[
         DocumentSource | None,
         Setting(None, "Reference corpus: compared with, never removed and never written."),
     ]
+
+
+class FrameOptions(LayoutOptions, SeedOptions, total=False):
+    """Settings of :func:`minwise.spark.pairs`."""
+
+    shingle: Annotated["str | Shingler", SHINGLE]
+    bag: Annotated[bool, BAG]
+    verify: Annotated[VerifyName, VERIFY]
+
+
+class FrameClustersOptions(FrameOptions, total=False):
+    """Settings of :func:`minwise.spark.clusters`."""
+
+    group: Annotated[GroupName, CLUSTER_GROUP]
+
+
+class FrameDedupOptions(FrameOptions, total=False):
+    """Settings of :func:`minwise.spark.dedup`."""
+
+    group: Annotated[GroupName, DEDUP_GROUP]
+    keep: Annotated[str, KEEP]
 
 
 class IndexOptions(LayoutOptions, total=False):

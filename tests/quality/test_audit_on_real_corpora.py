@@ -26,7 +26,7 @@ CORPORA: dict[str, dict[str, Any]] = {
     "code/irplag": {"threshold": 0.7},
     "text/articles_2500": {"shingle": "word:3", "threshold": 0.4},
 }
-SCHEMES = ("fast", "minhash")
+SCHEMES: tuple[SchemeName, ...] = ("fast", "minhash")
 SEEDS = 4
 # As in the tests of real texts: where the truth cut words in another way, and the pair that it did not cut at all.
 TOKEN_DIFFERENCE = 0.008

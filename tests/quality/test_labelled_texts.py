@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import minwise as mw
+from minwise.options import SchemeName
+from minwise.sketches import containment
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "text"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the labelled texts of ../shared/data are not here")
@@ -38,8 +40,12 @@ def test_planted_articles_are_found_and_no_others(name: str, given: str) -> None
     documents = read_documents(name)
     planted = {frozenset(line[:2]) for line in read_labels(name)}
     ids: list[Any] = [document["id"] for document in documents]
-    source = {"file": DATA / name / "docs.jsonl", "rows": documents, "texts": [one["text"] for one in documents]}[given]
-    found = mw.pairs(source, **OPTIONS).to_pylist()
+    ways: dict[str, Any] = {
+        "file": DATA / name / "docs.jsonl",
+        "rows": documents,
+        "texts": [one["text"] for one in documents],
+    }
+    found = mw.pairs(ways[given], **OPTIONS).to_pylist()
     if given == "texts":  # these are called by their number
         found = [{**row, "left": ids[row["left"]], "right": ids[row["right"]]} for row in found]
     assert len(planted) == {"articles_100": 5, "articles_1000": 10, "articles_2500": 20}[name]
@@ -52,7 +58,7 @@ def test_planted_articles_are_found_and_no_others(name: str, given: str) -> None
 
 
 @pytest.mark.parametrize("scheme", ["fast", "minhash"])
-def test_one_of_each_planted_pair_is_removed(scheme: str, tmp_path: Path) -> None:
+def test_one_of_each_planted_pair_is_removed(scheme: SchemeName, tmp_path: Path) -> None:
     """The second, for the first; every other article is kept as it was, byte for byte."""
     source = DATA / "articles_1000" / "docs.jsonl"
     result = mw.dedup(source, tmp_path / "out", scheme=scheme, **OPTIONS)
@@ -65,7 +71,7 @@ def test_one_of_each_planted_pair_is_removed(scheme: str, tmp_path: Path) -> Non
     assert kept == b"".join(line for number, line in enumerate(lines) if number not in removed)
 
 
-@pytest.mark.parametrize("measure", [mw.jaccard, mw.containment], ids=["jaccard", "containment"])
+@pytest.mark.parametrize("measure", [mw.jaccard, containment], ids=["jaccard", "containment"])
 def test_more_copied_answers_are_more_similar(measure: Any) -> None:  # noqa: ANN401 - one of two functions
     """Copies above light revisions above heavy ones above answers of one's own, on average."""
     documents = read_documents("clough")

@@ -67,7 +67,8 @@ def test_only_dataframes_with_ids_of_one_type_are_accepted(spark: "SparkSession"
     twice = df.select("id", "text", df["title"].alias("text"))
     message = "df has more than one column 'text'; its columns are: id, text, text"
     assert error_message(InputError, lambda: dedup(twice)) == message
-    assert error_message(ConfigError, lambda: pairs(df, keep="last")).startswith("there is no setting 'keep'")
+    message = error_message(ConfigError, lambda: pairs(df, keep="last"))  # type: ignore[call-arg]
+    assert message.startswith("there is no setting 'keep'")
 
 
 # Rows of id and text, arguments, and the message.

@@ -5,18 +5,18 @@ partitions of the DataFrame nor on the order of its rows.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike, fspath
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from minwise.checks import check_integer, check_on_error, check_setting_names, show
+from minwise.checks import check_integer, check_on_error, show
 from minwise.errors import ConfigError, MinwiseError
-from minwise.options import DedupOptions
+from minwise.options import FrameClustersOptions, FrameDedupOptions, FrameOptions
 from minwise.search.bands import FAULTY
 from minwise.settings import SearchSettings, resolve_options, search_settings
 from minwise.spark import pair_tasks
@@ -25,6 +25,9 @@ from minwise.spark.dataframe_results import dedup_report, expanded_pairs, remove
 from minwise.spark.dataframe_search import DataFrameSearch
 from minwise.spark.document_tables import DocumentTable, DocumentTables
 from minwise.spark.stage_store import StageStore
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "DedupFrames",
@@ -39,11 +42,7 @@ __all__ = [
     "verified_pairs",
 ]
 
-AnySetting = Any
 AnyPath = str | PathLike[str]
-# Settings that apply to DataFrames; group and keep apply to deduplication only.
-SHARED = ("threshold", "recall", "shingle", "bag", "scheme", "slots", "bands", "rows", "seed", "verify", "max_bucket")
-OF_DEDUP = ("group", "keep")
 
 
 class DedupFrames:
@@ -117,7 +116,7 @@ def dedup(
     work: AnyPath | None = None,
     partitions: int | None = None,
     driver_edges: int = DRIVER_EDGES,
-    **settings: AnySetting,
+    **options: "Unpack[FrameDedupOptions]",
 ) -> DedupFrames:
     """Remove near-duplicates: for every removed document, a kept one is at least as similar as the threshold.
 
@@ -132,15 +131,34 @@ def dedup(
         work: Directory or URL, shared by driver and executors, that keeps finished stages.
         partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
         driver_edges: Maximum number of pairs whose connected components are found on the driver.
-        settings: ``threshold``, ``recall``, ``shingle``, ``bag``, ``scheme``, ``slots``, ``bands``, ``rows``, ``seed``,
-            ``verify``, ``max_bucket``, ``group`` and ``keep``, as in :func:`minwise.dedup`.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
+            connected. Default: star.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
 
     Raises:
         ConfigError: If a setting breaks its rule.
         InputError: If a column is missing or of another type, or if an id is null or occurs twice.
         MismatchError: If ``work`` belongs to a run with other settings.
     """
-    run = _DataFrameRun("dedup", df, text, id, against, on_error, work, partitions, settings, (*SHARED, *OF_DEDUP))
+    run = _DataFrameRun("dedup", df, text, id, against, on_error, work, partitions, FrameDedupOptions, options)
     with run.quiet():
         documents, removals = run.removals(check_integer("driver_edges", driver_edges, 0, 2**31))
         return DedupFrames(run.search, documents, removals, on_error)
@@ -154,7 +172,7 @@ def pairs(
     on_error: str = "fail",
     work: AnyPath | None = None,
     partitions: int | None = None,
-    **settings: AnySetting,
+    **options: "Unpack[FrameOptions]",
 ) -> DataFrame:
     """Find every pair of near-duplicates.
 
@@ -170,7 +188,24 @@ def pairs(
         on_error: ``fail``, ``quarantine`` or ``skip``: treatment of rows whose text is null or not UTF-8.
         work: Directory or URL, shared by driver and executors, that keeps finished stages.
         partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
-        settings: As in :func:`dedup`, without ``group`` and ``keep``.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
 
     Returns:
         ``left`` and ``right``, of which left is the smaller id, and ``similarity``, called ``similarity_estimate``
@@ -181,7 +216,7 @@ def pairs(
         InputError: If a column is missing or of another type, or if an id is null or occurs twice.
         MismatchError: If ``work`` belongs to a run with other settings.
     """
-    run = _DataFrameRun("pairs", df, text, id, None, on_error, work, partitions, settings, SHARED)
+    run = _DataFrameRun("pairs", df, text, id, None, on_error, work, partitions, FrameOptions, options)
     with run.quiet():
         return run.result("pairs", run.pairs)
 
@@ -191,12 +226,11 @@ def clusters(
     *,
     text: str | Sequence[str] = "text",
     id: str = "id",  # noqa: A002 - the name of the column in results
-    group: str = "components",
     on_error: str = "fail",
     work: AnyPath | None = None,
     partitions: int | None = None,
     driver_edges: int = DRIVER_EDGES,
-    **settings: AnySetting,
+    **options: "Unpack[FrameClustersOptions]",
 ) -> DataFrame:
     """Find the cluster of every document.
 
@@ -207,12 +241,30 @@ def clusters(
         text: Text column, strings or bytes; several are joined by a line break. With ``shingle="set"``, an array
             column.
         id: Id column: numbers, strings, dates or a struct of these, different in every row.
-        group: ``components`` joins all documents that pairs connect; ``star`` only those similar to the first one.
         on_error: ``fail``, ``quarantine`` or ``skip``: treatment of rows whose text is null or not UTF-8.
         work: Directory or URL, shared by driver and executors, that keeps finished stages.
         partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
         driver_edges: Maximum number of pairs whose connected components are found on the driver.
-        settings: As in :func:`dedup`, without ``keep``.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
+        group: How pairs form clusters: components joins connected documents, star only those similar to the first.
+            Default: components.
 
     Returns:
         ``id``, ``cluster`` (the id of its first document) and ``size``.
@@ -222,8 +274,7 @@ def clusters(
         InputError: If a column is missing or of another type, or if an id is null or occurs twice.
         MismatchError: If ``work`` belongs to a run with other settings.
     """
-    shared = {**settings, "group": group}
-    run = _DataFrameRun("clusters", df, text, id, None, on_error, work, partitions, shared, (*SHARED, "group"))
+    run = _DataFrameRun("clusters", df, text, id, None, on_error, work, partitions, FrameClustersOptions, options)
     edges = check_integer("driver_edges", driver_edges, 0, 2**31)
     with run.quiet():
         return run.result("clusters", lambda: _clusters(*run.removals(edges), 0))
@@ -242,10 +293,10 @@ class _DataFrameRun:
         on_error: str,
         work: AnyPath | None,
         partitions: int | None,
-        given: dict[str, Any],
-        known: tuple[str, ...],
+        call: type,
+        options: Mapping[str, object],
     ) -> None:
-        settings = _search_settings(given, known)
+        settings = _search_settings(call, options)
         check_on_error(on_error)
         own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).ranked(settings.rank_column)
         others = None
@@ -293,14 +344,13 @@ class _DataFrameRun:
         return wide.select("left", "right", known).select("left", "right", _similarity(self.settings))
 
 
-def _search_settings(given: dict[str, Any], known: tuple[str, ...]) -> SearchSettings:
-    """Return the settings given by name.
+def _search_settings(call: type, options: Mapping[str, object]) -> SearchSettings:
+    """Return the settings of a call; ``call`` is its option class.
 
     Raises:
-        ConfigError: If one is unknown, or breaks its rule.
+        ConfigError: If a setting is unknown, or breaks its rule.
     """
-    check_setting_names(given, known)
-    return search_settings(resolve_options(DedupOptions, None, given), of_frame=True)
+    return search_settings(resolve_options(call, None, options), of_frame=True)
 
 
 def _partition_count(frame: DataFrame, partitions: int | None) -> int:
@@ -337,7 +387,7 @@ def sketch(
     *,
     text: str | Sequence[str] = "text",
     id: str = "id",  # noqa: A002 - the name of the column in results
-    **settings: AnySetting,
+    **options: "Unpack[FrameOptions]",
 ) -> DataFrame:
     """Compute the signature of every text, without a shuffle.
 
@@ -345,14 +395,31 @@ def sketch(
         df: Documents.
         text: Text column; several are joined by a line break.
         id: Id column.
-        settings: As in :func:`minwise.spark.dedup`.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
 
     Returns:
         ``id``; ``state``: 0 for a document with keys, 1 for an empty one, 2 for one that cannot be used; ``fault``, the
         reason for state 2; ``text_bytes``; ``content_high`` and ``content_low``, which are equal for equal tokens;
         ``keys``, eight bytes for each band; with ``verify="signature"`` ``packed``, two bytes for each slot.
     """
-    chosen = _search_settings(settings, SHARED)
+    chosen = _search_settings(FrameOptions, options)
     return DocumentTable.of(df, name="df", text=text, id=id, settings=chosen).sketched(chosen)
 
 
@@ -361,7 +428,7 @@ def shingles(
     *,
     text: str | Sequence[str] = "text",
     place: str = "place",
-    **settings: AnySetting,
+    **options: "Unpack[FrameOptions]",
 ) -> DataFrame:
     """Compute the distinct shingles of every text, as :func:`verified_pairs` compares them.
 
@@ -369,36 +436,72 @@ def shingles(
         df: Documents. No text may be null.
         text: Text column; several are joined by a line break.
         place: Column of the document's number, an integer that you assign: of two documents the smaller is preferred.
-        settings: As in :func:`minwise.spark.dedup`.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
 
     Returns:
         ``place`` and ``elements``, ascending and of eight bytes each.
     """
-    chosen = _search_settings(settings, SHARED)
+    chosen = _search_settings(FrameOptions, options)
     table = DocumentTable.of(df, name="df", text=text, id=place, settings=chosen)
     return table.elements(chosen)
 
 
-def candidate_pairs(entries: DataFrame, *, partitions: int | None = None, **settings: AnySetting) -> DataFrame:
+def candidate_pairs(
+    entries: DataFrame, *, partitions: int | None = None, **options: "Unpack[FrameOptions]"
+) -> DataFrame:
     """Find every pair of documents that share a bucket, once.
 
     Args:
         entries: ``place``, an integer that you assign to each document, and ``keys``, as :func:`sketch` returns them.
             Only one of several identical documents should be included.
         partitions: Number of partitions of the keys. Default: ``spark.sql.shuffle.partitions``.
-        settings: As in :func:`minwise.spark.dedup`.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
 
     Returns:
         ``low`` and ``high``, places of which low is the smaller.
     """
     count = _partition_count(entries, partitions)
     placed = entries.select(f.col("place").cast("long"), "keys")
-    found = pair_tasks.candidate_pairs(placed, _search_settings(settings, SHARED), partitions=count)
+    found = pair_tasks.candidate_pairs(placed, _search_settings(FrameOptions, options), partitions=count)
     return found.filter("low is not null").select("low", "high")
 
 
 def verified_pairs(
-    pairs: DataFrame, sets: DataFrame, *, partitions: int | None = None, **settings: AnySetting
+    pairs: DataFrame, sets: DataFrame, *, partitions: int | None = None, **options: "Unpack[FrameOptions]"
 ) -> DataFrame:
     """Find the pairs that are at least as similar as the threshold.
 
@@ -407,12 +510,29 @@ def verified_pairs(
         sets: ``place`` and ``elements`` of every document that is in a pair, as :func:`shingles` returns them; with
             ``verify="signature"``, the column ``packed`` of :func:`sketch` under that name.
         partitions: Number of partitions of the pairs. Default: ``spark.sql.shuffle.partitions``.
-        settings: As in :func:`minwise.spark.dedup`.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
+        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
+            0.99.
+        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        slots: Maximum number of slots of a signature that the plan may use. Default: 256.
+        bands: Number of bands, given together with rows; replaces recall.
+        rows: Slots per band, given together with bands.
+        seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
+        max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
+            it each member is paired with the first 16. Default: 2000.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
+            decides normalisation too. Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+        verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
+            accepts every candidate. Default: exact.
 
     Returns:
         ``low``, ``high`` and ``similarity``.
     """
-    chosen = _search_settings(settings, SHARED)
+    chosen = _search_settings(FrameOptions, options)
     total = sets.agg(f.coalesce(f.sum(f.octet_length("elements")), f.lit(0)).alias("bytes")).collect()[0]["bytes"]
     floor, count = chosen.plan.threshold, _partition_count(pairs, partitions)
     whole = pairs.select(*(f.col(side).cast("long").alias(side) for side in ("low", "high")))
