@@ -169,7 +169,7 @@ def _decode_header(file: BinaryIO, path: str | PathLike[str], kind: FileKind) ->
         raise FormatError(f"{path}: the format version must be {kind.version}, got {version}; {kind.remedy}")
     encoded = file.read(min(length, MAX_HEADER_BYTES))
     if len(encoded) != length or _kernel.crc32c(_bytes(struct.pack("<II", version, length) + encoded), 0) != crc:
-        raise FormatError(f"{path}: the header is damaged or cut short; restore the file or {kind.remedy}")
+        raise FormatError(f"{path}: the header is damaged or truncated; restore the file or {kind.remedy}")
     try:
         header = json.loads(encoded)
         written_with = header["unicode_version"]
@@ -177,14 +177,14 @@ def _decode_header(file: BinaryIO, path: str | PathLike[str], kind: FileKind) ->
         raise FormatError(f"{path}: the header must be a JSON object with unicode_version") from None
     if written_with != _kernel.UNICODE_VERSION:
         here = _kernel.UNICODE_VERSION
-        raise MismatchError(f"{path}: texts must be cut by the same Unicode version: {written_with} there, {here} here")
+        raise MismatchError(f"{path}: the Unicode version must be the same: {written_with} there, {here} here")
     return dict(header)
 
 
 def _check_length(file: BinaryIO, path: str | PathLike[str], header: dict[str, Any]) -> None:
     length = os.fstat(file.fileno()).st_size
     if length != header["file_bytes"]:
-        raise FormatError(f"{path}: the file must have {header['file_bytes']} bytes, got {length}: cut or added to")
+        raise FormatError(f"{path}: the file must have {header['file_bytes']} bytes, got {length}")
 
 
 def _read_arrays(file: io.BufferedReader, path: str | PathLike[str], header: dict[str, Any], kind: FileKind) -> Arrays:

@@ -96,7 +96,7 @@ class ReadOptions:
 def add_from(index: "Index", source: IndexSource, options: ReadOptions, on_duplicate_id: OnDuplicateId) -> AddCounts:
     """Add every document of a source; see :meth:`Index.add_from`."""
     _refuse_index_files(index, source)
-    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), FaultLog(options)
+    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), IngestFaults(options)
     counts = Counter(dict.fromkeys(("read", "added", "replaced", "skipped", "unchanged"), 0))
     with options.receiver.stage("add", reader.known_rows, "documents") as stage:
         for batch in reader:
@@ -120,7 +120,7 @@ def add_stream(
 ) -> DedupCounts:
     """Add the documents of a source that have no near-duplicate; see :meth:`Index.add_stream`."""
     _refuse_index_files(index, source)
-    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), FaultLog(options)
+    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), IngestFaults(options)
     counts = Counter(dict.fromkeys(("read", *COUNT_NAMES.values(), "truncated"), 0))
     written: set[int] = set()
     with options.receiver.stage("add", reader.known_rows, "documents") as stage:
@@ -159,7 +159,7 @@ def query_from(
     reader = SourceReader(
         source, options, any_bytes=_takes_bytes(index), need_ids=False, batch_documents=QUERY_DOCUMENTS
     )
-    faults = FaultLog(options)
+    faults = IngestFaults(options)
 
     def answers() -> Iterator[QueryRow]:
         read = 0
@@ -202,7 +202,7 @@ def _takes_bytes(index: "Index") -> bool:
     return index.shingler.kind == "byte"
 
 
-def _result(counts: "Counter[str]", faults: "FaultLog") -> dict[str, Any]:
+def _result(counts: "Counter[str]", faults: "IngestFaults") -> dict[str, Any]:
     faults.check_any_readable(counts["read"])
     return {**counts, "quarantined": faults.rows, "unreadable": faults.files, "faults": faults.to_list()}
 
@@ -318,7 +318,7 @@ class SourceBatch:
     lines: list[bytes] = field(default_factory=list)
 
 
-class FaultLog:
+class IngestFaults:
     """Counts unusable rows and files, and applies ``on_error``.
 
     Attributes:
@@ -382,7 +382,7 @@ class SourceReader:
         self._batch_bytes = min(BATCH_BYTES, RunLimits.of(options.memory, None).batch_bytes)
         self._stream = _open_stream(source, options.format)
         if isinstance(source, ShingleSets):
-            raise InputError("source must hold texts, got sets; an index cuts its texts itself")
+            raise InputError("source must hold texts, got sets; an index shingles texts itself")
         self._sources = [] if self._stream is not None else open_sources(source, self._columns, options.format)[0]
         rows = [item.known_rows() for item in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))

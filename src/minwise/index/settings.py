@@ -159,7 +159,7 @@ class IndexSettings:
             raise FormatError(f"the index must be of format version {FORMAT_VERSION}, got {version}")
         if unicode_version != _kernel.UNICODE_VERSION:
             here = _kernel.UNICODE_VERSION
-            raise MismatchError(f"texts must be cut by the same Unicode version: {unicode_version} there, {here} here")
+            raise MismatchError(f"the Unicode version must be the same: {unicode_version} there, {here} here")
         try:
             return cls._from_fields(fields)
         except (KeyError, TypeError) as error:

@@ -100,5 +100,5 @@ def _parser() -> Any:  # noqa: ANN401 - as above
     try:
         from selectolax.lexbor import LexborHTMLParser  # imported here because few runs read HTML
     except ImportError:
-        raise ConfigError("html takes another package, selectolax; install minwise with the extra html") from None
+        raise ConfigError("html requires the package selectolax; install minwise with the extra html") from None
     return LexborHTMLParser

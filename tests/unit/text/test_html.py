@@ -70,4 +70,4 @@ def test_pages_with_other_markup_are_near_duplicates(tmp_path: Path) -> None:
 def test_a_missing_package_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
     message = error_message(ConfigError, lambda: mw.pairs(["<p>a"], html=True))
-    assert message == "html takes another package, selectolax; install minwise with the extra html"
+    assert message == "html requires the package selectolax; install minwise with the extra html"
