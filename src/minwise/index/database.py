@@ -1,4 +1,4 @@
-"""SQLite connections, translation of their errors, and the files beside the database: commit head and writer lock."""
+"""SQLite connections, translation of their errors, and the commit head and writer lock files."""
 
 import errno
 import fcntl
