@@ -1,4 +1,4 @@
-"""Frozen values of every hash and every scheme, which detect a change of DESIGN §3 before it reaches a file.
+"""Frozen values of every hash and every scheme, which detect a change of the format in DESIGN before it reaches a file.
 
 `frozen_signatures.json` was written by `python tests/golden/test_frozen_signatures.py`; numbers are in hexadecimal.
 Run it again only together with a new FORMAT_VERSION.

@@ -1,6 +1,6 @@
 """Reference implementation of the pipeline in plain Python and NumPy.
 
-It is written from the specification (DESIGN, section 3) and from nothing else, so that it can serve as an oracle: the
+It is written from the specification (DESIGN, appendix) and from nothing else, so that it can serve as an oracle: the
 kernel must equal it bit for bit. Read it to see how a step works, or run it on examples small enough to follow by hand.
 It is slow; for real data use :mod:`minwise.text` and :mod:`minwise.sketches`, which call the kernel.
 

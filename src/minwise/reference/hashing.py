@@ -1,4 +1,4 @@
-"""64-bit hash of bytes and items; specifies the hash of the kernel (DESIGN, section 3, "Tools").
+"""64-bit hash of bytes and items; specifies the hash of the kernel (DESIGN, appendix, "Tools").
 
 Each function exists twice: for Python integers, which is easy to read (`mix`, `fold`), and for NumPy arrays, which is
 fast on many words (`mix_words`, `fold_words`). Tests prove that both are equal.

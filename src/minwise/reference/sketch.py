@@ -1,4 +1,4 @@
-"""Signatures of sets; specifies the sketches of the kernel (DESIGN, section 3, "Elements → slots").
+"""Signatures of sets; specifies the sketches of the kernel (DESIGN, appendix, "Elements → slots").
 
 There are three schemes. `one_permutation_sketch` hashes each element once and may leave slots empty; `fast_sketch`
 repeats this until no slot is empty; `minhash_sketch` uses one hash function per slot.

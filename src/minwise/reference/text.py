@@ -1,4 +1,4 @@
-"""Normalised text, tokens and shingles; specifies the text stages of the kernel (DESIGN, section 3, "Text → tokens").
+"""Normalised text, tokens and shingles; specifies the text stages of the kernel (DESIGN, appendix, "Text → tokens").
 
 Five of the six normalisation steps rewrite a normalisation segment, which is a starting character and all that composes
 with it, independently of its neighbours. So the same code normalises a whole text (`normalise`) and a text segment by

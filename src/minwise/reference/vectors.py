@@ -1,4 +1,4 @@
-"""Slots, keys and exact distances of vectors; specifies the vector hashes of the kernel (DESIGN, section 3, "Vectors").
+"""Slots, keys and exact distances of vectors; specifies the vector hashes of the kernel (DESIGN, appendix, "Vectors").
 
 All arithmetic is 64-bit floating point in the order written here, on 32-bit values and weights, so that the results of
 the kernel are identical bit for bit.

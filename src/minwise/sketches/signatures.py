@@ -93,7 +93,7 @@ def check_equal_settings(what: str, left: dict[str, object], right: dict[str, ob
             )
 
 
-# Changes with the layout of the file and with any change to the hashes specified in DESIGN, section 3.
+# Changes with the layout of the file and with any change to the hashes in the appendix of DESIGN.
 FORMAT_VERSION = 1
 KIND = FileKind(b"MINWSIG\n", FORMAT_VERSION, "signature file", "sketch the texts again")
 
