@@ -1,4 +1,4 @@
-"""`minwise restore` as a user runs it: every format, every kind of id and of name, and what is printed."""
+"""`minwise restore` as a user runs it: every format, every kind of id and name, and its output."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ FORMATS = [*TABLES, "in.parquet", "in.arrow", "in.feather", "in.ipc"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs, after a run that removed d2 and d4."""
+    """Return the working directory, after a run that removed d2 and d4."""
     write(tmp_path / "in.jsonl", ROWS)
     dedup(tmp_path, "in.jsonl")
     return tmp_path
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_and_compression(tmp_path: Path, name: str) -> None:
-    """All: every file as it was. One: where it stood, with all columns. Both: the same bytes, where rows are lines."""
+    """All: unchanged files. One id: its row with all columns, in order. Both ids: the same bytes, if rows are lines."""
     write(tmp_path / "corpus" / name, ROWS)
     dedup(tmp_path, f"corpus/{name}")
     before = contents(tmp_path / "out")
@@ -48,10 +48,10 @@ def test_every_format_and_compression(tmp_path: Path, name: str) -> None:
     assert contents(tmp_path / "out") == before
 
 
-def test_files_of_one_name(tmp_path: Path) -> None:
-    """In several directories: each copy lies as in OUT."""
-    for place in ("a", "b", "b/deep"):
-        write(tmp_path / "corpus" / place / "in.jsonl", ROWS)
+def test_files_of_one_name_in_several_directories(tmp_path: Path) -> None:
+    """Each copy has the path that it has in OUT."""
+    for directory in ("a", "b", "b/deep"):
+        write(tmp_path / "corpus" / directory / "in.jsonl", ROWS)
     dedup(tmp_path, "corpus")
     assert restore(tmp_path, "--all") == "restored 12 of 12 removed documents; 15 rows in back/kept\n"
     assert contents(tmp_path / "back/kept") == contents(tmp_path / "corpus")
@@ -61,7 +61,7 @@ def test_files_of_one_name(tmp_path: Path) -> None:
     ("given", "packing"), [("texts/*", ""), (".", ""), *(("texts", packing) for packing in COMPRESSORS)]
 )
 def test_a_directory_of_texts(tmp_path: Path, given: str, packing: str) -> None:
-    """A document per file: the restored file is back, by its name as an id."""
+    """A document is a file, and its id is the file name."""
     texts = tmp_path / "corpus" / "texts"
     texts.mkdir(parents=True)
     for row in ROWS:
@@ -81,7 +81,7 @@ def test_a_directory_of_texts(tmp_path: Path, given: str, packing: str) -> None:
 
 
 def test_texts_between_tables(tmp_path: Path) -> None:
-    """Runs of text files before, between and after tables, with one that can not be read."""
+    """Text files before, between and after tables, with one that cannot be read."""
     names = ["a.txt", "b.txt", "c.jsonl", "d.txt", "e.parquet", "f.txt", "g.txt"]
     for number, name in enumerate(names):
         if name.endswith(".txt"):
@@ -91,22 +91,22 @@ def test_texts_between_tables(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_bytes(b"\xff\xfe")
     dedup(tmp_path, *names)
     restore(tmp_path, ids=["b.txt", "g.txt"])
-    found = contents(tmp_path / "back/kept")
-    assert set(found) == {"a.txt", "b.txt", "c.jsonl", "e.parquet", "g.txt"}
+    restored = contents(tmp_path / "back/kept")
+    assert set(restored) == {"a.txt", "b.txt", "c.jsonl", "e.parquet", "g.txt"}
     assert removed(tmp_path) == ["d0", "d2", "d4", *(row["id"] for row in ROWS), "f.txt"]
     restore(tmp_path, "--all")
     assert contents(tmp_path / "back/kept") == {name: contents(tmp_path)[name] for name in names}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_can_not_be_read(tmp_path: Path, fault: str) -> None:
-    """Comes back with all, as it is; by ids only documents do."""
+def test_unreadable_rows_are_restored_with_all(tmp_path: Path, fault: str) -> None:
+    """Unchanged; with ids only documents are restored."""
     name, content, row, _ = FAULTS[fault]
     (tmp_path / name).write_bytes(content)
     write(tmp_path / "in.jsonl", ROWS)
     dedup(tmp_path, name, "in.jsonl")
     line = restore(tmp_path, "--all")
-    assert (", 1 of which can not be read," in line) == (row is not None)
+    assert (", 1 of which cannot be read," in line) == (row is not None)
     assert (tmp_path / "back/kept" / name).read_bytes() == content
     counts = json.loads((tmp_path / "out/report.json").read_text())["counts"]
     assert f" {counts['read']:,} rows" in line
@@ -115,7 +115,7 @@ def test_what_can_not_be_read(tmp_path: Path, fault: str) -> None:
     assert read(tmp_path / "back/kept/in.jsonl")[-1]["id"] == "d4"
 
 
-# An id, and the line of a file that stands for it.
+# An id, and the line of a file that means it.
 IDS = {
     "plain": "plain",
     "two words": "two words",
@@ -136,8 +136,12 @@ IDS = {
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"], ids=["lf", "crlf"])
 def test_ids_of_all_kinds(tmp_path: Path, ending: str) -> None:
-    """Every one of them is found, with blank lines between, a byte order mark and whatever ends the lines."""
-    rows = [{"id": "first", "text": FERRY}, *({"id": one, "text": FERRY} for one in IDS), {"id": "7", "text": FERRY}]
+    """With blank lines between, a byte order mark and both line endings."""
+    rows = [
+        {"id": "first", "text": FERRY},
+        *({"id": identity, "text": FERRY} for identity in IDS),
+        {"id": "7", "text": FERRY},
+    ]
     write(tmp_path / "in.jsonl", rows)
     dedup(tmp_path, "in.jsonl")
     lines = f"{ending}{ending}".join(IDS.values()) + ending
@@ -150,8 +154,7 @@ def test_ids_of_all_kinds(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["in.parquet", "in.jsonl"])
-def test_ids_that_are_numbers(tmp_path: Path, name: str) -> None:
-    """Are found by their digits."""
+def test_numeric_ids_are_found_by_their_digits(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, [{"id": number - 3, "text": FERRY} for number in range(6)])
     dedup(tmp_path, name)
     restore(tmp_path, ids=["-1", "2"])
@@ -159,8 +162,8 @@ def test_ids_that_are_numbers(tmp_path: Path, name: str) -> None:
     assert removed(tmp_path) == [-2, 0, 1]
 
 
-def test_ids_that_the_files_do_not_have(tmp_path: Path) -> None:
-    """Were made from the name of the file and the row, and work as others do."""
+def test_default_ids_can_be_restored(tmp_path: Path) -> None:
+    """They are the name of the file and the row."""
     rows = [{"text": row["text"]} for row in ROWS]
     write(tmp_path / "in.jsonl", rows)
     dedup(tmp_path, "in.jsonl")
@@ -168,8 +171,8 @@ def test_ids_that_the_files_do_not_have(tmp_path: Path) -> None:
     assert read(tmp_path / "back/kept/in.jsonl") == [rows[0], rows[1], rows[3], rows[4]]
 
 
-def test_one_id_of_several_documents(tmp_path: Path) -> None:
-    """All that are removed and have it are restored, once, however often it is named."""
+def test_an_id_restores_all_removed_documents_with_it(tmp_path: Path) -> None:
+    """Once, even if the id is given twice."""
     write(tmp_path / "in.jsonl", [{"id": "same", "text": FERRY}] * 3 + [{"id": "other", "text": FERRY}])
     dedup(tmp_path, "in.jsonl")
     assert restore(tmp_path, ids=["same", "same"]) == "restored 2 of 3 removed documents; 3 rows in back/kept\n"
@@ -177,22 +180,19 @@ def test_one_id_of_several_documents(tmp_path: Path) -> None:
 
 
 def test_ids_from_standard_input(folder: Path) -> None:
-    """`--ids -`."""
     done = execute(folder, "restore", "out", "--ids", "-", "-o", "back", stdin=b"d4\n")
     assert (done.returncode, done.stderr) == (OK, b"")
     assert done.stdout == b"restored 1 of 2 removed documents; 4 rows in back/kept\n"
 
 
-def test_an_empty_list_of_ids(folder: Path) -> None:
-    """Is a slip: nothing would be restored."""
+def test_an_empty_list_of_ids_is_refused(folder: Path) -> None:
     (folder / "ids.txt").write_text("\n")
     message = one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
     assert message == "minwise: ids.txt: must have the ids to restore, one a line, got none\n"
     assert not (folder / "back").exists()
 
 
-def test_a_text_file_that_is_new(tmp_path: Path) -> None:
-    """Is none of the inputs, and makes no difference."""
+def test_a_new_text_file_in_the_input_directory_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     for row in ROWS:
         (tmp_path / "texts" / f"{row['id']}.txt").write_text(row["text"])
@@ -203,7 +203,7 @@ def test_a_text_file_that_is_new(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "given"),
+    ("directory", "given"),
     [
         ("here", ["in.jsonl"]),
         ("here", ["../beside/in.jsonl", "in.jsonl"]),
@@ -212,16 +212,18 @@ def test_a_text_file_that_is_new(tmp_path: Path) -> None:
         ("beside", ["texts", "in.jsonl", "{}/here/texts"]),
     ],
 )
-def test_standing_elsewhere(tmp_path: Path, place: str, given: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inputs are found where the run had them; the copies lie as in OUT/kept."""
+def test_restoring_from_another_directory(
+    tmp_path: Path, directory: str, given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inputs are found by the directory of the run; the copies have the paths of OUT/kept."""
     for name in ("here", "beside"):
         write(tmp_path / name / "in.jsonl", ROWS)
         (tmp_path / name / "texts").mkdir()
         (tmp_path / name / "texts" / "one.txt").write_text(f"{name} has a text of its own")
     (tmp_path / "here/deep").mkdir()
     (tmp_path / "elsewhere").mkdir()
-    inputs = [one.format(tmp_path) for one in given]
-    done = run(tmp_path / place, "dedup", *inputs, "-o", f"{tmp_path}/out", "--quiet")
+    inputs = [path.format(tmp_path) for path in given]
+    done = run(tmp_path / directory, "dedup", *inputs, "-o", f"{tmp_path}/out", "--quiet")
     assert (done.status, done.err) == (OK, "")
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert mw.restore("../out", "same", ids=[])["restored"] == 0
@@ -236,15 +238,15 @@ def test_standing_elsewhere(tmp_path: Path, place: str, given: list[str], monkey
 
 
 def files(folder: Path) -> list[Path]:
-    """All files below a folder."""
+    """Return all files below a folder."""
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(
     "name", [b"a b.jsonl", b"[x]*.jsonl", b"\xff.jsonl", b"\\udcff.jsonl", b"-x.jsonl", "é%20.jsonl".encode()]
 )
-def test_names_of_all_kinds(tmp_path: Path, name: bytes) -> None:
-    """Spaces, what looks like a pattern or an escape, and bytes that are no UTF-8."""
+def test_file_names_of_all_kinds(tmp_path: Path, name: bytes) -> None:
+    """Spaces, names like a pattern or an escape, and bytes that are not UTF-8."""
     path = tmp_path / os.fsdecode(name)
     path.write_bytes(json_lines(ROWS))
     done = execute(tmp_path, "dedup", "--quiet", "-o", "out", b"./" + name)
@@ -256,8 +258,7 @@ def test_names_of_all_kinds(tmp_path: Path, name: bytes) -> None:
     assert "has changed since the run: 7 bytes now" in line
 
 
-def test_a_format_by_option(folder: Path) -> None:
-    """And columns by option, as the run had them."""
+def test_format_and_columns_are_those_of_the_run(folder: Path) -> None:
     shutil.rmtree(folder / "out")
     (folder / "in.jsonl").rename(folder / "corpus.dump")
     dedup(folder, "corpus.dump", "--format", "jsonl", "--text-column", "text", "--id-column", "year")
@@ -266,8 +267,8 @@ def test_a_format_by_option(folder: Path) -> None:
     assert [json.loads(line)["id"] for line in kept] == ["d0", "d1", "d2", "d3"]
 
 
-def test_against(tmp_path: Path) -> None:
-    """What was removed for a document of another corpus comes back; nothing of the other corpus does."""
+def test_documents_removed_for_another_corpus_are_restored(tmp_path: Path) -> None:
+    """Nothing of the other corpus is."""
     write(tmp_path / "old.jsonl", ROWS[:2])
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "bad.txt").write_bytes(b"\xff")
@@ -284,8 +285,7 @@ def test_against(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--group", "components"], ["--keep", "longest"], ["--verify", "none"]])
-def test_other_settings(tmp_path: Path, options: list[str]) -> None:
-    """Whoever was removed, and why."""
+def test_runs_with_other_settings_can_be_restored(tmp_path: Path, options: list[str]) -> None:
     write(tmp_path / "in.parquet", ROWS)
     dedup(tmp_path, "in.parquet", *options)
     gone = removed(tmp_path, "out")
@@ -294,8 +294,8 @@ def test_other_settings(tmp_path: Path, options: list[str]) -> None:
     assert read(tmp_path / "back/kept/in.parquet") == [row for row in ROWS if row["id"] != gone[0]]
 
 
-def test_a_run_that_was_resumed(tmp_path: Path) -> None:
-    """The second time it had nothing to do; what it wrote is as good as ever."""
+def test_a_resumed_run_can_be_restored(tmp_path: Path) -> None:
+    """The second run had nothing to do."""
     write(tmp_path / "in.jsonl", ROWS)
     for _ in range(2):
         dedup(tmp_path, "in.jsonl", "--work", "work")
@@ -303,8 +303,8 @@ def test_a_run_that_was_resumed(tmp_path: Path) -> None:
     assert [row["id"] for row in read(tmp_path / "back/kept/in.jsonl")] == ["d0", "d1", "d3", "d4"]
 
 
-def test_what_is_printed(folder: Path) -> None:
-    """One line, one JSON object, or nothing."""
+def test_output_with_json_and_quiet(folder: Path) -> None:
+    """One JSON object, or nothing."""
     done = run(folder, "restore", "out", "--all", "-o", "one", "--json")
     expected = {"output": "one", "restored": 2, "still_removed": 0, "quarantined": 0, "rows": 5}
     assert (done.status, json.loads(done.out), done.err) == (OK, expected, "")
@@ -312,8 +312,7 @@ def test_what_is_printed(folder: Path) -> None:
     assert (done.status, done.out, done.err) == (OK, "", "")
 
 
-def test_an_input_that_is_damaged_further_on(tmp_path: Path) -> None:
-    """The rows before the damage are documents, and come back by their ids."""
+def test_rows_before_damage_are_restored_by_id(tmp_path: Path) -> None:
     whole = gzip.compress(json_lines([{"id": n, "text": FERRY if n < 2 else f"text {n} " * 9} for n in range(4000)]))
     (tmp_path / "in.jsonl.gz").write_bytes(whole[:-30])
     dedup(tmp_path, "in.jsonl.gz")

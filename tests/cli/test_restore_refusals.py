@@ -1,4 +1,4 @@
-"""What `minwise restore` refuses: in one line, with nothing written; and that nothing is half done."""
+"""Refusals of `minwise restore`: one line, nothing written, no partial output."""
 
 import os
 import shutil
@@ -16,14 +16,14 @@ from support.small_corpus import FERRY, ROWS, TRAIN, json_lines, write
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs, after a run that removed d2 and d4."""
+    """Return the working directory, after a run that removed d2 and d4."""
     write(tmp_path / "in.jsonl", ROWS)
     dedup(tmp_path, "in.jsonl")
     return tmp_path
 
 
-def test_texts_that_were_skipped(tmp_path: Path) -> None:
-    """Nobody wrote down which they were, so it is not certain that nothing has changed: one line, with the remedy."""
+def test_skipped_text_files_cannot_be_restored(tmp_path: Path) -> None:
+    """Their names are not recorded, so changes cannot be detected: one line, with the remedy."""
     (tmp_path / "a.txt").write_text(FERRY)
     (tmp_path / "b.txt").write_bytes(b"\xff\xfe")
     dedup(tmp_path, "a.txt", "b.txt", "--on-error", "skip")
@@ -33,10 +33,10 @@ def test_texts_that_were_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (b"d2\nd0\n", "an id is not among its removed documents: 'd0'"),
-        (b"nobody\nd2\nd9\n", "2 of 3 ids are not among its removed documents: the first is 'nobody'"),
+        (b"unknown\nd2\nd9\n", "2 of 3 ids are not among its removed documents: the first is 'unknown'"),
         (b'"d2\n', "ids.txt: line 1 begins with a quotation mark, so it must be a JSON string"),
         (b'd2\n"d4" d2\n', "ids.txt: line 2 begins with a quotation mark"),
         (b"d2\n\xff\n", "ids.txt: line 2 is not valid UTF-8"),
@@ -44,11 +44,11 @@ def test_texts_that_were_skipped(tmp_path: Path) -> None:
         (b"x" * 5000, "xxx…"),
     ],
 )
-def test_ids_that_are_refused(folder: Path, lines: bytes, said: str) -> None:
+def test_wrong_ids_are_refused(folder: Path, lines: bytes, message: str) -> None:
     """One line that names the first of them, and nothing is written."""
     (folder / "ids.txt").write_bytes(lines)
     before = contents(folder)
-    assert said in one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
+    assert message in one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
     assert contents(folder) == before
 
 
@@ -61,8 +61,8 @@ def test_ids_that_are_refused(folder: Path, lines: bytes, said: str) -> None:
         ("--all", "-o", "back"),
     ],
 )
-def test_wrong_arguments(folder: Path, arguments: tuple[str, ...]) -> None:
-    """Usage, exit code 2, nothing written."""
+def test_wrong_arguments_are_a_usage_error(folder: Path, arguments: tuple[str, ...]) -> None:
+    """Exit code 2, nothing written."""
     (folder / "ids.txt").write_text("d2\n")
     done = run(folder, "restore", *arguments)
     assert (done.status, done.out) == (USAGE, "")
@@ -70,46 +70,46 @@ def test_wrong_arguments(folder: Path, arguments: tuple[str, ...]) -> None:
     assert not (folder / "back").exists()
 
 
-def test_no_file_of_ids(folder: Path) -> None:
-    """The file is named."""
+def test_a_missing_file_of_ids_is_named(folder: Path) -> None:
     line = one_line(run(folder, "restore", "out", "--ids", "nowhere.txt", "-o", "back"), INPUT_OUTPUT)
     assert line == "minwise: nowhere.txt: No such file or directory\n"
 
 
-def refused(folder: Path, *said: str, status: int = FAILURE) -> None:
-    """Both ways to restore are refused in one line that says all this, and nothing is written."""
+def assert_refused(folder: Path, *messages: str, status: int = FAILURE) -> None:
+    """Assert that both ways to restore fail with one line that contains the messages, and write nothing."""
     (folder / "ids.txt").write_text("d2\n")
     before = contents(folder)
     for how in (("--all",), ("--ids", "ids.txt")):
         line = one_line(run(folder, "restore", "out", *how, "-o", "back"), status)
-        assert [words for words in said if words not in line] == [], line
+        assert [message for message in messages if message not in line] == [], line
     assert contents(folder) == before
 
 
-def test_an_input_of_another_size(folder: Path) -> None:
-    """Both sizes."""
+def test_an_input_of_another_size_is_refused_with_both_sizes(folder: Path) -> None:
     size = (folder / "in.jsonl").stat().st_size
     with (folder / "in.jsonl").open("a") as file:
         file.write("\n")
-    refused(folder, "in.jsonl has changed since the run", f"{size + 1:,} bytes now, {size:,} bytes then")
+    assert_refused(folder, "in.jsonl has changed since the run", f"{size + 1:,} bytes now, {size:,} bytes then")
 
 
-def test_an_input_of_another_time(folder: Path) -> None:
-    """Both times, to the nanosecond: a file may be written twice in a second."""
-    at = (folder / "in.jsonl").stat().st_mtime_ns
-    os.utime(folder / "in.jsonl", ns=(at, 1_000_000_000_000_000_001))
-    refused(folder, "in.jsonl has changed since the run", "modified 2001-09-09 01:46:40.000000001 UTC now", "UTC then")
+def test_an_input_of_another_time_is_refused_with_both_times(folder: Path) -> None:
+    """To the nanosecond: a file may be written twice in a second."""
+    accessed = (folder / "in.jsonl").stat().st_mtime_ns
+    os.utime(folder / "in.jsonl", ns=(accessed, 1_000_000_000_000_000_001))
+    assert_refused(
+        folder, "in.jsonl has changed since the run", "modified 2001-09-09 01:46:40.000000001 UTC now", "UTC then"
+    )
 
 
-def test_an_input_that_is_gone(folder: Path) -> None:
-    """By its whole path, since the run may have been started elsewhere."""
+def test_a_missing_input_is_refused(folder: Path) -> None:
+    """By its absolute path, because the run may have been started elsewhere."""
     (folder / "in.jsonl").unlink()
-    refused(folder, f"{folder}/in.jsonl is gone")
+    assert_refused(folder, f"{folder}/in.jsonl has been deleted")
 
 
 @pytest.mark.parametrize("change", ["gone", "later", "longer", "swapped"])
-def test_a_text_file_that_is_not_what_it_was(tmp_path: Path, change: str) -> None:
-    """It is named where that can be told; of many files only a digest was noted."""
+def test_a_changed_text_file_is_refused(tmp_path: Path, change: str) -> None:
+    """It is named if it can be identified; of many files only a digest is recorded."""
     (tmp_path / "texts").mkdir()
     for row in ROWS:
         (tmp_path / "texts" / f"{row['id']}.txt").write_text(row["text"])
@@ -118,28 +118,27 @@ def test_a_text_file_that_is_not_what_it_was(tmp_path: Path, change: str) -> Non
     path = tmp_path / "texts" / "d1.txt"
     if change == "gone":
         path.unlink()
-        refused(tmp_path, f"{path} is gone")
+        assert_refused(tmp_path, f"{path} has been deleted")
     elif change == "later":
         os.utime(path, ns=(0, 10**18 + 10**9))
-        refused(tmp_path, "texts/d1.txt has changed", "modified 2001-09-09 01:46:41.000000000 UTC now")
+        assert_refused(tmp_path, "texts/d1.txt has changed", "modified 2001-09-09 01:46:41.000000000 UTC now")
     else:
         path.write_text(f"{TRAIN}!" if change == "longer" else TRAIN[::-1])
         os.utime(path, ns=(0, 10**18 if change == "longer" else 10**17))
         sizes = ("bytes now", "bytes then") if change == "longer" else ("its size or the time",)
-        refused(tmp_path, "one of the 5 files from texts/d0.txt on has changed", *sizes)
+        assert_refused(tmp_path, "one of the 5 files from texts/d0.txt on has changed", *sizes)
 
 
 @pytest.mark.parametrize("destination", ["out", "out/back", ".", "in.jsonl", "out/kept"])
-def test_a_destination_that_would_swallow_something(folder: Path, destination: str) -> None:
-    """Neither OUT nor an input is ever touched, --overwrite or not."""
+def test_a_destination_that_contains_the_run_or_an_input_is_refused(folder: Path, destination: str) -> None:
+    """Also with --overwrite."""
     before = contents(folder)
     line = one_line(run(folder, "restore", "out", "--all", "-o", destination, "--overwrite"), USAGE)
     assert line.startswith("minwise: output must")
     assert contents(folder) == before
 
 
-def test_a_destination_that_holds_what_was_compared_against(tmp_path: Path) -> None:
-    """It was no input, but is no less worth keeping."""
+def test_a_destination_with_files_compared_against_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "in.jsonl", ROWS)
     write(tmp_path / "old" / "old.jsonl", ROWS)
     dedup(tmp_path, "in.jsonl", "--against", "old")
@@ -147,8 +146,7 @@ def test_a_destination_that_holds_what_was_compared_against(tmp_path: Path) -> N
     assert "must not be or hold an input" in line
 
 
-def test_a_destination_that_is_not_empty(folder: Path) -> None:
-    """Stays, unless --overwrite says that it may go."""
+def test_a_destination_that_is_not_empty_is_only_replaced_with_overwrite(folder: Path) -> None:
     (folder / "back").mkdir()
     (folder / "back" / "old").write_text("old")
     line = one_line(run(folder, "restore", "out", "--all", "-o", "back"), USAGE)
@@ -157,8 +155,7 @@ def test_a_destination_that_is_not_empty(folder: Path) -> None:
     assert sorted(path.name for path in (folder / "back").iterdir()) == ["kept", "removed.parquet"]
 
 
-def test_standard_input_can_not_be_restored(folder: Path) -> None:
-    """There is no file to go back to."""
+def test_standard_input_cannot_be_restored(folder: Path) -> None:
     shutil.rmtree(folder / "out")
     done = execute(folder, "dedup", "-", "-o", "out", "--quiet", stdin=json_lines(ROWS))
     assert done.returncode == OK
@@ -180,18 +177,18 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_directory(folder: Path, damage: str) -> None:
+def test_a_damaged_directory_is_refused(folder: Path, damage: str) -> None:
     """One line that names the file."""
-    name, content, said = DAMAGES[damage]
+    name, content, message = DAMAGES[damage]
     if content is None:
         (folder / "out" / name).unlink()
     else:
         (folder / "out" / name).write_bytes(content)
-    refused(folder, said)
+    assert_refused(folder, message)
 
 
-def test_no_clusters(folder: Path) -> None:
-    """Without them nobody knows what was kept; restoring all does not need them."""
+def test_ids_need_the_table_of_clusters(folder: Path) -> None:
+    """It lists the kept documents; --all does not need it."""
     (folder / "out/clusters.parquet").unlink()
     (folder / "ids.txt").write_text("d2\n")
     line = one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), INPUT_OUTPUT)
@@ -201,8 +198,7 @@ def test_no_clusters(folder: Path) -> None:
 
 @pytest.mark.parametrize("keep_bytes", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("name", ["removed.parquet", "clusters.parquet"])
-def test_a_table_that_was_cut_short(folder: Path, name: str, keep_bytes: float) -> None:
-    """Wherever."""
+def test_a_truncated_table_is_refused(folder: Path, name: str, keep_bytes: float) -> None:
     whole = (folder / "out" / name).read_bytes()
     (folder / "out" / name).write_bytes(whole[: int(len(whole) * keep_bytes)])
     (folder / "ids.txt").write_text("d2\n")
@@ -212,7 +208,7 @@ def test_a_table_that_was_cut_short(folder: Path, name: str, keep_bytes: float) 
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "said"),
+    ("column", "value", "message"),
     [
         ("source", "other.jsonl", "got other.jsonl, which is none of the inputs"),
         ("row", 5, "got row 5 of in.jsonl, which has no such row"),
@@ -221,32 +217,33 @@ def test_a_table_that_was_cut_short(folder: Path, name: str, keep_bytes: float) 
     ],
 )
 @pytest.mark.parametrize("name", ["removed.parquet", "clusters.parquet"])
-def test_a_table_of_another_run(folder: Path, name: str, column: str, value: Any, said: str) -> None:  # noqa: ANN401
-    """What it lists is not in the input."""
+def test_a_table_of_another_run_is_refused(folder: Path, name: str, column: str, value: Any, message: str) -> None:  # noqa: ANN401
+    """Its rows are not in the input."""
     rows = pq.read_table(folder / "out" / name)
     changed = [*rows.column(column).to_pylist()[:-1], value]
-    place = rows.column_names.index(column)
-    table = rows.set_column(place, rows.schema.field(column), pa.array(changed, rows.schema.field(column).type))
+    index = rows.column_names.index(column)
+    table = rows.set_column(index, rows.schema.field(column), pa.array(changed, rows.schema.field(column).type))
     pq.write_table(table, folder / "out" / name)
     (folder / "ids.txt").write_text("d2\n")
     line = one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
     assert f"out/{name}: must be the table of this run" in line
-    assert said in line
+    assert message in line
 
 
 @pytest.mark.parametrize("name", ["removed.parquet", "clusters.parquet"])
-@pytest.mark.parametrize(("rows", "said"), [([0], "1 rows where report.json has"), ([0, 1, 1], "is listed twice")])
-def test_a_table_with_other_rows(folder: Path, name: str, rows: list[int], said: str) -> None:
-    """Fewer than the report has counted, or one of them again."""
+@pytest.mark.parametrize(("rows", "message"), [([0], "1 rows where report.json has"), ([0, 1, 1], "is listed twice")])
+def test_a_table_with_missing_or_repeated_rows_is_refused(
+    folder: Path, name: str, rows: list[int], message: str
+) -> None:
+    """Fewer rows than in the report, or one of them twice."""
     pq.write_table(pq.read_table(folder / "out" / name).take(rows), folder / "out" / name)
     (folder / "ids.txt").write_text("d4\n")
     line = one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
     assert f"out/{name}: must be the table of this run, got" in line
-    assert said in line
+    assert message in line
 
 
-def test_a_table_without_its_columns(folder: Path) -> None:
-    """Is none of ours."""
+def test_a_table_without_its_columns_is_refused(folder: Path) -> None:
     pq.write_table(pa.table({"id": ["d2"]}), folder / "out" / "removed.parquet")
     (folder / "ids.txt").write_text("d2\n")
     line = one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
@@ -254,8 +251,8 @@ def test_a_table_without_its_columns(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["--all", "--ids"])
-def test_an_interrupt(folder: Path, how: str) -> None:
-    """One line, nothing at DIR, nothing left over; the same command then does it."""
+def test_an_interrupt_leaves_no_files(folder: Path, how: str) -> None:
+    """One line is printed; the same command succeeds afterwards."""
     (folder / "ids.txt").write_text("d2\n")
     before = contents(folder)
     arguments = ("restore", "out", how, *(["ids.txt"] if how == "--ids" else []), "-o", "back")
@@ -267,8 +264,7 @@ def test_an_interrupt(folder: Path, how: str) -> None:
     assert run(folder, *arguments).status == OK
 
 
-def test_a_limit_on_the_size_of_files(folder: Path) -> None:
-    """No room for the copies: one line, nothing partial."""
+def test_a_file_size_limit_leaves_no_partial_output(folder: Path) -> None:
     line = one_line(run(folder, "restore", "out", "--all", "-o", "back", job=Job(file_bytes=300)), INPUT_OUTPUT)
     assert "File too large" in line
     assert not (folder / "back").exists()

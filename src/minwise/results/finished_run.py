@@ -58,7 +58,7 @@ def input_change(files: Sequence[File], before: Mapping[str, Any]) -> str | None
     try:
         return _text_files_change(files, before) if "files" in before else _file_change(files[0], before)
     except FileNotFoundError as error:
-        return f"{error.filename} is gone since the run"
+        return f"{error.filename} has been deleted since the run"
 
 
 def _file_change(file: File, before: Mapping[str, Any]) -> str | None:
@@ -143,12 +143,12 @@ class FinishedRun:
     Attributes:
         folder: The directory.
         report: The content of ``report.json``.
-        run: The content of ``run.json``.
+        record: The content of ``run.json``.
     """
 
     folder: Path
     report: dict[str, Any]
-    run: dict[str, Any]
+    record: dict[str, Any]
 
     @classmethod
     def open(cls, output: str | PathLike[str]) -> "FinishedRun":
@@ -173,14 +173,14 @@ class FinishedRun:
     @property
     def columns(self) -> Columns:
         """The columns that were read."""
-        given = self.run["columns"]
+        given = self.record["columns"]
         html = bool(self.report["settings"].get("html", False))
         return Columns(text=tuple(given["text"]), id=given["id"], html=html)
 
     @property
     def root(self) -> str:
         """The common parent of the inputs, as the run knew it."""
-        return str(self.run["root"])
+        return str(self.record["root"])
 
     @cached_property
     def rows(self) -> list[int]:
@@ -191,8 +191,8 @@ class FinishedRun:
     def _input_rows(self) -> list[dict[str, Any]]:
         """The entry of each input in the report, in document order."""
         rows = [row for row in self.report["sources"] if not row.get("against")]
-        if len(rows) != len(self.run["inputs"]):
-            inputs = len(self.run["inputs"])
+        if len(rows) != len(self.record["inputs"]):
+            inputs = len(self.record["inputs"])
             raise FormatError(
                 f"{self.folder}: run.json and report.json must be of one run, got {inputs} and {len(rows)} sources"
             )
@@ -216,12 +216,12 @@ class FinishedRun:
                 self.file(name)
                 for name in ([next(text_names) for _ in range(entry["files"])] if "files" in entry else [entry["name"]])
             ]
-            for entry in self.run["inputs"]
+            for entry in self.record["inputs"]
         ]
 
     def file(self, name: str) -> File:
         """Return the file of a name, in which bytes that are not UTF-8 may be escaped."""
-        directory = str(self.run["directory"])
+        directory = str(self.record["directory"])
         path = ESCAPED_BYTE.sub(lambda match: chr(int(match[1], 16)), name)
         return _RunFile(path if os.path.lexists(_absolute(path, directory)) else name, directory)
 
@@ -231,10 +231,10 @@ class FinishedRun:
 
         Those that could not be read are in quarantine.jsonl, after the ones that were only compared against.
         """
-        expected = sum(entry.get("files", 0) for entry in self.run["inputs"])
+        expected = sum(entry.get("files", 0) for entry in self.record["inputs"])
         if not expected:
             return []
-        tables = {entry["name"] for entry in self.run["inputs"] if "files" not in entry}
+        tables = {entry["name"] for entry in self.record["inputs"] if "files" not in entry}
         batches = self.batches("clusters.parquet", ["source"])
         names = [name for batch in batches for name in batch.column("source").to_pylist() if name not in tables]
         missing = expected - len(names)
@@ -256,7 +256,7 @@ class FinishedRun:
 
     def source(self, number: int) -> Source:
         """Open an input under the name that the run knew; it must exist."""
-        return self.open_source(self.files[number], as_texts="files" in self.run["inputs"][number])
+        return self.open_source(self.files[number], as_texts="files" in self.record["inputs"][number])
 
     def open_source(self, files: list[File], *, as_texts: bool) -> Source:
         """Open text files as one source, or a single table file."""
@@ -264,15 +264,15 @@ class FinishedRun:
             return TextFiles(files, [file.name for file in files])
         (file,) = files
         sets = self.report["settings"].get("shingle") == "set"
-        path = _absolute(file.path, str(self.run["directory"]))
-        (source,), _ = open_files([path], format=self.run["format"], sets=sets)
+        path = _absolute(file.path, str(self.record["directory"]))
+        (source,), _ = open_files([path], format=self.record["format"], sets=sets)
         if isinstance(source, FileSource):
             source.file, source.name = file, file.name
         return source
 
     def change(self, number: int) -> str | None:
         """Describe how an input has changed since the run, in one line; None if it has not."""
-        return input_change(self.files[number], self.run["inputs"][number])
+        return input_change(self.files[number], self.record["inputs"][number])
 
     def refuse_changes(self) -> None:
         """Raise MismatchError if an input has changed since the run."""
@@ -283,7 +283,7 @@ class FinishedRun:
 
     def input_paths(self) -> list[str]:
         """Return the absolute path of everything that the run read, including what it only compared against."""
-        directory = str(self.run["directory"])
+        directory = str(self.record["directory"])
         against = [SEVERAL_FILES.sub("", row["source"]) for row in self.report["sources"] if row.get("against")]
         own = [file.path for files in self.files for file in files]
         return [_absolute(path, directory) for path in (*own, *against) if path not in ("", "-", "against")]
@@ -433,7 +433,7 @@ class RowStatus:
         spans = {}
         for number, files in enumerate(self._run.files):
             start, end = int(self._starts[number]), int(self._starts[number + 1])
-            if "files" in self._run.run["inputs"][number]:
+            if "files" in self._run.record["inputs"][number]:
                 spans.update({file.name: (start + row, start + row + 1) for row, file in enumerate(files)})
             else:
                 spans[files[0].name] = (start, end)

@@ -153,17 +153,17 @@ class DedupDecision:
         removed = first != np.arange(documents, dtype=np.uint32)
         removed[:protected] = False
         similarity = np.full(documents, np.nan)
-        gone = np.flatnonzero(removed)
-        similarity[gone] = self._similarities_to_kept(first[gone], gone.astype(np.uint32))
+        removed_ranks = np.flatnonzero(removed)
+        similarity[removed_ranks] = self._similarities_to_kept(first[removed_ranks], removed_ranks.astype(np.uint32))
         return GroupingResult(removed, first, similarity)
 
-    def _similarities_to_kept(self, kept: Ranks, gone: Ranks) -> NDArray[np.float64]:
+    def _similarities_to_kept(self, kept: Ranks, removed: Ranks) -> NDArray[np.float64]:
         """Return the similarity of removed documents to the kept one of their component, often not a candidate pair."""
         leader = np.arange(len(self.search.documents), dtype=np.uint32)
         followers, leaders = self.search.copies.followers()
         leader[followers] = leaders
-        left, right = leader[kept], leader[gone]
-        similarity = np.ones(len(gone))
+        left, right = leader[kept], leader[removed]
+        similarity = np.ones(len(removed))
         differ = left != right
         if self.search.settings.verify != "exact":
             similarity[differ] = np.nan

@@ -230,7 +230,7 @@ def write_report(
     source = given or (stored if stored.is_file() else None)
     figures = None if source is None else _read_audit(source, run)
     texts, note = _read_again(run)
-    page = report_page(run.report, run.run, texts, figures, texts_note=note)
+    page = report_page(run.report, run.record, texts, figures, texts_note=note)
     if given is not None:
         _replace_file(stored, given.read_bytes())
     if note:
@@ -335,13 +335,13 @@ def _against_sources(run: FinishedRun, names: set[str]) -> Iterator[tuple[Source
     ``run.json`` has no fingerprints of them, only the start of the run: a file that was modified later has changed.
     """
     listed = {row["source"] for row in run.report["sources"]}
-    began = datetime.fromisoformat(run.run["started"]).timestamp() + 1  # stored in whole seconds
+    began = datetime.fromisoformat(run.record["started"]).timestamp() + 1  # stored in whole seconds
     for name in sorted(names - {file.name for files in run.files for file in files}):
         file = run.file(name)
         try:
             modified = file.fingerprint()["modified"]
         except FileNotFoundError:
-            yield None, f"{name} is gone since the run"
+            yield None, f"{name} has been deleted since the run"
             continue
         if isinstance(modified, int) and modified < began * NANOSECONDS:
             yield run.open_source([file], as_texts=name not in listed), None

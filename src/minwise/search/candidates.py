@@ -130,12 +130,12 @@ class CandidateSearch(ABC):
 
     def proposals(self, after: int | None = None) -> "_kernel.Proposals":
         """Return the proposed candidate pairs; with ``after``, those whose smaller rank is above it."""
-        proposals, room = _kernel.Proposals(after), self.limits.memory // 8
+        proposals, budget = _kernel.Proposals(after), self.limits.memory // 8
         for name in self.work.names("proposed-"):
             file = self.work.open(name)
-            room -= MEMBER_BYTES * file.length("members")
+            budget -= MEMBER_BYTES * file.length("members")
             rows, members = ((file.position(array), file.length(array)) for array in ("firsts", "members"))
-            proposals.add(str(file.path), rows, members, room >= 0)
+            proposals.add(str(file.path), rows, members, budget >= 0)
         return proposals
 
     def proposal_count(self) -> int:

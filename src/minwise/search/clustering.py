@@ -136,10 +136,10 @@ def _remove_followers(grouping: GroupingResult, copies: CopyGroups, protected: i
     followers, leaders = copies.followers()
     free = followers >= protected
     followers, leaders = followers[free], leaders[free]
-    gone = grouping.removed[leaders]
+    leader_removed = grouping.removed[leaders]
     grouping.removed[followers] = True
-    grouping.witness[followers] = np.where(gone, grouping.witness[leaders], leaders)
-    grouping.similarity[followers] = np.where(gone, grouping.similarity[leaders], 1.0)
+    grouping.witness[followers] = np.where(leader_removed, grouping.witness[leaders], leaders)
+    grouping.similarity[followers] = np.where(leader_removed, grouping.similarity[leaders], 1.0)
 
 
 def group_by_components(blocks: Blocks, copies: CopyGroups, documents: int) -> NDArray[np.uint32]:

@@ -154,7 +154,7 @@ class LocalEngine:
         self, search: SearchResult, low: NDArray[np.uint32], high: NDArray[np.uint32]
     ) -> NDArray[np.float64]:
         """Return the exact similarity of documents that are in candidate pairs, given by rank."""
-        sets = SpilledSets(search.work, search.order, room=0)
+        sets = SpilledSets(search.work, search.order, budget=0)
         return sets.similar(pack_pairs(low, high), 0.0, search.limits.threads).similarity
 
     def copy_kept(

@@ -27,13 +27,13 @@ __all__ = ["max_index_elements", "propose_similar"]
 NO_CAPS = (0, 0, 0, 0)
 
 
-def max_index_elements(room: int, threshold: float) -> int:
-    """Return how many elements an index of ``room`` bytes can have.
+def max_index_elements(budget: int, threshold: float) -> int:
+    """Return how many elements an index of ``budget`` bytes can have.
 
     Each element takes 8 bytes, and while the index is built those of prefixes take 32 more. The entries of prefixes are
     counted in 32 bits.
     """
-    return min(int(room / (8 + 32 * (1 - threshold))), 2**32 - 1)
+    return min(int(budget / (8 + 32 * (1 - threshold))), 2**32 - 1)
 
 
 def propose_similar(job: SearchJob, order: KeepOrder, protected: int, threshold: float) -> None:

@@ -25,7 +25,7 @@ __all__ = ["RunEstimate", "estimate_corpus"]
 SAMPLED_SOURCES = 3
 SAMPLE_BYTES = 1 << 23
 # Approximate ratio of the text to the compressed file.
-PACKED = 4
+COMPRESSION_RATIO = 4
 # Memory that does not depend on the documents: the interpreter, Arrow, batches of text in flight.
 BASE_MEMORY = 300 * 10**6
 # Bytes per document that stay in memory: state, order, rank, witness, similarity.
@@ -99,9 +99,9 @@ def estimate_corpus(corpus: Corpus, settings: SearchSettings, limits: RunLimits)
         rows += len(batch)
         size = int(text_lengths(batch.values).sum())
         text += size
-        packed = source.name.endswith(tuple(COMPRESSIONS))
-        whole = size < SAMPLE_BYTES // 2 and len(batch) < BATCH_ROWS  # only the last batch of a source is that small
-        sampled += source.size_bytes() if whole else size // (PACKED if packed else 1)
+        compressed = source.name.endswith(tuple(COMPRESSIONS))
+        complete = size < SAMPLE_BYTES // 2 and len(batch) < BATCH_ROWS  # only the last batch of a source is that small
+        sampled += source.size_bytes() if complete else size // (COMPRESSION_RATIO if compressed else 1)
     known, total_bytes = corpus.known_rows(), sum(source.size_bytes() for source in corpus.sources)
     row_text = text / max(1, rows)
     documents = known if known is not None else round(total_bytes * rows / max(1, sampled))

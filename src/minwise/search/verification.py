@@ -147,7 +147,7 @@ class CandidateVerifier(CandidateSearch):
 
     @cached_property
     def _sets(self) -> "SpilledSets":
-        return SpilledSets(self.work, self.order, room=self.limits.memory // 4)
+        return SpilledSets(self.work, self.order, budget=self.limits.memory // 4)
 
     def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
         documents, indices = np.unique(np.concatenate([left, right]), return_inverse=True)
@@ -183,24 +183,24 @@ def _select(batch: Batch, wanted: NDArray[np.bool_]) -> pa.Array:
 class TextCache:
     """Texts of candidates up to a number of bytes, so that the report can show them without reading them again."""
 
-    def __init__(self, room: int) -> None:
-        """Create an empty cache for ``room`` bytes."""
-        self._room = room
+    def __init__(self, budget: int) -> None:
+        """Create an empty cache for ``budget`` bytes."""
+        self._budget = budget
         self._documents: list[NDArray[np.int64]] = []
         self._batches: list[tuple[NDArray[np.int64], NDArray[np.uint8]]] = []
 
     def add(self, documents: NDArray[np.int64], texts: pa.Array) -> None:
         """Copy the first texts of a batch that fit; the numbers of their documents are ascending. Sets are ignored."""
-        if pa.types.is_large_list(texts.type) or self._room <= 0:
+        if pa.types.is_large_list(texts.type) or self._budget <= 0:
             return
         chunk = text_chunk(texts)
         offsets = chunk.offsets.astype(np.int64) - int(chunk.offsets[0])
-        fitting = int(np.searchsorted(offsets, self._room, side="right")) - 1
+        fitting = int(np.searchsorted(offsets, self._budget, side="right")) - 1
         first = int(chunk.offsets[0])
         self._documents.append(documents[:fitting])
         self._batches.append((offsets[: fitting + 1], chunk.data[first : first + int(offsets[fitting])].copy()))
         # The first text that does not fit closes the cache: skipping it would leave out all large texts.
-        self._room = self._room - int(offsets[fitting]) if fitting == len(texts) else 0
+        self._budget = self._budget - int(offsets[fitting]) if fitting == len(texts) else 0
 
     def get(self, document: int) -> bytes | None:
         """Return the text of a document; None if it is not in the cache."""
@@ -214,18 +214,18 @@ class TextCache:
 class SpilledSets:
     """Shingle sets of every document in a candidate pair, read from files by rank."""
 
-    def __init__(self, work: WorkDirectory, order: KeepOrder, room: int) -> None:
-        """Open the sets and hold the first files in memory, up to ``room`` bytes."""
+    def __init__(self, work: WorkDirectory, order: KeepOrder, budget: int) -> None:
+        """Open the sets and hold the first files in memory, up to ``budget`` bytes."""
         documents = work.open("sets").read("documents")
         self._indices = np.full(len(order.rank_of), NO_DOCUMENT, dtype=np.uint32)
         self._indices[order.rank_of[documents]] = np.arange(len(documents), dtype=np.uint32)
         self._store = _kernel.SetStore()
-        outlined = room >= OUTLINE_BYTES * len(documents)
-        room -= OUTLINE_BYTES * len(documents) if outlined else 0
+        outlined = budget >= OUTLINE_BYTES * len(documents)
+        budget -= OUTLINE_BYTES * len(documents) if outlined else 0
         for name in work.names("sets-"):
             file = work.open(name)
-            room -= 8 * file.length("elements")
-            self._store.add(str(file.path), file.position("elements"), file.read("offsets"), outlined, room >= 0)
+            budget -= 8 * file.length("elements")
+            self._store.add(str(file.path), file.position("elements"), file.read("offsets"), outlined, budget >= 0)
 
     def similar(self, pairs: NDArray[np.uint64], floor: float, threads: int) -> PairBlock:
         """Return the pairs whose similarity reaches the floor, in their order."""

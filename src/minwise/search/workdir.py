@@ -173,9 +173,9 @@ def _differences(before: Any, after: Any, name: str = "") -> Iterator[tuple[str,
             yield from _differences(before.get(key), after.get(key), f"{name}.{key}".lstrip("."))
     elif _are_objects(before) and _are_objects(after):
         old, new = ({item["name"]: item for item in items} for items in (before, after))
-        gone, added = ([key for key in keys if key not in other] for keys, other in ((old, new), (new, old)))
-        if gone or added:
-            yield name, gone, added
+        deleted, added = ([key for key in keys if key not in other] for keys, other in ((old, new), (new, old)))
+        if deleted or added:
+            yield name, deleted, added
         yield from _differences(old, new, name)
     elif before != after:
         yield name, before, after

@@ -146,10 +146,10 @@ def test_the_page_of_a_small_corpus_shows_all_texts(file: str) -> None:
     assert "were not read" not in page
 
 
-def page_of_large_corpus(source: Any, monkeypatch: pytest.MonkeyPatch, room: int) -> str:  # noqa: ANN401 - any source
-    """Return the page of a corpus that is not read again, with a text cache of ``room`` bytes."""
+def page_of_large_corpus(source: Any, monkeypatch: pytest.MonkeyPatch, budget: int) -> str:  # noqa: ANN401 - any source
+    """Return the page of a corpus that is not read again, with a text cache of ``budget`` bytes."""
     monkeypatch.setattr(report_writer, "SMALL_BYTES", -1)
-    monkeypatch.setattr("minwise.search.verification.TextCache", lambda _: TextCache(room))
+    monkeypatch.setattr("minwise.search.verification.TextCache", lambda _: TextCache(budget))
     mw.dedup(source, "out")
     return Path("out/report.html").read_text(encoding="utf-8")
 
@@ -175,15 +175,15 @@ def test_a_table_in_memory_is_not_read_again(monkeypatch: pytest.MonkeyPatch) ->
     assert "The texts of 3 documents were not read, to keep the run short." in page
 
 
-@pytest.mark.parametrize("room", [0, 1, 8, 9, 12, 100])
-def test_the_text_cache_holds_the_first_texts_that_fit(room: int) -> None:
+@pytest.mark.parametrize("budget", [0, 1, 8, 9, 12, 100])
+def test_the_text_cache_holds_the_first_texts_that_fit(budget: int) -> None:
     """The first text that does not fit closes it."""
-    texts = TextCache(room)
+    texts = TextCache(budget)
     texts.add(np.array([3, 7]), pa.array(["four", "more"]).slice(0))
     texts.add(np.array([8, 20, 21]), pa.array(["skipped", "nine", "", "end"]).slice(1))
     given = {3: b"four", 7: b"more", 8: b"nine", 20: b"", 21: b"end"}
     ends = {3: 4, 7: 8, 8: 12, 20: 12, 21: 15}
-    fitting = {document: text for document, text in given.items() if 0 < ends[document] <= room}
+    fitting = {document: text for document, text in given.items() if 0 < ends[document] <= budget}
     assert {document: texts.get(document) for document in given} == {
         document: fitting.get(document) for document in given
     }
