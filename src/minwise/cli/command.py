@@ -13,6 +13,7 @@ from minwise.cli.compare import compare
 from minwise.cli.dedup import dedup
 from minwise.cli.index_documents import add, create, query, remove
 from minwise.cli.index_maintenance import backup, compact, export, stats, verify
+from minwise.cli.options import with_option_names
 from minwise.cli.pairs import clusters, pairs
 from minwise.cli.plan import plan
 from minwise.cli.report import report, restore
@@ -73,9 +74,9 @@ def main() -> NoReturn:
         error.show()
         sys.exit(error.exit_code)
     except ConfigError as error:
-        _fail(str(error), USAGE)
+        _fail(with_option_names(str(error)), USAGE)
     except mw.MinwiseError as error:
-        _fail(str(error), FAILURE)
+        _fail(with_option_names(str(error)), FAILURE)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of the pipe is gone
         sys.exit(FAILURE)

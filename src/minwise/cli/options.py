@@ -1,5 +1,6 @@
 """Options that several commands share, derived from the definitions in :mod:`minwise.options`."""
 
+import re
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, TypeVar, get_args
@@ -28,8 +29,13 @@ __all__ = [
     "settings_of",
     "table_output",
     "verbosity_options",
+    "with_option_names",
 ]
 
+NAMES = "|".join(definitions(DedupOptions) | definitions(IndexOptions))
+# A setting and its value as Python gives them, and a name that only Python spells like this.
+PYTHON_VALUE = re.compile(rf"\b({NAMES})='([^']*)'")
+PYTHON_NAME = re.compile(rf"\b(?:{'|'.join(name for name in NAMES.split('|') if '_' in name)})\b")
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Command], Command]
 
@@ -48,8 +54,11 @@ def setting_option(name: str, *, of: type = DedupOptions, **changes: Any) -> Opt
         **changes: Arguments of ``click.option`` that differ on the command line.
     """
     definition = definitions(of)[name]
-    flag = f"--{name.replace('_', '-')}"
-    return click.option(flag, **{**_click_arguments(definition), "help": definition.help, **changes})
+    return click.option(_flag(name), **{**_click_arguments(definition), "help": definition.help, **changes})
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _click_arguments(definition: Definition) -> dict[str, Any]:
@@ -140,6 +149,16 @@ def settings_of(given: dict[str, Any]) -> dict[str, Any]:
     if "spark_conf" in settings:
         settings["spark_conf"] = _spark_conf(settings["spark_conf"])
     return settings
+
+
+def with_option_names(message: str) -> str:
+    """Return an error message of the library with settings named as the command line names them.
+
+    >>> with_option_names("row 1: text is null; set on_error='quarantine' to skip such rows")
+    'row 1: text is null; set --on-error quarantine to skip such rows'
+    """
+    given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {found[2]}", message)
+    return PYTHON_NAME.sub(lambda found: _flag(found[0]), given)
 
 
 def _spark_conf(given: tuple[str, ...]) -> dict[str, str] | None:

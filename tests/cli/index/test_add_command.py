@@ -210,7 +210,7 @@ def test_standard_input(folder: Path) -> None:
     [
         (["in.jsonl", "--memory", "1MB"], "memory must"),
         (["in.jsonl", "--threads", "0"], "threads must"),
-        (["in.jsonl", "--text-column", ""], "text_column must"),
+        (["in.jsonl", "--text-column", ""], "--text-column must"),
         (["in.jsonl", "--metadata-column", ""], "metadata_columns must"),
         (["in.jsonl", "-o", "kept.jsonl"], "output needs --unique"),
         (["-", "in.jsonl"], "must be the only input"),

@@ -80,7 +80,7 @@ def test_quiet_prints_nothing(tmp_path: Path) -> None:
         (["--shingle", "word:0"], "word:0"),
         (["--shingle", "set"], "got set"),
         (["--seed", "-1"], "seed must"),
-        (["--max-bucket", "1"], "max_bucket must"),
+        (["--max-bucket", "1"], "--max-bucket must"),
         (["--bands", "5"], "rows"),
         (["--slots", "0"], "slots must"),
     ],
