@@ -1,4 +1,8 @@
-"""Module map: which packages of ``src/minwise`` import which, read from the import statements."""
+"""Module map: which packages of ``src/minwise`` import which, read from the import statements.
+
+A module directly in ``src/minwise`` counts as a package. The facade is ``minwise/__init__.py``: it imports its public
+names on first use, and lists them for type checkers, from which they are read.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -10,8 +14,8 @@ __all__ = ["Imports", "module_map", "package_imports"]
 ROOT = Path(__file__).parents[2] / "src" / "minwise"
 FACADE = "minwise"
 KERNEL = "_kernel"
-# Imported by most packages, so they are listed separately at the end of a line.
-COMMON = ("checks", "errors", "_internal", KERNEL)
+# Imported by nearly every package, and importing none but each other: the map leaves them out.
+COMMON = ("errors", "checks", "progress", "_internal", KERNEL)
 
 
 class Imports(NamedTuple):
@@ -27,22 +31,24 @@ class Imports(NamedTuple):
 
 
 def module_map() -> str:
-    """Return a line for each package, after the packages that it imports; lazy imports are in parentheses."""
+    """Return a line for each package, below the packages that it imports; lazy imports are in parentheses."""
     imports = package_imports()
-    reached = {package: _reachable(package, imports.eager) for package in imports.eager}
+    every = {package: imports.eager[package] | imports.lazy[package] for package in imports.eager}
+    reached = {package: _reachable(package, every) for package in every if package not in COMMON}
     order = sorted(reached, key=lambda package: (len(reached[package]), package))
     return "\n".join(_line(package, imports) for package in order)
 
 
 def package_imports() -> Imports:
-    """Return the imports between packages, without those for type checkers."""
+    """Return the imports between packages, without those for type checkers except in the facade."""
     packages = sorted({KERNEL, *(_package_of(path) for path in ROOT.rglob("*.py"))})
     imports = Imports({package: set() for package in packages}, {package: set() for package in packages})
     for path in sorted(ROOT.rglob("*.py")):
         package = _package_of(path)
-        for node, in_function in _runtime_nodes(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node, is_lazy in _import_nodes(tree, is_facade=package == FACADE):
             found = set(_imported(node, packages)) - {package}
-            (imports.lazy if in_function else imports.eager)[package].update(found)
+            (imports.lazy if is_lazy else imports.eager)[package].update(found)
     for package in packages:
         imports.lazy[package] -= imports.eager[package]
     return imports
@@ -51,9 +57,7 @@ def package_imports() -> Imports:
 def _line(package: str, imports: Imports) -> str:
     eager = [other for other in sorted(imports.eager[package]) if other not in COMMON]
     lazy = [f"({other})" for other in sorted(imports.lazy[package]) if other not in COMMON]
-    common = [other for other in COMMON if other in imports.eager[package] | imports.lazy[package]]
-    shown = " + ".join(", ".join(names) for names in ([*eager, *lazy], common) if names)
-    return f"{package:<12} ← {shown}" if shown else package
+    return f"{package:<12} ← {', '.join([*eager, *lazy])}" if eager or lazy else package
 
 
 def _package_of(path: Path) -> str:
@@ -61,13 +65,14 @@ def _package_of(path: Path) -> str:
     return FACADE if first == "__init__" else first
 
 
-def _runtime_nodes(tree: ast.AST, *, in_function: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield every node except those below ``if TYPE_CHECKING``, and whether it is inside a function."""
+def _import_nodes(tree: ast.AST, *, is_facade: bool, is_lazy: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield every node that is run, and whether only on use: inside a function, or by the facade's lazy attributes."""
     for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield node, in_function
-            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            yield from _runtime_nodes(node, in_function=in_function or is_function)
+        for_checkers = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if is_facade or not for_checkers:
+            yield node, is_lazy
+            is_deferred = for_checkers or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _import_nodes(node, is_facade=is_facade, is_lazy=is_lazy or is_deferred)
 
 
 def _imported(node: ast.AST, packages: list[str]) -> Iterator[str]:

@@ -160,12 +160,11 @@ def test_every_metric_is_in_the_guide() -> None:
     assert told == there
 
 
-def test_every_file_on_the_map_exists() -> None:
-    """The files that DESIGN names as rooms are where it says."""
-    design = (README.parent / "DESIGN.md").read_text(encoding="utf-8")
-    table = design.split("## 2. Rooms", 1)[1].split("##", 1)[0]
-    named = re.findall(r"`([\w/]+(?:\.py|\.rs|/))`", table)
-    roots = [README.parent / "src" / "minwise", README.parent / "crates" / "kernel" / "src"]
+@pytest.mark.parametrize("page", ["DESIGN.md", "CONTRIBUTING.md"])
+def test_named_files_exist(page: str) -> None:
+    text = (README.parent / page).read_text(encoding="utf-8")
+    named = re.findall(r"`([\w./-]+(?:\.py|\.rs|\.md|\.toml|/))`", text)
+    roots = [README.parent, *(README.parent / name for name in ("src", "src/minwise", "crates/kernel/src"))]
     missing = [name for name in named if not any((root / name).exists() for root in roots)]
     assert len(named) > 10
     assert missing == []

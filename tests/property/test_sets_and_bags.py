@@ -129,7 +129,7 @@ def test_records_weigh_their_fields(rows: list[tuple[str, str]]) -> None:
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=20))
 def test_mixing_is_that_of_the_specification(words: list[int]) -> None:
-    """Bit for bit, so that bags of sets are the bags of DESIGN, section 3."""
+    """Bit for bit, so that bags of sets are the bags of the appendix of DESIGN."""
     array = pa.array(words, pa.uint64()).to_numpy()
     assert mix_hashes(array).tolist() == [mix(word) for word in words]
 

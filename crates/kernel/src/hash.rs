@@ -1,7 +1,8 @@
 //! Hash functions and key derivation.
 //!
-//! The definitions are those of DESIGN §3 and frozen by the golden tests: one changed bit here changes every stored
-//! signature. No function here is cryptographic; a secret seed keeps an adversary from constructing collisions.
+//! The definitions are those of the appendix of DESIGN and frozen by the golden tests: one changed bit here changes
+//! every stored signature. No function here is cryptographic; a secret seed keeps an adversary from constructing
+//! collisions.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,7 +1,7 @@
 //! The hot loops of minwise: normalise, shingle, sketch, band, verify, cluster.
 //!
-//! This crate is plain Rust without a dependency on Python. DESIGN §3 defines the results; `minwise.reference` computes
-//! the same in readable Python, and property tests compare both bit for bit.
+//! This crate is plain Rust without a dependency on Python. The appendix of DESIGN defines the results;
+//! `minwise.reference` computes the same in readable Python, and property tests compare both bit for bit.
 
 pub use crc32c::crc32c_append;
 

@@ -54,7 +54,7 @@ __all__ = [
 # A set is held in memory as a whole, and several at a time: the limit allows as many elements as the longest text that
 # is read has bytes for.
 MAX_ELEMENTS = 1 << 24
-# 2⁶⁴ divided by the golden ratio, as in DESIGN, section 3.
+# 2⁶⁴ divided by the golden ratio, as in the appendix of DESIGN.
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 INT64_RANGE = range(-(2**63), 2**63)
 ITEM_RULE = "must be whole numbers or strings"
@@ -93,7 +93,7 @@ class Elements(ABC):
 
 
 def mix_hashes(hashes: Hashes) -> Hashes:
-    """Apply ``mix`` of DESIGN, section 3, to each hash."""
+    """Apply ``mix`` of the appendix of DESIGN to each hash."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return hashes ^ (hashes >> np.uint64(31))

@@ -4,7 +4,7 @@
 //! side of the origin (Charikar 2002) is a slot like that of a signature; bands, buckets and pairs are then the same as
 //! for texts.
 //!
-//! The order of the arithmetic is fixed, so that every processor, thread and batch gives the same bits (DESIGN §3).
+//! The order of the arithmetic is fixed, so every processor, thread and batch gives the same bits (DESIGN, appendix).
 //! Values and weights have 24 bits each, so their product is exact in 53 bits and a fused multiplication rounds like a
 //! plain one.
 
