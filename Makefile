@@ -1,23 +1,23 @@
-# The targets people, hooks and CI call. Each does its own set-up and does nothing twice.
+# Targets for people, hooks and CI. Each installs what it needs and repeats nothing that is up to date.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
-# Whether there is a Java that Spark runs on: 17 or newer.
+# Succeeds if there is a Java version that Spark supports, 17 or newer.
 HAS_JAVA := java -version 2>&1 | grep -E 'version "(1[7-9]|[2-9][0-9])' >/dev/null
 
 .PHONY: demo test check docs wheel torture bench bench-all chromium java clean
 
-demo: $(VENV)/installed ## Build, install, and deduplicate what Python came with
+demo: $(VENV)/installed ## Build, install, and deduplicate the source files of Python
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/ready chromium java ## Every test, Python and Rust; those of Spark one after the other, since they share a cluster
+test: $(VENV)/ready chromium java ## Run all tests, Python and Rust; Spark tests one at a time, since they share a cluster
 	cargo test --release --quiet --workspace --exclude minwise-kernel-py
 	$(BIN)/python -m pytest tests/spark
 	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
-check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, site, wheel, tests
+check: $(VENV)/ready ## Run everything that CI runs: format, lint, types, stubs, layers, site, wheel, tests
 	cargo fmt --all --check
 	cargo clippy --quiet --release --all-targets -- -D warnings
 	$(BIN)/ruff format --check .
@@ -28,23 +28,23 @@ check: $(VENV)/ready ## What CI runs: format, lint, types, stubs, architecture, 
 	$(MAKE) docs wheel
 	$(MAKE) test
 
-docs: $(VENV)/ready ## The site of docs/ into site/, every warning an error
+docs: $(VENV)/ready ## Build the site from docs/ into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-wheel: $(VENV)/ready ## What others install, into dist/: the source distribution, and an abi3 wheel that is built from it
+wheel: $(VENV)/ready ## Build the source distribution, and from it an abi3 wheel, into dist/
 	rm -rf dist
 	$(BIN)/python -m maturin sdist --out dist
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/minwise-*.tar.gz
 
-torture: $(VENV)/ready ## What takes too long for CI: kills by the thousand, every power cut and I/O error, bit flips, the full matrix of one answer
+torture: $(VENV)/ready ## Run tests that are too slow for CI: kills, power cuts, I/O errors, bit flips, all one-answer settings
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest tests/spark
 
-bench: $(VENV)/ready ## One table: minwise beside every peer, three sizes, one and two cores, time, memory, growth; writes the record and the README
+bench: $(VENV)/ready ## Measure minwise and every peer: three sizes, one and two cores, time, memory, growth; update the record and the README
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m docs.tools
 
-bench-all: bench ## Every benchmark there is, hours of them
+bench-all: bench ## Run all benchmarks; takes hours
 	$(BIN)/python -m benchmarks.bounds
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.scale
@@ -58,15 +58,15 @@ bench-all: bench ## Every benchmark there is, hours of them
 	$(BIN)/python -m benchmarks.quality.figures
 	$(BIN)/python -m docs.tools
 
-chromium: ## The browser that the pages are tested in; without it, and without root to install it, those tests are skipped
+chromium: ## Install the browser of the page tests if run as root; without it those tests are skipped
 	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || true
 
-java: ## What Spark runs on; without it, and without root to install it, those tests are skipped
+java: ## Install the Java runtime of the Spark tests if run as root; without it those tests are skipped
 	@{ $(HAS_JAVA); } || [ "$$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null || \
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless; } || true
 
-clean: ## Forget everything that was built
+clean: ## Delete everything that was built
 	rm -rf $(VENV) target site dist
 
 $(VENV)/python:
