@@ -26,9 +26,9 @@ from minwise.options import (
     PathOrUrl,
 )
 from minwise.progress import Stopwatch
-from minwise.results import Clustering, DedupResult, pair_report, pair_schema, pair_tables
+from minwise.results import DedupResult
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
-from minwise.results.pairs import blocking_quality
+from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
 from minwise.results.report_data import RunRecord
 from minwise.search.documents import Corpus, SearchJob
 from minwise.search.engine import Engine, LocalEngine, SearchResult
