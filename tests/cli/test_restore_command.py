@@ -188,7 +188,7 @@ def test_ids_from_standard_input(folder: Path) -> None:
 def test_an_empty_list_of_ids_is_refused(folder: Path) -> None:
     (folder / "ids.txt").write_text("\n")
     message = one_line(run(folder, "restore", "out", "--ids", "ids.txt", "-o", "back"), FAILURE)
-    assert message == "minwise: ids.txt: must have the ids to restore, one a line, got none\n"
+    assert message == "minwise: ids.txt: must list the ids to restore, one per line, got none\n"
     assert not (folder / "back").exists()
 
 

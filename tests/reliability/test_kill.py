@@ -21,7 +21,7 @@ KILLS = 50 if TORTURE else 10
 PIECES = {
     "minwise.search.first_pass.PART_DOCUMENTS": 150,
     "minwise.search.candidates.CHUNK_PAIRS": 40,
-    "minwise.search.spilled_sets.SPILL_ELEMENTS": 2000,
+    "minwise.search.verification.SPILL_ELEMENTS": 2000,
     "minwise.search.candidates.SORTED_BYTES": 2 * 10**6,
 }
 LAYOUT = ("--bands", "4", "--rows", "8")
