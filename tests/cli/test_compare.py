@@ -1,4 +1,4 @@
-"""`minwise compare` as a user runs it: the installed executable, output, exit codes, one line for what fails."""
+"""``minwise compare`` as an installed program: output, exit codes and error lines."""
 
 import json
 import os
@@ -23,7 +23,7 @@ OK, FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 0, 1, 2, 74, 130
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs."""
+    """Return the directory with the files, in which the command runs."""
     for name, text in {"left.txt": LEFT, "right.txt": RIGHT, "empty.txt": "", "漁.txt": "港の朝は早い"}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "binary.dat").write_bytes(b"good \xff\xfe")
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str | bytes, **options: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401
-    """The command in a folder; whatever happens, there is no traceback."""
+    """Run the command in a directory; it never prints a traceback."""
     done = subprocess.run(
         [MINWISE, *arguments], cwd=folder, capture_output=True, encoding="utf-8", timeout=60, check=False, **options
     )
@@ -41,7 +41,7 @@ def run(folder: Path, *arguments: str | bytes, **options: Any) -> subprocess.Com
 
 
 def expect_failure(folder: Path, status: int, *arguments: str, **options: Any) -> str:  # noqa: ANN401
-    """The one line that a failing command leaves on standard error, and nothing on standard output."""
+    """Return the one line on standard error of a command that fails and prints nothing on standard output."""
     done = run(folder, *arguments, **options)
     assert (done.returncode, done.stdout) == (status, ""), done.stderr
     assert done.stderr.startswith("minwise: ")
@@ -50,8 +50,7 @@ def expect_failure(folder: Path, status: int, *arguments: str, **options: Any) -
     return done.stderr
 
 
-def test_two_files(folder: Path) -> None:
-    """The exact similarity, the estimate with its interval, the counts and the verdicts, each on a line."""
+def test_the_summary_has_a_line_per_result(folder: Path) -> None:
     done = run(folder, "compare", "left.txt", "right.txt")
     assert (done.returncode, done.stderr) == (OK, "")
     expected = mw.compare(LEFT, RIGHT)
@@ -80,8 +79,7 @@ def test_two_files(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_json_is_what_the_library_says(folder: Path, options: list[str], shingler: mw.Shingler, scheme: Any) -> None:  # noqa: ANN401
-    """Every number of `mw.compare`, with the names and settings beside it."""
+def test_json_equals_the_library(folder: Path, options: list[str], shingler: mw.Shingler, scheme: Any) -> None:  # noqa: ANN401
     done = run(folder, "compare", "left.txt", "right.txt", "--json", *options)
     assert (done.returncode, done.stderr) == (OK, "")
     found = json.loads(done.stdout)
@@ -105,16 +103,14 @@ def test_json_is_what_the_library_says(folder: Path, options: list[str], shingle
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_the_plan_is_the_one_asked_for(folder: Path, options: list[str], plan: Plan) -> None:
-    """With what it would find."""
+def test_options_choose_the_plan(folder: Path, options: list[str], plan: Plan) -> None:
     found = json.loads(run(folder, "compare", "left.txt", "right.txt", "--json", *options).stdout)
     expected = mw.compare(LEFT, RIGHT, plan=plan)
     assert found["plan"] == plan.to_dict()
     assert (found["bands_fired"], found["chance"]) == (list(expected.bands_fired), expected.chance)
 
 
-def test_json_says_how_the_estimate_was_made(folder: Path) -> None:
-    """Without scheme and slots an estimate can not be made again."""
+def test_json_contains_scheme_and_slots_of_the_estimate(folder: Path) -> None:
     found = json.loads(run(folder, "compare", "left.txt", "right.txt", "--json", "--slots", "64").stdout)
     stated = json.dumps(found)
     assert '"fast"' in stated
@@ -123,36 +119,31 @@ def test_json_says_how_the_estimate_was_made(folder: Path) -> None:
 
 @pytest.mark.parametrize(("a", "b"), [("-", "right.txt"), ("left.txt", "-")])
 def test_a_dash_is_standard_input(folder: Path, a: str, b: str) -> None:
-    """On either side."""
     done = run(folder, "compare", a, b, "--json", input=LEFT if a == "-" else RIGHT)
     assert done.returncode == OK
     assert json.loads(done.stdout)["similarity"] == mw.compare(LEFT, RIGHT).similarity
 
 
-def test_only_one_dash(folder: Path) -> None:
-    """There is one standard input; nothing is read from it first."""
+def test_two_dashes_are_refused(folder: Path) -> None:
     done = run(folder, "compare", "-", "-", input="")
     assert done.returncode == USAGE
     assert "only one of A and B may be -" in done.stderr
 
 
-def test_a_file_against_itself(folder: Path) -> None:
-    """Is 1 and not an error."""
+def test_a_file_compared_with_itself_has_similarity_1(folder: Path) -> None:
     found = json.loads(run(folder, "compare", "left.txt", "left.txt", "--json").stdout)
     assert (found["similarity"], found["estimate"]["value"], found["only_left"]) == (1, 1, 0)
 
 
 @pytest.mark.parametrize("other", ["empty.txt", "left.txt"])
-def test_empty_files(folder: Path, other: str) -> None:
-    """Are no error, and alike to nothing."""
+def test_an_empty_file_has_similarity_0(folder: Path, other: str) -> None:
     done = run(folder, "compare", "empty.txt", other, "--json")
     assert done.returncode == OK
     assert json.loads(done.stdout)["similarity"] == 0
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
-def test_names_and_texts_beyond_ascii(folder: Path, options: list[str]) -> None:
-    """Whatever the terminal claims to understand."""
+def test_names_and_texts_beyond_ascii_work_in_the_c_locale(folder: Path, options: list[str]) -> None:
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     environment.pop("PYTHONIOENCODING", None)
     done = run(folder, "compare", "漁.txt", "漁.txt", *options, env=environment)
@@ -161,8 +152,7 @@ def test_names_and_texts_beyond_ascii(folder: Path, options: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["[red]a.txt", "a[bold].txt", "x[/b]"])
-def test_names_that_look_like_markup_are_shown_as_they_are(folder: Path, name: str) -> None:
-    """They are names."""
+def test_names_that_look_like_markup_are_printed_unchanged(folder: Path, name: str) -> None:
     (folder / "x[").mkdir()
     (folder / name).write_text(LEFT, encoding="utf-8")
     done = run(folder, "compare", name, "right.txt")
@@ -170,8 +160,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(folder: Path, name: s
     assert f"only in {name}" in done.stdout
 
 
-def test_a_name_that_is_no_unicode(folder: Path) -> None:
-    """File systems allow it, so the command does."""
+def test_a_file_name_may_be_invalid_utf8(folder: Path) -> None:
     name = b"\xe9.txt"
     (Path(os.fsdecode(os.fsencode(folder) + b"/" + name))).write_text(LEFT, encoding="utf-8")
     done = run(folder, "compare", name, "right.txt", "--json")
@@ -186,23 +175,20 @@ def test_a_name_that_is_no_unicode(folder: Path) -> None:
     [("nowhere.txt", "No such file or directory"), ("folder", "Is a directory"), ("left.txt/x", "Not a directory")],
 )
 @pytest.mark.parametrize("side", [0, 1])
-def test_files_that_can_not_be_read(folder: Path, name: str, words: str, side: int) -> None:
-    """The name and the reason, whichever side it is on."""
+def test_unreadable_files_are_reported_with_the_reason(folder: Path, name: str, words: str, side: int) -> None:
     names = ["right.txt", "right.txt"]
     names[side] = name
     assert expect_failure(folder, INPUT_OUTPUT, "compare", *names) == f"minwise: {name}: {words}\n"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(folder: Path) -> None:
-    """The name and the reason."""
+def test_a_file_without_permission_is_reported(folder: Path) -> None:
     (folder / "left.txt").chmod(0)
     assert "left.txt: Permission denied" in expect_failure(folder, INPUT_OUTPUT, "compare", "left.txt", "right.txt")
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_a_file_that_is_no_text_is_named(folder: Path, side: int) -> None:
-    """By its name, for a user does not count documents here; with the byte."""
+def test_invalid_utf8_is_reported_with_file_and_byte(folder: Path, side: int) -> None:
     names = ["right.txt", "right.txt"]
     names[side] = "binary.dat"
     line = expect_failure(folder, FAILURE, "compare", *names)
@@ -211,16 +197,14 @@ def test_a_file_that_is_no_text_is_named(folder: Path, side: int) -> None:
     assert "document" not in line
 
 
-def test_standard_input_that_is_no_text_is_named(folder: Path) -> None:
-    """As such."""
+def test_invalid_utf8_on_standard_input_is_reported(folder: Path) -> None:
     with (folder / "binary.dat").open("rb") as file:
         line = expect_failure(folder, FAILURE, "compare", "left.txt", "-", stdin=file)
     assert "is not valid UTF-8 at byte 5" in line
     assert "standard input" in line or "-:" in line
 
 
-def test_bytes_of_any_kind_with_byte_shingles(folder: Path) -> None:
-    """Which need no text."""
+def test_byte_shingles_accept_any_bytes(folder: Path) -> None:
     assert run(folder, "compare", "binary.dat", "binary.dat", "--shingle", "byte:2").returncode == OK
 
 
@@ -243,8 +227,7 @@ def test_bytes_of_any_kind_with_byte_shingles(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_settings_that_break_their_rule(folder: Path, options: list[str], message: str) -> None:
-    """The library's own line, and before any file is read: the files named here do not exist."""
+def test_invalid_settings_are_reported_before_files_are_read(folder: Path, options: list[str], message: str) -> None:
     assert message in expect_failure(folder, USAGE, "compare", "no-a", "no-b", *options)
 
 
@@ -261,8 +244,7 @@ def test_settings_that_break_their_rule(folder: Path, options: list[str], messag
     ],
     ids=" ".join,
 )
-def test_misspelt_commands(folder: Path, arguments: list[str], message: str) -> None:
-    """Exit code 2, what was wrong, and where help is."""
+def test_usage_errors_mention_help(folder: Path, arguments: list[str], message: str) -> None:
     done = run(folder, *arguments)
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert message in done.stderr
@@ -270,29 +252,26 @@ def test_misspelt_commands(folder: Path, arguments: list[str], message: str) -> 
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["compare", "--help"], ["compare", "-h"]], ids=" ".join)
-def test_help(folder: Path, arguments: list[str]) -> None:
-    """On standard output, with exit code 0."""
+def test_help_goes_to_standard_output(folder: Path, arguments: list[str]) -> None:
     done = run(folder, *arguments)
     assert (done.returncode, done.stderr) == (OK, "")
     assert done.stdout.startswith("Usage: minwise")
 
 
-def test_version(folder: Path) -> None:
-    """The package's own."""
+def test_version_is_that_of_the_package(folder: Path) -> None:
     done = run(folder, "--version")
     assert (done.returncode, done.stdout.split()[-1]) == (OK, mw.__version__)
 
 
 def wait_until_reading(process: subprocess.Popen[bytes]) -> None:
-    """Waits until the command has taken what was written to it, so that it is inside its own code."""
+    """Wait until the command reads its standard input."""
     assert process.stdin
-    process.stdin.write(b"x" * 200_000)  # more than a pipe holds: this returns only when it is being read
+    process.stdin.write(b"x" * 200_000)  # more than a pipe buffers, so that this returns only when it is read
     process.stdin.flush()
     time.sleep(0.1)
 
 
-def test_an_interrupt(folder: Path) -> None:
-    """Ctrl-C while reading: 130 and one line."""
+def test_an_interrupt_exits_with_130_and_one_line(folder: Path) -> None:
     with subprocess.Popen(
         [MINWISE, "compare", "-", "right.txt"],
         cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -307,17 +286,15 @@ def test_an_interrupt(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
-def test_a_reader_that_went_away(folder: Path, options: list[str]) -> None:
-    """`| true`: nobody is left to tell, so nothing is told."""
+def test_a_closed_pipe_prints_no_error(folder: Path, options: list[str]) -> None:
     done = run_with_closed_output(folder, "compare", "left.txt", "right.txt", *options)
     assert done.stderr == b""
     assert done.returncode in (FAILURE, 128 + signal.SIGPIPE)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
-def test_a_full_disk(folder: Path, options: list[str]) -> None:
-    """Output that could not be written is a failure, in one line."""
+def test_a_full_disk_is_reported_in_one_line(folder: Path, options: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [MINWISE, "compare", "left.txt", "right.txt", *options],
@@ -334,8 +311,7 @@ def test_a_full_disk(folder: Path, options: list[str]) -> None:
     [("<&-", [INPUT_OUTPUT]), (">&-", [OK, INPUT_OUTPUT])],
     ids=["no standard input", "no standard output"],
 )
-def test_closed_streams(folder: Path, redirect: str, statuses: list[int]) -> None:
-    """A shell may start the command without one of them; that is at most a line, not a traceback."""
+def test_closed_standard_streams_cause_no_traceback(folder: Path, redirect: str, statuses: list[int]) -> None:
     done = subprocess.run(
         ["sh", "-c", f'"{MINWISE}" compare - right.txt {redirect}'],
         cwd=folder, input=LEFT, capture_output=True, encoding="utf-8", timeout=60, check=False,
@@ -345,8 +321,7 @@ def test_closed_streams(folder: Path, redirect: str, statuses: list[int]) -> Non
     assert done.stderr.count("\n") <= 1
 
 
-def test_output_into_a_pipe_is_a_line_per_fact(folder: Path) -> None:
-    """Whatever COLUMNS says, and without spaces at the ends, which would show in a diff of two runs."""
+def test_output_in_a_pipe_is_not_wrapped_and_has_no_trailing_spaces(folder: Path) -> None:
     done = run(folder, "compare", "left.txt", "right.txt", env={**os.environ, "COLUMNS": "20"})
     lines = done.stdout.splitlines()
     assert lines.index("") == 7

@@ -1,4 +1,4 @@
-"""`minwise compare` as a person sees it: two texts in a terminal of some width, in a pipe, on a page."""
+"""Texts shown by ``minwise compare``: in a terminal of a given width, in a pipe, and on a page."""
 
 import fcntl
 import json
@@ -29,21 +29,21 @@ OPTIONS = ("compare", "left.txt", "right.txt", "--shingle", "word:3")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs."""
+    """Return the directory with the files, in which the command runs."""
     (tmp_path / "left.txt").write_text(LEFT, encoding="utf-8")
     (tmp_path / "right.txt").write_text(RIGHT, encoding="utf-8")
     return tmp_path
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """One in which nothing but the terminal decides about width and colours."""
-    decides = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "COLORTERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
-    kept = {name: value for name, value in os.environ.items() if name not in decides}
+    """Return an environment in which only the terminal decides about width and colours."""
+    overrides = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "COLORTERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    kept = {name: value for name, value in os.environ.items() if name not in overrides}
     return {**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **changes}
 
 
 def in_pipe(folder: Path, *arguments: str, **changes: str) -> str:
-    """What the command writes into a pipe."""
+    """Return the output of the command in a pipe."""
     done = subprocess.run(
         [MINWISE, *arguments], cwd=folder, env=environment(**changes), capture_output=True, timeout=120, check=False
     )
@@ -52,7 +52,7 @@ def in_pipe(folder: Path, *arguments: str, **changes: str) -> str:
 
 
 def in_terminal(folder: Path, *arguments: str, columns: int = 100, **changes: str) -> str:
-    """What the command writes to a terminal of some width."""
+    """Return the output of the command in a terminal of a given width."""
     reading, writing = pty.openpty()
     fcntl.ioctl(writing, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     with subprocess.Popen(
@@ -68,22 +68,22 @@ def in_terminal(folder: Path, *arguments: str, columns: int = 100, **changes: st
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # how Linux says that nobody writes any more
+    except OSError:  # Linux reports a closed terminal like this
         return b""
 
 
 def plain(shown: str) -> list[str]:
-    """The lines without their styles."""
+    """Return the lines without their styles."""
     return STYLE.sub("", shown).splitlines()
 
 
 def styled(shown: str, code: str) -> str:
-    """All that is shown with a style, without the blanks."""
+    """Return all text of a style, without blanks."""
     return "".join("".join(re.findall(rf"\x1b\[{code}m(.*?)\x1b\[0m", shown)).split())
 
 
-def test_two_columns_in_a_terminal(folder: Path) -> None:
-    """With a line between them that is straight, wide letters or not, and nothing beyond the edge."""
+def test_a_wide_terminal_has_two_straight_columns(folder: Path) -> None:
+    """Also with wide characters; no line exceeds the width."""
     shown = plain(in_terminal(folder, *OPTIONS))
     rows = [line for line in shown if "│" in line]
     assert len(rows) > 6
@@ -92,23 +92,21 @@ def test_two_columns_in_a_terminal(folder: Path) -> None:
     assert rows[0].split() == ["left.txt", "│", "right.txt"]
 
 
-def test_columns_hold_both_texts(folder: Path) -> None:
-    """Every letter, in order."""
+def test_columns_contain_both_texts(folder: Path) -> None:
     rows = [line for line in plain(in_terminal(folder, *OPTIONS)) if "│" in line][1:]
     for side, text in ((0, LEFT), (2, RIGHT)):
         assert "".join("".join(line.partition("│")[side].split()) for line in rows) == "".join(text.split())
 
 
-def test_what_belongs_together_is_on_one_line(folder: Path) -> None:
-    """The backbone is, and what has moved has nothing beside it."""
+def test_shared_lines_are_aligned_and_moved_lines_are_not(folder: Path) -> None:
     rows = [line for line in plain(in_terminal(folder, *OPTIONS, columns=260)) if "│" in line]
     together = [line for line in rows if line.count("the old harbour") == 2 or line.count("漁師たち") == 2]
     alone = [line for line in rows if line.count("Nobody waves") == 1]
     assert (len(together), len(alone)) == (2, 2)
 
 
-def test_shared_moved_and_other_words_look_different(folder: Path) -> None:
-    """Green, underlined magenta, bold: the style alone tells them apart too."""
+def test_shared_moved_and_other_words_have_different_styles(folder: Path) -> None:
+    """Green, underlined magenta and bold."""
     shown = in_terminal(folder, *OPTIONS).partition("left.txt\x1b[0m ")[2]
     assert "theoldharbourat" in styled(shown, "32")
     assert "Nobodywaves,fornobody" in styled(shown, "4;35")
@@ -117,24 +115,21 @@ def test_shared_moved_and_other_words_look_different(folder: Path) -> None:
     assert "six" not in styled(shown, "32")
 
 
-def test_without_colours_the_words_still_differ(folder: Path) -> None:
-    """NO_COLOR is respected: no code of a colour is left, but bold and underlined are."""
+def test_no_color_keeps_bold_and_underlined(folder: Path) -> None:
     shown = in_terminal(folder, *OPTIONS, NO_COLOR="1")
     codes = {number for code in STYLE.findall(shown) for number in code.split(";") if number}
     assert codes <= {"0", "1", "2", "3", "4"}
     assert "Nobodywaves" in styled(shown, "4")
 
 
-def test_a_terminal_that_knows_no_styles_gets_marks(folder: Path) -> None:
-    """As a pipe does."""
+def test_a_terminal_without_styles_shows_marks(folder: Path) -> None:
     shown = in_terminal(folder, *OPTIONS, TERM="dumb")
     assert "\x1b" not in shown
     assert "⟦The ferry leaves" in shown
     assert "⟪Nobody waves" in shown
 
 
-def test_a_narrow_terminal_has_one_below_the_other(folder: Path) -> None:
-    """With a sign for each side, and nothing beyond the edge."""
+def test_a_narrow_terminal_interleaves_the_texts(folder: Path) -> None:
     lines = plain(in_terminal(folder, *OPTIONS, columns=50))
     assert not any("│" in line for line in lines)
     assert max(cell_len(line) for line in lines) <= 50
@@ -144,8 +139,7 @@ def test_a_narrow_terminal_has_one_below_the_other(folder: Path) -> None:
     assert any(line.startswith("> ") and "eight" in line for line in texts)
 
 
-def test_a_pipe_has_no_codes_and_no_wrapping(folder: Path) -> None:
-    """Marks stand around what is shared, a line is a line, and what is the same in both is there once."""
+def test_a_pipe_has_marks_and_no_wrapping(folder: Path) -> None:
     shown = in_pipe(folder, *OPTIONS, COLUMNS="30")
     assert "\x1b" not in shown
     lines = shown.splitlines()
@@ -160,8 +154,7 @@ def test_a_pipe_has_no_codes_and_no_wrapping(folder: Path) -> None:
     ]
 
 
-def test_what_is_the_same_is_shown_once_in_a_pipe(folder: Path) -> None:
-    """Without a sign before it."""
+def test_equal_lines_are_shown_once_in_a_pipe(folder: Path) -> None:
     (folder / "right.txt").write_text(LEFT.replace("baker", "butcher"), encoding="utf-8")
     lines = in_pipe(folder, *OPTIONS).splitlines()
     assert (
@@ -171,8 +164,8 @@ def test_what_is_the_same_is_shown_once_in_a_pipe(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
-def test_no_text_can_command_the_terminal(folder: Path, terminal: bool) -> None:
-    """Escape sequences, bells, backspaces, new C1 codes, directions: all are shown, none is obeyed."""
+def test_control_characters_of_texts_are_made_visible(folder: Path, terminal: bool) -> None:
+    """Escape sequences, bells, backspaces, C1 codes and directional marks."""
     nasty = (
         "clear \x1b[2J title \x1b]0;owned\x07 back\b\b\b c1 \x9b31m del \x7f nul \x00 turn \u202e cr \r over\x0b\x0c"
     )
@@ -186,16 +179,14 @@ def test_no_text_can_command_the_terminal(folder: Path, terminal: bool) -> None:
     assert "⟨U+202E⟩" in shown
 
 
-def test_no_name_can_command_the_terminal(folder: Path) -> None:
-    """Names of files are written by others, too."""
+def test_control_characters_of_file_names_are_made_visible(folder: Path) -> None:
     (folder / "a\x1b[2Jb.txt").write_text(LEFT, encoding="utf-8")
     shown = in_terminal(folder, "compare", "a\x1b[2Jb.txt", "right.txt")
     assert "\x1b[2J" not in shown
     assert r"only in a\x1b[2Jb.txt" in STYLE.sub("", shown)
 
 
-def test_tabs_are_blanks_and_columns_stay_straight(folder: Path) -> None:
-    """Wherever a tab would have gone."""
+def test_tabs_become_blanks_and_columns_stay_straight(folder: Path) -> None:
     (folder / "left.txt").write_text("one\ttwo\tthree\n\tfour\tfive\t\tsix\n" * 3, encoding="utf-8")
     rows = [line for line in plain(in_terminal(folder, *OPTIONS)) if "│" in line]
     assert "\t" not in "".join(rows)
@@ -203,8 +194,7 @@ def test_tabs_are_blanks_and_columns_stay_straight(folder: Path) -> None:
     assert {cell_len(line.partition("│")[0]) for line in rows} == {49}
 
 
-def test_words_longer_than_a_column_are_cut(folder: Path) -> None:
-    """And nothing of them is lost."""
+def test_words_longer_than_a_column_are_split_without_loss(folder: Path) -> None:
     word = "pneumono" * 40
     (folder / "left.txt").write_text(f"so {word} there", encoding="utf-8")
     rows = [line.partition("│")[0] for line in plain(in_terminal(folder, *OPTIONS)) if "│" in line][1:]
@@ -214,7 +204,7 @@ def test_words_longer_than_a_column_are_cut(folder: Path) -> None:
 
 @pytest.fixture
 def long_texts(folder: Path) -> Path:
-    """Two texts of 2,000 lines with one word changed in the middle."""
+    """Return a directory with two texts of 2,000 lines that differ in one word in the middle."""
     lines = [f"line {number} has words of its own, {number} of them" for number in range(2000)]
     (folder / "left.txt").write_text("\n".join(lines), encoding="utf-8")
     lines[1000] = lines[1000].replace("words", "letters")
@@ -222,8 +212,7 @@ def long_texts(folder: Path) -> Path:
     return folder
 
 
-def test_long_texts_are_shown_around_their_differences(long_texts: Path) -> None:
-    """With what is left out counted; and whole with --full."""
+def test_long_texts_are_shown_around_their_differences_unless_full(long_texts: Path) -> None:
     short = in_pipe(long_texts, *OPTIONS)
     assert "letters" in short
     assert "line 999 has" in short
@@ -235,8 +224,7 @@ def test_long_texts_are_shown_around_their_differences(long_texts: Path) -> None
     assert "characters …" not in full
 
 
-def test_bytes_that_are_no_text(folder: Path) -> None:
-    """A replacement stands for each of them."""
+def test_bytes_that_are_not_utf8_are_replaced(folder: Path) -> None:
     (folder / "left.txt").write_bytes(b"\xff\xfe\x00 same bytes here \x80")
     (folder / "right.txt").write_bytes(b"other \xff same bytes here \x81\x82")
     shown = in_pipe(folder, "compare", "left.txt", "right.txt", "--shingle", "byte:4")
@@ -244,8 +232,7 @@ def test_bytes_that_are_no_text(folder: Path) -> None:
     assert "\ufffd\ufffd␀" in shown
 
 
-def test_candidates_name_their_bands(folder: Path) -> None:
-    """All of few, some of many, and how many there are."""
+def test_candidates_list_the_first_bands_and_their_number(folder: Path) -> None:
     same = in_pipe(folder, "compare", "left.txt", "left.txt")
     assert "yes, 26 of 26 bands fire (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …); at this similarity 100% of" in same
     assert re.search(r"near-duplicates +yes, at the threshold 0\.8\n", same)
@@ -255,8 +242,7 @@ def test_candidates_name_their_bands(folder: Path) -> None:
     assert "no, none of 1 band fires; at this similarity less than 0.1% of pairs are found" in none
 
 
-def test_a_page_and_a_summary(folder: Path) -> None:
-    """The facts say where the page is; the texts are on it, not in the terminal."""
+def test_with_html_the_texts_are_on_the_page_only(folder: Path) -> None:
     shown = in_pipe(folder, *OPTIONS, "--html", "page.html")
     assert re.search(r"^page +page\.html$", shown, re.MULTILINE)
     assert "harbour" not in shown
@@ -265,34 +251,32 @@ def test_a_page_and_a_summary(folder: Path) -> None:
     assert '<mark class="moved">Nobody waves' in page
 
 
-def test_a_page_and_json(folder: Path) -> None:
-    """Both, and the object says where the page is."""
+def test_html_and_json_together(folder: Path) -> None:
     found = json.loads(in_pipe(folder, *OPTIONS, "--html", "page.html", "--json"))
     assert found["html"] == "page.html"
     assert (folder / "page.html").exists()
-    for one in found["passages"]:
-        left, right = LEFT[slice(*one["left"])], RIGHT[slice(*one["right"])]
+    for passage in found["passages"]:
+        left, right = LEFT[slice(*passage["left"])], RIGHT[slice(*passage["right"])]
         assert left == right
-    assert [LEFT[slice(*one["left"])][:6] for one in found["passages"] if one["moved"]] == ["Nobody"]
+    assert [LEFT[slice(*passage["left"])][:6] for passage in found["passages"] if passage["moved"]] == ["Nobody"]
 
 
-def test_a_page_that_can_not_be_written(folder: Path) -> None:
-    """One line, the file named, and nothing left behind."""
+def test_a_page_that_cannot_be_written_is_reported_in_one_line(folder: Path) -> None:
     (folder / "folder").mkdir()
     before = sorted(folder.iterdir())
-    for place, words in (("nowhere/page.html", "nowhere: No such file"), ("folder", "folder: Is a directory")):
+    for path, message in (("nowhere/page.html", "nowhere: No such file"), ("folder", "folder: Is a directory")):
         done = subprocess.run(
-            [MINWISE, *OPTIONS, "--html", place], cwd=folder, capture_output=True, encoding="utf-8", check=False
+            [MINWISE, *OPTIONS, "--html", path], cwd=folder, capture_output=True, encoding="utf-8", check=False
         )
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (74, "", 1), done.stderr
-        assert words in done.stderr
+        assert message in done.stderr
     assert sorted(folder.iterdir()) == before
 
 
-def test_time_grows_with_the_texts(folder: Path) -> None:
-    """Four times the text takes at most six times as long, with all that is printed.
+def test_time_is_not_quadratic(folder: Path) -> None:
+    """Four times the text takes at most six times as long, including the output.
 
-    Four million characters take about a second; starting the command takes a part of either.
+    Four million characters take about a second; starting the command takes a part of both times.
     """
     spent = []
     for size in (1, 4):
@@ -305,7 +289,7 @@ def test_time_grows_with_the_texts(folder: Path) -> None:
 
 
 def _seconds(folder: Path) -> float:
-    """Processor time of a run whose whole text is printed."""
+    """Return the processor time of a run that prints the whole texts."""
     start = os.times()
     in_pipe(folder, "compare", "left.txt", "right.txt", "--full")
     end = os.times()

@@ -1,4 +1,4 @@
-"""minwise compare."""
+"""``minwise compare``: similarity and shared passages of two texts."""
 
 import errno
 import json
@@ -107,7 +107,7 @@ def _show(a: str, b: str, result: Comparison, given: dict[str, Any]) -> None:
     with console.capture() as capture:
         console.print(_facts(*names, result, given["html"]))
         if given["html"] is None:
-            rows = result.rows(most=None if given["full"] else MOST_SHOWN)
+            rows = result.rows(max_chars=None if given["full"] else MOST_SHOWN)
             print_texts(console, names, rows)
     click.echo("\n".join(line.rstrip() for line in capture.get().split("\n")).rstrip("\n"))
 
@@ -126,7 +126,7 @@ def _facts(a: str, b: str, result: Comparison, page: str | None) -> Table:
         (a, result.only_left, result.containment_left),
         (b, result.only_right, result.containment_right),
     ):
-        row = f"{only} shingles; {_percent(share)} of its own are shared"
+        row = f"{only} shingles; {_percent(share)} of its shingles are shared"
         table.add_row(f"only in {escape(name)}", row)
     table.add_row("near-duplicates", _verdict(result))
     table.add_row("candidates", _candidates(result))

@@ -1,7 +1,7 @@
-"""Aligned rows: two texts and their passages in, rows out that put beside each other what belongs together.
+"""Alignment of two texts for display: rows with the corresponding part of each text on either side.
 
-A row ends where a line ends in both texts inside or next to a passage of the backbone, so that lines stay whole; a
-stretch without such places is cut by its length. The rows hold both texts, whole and in their order.
+A row ends where a line ends in both texts inside or next to a passage of the backbone, so that lines stay whole. A part
+without such positions is split by its length. Together the rows contain both texts, complete and in order.
 """
 
 import re
@@ -13,14 +13,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.comparison.display_text import visible
+from minwise._internal.html import INVISIBLE
 from minwise.comparison.passages import Passage
 
-__all__ = ["Beside", "Piece", "Row", "aligned_rows", "beside", "cut_pieces", "differ"]
+__all__ = [
+    "AlignedRow",
+    "Piece",
+    "RowSpans",
+    "align_rows",
+    "decode_passages",
+    "decode_text",
+    "row_spans",
+    "show_controls",
+    "texts_differ",
+]
 
-# Code points after which a row without a line end is cut, and most rows that a text is cut into, for a browser's sake.
+# Replacement for a byte that is not UTF-8.
+REPLACEMENT = "\ufffd"
+# Characters that a terminal or a browser would act on: controls, and separators that some programs take for line ends.
+VISIBLE_CONTROLS = INVISIBLE | {code: f"\u27e8U+{code:04X}\u27e9" for code in (0x200E, 0x200F, 0x2028, 0x2029)}
+CONTROLS = re.compile(f"[{''.join(re.escape(chr(code)) for code in sorted(VISIBLE_CONTROLS))}]")
+SURROGATES = re.compile("[\ud800-\udfff]")
+# Code points after which a row without a line end is split, and maximum number of rows, which a browser has to hold.
 LONG_ROW, MOST_ROWS = 1200, 20_000
-# Signs, such as a dash or a quotation mark, that may stand between the start of a line and its first word.
+# Characters, such as a dash or a quotation mark, that may precede the first word of a line.
 LINE_HEAD = 8
 KINDS = ("only", "moved", "shared")
 
@@ -28,95 +44,156 @@ Span = tuple[int, int]
 
 
 class Piece(NamedTuple):
-    """A stretch of a text, as it is to be shown.
+    """A part of a text, ready for display.
 
     Attributes:
-        text: The text, without anything that a terminal or a browser would obey.
-        kind: ``shared``; ``moved``, shared at another place; ``only``, in this text only; ``gap``, what is left out.
+        text: The text, without control characters.
+        kind: ``shared``; ``moved``, which is shared at another position; ``only``, which is in this text only; or
+            ``gap``, a note that says how much is left out.
     """
 
     text: str
     kind: str
 
 
-class Row(NamedTuple):
-    """What stands beside each other: a stretch of either text, as start and end in code points."""
+class AlignedRow(NamedTuple):
+    """Corresponding parts of two texts, ready for display.
+
+    Attributes:
+        left: Pieces of the left text.
+        right: Pieces of the right text.
+    """
+
+    left: list[Piece]
+    right: list[Piece]
+
+
+class RowSpans(NamedTuple):
+    """Corresponding parts of two texts, as start and end in code points."""
 
     left: Span
     right: Span
 
 
-class Stretches(NamedTuple):
-    """One text, cut where its kind changes: stretch i goes from ``bounds[i]`` to ``bounds[i + 1]``."""
+class SegmentedText(NamedTuple):
+    """A text, split where its kind changes: segment i is from ``bounds[i]`` to ``bounds[i + 1]``."""
 
     text: str
     bounds: list[int]
     kinds: list[int]
 
 
-def aligned_rows(left: str, right: str, passages: Sequence[Passage]) -> Iterator[Row]:
-    """The rows, from the first to the last; each text is what its spans are, one after the other."""
+def decode_text(text: str | bytes) -> str:
+    """Return a text that can be encoded; each byte that is not UTF-8 becomes one replacement character."""
+    if isinstance(text, str):
+        return SURROGATES.sub(REPLACEMENT, text)
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return SURROGATES.sub(REPLACEMENT, text.decode(errors="surrogateescape"))
+
+
+def show_controls(text: str) -> str:
+    """Return the text with a visible sign for each control character; every line ends with a line feed."""
+    return text.replace("\r\n", "\n").translate(VISIBLE_CONTROLS) if CONTROLS.search(text) else text
+
+
+def decode_passages(
+    left: str | bytes, right: str | bytes, passages: Sequence[Passage], *, in_bytes: bool
+) -> tuple[str, str, list[Passage]]:
+    """Return both texts decoded for display, and their passages in code points.
+
+    Args:
+        left: The left text as it was compared.
+        right: The right text as it was compared.
+        passages: Their shared passages.
+        in_bytes: Whether the passages count bytes, as those of ``byte`` shingles do.
+    """
+    decoded = decode_text(left), decode_text(right)
+    if not in_bytes or not passages:
+        return *decoded, list(passages)
+    columns = np.array(passages, dtype=np.int64).T
+    offsets = [_byte_offsets(text) for text in (left, right)]
+    positions = [
+        np.searchsorted(offsets[side], columns[2 * side + end], side="left" if end else "right") - (1 - end)
+        for side in (0, 1)
+        for end in (0, 1)
+    ]
+    return *decoded, list(map(Passage, *(column.tolist() for column in (*positions, columns[4] == 1))))
+
+
+def _byte_offsets(text: str | bytes) -> NDArray[np.int64]:
+    """Return the number of bytes before each code point of the decoded text, and before its end."""
+    decoded = text if isinstance(text, str) else text.decode(errors="surrogateescape")
+    points = np.frombuffer(decoded.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
+    widths = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
+    widths[(points >= 0xD800) & (points < 0xE000)] = 1  # a byte that is not UTF-8
+    return np.append(0, np.cumsum(widths))
+
+
+def row_spans(left: str, right: str, passages: Sequence[Passage]) -> Iterator[RowSpans]:
+    """Yield the rows in order; the spans of each side add up to its text."""
     least = max(len(left), len(right)) // MOST_ROWS
     start = (0, 0)
-    for place in _meeting_places(left, right, passages):
-        if place[0] - start[0] > least or place[1] - start[1] > least:
-            yield from _cut_long((left, right), start, place)
-            start = place
-    yield from _cut_long((left, right), start, (len(left), len(right)))
+    for position in _row_starts(left, right, passages):
+        if position[0] - start[0] > least or position[1] - start[1] > least:
+            yield from _split_long((left, right), start, position)
+            start = position
+    yield from _split_long((left, right), start, (len(left), len(right)))
 
 
-def stretches(texts: tuple[str, str], passages: Sequence[Passage]) -> tuple[Stretches, Stretches]:
-    """Both texts, cut where something shared or moved starts or ends."""
+def _segment_texts(texts: tuple[str, str], passages: Sequence[Passage]) -> tuple[SegmentedText, SegmentedText]:
+    """Return both texts, split where a passage starts or ends."""
     columns = np.array(passages, dtype=np.int64).reshape(-1, 5)
     moved = columns[:, 4] == 1
     return (
-        _stretches(texts[0], columns[~moved, 0:2], columns[moved, 0:2]),
-        _stretches(texts[1], columns[~moved, 2:4], columns[moved, 2:4]),
+        _segment_text(texts[0], columns[~moved, 0:2], columns[moved, 0:2]),
+        _segment_text(texts[1], columns[~moved, 2:4], columns[moved, 2:4]),
     )
 
 
-def differ(left: str, right: str, passages: Sequence[Passage]) -> bool:
-    """Whether anything is in one text only or at another place; what no shingle holds differs if its characters do."""
+def texts_differ(left: str, right: str, passages: Sequence[Passage]) -> bool:
+    """Return whether anything is moved or in one text only; parts outside of shingles are compared by character."""
     sides = [
         [(kind, side.text[start:end].strip() if KINDS[kind] == "only" else "") for kind, (start, end) in _spans(side)]
-        for side in stretches((left, right), passages)
+        for side in _segment_texts((left, right), passages)
     ]
     return any(passage.moved for passage in passages) or sides[0] != sides[1]
 
 
-def _spans(side: Stretches) -> Iterator[tuple[int, Span]]:
+def _spans(side: SegmentedText) -> Iterator[tuple[int, Span]]:
     return zip(side.kinds, pairwise(side.bounds), strict=True)
 
 
-def _stretches(text: str, shared: NDArray[np.int64], moved: NDArray[np.int64]) -> Stretches:
+def _segment_text(text: str, shared: NDArray[np.int64], moved: NDArray[np.int64]) -> SegmentedText:
     bounds = np.sort(np.concatenate([[0, len(text)], shared.ravel(), moved.ravel()]))
     bounds = bounds[np.append(True, bounds[1:] != bounds[:-1])]
     kinds = np.where(_inside(bounds, shared), 2, np.where(_inside(bounds, moved), 1, 0))[:-1]
     changes = np.append(True, kinds[1:] != kinds[:-1])[: len(kinds)]
-    return Stretches(text, [*bounds[:-1][changes].tolist(), len(text)], kinds[changes].tolist())
+    return SegmentedText(text, [*bounds[:-1][changes].tolist(), len(text)], kinds[changes].tolist())
 
 
 def _inside(bounds: NDArray[np.int64], spans: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether what starts at each bound is inside a span."""
+    """Return whether the segment after each bound is inside a span."""
     opened = np.searchsorted(np.sort(spans[:, 0]), bounds, side="right")
     inside: NDArray[np.bool_] = opened > np.searchsorted(np.sort(spans[:, 1]), bounds, side="right")
     return inside
 
 
-def cut_pieces(side: Stretches, span: Span) -> list[Piece]:
-    """What stands in a span of a text, a piece per kind."""
+def _pieces(side: SegmentedText, span: Span) -> list[Piece]:
+    """Return a span of a text, with a piece for each segment."""
     start, end = span
     pieces: list[Piece] = []
     number = bisect_right(side.bounds, start) - 1
     while start < end:
         upto = min(end, side.bounds[number + 1])
-        pieces.append(Piece(visible(side.text[start:upto]), KINDS[side.kinds[number]]))
+        pieces.append(Piece(show_controls(side.text[start:upto]), KINDS[side.kinds[number]]))
         start, number = upto, number + 1
     return pieces
 
 
-def _meeting_places(left: str, right: str, passages: Sequence[Passage]) -> Iterator[Span]:
-    """Places of the left and the right text that belong together and start a line, ascending in both."""
+def _row_starts(left: str, right: str, passages: Sequence[Passage]) -> Iterator[Span]:
+    """Yield corresponding positions of both texts at which a line starts, ascending in both."""
     texts = left, right
     at = (0, 0)
     for passage in passages:
@@ -126,42 +203,42 @@ def _meeting_places(left: str, right: str, passages: Sequence[Passage]) -> Itera
         start = passage.left_start + ahead, passage.right_start + ahead
         end = passage.left_end, passage.right_end
         if start[0] < end[0] and start[1] < end[1]:
-            yield from _around(texts, at, start)
-            yield from _within(texts, start, end)
+            yield from _starts_between(texts, at, start)
+            yield from _starts_within(texts, start, end)
             at = end
-    yield from _around(texts, at, (len(left), len(right)))
+    yield from _starts_between(texts, at, (len(left), len(right)))
 
 
-def _around(texts: tuple[str, str], at: Span, start: Span) -> Iterator[Span]:
-    """Line starts between two passages: after the one, if both lines end alike, and before the other."""
+def _starts_between(texts: tuple[str, str], at: Span, start: Span) -> Iterator[Span]:
+    """Yield line starts between two passages: after the first, if both lines end alike, and before the second."""
     ends = [
-        text.find("\n", place, min(upto, place + LINE_HEAD)) for text, place, upto in zip(texts, at, start, strict=True)
+        text.find("\n", first, min(last, first + LINE_HEAD)) for text, first, last in zip(texts, at, start, strict=True)
     ]
     after = at
     if min(ends) >= 0 and texts[0][at[0] : ends[0]].rstrip() == texts[1][at[1] : ends[1]].rstrip():
         after = ends[0] + 1, ends[1] + 1
         yield after
-    lines = [_line_start(text, place, upto) for text, place, upto in zip(texts, after, start, strict=True)]
+    lines = [_line_start(text, first, last) for text, first, last in zip(texts, after, start, strict=True)]
     if min(lines) >= 0 and (lines[0], lines[1]) not in ((0, 0), after):
         yield lines[0], lines[1]
 
 
-def _line_start(text: str, after: int, place: int) -> int:
-    """Where the line that nearly starts at a place does start, if that is not before ``after``; else -1."""
-    start = text.rfind("\n", after, place) + 1
+def _line_start(text: str, after: int, position: int) -> int:
+    """Return the start of the line whose first word is at a position, if it is not before ``after``; otherwise -1."""
+    start = text.rfind("\n", after, position) + 1
     if not start and (after == 0 or text[after - 1] == "\n"):
         start = after
-    return start if (start or not after) and place - start <= LINE_HEAD else -1
+    return start if (start or not after) and position - start <= LINE_HEAD else -1
 
 
-def _within(texts: tuple[str, str], start: Span, end: Span) -> Iterator[Span]:
-    """Places inside a passage: at each line, if both have as many, and as often as a row gets long."""
-    for place in [*_line_starts(texts, start, end), end]:
-        if place[0] - start[0] > LONG_ROW or place[1] - start[1] > LONG_ROW:
-            yield from _words_apart(texts, start, place)
-        if place != end:
-            yield place
-        start = place
+def _starts_within(texts: tuple[str, str], start: Span, end: Span) -> Iterator[Span]:
+    """Yield positions inside a passage: each line, if both texts have equally many, and splits of long rows."""
+    for position in [*_line_starts(texts, start, end), end]:
+        if position[0] - start[0] > LONG_ROW or position[1] - start[1] > LONG_ROW:
+            yield from _word_starts(texts, start, position)
+        if position != end:
+            yield position
+        start = position
 
 
 def _line_starts(texts: tuple[str, str], start: Span, end: Span) -> Iterable[Span]:
@@ -175,8 +252,8 @@ def _line_starts(texts: tuple[str, str], start: Span, end: Span) -> Iterable[Spa
     return zip(found[0], found[1], strict=True)
 
 
-def _words_apart(texts: tuple[str, str], start: Span, end: Span) -> Iterator[Span]:
-    """Places about `LONG_ROW` apart in a passage of the same words, found by counting blanks."""
+def _word_starts(texts: tuple[str, str], start: Span, end: Span) -> Iterator[Span]:
+    """Yield positions about ``LONG_ROW`` apart in a passage of the same words, found by counting blanks."""
     blanks = [
         [match.end() for match in re.compile(r"\s+").finditer(text, first, last)]
         for text, first, last in zip(texts, start, end, strict=True)
@@ -185,25 +262,25 @@ def _words_apart(texts: tuple[str, str], start: Span, end: Span) -> Iterator[Spa
         steps = range(LONG_ROW, end[0] - start[0], LONG_ROW)
         yield from ((start[0] + step, start[1] + step) for step in steps)
     last = start
-    for place in zip(*blanks):  # noqa: B905 - as far as both go
-        if place[0] - last[0] >= LONG_ROW:
-            yield place
-            last = place
+    for position in zip(*blanks):  # noqa: B905 - up to the end of the shorter one
+        if position[0] - last[0] >= LONG_ROW:
+            yield position
+            last = position
 
 
-def _cut_long(texts: tuple[str, str], start: Span, end: Span) -> Iterator[Row]:
-    """A row, or several where nothing is shared for a long while."""
+def _split_long(texts: tuple[str, str], start: Span, end: Span) -> Iterator[RowSpans]:
+    """Yield a row, or several for a long part without shared passages."""
     if max(end[0] - start[0], end[1] - start[1]) <= 3 * LONG_ROW:
         if start != end:
-            yield Row((start[0], end[0]), (start[1], end[1]))
+            yield RowSpans((start[0], end[0]), (start[1], end[1]))
         return
     sides = [_chunks(text, first, last) for text, first, last in zip(texts, start, end, strict=True)]
     for left, right in zip_longest(*sides):
-        yield Row(left or (end[0], end[0]), right or (end[1], end[1]))
+        yield RowSpans(left or (end[0], end[0]), right or (end[1], end[1]))
 
 
 def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
-    """Spans of at most `LONG_ROW`, which end with a line, or at least with a word, where they can."""
+    """Yield spans of at most ``LONG_ROW``, which end with a line, or otherwise with a word, if possible."""
     while end - start > LONG_ROW:
         upto = start + LONG_ROW
         cut = (
@@ -217,108 +294,100 @@ def _chunks(text: str, start: int, end: int) -> Iterator[Span]:
         yield start, end
 
 
-# Characters kept at each end of what is the same in both texts, and of what is not: a few lines, enough to see where.
+# Characters kept at each end of a long shared piece, and of another long piece: a few lines of context.
 CONTEXT, DIFFERENT_CONTEXT = 120, 400
-# A gap is not worth its own words below this.
-LEAST_GAP = 60
+# Minimum length of a gap; a shorter one would save less than its note takes.
+MIN_GAP = 60
 
-Sides = tuple[Stretches, Stretches]
-
-
-class Beside(NamedTuple):
-    """What is shown beside each other."""
-
-    left: list[Piece]
-    right: list[Piece]
+Sides = tuple[SegmentedText, SegmentedText]
 
 
-def beside(left: str, right: str, passages: Sequence[Passage], *, most: int | None = None) -> Iterator[Beside]:
-    """The rows of two texts as they are shown.
+def align_rows(
+    left: str, right: str, passages: Sequence[Passage], *, max_chars: int | None = None
+) -> Iterator[AlignedRow]:
+    """Return the rows of two texts, ready for display.
 
     Args:
         left: The left text.
         right: The right text.
-        passages: What they share, in code points.
-        most: Characters to show of either text, about; the rest is a gap that says how much it leaves out.
+        passages: Their shared passages, in code points.
+        max_chars: Approximate number of characters to show of each text, those around the differences; a gap says how
+            much is left out. All if not given.
     """
-    sides = stretches((left, right), passages)
-    rows = aligned_rows(left, right, passages)
-    if most is None or max(len(left), len(right)) <= most:
-        return (Beside(cut_pieces(sides[0], row.left), cut_pieces(sides[1], row.right)) for row in rows)
-    return _shortened(sides, rows, most)
+    sides = _segment_texts((left, right), passages)
+    rows = row_spans(left, right, passages)
+    if max_chars is None or max(len(left), len(right)) <= max_chars:
+        return (AlignedRow(_pieces(sides[0], row.left), _pieces(sides[1], row.right)) for row in rows)
+    return _shorten_rows(sides, rows, max_chars)
 
 
-def _shortened(sides: Sides, rows: Iterable[Row], most: int) -> Iterator[Beside]:
-    """The rows around differences, until there is enough."""
+def _shorten_rows(sides: Sides, rows: Iterable[RowSpans], max_chars: int) -> Iterator[AlignedRow]:
+    """Yield the rows around differences up to ``max_chars``, then one gap for the rest."""
     shown = [0, 0]
     for row, is_gap in _around_differences(sides, rows):
-        if max(shown) >= most:
-            yield _gap(Row((row.left[0], len(sides[0].text)), (row.right[0], len(sides[1].text))))
+        if max(shown) >= max_chars:
+            yield _gap_row(RowSpans((row.left[0], len(sides[0].text)), (row.right[0], len(sides[1].text))))
             return
         if is_gap:
-            yield _gap(row)
+            yield _gap_row(row)
             continue
-        pieces = [_shorter_pieces(cut_pieces(side, span)) for side, span in zip(sides, row, strict=True)]
+        pieces = [_shorten_pieces(_pieces(side, span)) for side, span in zip(sides, row, strict=True)]
         for number, side in enumerate(pieces):
             shown[number] += sum(len(piece.text) for piece in side)
-        yield Beside(pieces[0], pieces[1])
+        yield AlignedRow(pieces[0], pieces[1])
 
 
-def _around_differences(sides: Sides, rows: Iterable[Row]) -> Iterator[tuple[Row, bool]]:
-    """Rows, and gaps in place of rows that are the same in both texts and not next to others."""
-    run: list[Row] = []
+def _around_differences(sides: Sides, rows: Iterable[RowSpans]) -> Iterator[tuple[RowSpans, bool]]:
+    """Yield rows, each with whether it is a gap; gaps replace equal rows that are not next to a difference."""
+    equal: list[RowSpans] = []
     for row in rows:
-        if _is_same(sides, row):
-            run.append(row)
+        if _is_equal(sides, row):
+            equal.append(row)
         else:
-            yield from _ends_of(run)
+            yield from _collapse(equal)
             yield row, False
-            run = []
-    yield from _ends_of(run)
+            equal = []
+    yield from _collapse(equal)
 
 
-def _ends_of(run: list[Row]) -> Iterator[tuple[Row, bool]]:
-    """The first and the last of rows that are the same, and the gap between them."""
-    if len(run) > 3:
-        gap = Row((run[1].left[0], run[-2].left[1]), (run[1].right[0], run[-2].right[1]))
-        yield from ((run[0], False), (gap, True), (run[-1], False))
+def _collapse(rows: list[RowSpans]) -> Iterator[tuple[RowSpans, bool]]:
+    """Yield the first and the last of equal rows, with a gap between them."""
+    if len(rows) > 3:
+        gap = RowSpans((rows[1].left[0], rows[-2].left[1]), (rows[1].right[0], rows[-2].right[1]))
+        yield from ((rows[0], False), (gap, True), (rows[-1], False))
     else:
-        yield from ((row, False) for row in run)
+        yield from ((row, False) for row in rows)
 
 
-def _is_same(sides: Sides, row: Row) -> bool:
-    """Whether nothing in a row differs."""
+def _is_equal(sides: Sides, row: RowSpans) -> bool:
+    """Return whether both sides of a row are equal, or shared as a whole."""
     left, right = (side.text[span[0] : span[1]] for side, span in zip(sides, row, strict=True))
     return left == right or all(_is_shared(side, span) for side, span in zip(sides, row, strict=True))
 
 
-def _is_shared(side: Stretches, span: tuple[int, int]) -> bool:
+def _is_shared(side: SegmentedText, span: Span) -> bool:
     number = bisect_right(side.bounds, span[0]) - 1
     return span[0] < span[1] <= side.bounds[number + 1] and KINDS[side.kinds[number]] == "shared"
 
 
-def _shorter_pieces(pieces: list[Piece]) -> list[Piece]:
-    """The pieces without the middle of long ones."""
-    return list(chain.from_iterable(map(_shorter, pieces)))
+def _shorten_pieces(pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces without the middle of long ones."""
+    return list(chain.from_iterable(map(_shorten_piece, pieces)))
 
 
-def _shorter(piece: Piece) -> list[Piece]:
+def _shorten_piece(piece: Piece) -> list[Piece]:
     kept = CONTEXT if piece.kind == "shared" else DIFFERENT_CONTEXT
     left_out = len(piece.text) - 2 * kept
-    if left_out < LEAST_GAP:
+    if left_out < MIN_GAP:
         return [piece]
-    return [
-        Piece(piece.text[:kept], piece.kind),
-        Piece(_left_out(left_out), "gap"),
-        Piece(piece.text[-kept:], piece.kind),
-    ]
+    return [Piece(piece.text[:kept], piece.kind), _gap(left_out), Piece(piece.text[-kept:], piece.kind)]
 
 
-def _gap(row: Row) -> Beside:
-    """A row that says how much it leaves out."""
-    left, right = ([Piece(_left_out(end - start), "gap")] if end > start else [] for start, end in row)
-    return Beside(left, right)
+def _gap_row(row: RowSpans) -> AlignedRow:
+    left, right = ([_gap(end - start)] if end > start else [] for start, end in row)
+    return AlignedRow(left, right)
 
 
-def _left_out(count: int) -> str:
-    return f"… {count:,} character{'' if count == 1 else 's'} …"
+def _gap(count: int) -> Piece:
+    """Return the note for a number of characters that are left out."""
+    return Piece(f"… {count:,} character{'' if count == 1 else 's'} …", "gap")

@@ -1,4 +1,4 @@
-"""Compare: two texts in, how alike they are out, exactly and by their signatures, and what they share."""
+"""Comparison of two texts: exact similarity, its estimate from signatures, and shared passages."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minwise.checks import check_path, check_type
-from minwise.comparison.passages import Passage, number_shared, passages_of
+from minwise.comparison.passages import Passage, number_shared, passages_from_numbers
 from minwise.errors import InputError
 from minwise.sketches.estimates import Estimate
 from minwise.sketches.planning import Plan
@@ -18,7 +18,7 @@ from minwise.text.chunks import to_bytes
 from minwise.text.shingling import Shingler, ShingleSets
 
 if TYPE_CHECKING:
-    from minwise.comparison.alignment import Beside
+    from minwise.comparison.alignment import AlignedRow
 
 __all__ = ["Comparison", "compare"]
 
@@ -28,25 +28,24 @@ Text = str | bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How alike two texts are, and what they share. Places are code points, or bytes for ``byte`` shingles.
+    """Similarity and shared passages of two texts. Positions are code points, or bytes for ``byte`` shingles.
 
     Attributes:
-        similarity: The exact Jaccard similarity of their shingle sets.
-        estimate: What their signatures say, with its interval.
-        shared: Shingles in both.
-        only_left: Shingles in the left text only.
-        only_right: Shingles in the right text only.
-        containment_left: The share of the left text's shingles that the right one has too.
-        containment_right: The other way round.
-        spans_left: Passages of the left text made of shared shingles, as (start, end).
-        spans_right: The same for the right text.
-        passages: The same, place by place: what stands where in both texts, and whether it has moved.
-        bands_fired: The bands in which both texts would be in one bucket of a run under the plan; none, and the run
-            does not find them. A run sketches with ``fast`` or ``minhash``; under another scheme they are those of
-            ``fast``.
+        similarity: Exact Jaccard similarity of their shingle sets.
+        estimate: Estimate from their signatures, with its confidence interval.
+        shared: Number of shingles in both texts.
+        only_left: Number of shingles in the left text only.
+        only_right: Number of shingles in the right text only.
+        containment_left: Share of the left text's shingles that the right text also has.
+        containment_right: Share of the right text's shingles that the left text also has.
+        spans_left: Ranges of the left text that shared shingles cover, as (start, end).
+        spans_right: Ranges of the right text that shared shingles cover.
+        passages: Shared passages with their positions in both texts, and whether they have moved.
+        bands_fired: Bands in which both texts share a bucket in a run under the plan; if empty, such a run misses the
+            pair. A run sketches with ``fast`` or ``minhash``; for any other scheme they are the bands of ``fast``.
         plan: Bands, rows and threshold.
-        chance: How likely a pair of this similarity is found under the plan.
-        shingler: How the texts were cut.
+        chance: Probability that a pair of this similarity becomes a candidate under the plan.
+        shingler: The shingler of both texts.
         texts: The left and the right text.
     """
 
@@ -67,12 +66,12 @@ class Comparison:
     texts: tuple[Text, Text] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and dictionaries, ready for JSON; without the texts."""
-        as_they_are = ("similarity", "shared", "only_left", "only_right", "containment_left", "containment_right")
-        numbers = {name: getattr(self, name) for name in (*as_they_are, "spans_left", "spans_right", "chance")}
+        """Return plain values for JSON, without the texts."""
+        names = ("similarity", "shared", "only_left", "only_right", "containment_left", "containment_right")
+        numbers = {name: getattr(self, name) for name in (*names, "spans_left", "spans_right", "chance")}
         passages = [
-            {"left": [one.left_start, one.left_end], "right": [one.right_start, one.right_end], "moved": one.moved}
-            for one in self.passages
+            {"left": [left, left_end], "right": [right, right_end], "moved": moved}
+            for left, left_end, right, right_end, moved in self.passages
         ]
         return {
             **numbers,
@@ -82,29 +81,32 @@ class Comparison:
             "plan": self.plan.to_dict(),
         }
 
-    def rows(self, *, most: int | None = None) -> "Iterator[Beside]":
-        """Both texts in rows that put beside each other what belongs together; each side is a list of pieces.
+    def rows(self, *, max_chars: int | None = None) -> "Iterator[AlignedRow]":
+        """Return both texts as aligned rows, each with a list of pieces for the left and the right side.
 
-        A piece has a ``text`` without control characters and a ``kind``: ``shared``, ``moved`` (shared, at another
-        place), ``only`` (in this text only) or ``gap`` (how much is left out).
+        A piece has a ``text`` without control characters and a ``kind``: ``shared``, ``moved`` (shared at another
+        position), ``only`` (in this text only) or ``gap`` (how much is left out).
 
         Args:
-            most: Characters to show of either text, about: those around the differences. All of them if not given.
+            max_chars: Approximate number of characters to show of each text, those around the differences. All if not
+                given.
         """
-        from minwise.comparison.alignment import beside
-        from minwise.comparison.display_text import readable_passages  # here, because few who compare also look
+        from minwise.comparison.alignment import align_rows, decode_passages  # lazy, for callers that only compare
 
         in_bytes = self.shingler.kind == "byte"
-        return beside(*readable_passages(*self.texts, self.passages, in_bytes=in_bytes), most=most)
+        return align_rows(*decode_passages(*self.texts, self.passages, in_bytes=in_bytes), max_chars=max_chars)
 
     def write_html(self, path: str | PathLike[str], *, names: tuple[str, str] = ("left", "right")) -> None:
-        """Writes a page that shows both texts side by side, into one file that needs nothing else.
+        """Write a self-contained HTML page that shows both texts side by side.
 
         Args:
-            path: The file, which appears whole or not at all; one that exists is replaced.
-            names: What the texts are called.
+            path: The file; written atomically, and replaced if it exists.
+            names: Names of the texts on the page. Default: left and right.
+
+        Raises:
+            OSError: If the file cannot be written.
         """
-        from minwise.comparison.page import write_page  # here, because few who compare also look
+        from minwise.comparison.page import write_page  # lazy, for callers that only compare
 
         write_page(self, check_path("path", path), names)
 
@@ -117,30 +119,36 @@ def compare(
     scheme: Scheme | None = None,
     plan: Plan | None = None,
 ) -> Comparison:
-    """Compares two texts.
+    """Compare two texts.
 
     Args:
-        left: A text, or bytes: UTF-8, or any for ``byte`` shingles.
-        right: The other.
-        shingler: How texts are cut; ``Shingler()`` if not given.
-        scheme: How they are sketched for the estimate; ``FastSketch()`` if not given.
-        plan: Under which plan they would be found or missed; ``plan()`` if not given.
+        left: A text, or its bytes in UTF-8; any bytes for ``byte`` shingles.
+        right: The other text.
+        shingler: Cuts the texts into shingles; ``Shingler()`` if not given.
+        scheme: Sketch scheme of the estimate; ``FastSketch()`` if not given.
+        plan: Bands, rows and threshold of the run that would find or miss the pair; ``plan()`` if not given.
+
+    Returns:
+        Similarities, shared passages, and whether the pair would be found.
+
+    Raises:
+        InputError: If an argument has a wrong type, or a text is not valid UTF-8.
 
     >>> import minwise as mw
     >>> result = mw.compare("the cat sat on the mat", "the cat sat on a mat", shingler=mw.Shingler("word:2"))
     >>> result.shared, result.only_left, result.only_right
     (3, 2, 2)
-    >>> [(one.left_start, one.left_end) for one in result.passages]
+    >>> [(passage.left_start, passage.left_end) for passage in result.passages]
     [(0, 14)]
     """
     shingler = check_type("shingler", shingler or Shingler(), Shingler)
     scheme = check_type("scheme", scheme or FastSketch(), Scheme)
     plan = check_type("plan", plan or make_plan(), Plan)
     sets = [_shingled(shingler, text, name) for text, name in ((left, "the left text"), (right, "the right text"))]
-    x, y = (one[0] for one in sets)
+    x, y = (shingles[0] for shingles in sets)
     common = len(np.intersect1d(x, y, assume_unique=True))
     similarity = common / (len(x) + len(y) - common) if common else 0.0
-    signatures = [scheme.sketch(one) for one in sets]
+    signatures = [scheme.sketch(shingles) for shingles in sets]
     spans = shingler.spans(left), shingler.spans(right)
     numbers = number_shared(spans[0].hashes, spans[1].hashes)
     return Comparison(
@@ -151,9 +159,9 @@ def compare(
         only_right=len(y) - common,
         containment_left=common / max(len(x), 1),
         containment_right=common / max(len(y), 1),
-        spans_left=spans[0].covered(numbers[0] >= 0),
-        spans_right=spans[1].covered(numbers[1] >= 0),
-        passages=passages_of(*spans, *numbers),
+        spans_left=spans[0].covered_ranges(numbers[0] >= 0),
+        spans_right=spans[1].covered_ranges(numbers[1] >= 0),
+        passages=passages_from_numbers(*spans, *numbers),
         bands_fired=_bands_fired(sets, scheme, plan),
         plan=plan,
         chance=plan.probability(similarity),
@@ -170,15 +178,15 @@ def _shingled(shingler: Shingler, text: Text, name: str) -> ShingleSets:
 
 
 def _bands_fired(sets: list[ShingleSets], scheme: Scheme, plan: Plan) -> tuple[int, ...]:
-    """The bands whose keys are equal, made as a run makes them."""
-    from minwise.search.bands import FILLED, Bander, KeyBlock  # here, because importing minwise should stay quick
-    from minwise.settings import FindSettings
+    """Return the bands with equal keys, computed as in a run."""
+    from minwise.search.bands import FILLED, Bander, KeyBlock  # lazy, so that importing minwise stays quick
+    from minwise.settings import SearchSettings
 
     kind = scheme.name if scheme.name in ("fast", "minhash") else "fast"
-    settings = FindSettings(plan=plan, shingler=None, scheme=kind, seed=scheme.seed)
-    block, bander = KeyBlock.of(settings, len(sets)), Bander(settings)
-    for one in sets:
-        bander.band(one.to_arrow(), block, 1)
+    settings = SearchSettings(plan=plan, shingler=None, scheme=kind, seed=scheme.seed)
+    block, bander = KeyBlock.allocate(settings, len(sets)), Bander(settings)
+    for shingles in sets:
+        bander.band(shingles.to_arrow(), block, 1)
     if (block.states != FILLED).any():
         return ()
     return tuple(np.flatnonzero(block.keys[:, 0] == block.keys[:, 1]).tolist())

@@ -1,7 +1,7 @@
-"""Side by side: two texts and their passages in, a piece of a page out that shows them in two columns.
+"""HTML of a comparison: two texts side by side, and the whole page.
 
-`SIDE_BY_SIDE_STYLE` goes into the page once, however many such pieces it has. On a narrow screen the columns stand
-one below the other, row by row. Of many rows a browser lays out only those in sight, so pages of megabytes open.
+A page includes ``SIDE_BY_SIDE_STYLE`` once, for any number of comparisons. On a narrow screen the two sides of a row
+are one below the other. If there are many rows, a browser lays out only the visible ones, so pages of megabytes open.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from minwise._internal.atomic import atomic_writer
-from minwise._internal.formatting import plural, probability, share
+from minwise._internal.formatting import format_percent, format_probability, plural
 from minwise._internal.html import escape, page
-from minwise.comparison.alignment import Beside, Piece, beside
-from minwise.comparison.display_text import readable, readable_passages
+from minwise.comparison.alignment import AlignedRow, Piece, align_rows, decode_passages, decode_text
 from minwise.comparison.passages import Passage
 from minwise.sketches.planning import Plan
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEGEND", "SIDE_BY_SIDE_STYLE", "compare_page", "side_by_side", "write_page"]
 
-# Shared words have a line below, moved ones a dotted one: a reader who can not tell the colours sees these.
+# Moved words are underlined too, so that colour is not the only difference.
 SIDE_BY_SIDE_STYLE = """
 .sides { border: 1px solid var(--line); border-radius: 8px; overflow: hidden; }
 .sides .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
@@ -48,11 +47,11 @@ mark.moved { background: var(--moved); text-decoration: underline dotted 1px; te
 @media print { .sides.many .pair { content-visibility: visible; } }
 """
 
-# Rows that a browser lays out without a moment's thought.
+# Number of rows that a browser lays out at once without a noticeable delay.
 MANY_ROWS = 200
-# What the marks mean; goes above or below the texts.
+# Meaning of the marks.
 LEGEND = (
-    '<p class="legend"><mark>in both texts</mark> · <mark class="moved">in both, at another place</mark>'
+    '<p class="legend"><mark>in both texts</mark> · <mark class="moved">in both, at another position</mark>'
     " · everything else is in one text only</p>"
 )
 
@@ -63,24 +62,25 @@ def side_by_side(
     passages: Sequence[Passage],
     *,
     names: tuple[str, str] | None = None,
-    most: int | None = None,
+    max_chars: int | None = None,
 ) -> str:
-    """Both texts in two columns, what they share marked and beside each other, as HTML.
+    """Return HTML with both texts in two columns, aligned, and with their shared passages marked.
 
     Args:
         left: The left text.
         right: The right text.
-        passages: What they share, in code points; see ``readable_passages`` for bytes.
-        names: What the texts are called, above them.
-        most: Characters to show of either text, about: those around the differences. All of them if not given.
+        passages: Their shared passages, in code points; ``decode_passages`` converts those in bytes.
+        names: Names of the texts, shown above them.
+        max_chars: Approximate number of characters to show of each text, those around the differences. All if not
+            given.
     """
-    head = "" if names is None else _pair(Beside([Piece(names[0], "only")], [Piece(names[1], "only")]), " names")
-    rows = [_pair(row) for row in beside(left, right, passages, most=most)]
+    head = "" if names is None else _pair(AlignedRow([Piece(names[0], "only")], [Piece(names[1], "only")]), " names")
+    rows = [_pair(row) for row in align_rows(left, right, passages, max_chars=max_chars)]
     many = " many" if len(rows) > MANY_ROWS else ""
     return f'<div class="sides{many}">\n{head}{"".join(rows)}</div>\n'
 
 
-def _pair(row: Beside, kind: str = "") -> str:
+def _pair(row: AlignedRow, kind: str = "") -> str:
     return f'<div class="pair{kind}">{_side(row.left)}{_side(row.right)}</div>\n'
 
 
@@ -97,9 +97,9 @@ def _piece(piece: Piece) -> str:
     return f'<span class="gap">{text}</span>' if piece.kind == "gap" else text
 
 
-# Bands that are named; of more, the reader wants to know how many.
+# Matching bands that are listed by number; of more, only the count is useful.
 SHOWN_BANDS = 12
-# Points of the curve. The picture is 300 units wide: one more would not be seen.
+# Points of the curve; the picture is 300 units wide, and more points would not be visible.
 SAMPLES = 76
 
 STYLE = """
@@ -129,32 +129,32 @@ STYLE = """
 
 
 def compare_page(comparison: "Comparison", names: tuple[str, str]) -> str:
-    """The whole page."""
-    left, right = (readable(name) for name in names)
+    """Return the whole page."""
+    left, right = (decode_text(name) for name in names)
     in_bytes = comparison.shingler.kind == "byte"
-    texts = readable_passages(*comparison.texts, comparison.passages, in_bytes=in_bytes)
+    texts = decode_passages(*comparison.texts, comparison.passages, in_bytes=in_bytes)
     body = (
-        f"<h1>Two texts, {_similarity(comparison)} alike</h1>\n"
+        f"<h1>Similarity of two texts: {_similarity(comparison)}</h1>\n"
         f'<p class="quiet">{escape(left)} and {escape(right)}</p>\n'
-        f'<div class="sum">{_facts(comparison, left, right)}{_curve(comparison)}</div>\n'
+        f'<div class="sum">{_summary(comparison, left, right)}{_curve(comparison)}</div>\n'
         f"<h2>Side by side</h2>\n{LEGEND}\n{side_by_side(*texts, names=(left, right))}"
     )
-    return page(f"{left} and {right}: {_similarity(comparison)} alike", body, style=STYLE + SIDE_BY_SIDE_STYLE)
+    return page(f"{left} and {right}: similarity {_similarity(comparison)}", body, style=STYLE + SIDE_BY_SIDE_STYLE)
 
 
 def write_page(comparison: "Comparison", path: Path, names: tuple[str, str]) -> None:
-    """Writes `compare_page` to a file, which appears whole or not at all."""
+    """Write the page to a file, atomically."""
     html = compare_page(comparison, names).encode()
     with atomic_writer(path) as file:
         file.write(html)
 
 
 def _similarity(comparison: "Comparison") -> str:
-    return probability(comparison.similarity)
+    return format_probability(comparison.similarity)
 
 
-def _facts(comparison: "Comparison", left: str, right: str) -> str:
-    """What is known of the pair, a line each; the values are markup."""
+def _summary(comparison: "Comparison", left: str, right: str) -> str:
+    """Return the results as a definition list."""
     estimate = comparison.estimate
     interval = f"{estimate.low:.4f} to {estimate.high:.4f} at {estimate.confidence:.0%}"
     lines = (
@@ -173,7 +173,7 @@ def _facts(comparison: "Comparison", left: str, right: str) -> str:
 
 
 def _only(count: int, containment: float) -> str:
-    return f"{plural(count, 'shingle')}; {share(containment, 1)} of its own are shared"
+    return f"{plural(count, 'shingle')}; {format_percent(containment, 1)} of its shingles are shared"
 
 
 def _verdict(comparison: "Comparison") -> str:
@@ -184,7 +184,7 @@ def _verdict(comparison: "Comparison") -> str:
 
 
 def _candidates(comparison: "Comparison") -> str:
-    """Whether a run would look at the pair at all, and why."""
+    """Return whether a run would compare the pair, and by which bands."""
     fired, bands = comparison.bands_fired, comparison.plan.bands
     if not fired:
         return f'<span class="no">no</span>, none of {plural(bands, "band")} fires'
@@ -194,7 +194,7 @@ def _candidates(comparison: "Comparison") -> str:
 
 
 def _curve(comparison: "Comparison") -> str:
-    """The S-curve of the plan, with the pair on it and a sentence below."""
+    """Return the S-curve of the plan with the pair on it, and a caption."""
     plan, x, y = comparison.plan, _x(comparison.similarity), _y(comparison.chance)
     ticks = "".join(
         f'<line class="grid" x1="{_x(tick):g}" y1="10" x2="{_x(tick):g}" y2="160"/>'
@@ -208,24 +208,24 @@ def _curve(comparison: "Comparison") -> str:
         f'{ticks}<path class="axis" d="M30 10 V160 H330"/>{threshold}<path class="s-curve" d="{_path(plan)}"/>'
         f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
     )
-    sentence = (
-        f"With {plan.layout}, {share(comparison.chance, 1)} of pairs with this similarity become candidates. "
-        f"The dashed line is the threshold {plan.threshold:g}, the dot this pair."
+    caption = (
+        f"With {plan.layout}, {format_percent(comparison.chance, 1)} of pairs with this similarity become candidates. "
+        f"The dashed line is the threshold {plan.threshold:g}, the dot is this pair."
     )
-    label = f"The probability to be a candidate by similarity. {sentence}"
+    label = f"Probability that a pair becomes a candidate, by similarity. {caption}"
     svg = f'<svg viewBox="0 0 340 182" role="img" aria-label="{escape(label)}">{drawing}</svg>'
-    return f"<figure>{svg}<figcaption>{escape(sentence)}</figcaption></figure>"
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _path(plan: Plan) -> str:
     similarities = np.linspace(0, 1, SAMPLES)
     points = zip(similarities.tolist(), plan.probability(similarities).tolist(), strict=True)
-    return "M" + " L".join(f"{_x(similarity):.1f} {_y(chance):.1f}" for similarity, chance in points)
+    return "M" + " L".join(f"{_x(similarity):.1f} {_y(probability):.1f}" for similarity, probability in points)
 
 
 def _x(similarity: float) -> float:
     return 30 + 300 * similarity
 
 
-def _y(chance: float) -> float:
-    return 160 - 150 * chance
+def _y(probability: float) -> float:
+    return 160 - 150 * probability

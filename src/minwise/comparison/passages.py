@@ -1,9 +1,8 @@
-"""Shared runs: the shingles of two texts in, runs of them that stand in both out.
+"""Shared passages of two texts: runs of equal shingles, and which of them keep their order.
 
-The search goes through one text once. At each shingle that is not in a run yet it tries a few places of the other text
-with the same shingle, first those that follow the run before, and takes the one that goes on longest. The time grows
-with the length of the texts, however often they repeat themselves: a text that says one thing a million times takes as
-long as any other.
+The search makes one pass over a text. At each shingle that is in no run yet it tries a few positions of the other text
+with the same shingle, those after the last run first, and chooses the longest run. The time is linear in the length of
+the texts, also for repetitive ones: a text that repeats one sentence a million times takes as long as any other.
 """
 
 from bisect import bisect_left
@@ -14,37 +13,37 @@ from numpy.typing import NDArray
 
 from minwise.text.shingling import ShingleSpans
 
-__all__ = ["Passage", "Runs", "align_passages", "find_runs", "heaviest_chain", "number_shared", "passages_of"]
+__all__ = ["Passage", "Runs", "align_passages", "find_runs", "heaviest_chain", "number_shared", "passages_from_numbers"]
 
 Numbers = NDArray[np.int32]
-Places = NDArray[np.int64]
-# Places of the other text that are tried after the end of the last run, and half as many before it. After a hundred
-# thousand runs, which only unrelated texts with short shingles have, the nearest must do.
+Positions = NDArray[np.int64]
+# Positions of the other text that are tried after the end of the last run, and half as many before it. After 100,000
+# runs, which only unrelated texts with short shingles have, only the nearest is tried.
 TRIED, MANY_RUNS = 6, 100_000
-# Shingles that are compared one by one before whole arrays are: most runs are short, and arrays take some µs a look.
+# Shingles that are compared one by one before arrays are: most runs are short, and an array operation takes some µs.
 STEPS, FIRST_CHUNK, LAST_CHUNK = 16, 64, 1 << 18
-# Never equal to a shared shingle nor to each other: what only the left text has, and what only the right one.
+# Numbers of shingles that only one text has; equal neither to a shared shingle nor to each other.
 ONLY_LEFT, ONLY_RIGHT = -1, -2
 
 
 class Runs(NamedTuple):
-    """Runs of equal shingles: the one at ``here + k`` of the text gone through is that at ``there + k`` of the other.
+    """Runs of equal shingles: shingle ``start + k`` of a text equals shingle ``other_start + k`` of the other text.
 
     Attributes:
-        here: The first shingle of each that no run before it has.
-        there: Its twin in the other text.
-        length: How many are equal from there on.
-        back: How many more are equal before, which are in a run already.
+        start: First shingle of each run that is in no earlier run.
+        other_start: Its position in the other text.
+        length: Number of equal shingles from there.
+        back: Number of equal shingles before it, which are in an earlier run.
     """
 
-    here: Places
-    there: Places
-    length: Places
-    back: Places
+    start: Positions
+    other_start: Positions
+    length: Positions
+    back: Positions
 
 
 def number_shared(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> tuple[Numbers, Numbers]:
-    """Both texts with a small number for each shared shingle, and -1 or -2 for those of one text only.
+    """Return both texts as numbers: a small number for each shared shingle, -1 or -2 for those of one text only.
 
     >>> [text.tolist() for text in number_shared(np.array([7, 5, 9], np.uint64), np.array([5, 5, 7, 1], np.uint64))]
     [[1, 0, -1], [0, 0, 1, -2]]
@@ -56,18 +55,18 @@ def number_shared(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> tuple[
     np.not_equal(values[1:], values[:-1], out=is_first[1:])
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(both)) - 1
-    # Equal ones are in the order of their places, so a shared shingle has a first in the left and a last in the right.
+    # Equal hashes are in the order of their positions: a shared one starts in the left text and ends in the right one.
     is_shared = (order[firsts] < len(left)) & (order[lasts] >= len(left)) if len(both) else is_first
     number_of = np.where(is_shared, np.cumsum(is_shared) - 1, ONLY_LEFT).astype(np.int32)
     numbers = np.empty(len(both), dtype=np.int32)
     numbers[order] = np.repeat(number_of, lasts - firsts + 1)
-    here, there = numbers[: len(left)], numbers[len(left) :]
-    there[there < 0] = ONLY_RIGHT
-    return here, there
+    in_left, in_right = numbers[: len(left)], numbers[len(left) :]
+    in_right[in_right < 0] = ONLY_RIGHT
+    return in_left, in_right
 
 
-def _ascending(values: NDArray[np.uint64]) -> Places:
-    """``numpy.argsort``, stable and three times as fast: values are sorted with their place in the low bits."""
+def _ascending(values: NDArray[np.uint64]) -> Positions:
+    """Return a stable ``numpy.argsort``, three times as fast: values are sorted with their position in the low bits."""
     bits = max(1, len(values) - 1).bit_length()
     mask = np.uint64((1 << bits) - 1)
     packed = (values & ~mask) | np.arange(len(values), dtype=np.uint64)
@@ -75,102 +74,108 @@ def _ascending(values: NDArray[np.uint64]) -> Places:
     order = (packed & mask).astype(np.int64)
     found = values[order]
     same = (packed[1:] ^ packed[:-1]) <= mask
-    if (same & (found[1:] != found[:-1])).any():  # values that only differ in the bits that gave way to the place
+    if (same & (found[1:] != found[:-1])).any():  # values that differ only in the bits that the position replaced
         groups = np.cumsum(np.concatenate([[True], ~same]))
         mixed = np.isin(groups, groups[1:][same & (found[1:] != found[:-1])])
         order[mixed] = order[mixed][np.argsort(found[mixed], kind="stable")]
     return order
 
 
-def find_runs(here: Numbers, there: Numbers, wanted: NDArray[np.bool_]) -> Runs:
-    """Runs in the order of the text ``here``; every wanted shingle, which must be shared, is in one of them."""
+def find_runs(text: Numbers, other: Numbers, wanted: NDArray[np.bool_]) -> Runs:
+    """Return runs in the order of ``text`` that contain every wanted shingle.
+
+    Args:
+        text: The text to go through, from :func:`number_shared`.
+        other: The other text.
+        wanted: A flag per shingle of ``text``; those that are set must be shared.
+    """
     if not wanted.any():
         return Runs(*np.empty((4, 0), dtype=np.int64))
-    search = _Search(here, there)
-    end = len(here)
+    finder = _RunFinder(text, other)
+    end = len(text)
     following = np.where(wanted, np.arange(end), end)
     upcoming = _view(np.append(np.minimum.accumulate(following[::-1])[::-1], end))
-    places: list[int] = []
-    twins: list[int] = []
+    starts: list[int] = []
+    other_starts: list[int] = []
     lengths: list[int] = []
-    place, cursor = upcoming[0], 0
-    while place < end:
-        twin, length = search.longest(place, cursor, TRIED if len(places) < MANY_RUNS else 1)
-        places.append(place)
-        twins.append(twin)
+    position, cursor = upcoming[0], 0
+    while position < end:
+        found, length = finder.longest(position, cursor, TRIED if len(starts) < MANY_RUNS else 1)
+        starts.append(position)
+        other_starts.append(found)
         lengths.append(length)
-        cursor = twin + length
-        place = upcoming[place + length]
-    backs = list(map(search.back, places, twins))
-    return Runs(*(np.array(column, dtype=np.int64) for column in (places, twins, lengths, backs)))
+        cursor = found + length
+        position = upcoming[position + length]
+    backs = list(map(finder.back, starts, other_starts))
+    return Runs(*(np.array(column, dtype=np.int64) for column in (starts, other_starts, lengths, backs)))
 
 
-class _Search:
-    """Finds the places of one text in another."""
+class _RunFinder:
+    """Finds the longest run at a position of a text in another text."""
 
-    def __init__(self, here: Numbers, there: Numbers) -> None:
-        # An end that is never equal, so that counting needs no other limit.
-        self._arrays = np.append(here, np.int32(-3)), np.append(there, np.int32(-4))
-        self._here, self._there = _view(self._arrays[0]), _view(self._arrays[1])
-        self._end = len(there)
-        shared = np.flatnonzero(there >= 0).astype(np.uint64)
-        ordered = np.sort((there[there >= 0].astype(np.uint64) << np.uint64(32)) | shared)
+    def __init__(self, text: Numbers, other: Numbers) -> None:
+        # Sentinels that are never equal, so that counting needs no other limit.
+        self._arrays = np.append(text, np.int32(-3)), np.append(other, np.int32(-4))
+        self._text, self._other = _view(self._arrays[0]), _view(self._arrays[1])
+        self._end = len(other)
+        shared = np.flatnonzero(other >= 0).astype(np.uint64)
+        ordered = np.sort((other[other >= 0].astype(np.uint64) << np.uint64(32)) | shared)
         self._occurrences = _view((ordered & np.uint64(0xFFFF_FFFF)).astype(np.uint32))
-        self._firsts = _view(np.append(0, np.cumsum(np.bincount(there[there >= 0]))))
+        self._firsts = _view(np.append(0, np.cumsum(np.bincount(other[other >= 0]))))
 
-    def longest(self, here: int, cursor: int, tried: int) -> tuple[int, int]:
-        """Place and length of the longest run found; of equally long ones the nearest at or after ``cursor``."""
-        number = self._here[here]
+    def longest(self, start: int, cursor: int, tried: int) -> tuple[int, int]:
+        """Return start and length of the longest run found; of equally long ones the nearest at or after ``cursor``."""
+        number = self._text[start]
         first, end = self._firsts[number], self._firsts[number + 1]
         if end - first == 1:
-            there = self._occurrences[first]
-            return there, self._length(here, there)
+            only = self._occurrences[first]
+            return only, self._length(start, only)
         best = length = 0
         wanted = number
-        for there in self._candidates(first, end, cursor, tried):
-            # Only where the shingle after the best run so far agrees too can there be a longer one.
-            if there < self._end - length and self._there[there + length] == wanted:
-                longer = self._length(here, there)
+        for candidate in self._candidates(first, end, cursor, tried):
+            # A run can only be longer if the shingle after the best run so far agrees too.
+            if candidate < self._end - length and self._other[candidate + length] == wanted:
+                longer = self._length(start, candidate)
                 if longer > length:
-                    best, length = there, longer
-                    wanted = self._here[here + length]
+                    best, length = candidate, longer
+                    wanted = self._text[start + length]
         return best, length
 
     def _candidates(self, first: int, end: int, cursor: int, tried: int) -> list[int]:
-        """The nearest occurrences of a shingle: first those at or after the cursor."""
+        """Return the nearest occurrences of a shingle, those at or after the cursor first."""
         middle = bisect_left(self._occurrences, cursor, first, end)
         last = middle + tried
         after = self._occurrences[middle : last if last < end else end].tolist()
         return after + self._occurrences[max(first, middle - (tried + 1) // 2) : middle].tolist()[::-1]
 
-    def _length(self, here: int, there: int) -> int:
-        """How many shingles agree from two places on."""
-        mine, other = self._here, self._there
+    def _length(self, start: int, other_start: int) -> int:
+        """Return the number of equal shingles from two positions."""
+        text, other = self._text, self._other
         for length in range(STEPS):
-            if mine[here + length] != other[there + length]:
+            if text[start + length] != other[other_start + length]:
                 return length
-        return STEPS + _agreeing(self._arrays[0][here + STEPS :], self._arrays[1][there + STEPS :])
+        return STEPS + _common_prefix(self._arrays[0][start + STEPS :], self._arrays[1][other_start + STEPS :])
 
-    def back(self, here: int, there: int) -> int:
-        """How many agree before two places."""
-        most = min(here, there)
-        mine, other = self._here, self._there
+    def back(self, start: int, other_start: int) -> int:
+        """Return the number of equal shingles before two positions."""
+        most = min(start, other_start)
+        text, other = self._text, self._other
         for length in range(min(most, STEPS)):
-            if mine[here - length - 1] != other[there - length - 1]:
+            if text[start - length - 1] != other[other_start - length - 1]:
                 return length
         if most <= STEPS:
             return most
-        before = self._arrays[0][: here - STEPS][::-1], self._arrays[1][: there - STEPS][::-1]
-        return STEPS + _agreeing(*before)
+        before = self._arrays[0][: start - STEPS][::-1], self._arrays[1][: other_start - STEPS][::-1]
+        return STEPS + _common_prefix(*before)
 
 
 def _view(numbers: NDArray[Any]) -> "memoryview[int]":
-    """The same memory, which gives its entries one by one twice as fast as an array does."""
+    """Return a view of the same memory, whose single entries are read twice as fast as those of an array."""
     return memoryview(numbers)  # type: ignore[arg-type]
 
 
-def _agreeing(left: Numbers, right: Numbers) -> int:
-    """How many leading entries agree, looked at in chunks that grow, so that a short answer is a quick one."""
+def _common_prefix(left: Numbers, right: Numbers) -> int:
+    """Return the number of equal leading entries; chunks grow, so that a short prefix is found quickly."""
     most, done, chunk = min(len(left), len(right)), 0, FIRST_CHUNK
     while done < most:
         upto = min(most, done + chunk)
@@ -182,18 +187,20 @@ def _agreeing(left: Numbers, right: Numbers) -> int:
     return most
 
 
+# The low half of an entry of the tree in heaviest_chain.
 LOW = 2**32 - 1
 
 
 class Passage(NamedTuple):
-    """A passage that stands in both texts; places are code points, or bytes for ``byte`` shingles.
+    """A passage that both texts have. Positions are code points, or bytes for ``byte`` shingles.
 
     Attributes:
-        left_start: Where it starts in the left text.
-        left_end: One past its last place there.
-        right_start: Where it starts in the right text.
-        right_end: One past its last place there.
-        moved: Whether it is outside of the backbone: moved, or told again.
+        left_start: Start in the left text.
+        left_end: End in the left text, exclusive.
+        right_start: Start in the right text.
+        right_end: End in the right text, exclusive.
+        moved: Whether it is not in the backbone, the heaviest chain of passages in the same order in both texts: its
+            position differs, or it is repeated.
     """
 
     left_start: int
@@ -204,9 +211,9 @@ class Passage(NamedTuple):
 
 
 def align_passages(left: ShingleSpans, right: ShingleSpans) -> list[Passage]:
-    """The passages that two texts share, by their place in the left text.
+    """Return the shared passages of two texts, ordered by their start in the left text.
 
-    Every shingle that both texts have is in a passage, wherever it stands in either text.
+    Every occurrence of a shingle that both texts have is in a passage.
 
     >>> import minwise as mw
     >>> left, right = "one two three four", "three four and one two three"
@@ -214,38 +221,47 @@ def align_passages(left: ShingleSpans, right: ShingleSpans) -> list[Passage]:
     >>> [(left[p.left_start:p.left_end], p.moved) for p in align_passages(*spans)]
     [('one two three', False), ('three four', True)]
     """
-    return passages_of(left, right, *number_shared(left.hashes, right.hashes))
+    return passages_from_numbers(left, right, *number_shared(left.hashes, right.hashes))
 
 
-def passages_of(
-    left: ShingleSpans, right: ShingleSpans, here: NDArray[np.int32], there: NDArray[np.int32]
+def passages_from_numbers(
+    left: ShingleSpans, right: ShingleSpans, left_numbers: Numbers, right_numbers: Numbers
 ) -> list[Passage]:
-    """The shared passages of two texts whose shared shingles have been numbered."""
-    runs = find_runs(here, there, here >= 0)
-    backbone = heaviest_chain(runs.there, runs.there + runs.length, runs.length)
-    again = find_runs(there, here, (there >= 0) & ~_covered(runs, len(there)))
-    first = np.concatenate([runs.here - runs.back, again.there - again.back])
-    twin = np.concatenate([runs.there - runs.back, again.here - again.back])
-    length = np.concatenate([runs.length + runs.back, again.length + again.back])
-    moved = np.concatenate([~backbone, np.ones(len(again.here), dtype=bool)])
-    columns = (*_places(left, first, length), *_places(right, twin, length), moved)
+    """Return the shared passages of two texts.
+
+    Args:
+        left: Shingles of the left text.
+        right: Shingles of the right text.
+        left_numbers: The left text, from :func:`number_shared`.
+        right_numbers: The right text, likewise.
+    """
+    runs = find_runs(left_numbers, right_numbers, left_numbers >= 0)
+    backbone = heaviest_chain(runs.other_start, runs.other_start + runs.length, runs.length)
+    uncovered = (right_numbers >= 0) & ~_covered(runs, len(right_numbers))
+    repeated = find_runs(right_numbers, left_numbers, uncovered)
+    left_first = np.concatenate([runs.start - runs.back, repeated.other_start - repeated.back])
+    right_first = np.concatenate([runs.other_start - runs.back, repeated.start - repeated.back])
+    length = np.concatenate([runs.length + runs.back, repeated.length + repeated.back])
+    moved = np.concatenate([~backbone, np.ones(len(repeated.start), dtype=bool)])
+    columns = (*_text_ranges(left, left_first, length), *_text_ranges(right, right_first, length), moved)
     order = np.lexsort((columns[2], columns[0]))
     return list(map(Passage, *(column[order].tolist() for column in columns)))
 
 
-def heaviest_chain(starts: Places, ends: Places, weights: Places) -> NDArray[np.bool_]:
-    """Which intervals form the chain of most weight in which none starts before the one ahead of it has ended.
+def heaviest_chain(starts: Positions, ends: Positions, weights: Positions) -> NDArray[np.bool_]:
+    """Return flags for the chain of intervals with the highest total weight.
 
-    The intervals are in the order that the chain has to keep. A tree over the ends knows the heaviest chain that ends
-    up to any place (Fenwick, 1994), so that n intervals take n·log n steps.
+    In a chain no interval starts before the previous one ends. The intervals are given in the order that the chain has
+    to keep. A Fenwick tree (1994) over the ends holds the heaviest chain up to any position, so that n intervals take
+    O(n·log n) steps.
     """
     if (starts[1:] >= ends[:-1]).all():
         return np.ones(len(starts), dtype=bool)
-    places = np.sort(ends)
-    ranks = (np.searchsorted(places, ends) + 1).tolist()
-    allowed = np.searchsorted(places, starts, side="right").tolist()
-    # A weight and the number of the interval that reached it are one integer, which is quicker than two.
-    tree, before, heaviest = [0] * (len(places) + 1), [], 0
+    sorted_ends = np.sort(ends)
+    ranks = (np.searchsorted(sorted_ends, ends) + 1).tolist()
+    allowed = np.searchsorted(sorted_ends, starts, side="right").tolist()
+    # A weight and the number of the interval that reached it share one integer, which is faster than two.
+    tree, before, heaviest = [0] * (len(sorted_ends) + 1), [], 0
     for number, (rank, limit, weight) in enumerate(zip(ranks, allowed, weights.tolist(), strict=True), 1):
         best = 0
         while limit:
@@ -259,11 +275,11 @@ def heaviest_chain(starts: Places, ends: Places, weights: Places) -> NDArray[np.
             if tree[rank] < best:
                 tree[rank] = best
             rank += rank & -rank
-    return _traced(before, (heaviest & LOW) - 1)
+    return _chain_flags(before, (heaviest & LOW) - 1)
 
 
-def _traced(before: list[int], last: int) -> NDArray[np.bool_]:
-    """The chain that ends with ``last``, as flags."""
+def _chain_flags(before: list[int], last: int) -> NDArray[np.bool_]:
+    """Return the chain that ends with ``last``, as flags."""
     chain = np.zeros(len(before), dtype=bool)
     while last >= 0:
         chain[last] = True
@@ -272,13 +288,13 @@ def _traced(before: list[int], last: int) -> NDArray[np.bool_]:
 
 
 def _covered(runs: Runs, length: int) -> NDArray[np.bool_]:
-    """Which shingles of the other text are in a run."""
-    steps = np.bincount(runs.there - runs.back, minlength=length + 1)
-    steps -= np.bincount(runs.there + runs.length, minlength=length + 1)
+    """Return flags for the shingles of the other text that are in a run."""
+    steps = np.bincount(runs.other_start - runs.back, minlength=length + 1)
+    steps -= np.bincount(runs.other_start + runs.length, minlength=length + 1)
     covered: NDArray[np.bool_] = np.cumsum(steps)[:-1] > 0
     return covered
 
 
-def _places(spans: ShingleSpans, first: Places, length: Places) -> tuple[Places, Places]:
-    """Start and end of runs of shingles in the text."""
+def _text_ranges(spans: ShingleSpans, first: Positions, length: Positions) -> tuple[Positions, Positions]:
+    """Return start and end of runs of shingles in the text."""
     return spans.starts[first].astype(np.int64), spans.ends[first + length - 1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Limits: how much a page shows, and from where on it warns. Whoever fills it keeps to the same numbers."""
+"""RunLimits: how much a page shows, and from where on it warns. Whoever fills it keeps to the same numbers."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from minwise._internal.formatting import clipped, cut, plural, share, with_code
+from minwise._internal.formatting import format_percent, format_similarity, plural, render_code_spans, shorten_middle
 from minwise._internal.html import escape, section
-from minwise.comparison.alignment import differ
-from minwise.comparison.display_text import readable_passages
+from minwise.comparison.alignment import decode_passages, texts_differ
 from minwise.comparison.page import LEGEND, side_by_side
 from minwise.comparison.passages import Passage, align_passages
 from minwise.text.shingling import NORMALISATION, Shingler, ShingleSpans
@@ -72,7 +71,7 @@ class Texts:
             return '<p class="quiet missing">The text is not here.</p>'
         names = (self._column(left), self._column(right))
         aligned = self._aligned(texts[0][:COMPARED_CHARACTERS], texts[1][:COMPARED_CHARACTERS])
-        both = side_by_side(*aligned, names=names, most=SHOWN_CHARACTERS)
+        both = side_by_side(*aligned, names=names, max_chars=SHOWN_CHARACTERS)
         long = max(len(texts[0]), len(texts[1])) > COMPARED_CHARACTERS
         only = f'<p class="quiet missing">{_first_ones(*aligned)}</p>' if long else ""
         return f'{only}<div class="differences" tabindex="0" role="region" aria-label="Differences">{both}</div>'
@@ -80,22 +79,22 @@ class Texts:
     def _aligned(self, left: str, right: str) -> tuple[str, str, list[Passage]]:
         """Both texts as they can be shown, and what they share."""
         passages = align_passages(self._spans(left), self._spans(right))
-        return readable_passages(left, right, passages, in_bytes=self._shingler.kind == "byte")
+        return decode_passages(left, right, passages, in_bytes=self._shingler.kind == "byte")
 
     def name(self, one: Values) -> str:
         """The id of a document; of one that is a path, the directory is quieter."""
         if one["id"] != one["source"]:
-            return f'<span class="id">{clipped(one["id"])}</span>'
+            return f'<span class="id">{shorten_middle(one["id"])}</span>'
         folder, slash, name = self._inside(one["source"]).rpartition("/")
-        where = f'<span class="folder">{clipped(folder + slash)}</span>' if slash else ""
-        return f'<span class="id" title="{escape(one["source"])}">{where}{clipped(name)}</span>'
+        where = f'<span class="folder">{shorten_middle(folder + slash)}</span>' if slash else ""
+        return f'<span class="id" title="{escape(one["source"])}">{where}{shorten_middle(name)}</span>'
 
     def place(self, one: Values) -> str:
         """Source and row of a document, unless its id says as much."""
         source, row = one["source"], one["row"]
         if str(one["id"]) in (f"{source}:{row}", source):
             return ""
-        words = f"{clipped(self._inside(source))}:{row}" if source else f"row {row}"
+        words = f"{shorten_middle(self._inside(source))}:{row}" if source else f"row {row}"
         return f'<span class="place quiet" title="{escape(source)}">{words}</span>'
 
     def _column(self, one: Values) -> str:
@@ -127,7 +126,7 @@ class Texts:
 def _first_ones(left: str, right: str, passages: list[Passage]) -> str:
     """How much of long texts is compared, and if nothing differs there, that it is so."""
     words = f"The first {COMPARED_CHARACTERS:,} characters."
-    return words if differ(left, right, passages) else f"{words} Nothing in them differs."
+    return words if texts_differ(left, right, passages) else f"{words} Nothing in them differs."
 
 
 def tick_box(one: Values) -> str:
@@ -176,7 +175,9 @@ def _cluster(cluster: Values, report: Values, texts: Texts) -> str:
     kept, members = cluster["kept"], cluster["members"]
     read = report["counts"]["read"]
     large = (
-        f'<span class="tag">{share(cluster["size"], read)} of all</span>' if _is_large(cluster["size"], read) else ""
+        f'<span class="tag">{format_percent(cluster["size"], read)} of all</span>'
+        if _is_large(cluster["size"], read)
+        else ""
     )
     left_out = cluster["size"] - 1 - len(members)
     more = f'<p class="quiet">{plural(left_out, "more", "more")} in removed.parquet.</p>' if left_out > 0 else ""
@@ -229,7 +230,7 @@ def _similarity(value: float | None, report: Values) -> str:
 
 def _about(value: float, report: Values) -> str:
     """The number; an estimate says so."""
-    return f"≈ {cut(value)}" if report["settings"]["verify"] == "signature" else cut(value)
+    return f"≈ {format_similarity(value)}" if report["settings"]["verify"] == "signature" else format_similarity(value)
 
 
 def _how_to_tick(report: Values) -> str:
@@ -243,7 +244,7 @@ def _how_to_tick(report: Values) -> str:
 def _note(texts: Texts) -> str:
     if not texts.exist:
         return '<p class="quiet">The documents are sets: there is no text to show.</p>'
-    return f'<p class="quiet">{with_code(texts.note)}</p>' if texts.note else ""
+    return f'<p class="quiet">{render_code_spans(texts.note)}</p>' if texts.note else ""
 
 
 def _is_large(size: int, documents: int) -> bool:
