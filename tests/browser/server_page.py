@@ -1,4 +1,4 @@
-"""What the tests of a server's page share: an index to ask, and what a reader does with the page."""
+"""Helpers of the browser tests of the server page: an index, and actions of a user."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
     from minwise.index import StoreName
 
-# The least that a text may have to be refused, small enough to be sent quickly.
+# Size limit of a text, small enough that larger ones are sent quickly.
 MOST_BYTES = 20_000
-# What a file that is dragged looks like to a page.
+# Data of a dragged file.
 DRAGGED = """([name, bytes]) => {
   const dragged = new DataTransfer();
   dragged.items.add(new File([new Uint8Array(bytes)], name));
   return dragged;
 }"""
-# Characters of two units, of several code points, and from right to left: offsets are code points for the service.
+# Characters of two UTF-16 units, of several code points, and from right to left: the service counts code points.
 FERRY = (
     "🚢🚢 The night ferry e\u0301\u0301 🧑‍🚀 will stop running at the end of October, "
     "the company said on Tuesday. عبارة 🛟 It is old."
 )
-TOLD = f"Before: 🎈 {FERRY.replace('Tuesday', 'Monday')} After."
+CHANGED_FERRY = f"Before: 🎈 {FERRY.replace('Tuesday', 'Monday')} After."
 
 
 def words(topic: str, count: int = 30) -> str:
-    """A text that is like no other topic's."""
+    """Return a text that is similar to no text of another topic."""
     return " ".join(f"{topic}{number}" for number in range(count))
 
 
 def filled(path: Path, store: StoreName = "text") -> Path:
-    """A new index with some documents, the same every time."""
+    """Create an index with the same documents every time."""
     documents: list[tuple[str | int, str, dict[str, Any] | None]] = [
         ("ferry", FERRY, {"source": "wire", "year": 2025}),
         ("ferry-moved", f"{words('tide', 8)} It is old. {FERRY.removesuffix(' It is old.')}", None),
@@ -52,36 +52,36 @@ def filled(path: Path, store: StoreName = "text") -> Path:
 
 
 def ready(visit: Visit) -> None:
-    """Waits until the page knows its index."""
+    """Wait until the page has loaded the information about its index."""
     visit.page.locator("#asked-of:not(:empty)").wait_for(state="attached")
 
 
 def has_focus(found: Locator) -> bool:
-    """Whether something is where the keyboard goes."""
+    """Return whether an element has the keyboard focus."""
     return bool(found.evaluate("one => one === document.activeElement"))
 
 
 def ask(visit: Visit, text: str) -> None:
-    """Types a text and waits for what is found."""
+    """Type a text and wait for its near-duplicates."""
     with visit.page.expect_response("**/v1/query"):
         visit.one("#text").fill(text)
     visit.wait_for("#outcome", re.compile("near-duplicate"))
 
 
 def open_hit(visit: Visit, name: str) -> None:
-    """Opens a hit and waits for both texts."""
+    """Open a hit and wait for both texts."""
     visit.page.get_by_role("button", name=name, exact=True).click()
     visit.soon("#hits .opened .line")
 
 
 def queried(server: Server, text: str) -> list[dict[str, Any]]:
-    """What the service finds."""
+    """Return the hits of the service."""
     hits: list[dict[str, Any]] = server.post("/v1/query", {"text": text}).json["hits"]
     return hits
 
 
 def drop(visit: Visit, name: str, content: bytes) -> None:
-    """Drops a file somewhere on the page."""
+    """Drop a file on the page."""
     held = visit.page.evaluate_handle(DRAGGED, [name, list(content)])
     visit.page.dispatch_event("h1:visible", "dragenter", {"dataTransfer": held})
     visit.soon("#dropping")
@@ -89,7 +89,7 @@ def drop(visit: Visit, name: str, content: bytes) -> None:
 
 
 def add(visit: Visit, name: str, metadata: str = "", *, taken: str = "error", unique: bool = False) -> None:
-    """Fills in the form and sends it."""
+    """Fill in the form and submit it."""
     if visit.one("#adding").get_attribute("open") is None:
         visit.one("#adding summary").click()
     visit.one("#new-id").fill(name)

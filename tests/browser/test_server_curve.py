@@ -1,4 +1,4 @@
-"""The S-curve explorer: every number equals `minwise.plan`'s, however bands, rows and threshold were chosen."""
+"""S-curve view: every number equals that of `minwise.plan`."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ SETTINGS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server over an empty index with a plan of its own."""
+    """Serve an empty index with its own plan."""
     path = tmp_path_factory.mktemp("index") / "planned.mw"
     mw.Index.create(path, threshold=0.6, recall=0.95, slots=100).close()
     with serving(path) as running:
@@ -38,13 +38,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def choose(visit: Visit, bands: int, rows: int, threshold: float) -> None:
-    """Types the numbers; few bands first, as not all of them go together."""
+    """Type the numbers; few bands first, since not all combinations are valid."""
     for name, value in (("bands", 1), ("rows", rows), ("bands", bands), ("threshold", threshold)):
         visit.one(f"#{name}-number").fill(str(value))
 
 
 def assert_shown(visit: Visit, plan: Plan) -> None:
-    """Every figure, the picture and the table are those of a plan."""
+    """Check that all figures, the plot and the table are those of a plan."""
     figures = {
         "recall": format_probability(plan.recall),
         "steepest": f"{plan.steepest:.2f}",
@@ -64,24 +64,24 @@ def assert_shown(visit: Visit, plan: Plan) -> None:
     points = re.findall(r"([\d.]+) ([\d.]+)", visit.one("#plot path.curve").get_attribute("d") or "")
     assert len(points) > 100
     for x, y in points:
-        # Both are rounded to 0.01 of 100; where the curve is steep the similarity's rounding is what counts.
+        # Both are rounded to 0.01 of 100; where the curve is steep, the rounding of the similarity dominates.
         near = [100 - 100 * plan.probability(min(max((float(x) + off) / 100, 0), 1)) for off in (-0.005, 0.005)]
         assert min(near) - 0.006 <= float(y) <= max(near) + 0.006
 
 
 def test_numbers_are_those_of_the_plan(go: Opener, server: Server) -> None:
-    """For settings from one slot to the most there are."""
+    """From one slot to the maximum number of slots."""
     visit = go(server.url, "#curve")
     for bands, rows, threshold in SETTINGS:
         choose(visit, bands, rows, threshold)
         assert_shown(visit, Plan(threshold=threshold, bands=bands, rows=rows))
 
 
-def test_sentences_teach_with_the_numbers(go: Opener, server: Server) -> None:
-    """They say what the sliders say, formula and all, and what to do about it."""
+def test_explanation_contains_the_numbers(go: Opener, server: Server) -> None:
+    """With formulas and a recommendation."""
     visit = go(server.url, "#curve")
     choose(visit, 26, 8, 0.8)
-    told = " ".join(visit.one("#sentences").inner_text().split())
+    explanation = " ".join(visit.one("#sentences").inner_text().split())
     for words in (
         "sketched into 208 slots",
         "divided into 26 bands of 8 rows",
@@ -91,7 +91,7 @@ def test_sentences_teach_with_the_numbers(go: Opener, server: Server) -> None:
         "in at least one of 26 bands with 1.7%",
         "steepest near 0.67, below the threshold: few pairs are missed",
     ):
-        assert words in told
+        assert words in explanation
     choose(visit, 5, 40, 0.95)
     assert (
         "so 50.3% of the pairs at the threshold are missed. More bands give them more chances"
@@ -102,8 +102,8 @@ def test_sentences_teach_with_the_numbers(go: Opener, server: Server) -> None:
     assert "most pairs below it are compared unnecessarily" in visit.one("#sentences").inner_text()
 
 
-def test_plans_of_the_service(go: Opener, server: Server) -> None:
-    """The plan of the index, the best one for a recall, and what the service says where there is none."""
+def test_plan_of_the_index_and_best_plan_are_shown(go: Opener, server: Server) -> None:
+    """And the error of the service where there is no plan."""
     visit = go(server.url, "#curve")
     visit.refusals.add(422)
     visit.page.get_by_role("button", name="The plan of this index").click()
@@ -126,8 +126,8 @@ def test_plans_of_the_service(go: Opener, server: Server) -> None:
     assert_shown(visit, best)
 
 
-def test_sliders_by_keyboard(go: Opener, server: Server) -> None:
-    """An arrow moves by a step, Home and End to the ends; a slider reaches as far as a number that was typed."""
+def test_sliders_work_with_the_keyboard(go: Opener, server: Server) -> None:
+    """Arrow keys, Home and End; a typed number extends the slider."""
     visit = go(server.url, "#curve")
     choose(visit, 26, 8, 0.8)
     for name, key, wanted in (
@@ -148,8 +148,8 @@ def test_sliders_by_keyboard(go: Opener, server: Server) -> None:
     assert visit.one("#bands-number").input_value() == "299"
 
 
-def test_numbers_that_can_not_be(go: Opener, server: Server) -> None:
-    """More slots than there may be are told; a number that is none gives way to the last one."""
+def test_invalid_numbers_are_rejected(go: Opener, server: Server) -> None:
+    """Too many slots show an error; an invalid number is replaced by the last valid one."""
     visit = go(server.url, "#curve")
     choose(visit, 26, 8, 0.8)
     visit.one("#bands-number").fill("10000")
@@ -162,8 +162,8 @@ def test_numbers_that_can_not_be(go: Opener, server: Server) -> None:
         assert_shown(visit, Plan(threshold=0.8, bands=26, rows=8))
 
 
-def test_a_pair_drawn_by_chance(go: Opener, server: Server) -> None:
-    """What is said of it is what is drawn; a closer pair agrees in more slots, another pair in others."""
+def test_random_pair_matches_its_description(go: Opener, server: Server) -> None:
+    """A higher similarity agrees in more slots, and another pair in other slots."""
     visit = go(server.url, "#curve")
     choose(visit, 26, 8, 0.5)
     before = drawn(visit)
@@ -182,7 +182,7 @@ def test_a_pair_drawn_by_chance(go: Opener, server: Server) -> None:
 
 
 def drawn(visit: Visit) -> list[int]:
-    """In how many rows each band agrees, once the words are seen to say the same."""
+    """Return in how many rows each band agrees, after checking the description."""
     rows = visit.all("#drawn svg").evaluate_all("all => all.map(band => band.querySelectorAll('.agree').length)")
     assert len(rows) == 26
     fired = rows.count(8)
@@ -194,8 +194,8 @@ def drawn(visit: Visit) -> list[int]:
     return list(rows)
 
 
-def test_the_picture_on_any_screen(go: Opener, server: Server) -> None:
-    """Its words keep apart and inside, wherever the threshold is; the picture is told to those who do not see it."""
+def test_plot_labels_fit_on_any_screen(go: Opener, server: Server) -> None:
+    """Labels do not overlap for any threshold, and the plot has a text alternative."""
     visit = go(server.url, "#curve")
     for width in (360, 1280):
         visit.page.set_viewport_size({"width": width, "height": 800})
@@ -215,7 +215,7 @@ def test_the_picture_on_any_screen(go: Opener, server: Server) -> None:
 
 
 def assert_apart(visit: Visit, axis: str) -> None:
-    """The numbers of an axis do not overlap."""
+    """Check that the numbers of an axis do not overlap."""
     ends = "[box.left, box.right]" if axis == "across" else "[box.top, box.bottom]"
     measured = f"all => all.map(one => one.getBoundingClientRect()).map(box => {ends})"
     spans = sorted(visit.all(f"#plot text.{axis}").evaluate_all(measured))

@@ -1,4 +1,4 @@
-"""The page about the API: all that openapi.json says, to be read, with examples that run."""
+"""API documentation page: the content of openapi.json, with examples that run."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from browser.test_looks import CONTRASTS, OUTSIDE
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that asks for a token, which the page itself does not need."""
+    """Serve with tokens, which the page itself does not need."""
     from minwise.server.tokens import make_token
 
     folder: Path = tmp_path_factory.mktemp("index")
@@ -30,28 +30,32 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def opened(go: Opener, server: Server) -> Visit:
-    """The page, once it is there."""
+    """Open the page and wait for its content."""
     visit = go(server.url, "docs", reduced_motion="reduce")
     visit.soon("#messages")
     return visit
 
 
-def test_everything_is_told(go: Opener, server: Server) -> None:
-    """Each request with its parameters, fields and errors, and each message with its fields."""
+def test_every_request_and_message_is_documented(go: Opener, server: Server) -> None:
+    """With parameters, fields and errors."""
     visit, api = opened(go, server), server.get("/openapi.json").json
-    found = [(method.upper(), path, told) for path, methods in api["paths"].items() for method, told in methods.items()]
+    found = [
+        (method.upper(), path, operation)
+        for path, methods in api["paths"].items()
+        for method, operation in methods.items()
+    ]
     titles = visit.all("#requests h3").all_inner_texts()
     assert sorted(titles) == sorted(f"{method} {path}" for method, path, _ in found)
-    for method, path, told in found:
+    for method, path, operation in found:
         text = visit.page.get_by_role("article", name=f"{method} {path}", exact=True).text_content() or ""
-        assert told["summary"] in text
-        for parameter in told.get("parameters", []):
+        assert operation["summary"] in text
+        for parameter in operation.get("parameters", []):
             assert parameter["name"] in text
             assert parameter.get("description", "").replace("`", "") in text
-        for status, answer in told["responses"].items():
+        for status, answer in operation["responses"].items():
             assert status.startswith("2") or status in text
             assert [code for code in re.findall(r"^- `(\w+)`", answer["description"], re.M) if code not in text] == []
-        assert ("Requires a token" in text) == ("security" in told)
+        assert ("Requires a token" in text) == ("security" in operation)
     for name, schema in api["components"]["schemas"].items():
         shown = visit.one(f"#message-{name} table, #message-{name}:not(:has(table))")
         rows = shown.locator("th[scope=row] code").all_inner_texts()
@@ -60,14 +64,14 @@ def test_everything_is_told(go: Opener, server: Server) -> None:
 
 
 def test_examples_run(go: Opener, server: Server) -> None:
-    """Pasted into a shell as they are, each is answered."""
+    """Each succeeds when it is pasted into a shell."""
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed: apt-get install curl")
     commands = opened(go, server).all("pre.curl").all_inner_texts()
     assert len(commands) >= 10
 
     def order(command: str) -> int:
-        """First what is added, last what is removed: batches after single ones, whose document is there no more."""
+        """Additions first; removals last, batches after single ones, whose document then no longer exists."""
         return (
             0
             if "-X POST" in command
@@ -89,17 +93,19 @@ def test_examples_run(go: Opener, server: Server) -> None:
         assert run.stdout
 
 
-def test_it_is_for_everybody(go: Opener, server: Server) -> None:
-    """Every link leads somewhere, every control has a name, and it is readable on any screen in both schemes."""
+def test_page_is_accessible(go: Opener, server: Server) -> None:
+    """Every link has a target, every control a name, and text is readable on any screen in both colour schemes."""
     visit = opened(go, server)
     visit.open_all()
     ids = visit.all("[id]").evaluate_all("all => all.map(one => one.id)")
     assert len(ids) == len(set(ids))
     links = visit.all("a").evaluate_all("all => all.map(one => one.getAttribute('href'))")
     assert [one for one in links if one.startswith("#") and one[1:] not in ids] == []
-    told = visit.one("body").aria_snapshot()
+    snapshot = visit.one("body").aria_snapshot()
     assert [
-        one for one in re.findall(r"- (?:button|link|region|navigation|img)\b(.*)", told) if not one.startswith(' "')
+        one
+        for one in re.findall(r"- (?:button|link|region|navigation|img)\b(.*)", snapshot)
+        if not one.startswith(' "')
     ] == []
     for name in ("main", "banner"):
         assert visit.page.get_by_role(name).count() == 1
@@ -112,8 +118,8 @@ def test_it_is_for_everybody(go: Opener, server: Server) -> None:
         assert visit.page.evaluate(OUTSIDE, width) == []
 
 
-def test_an_address_leads_to_a_request(go: Opener, server: Server) -> None:
-    """Although the page is made after it is opened; and Copy copies the example."""
+def test_url_fragment_scrolls_to_a_request(go: Opener, server: Server) -> None:
+    """Although the content is created later. The Copy button copies the example."""
     visit = go(server.url, "docs#post-v1-query", permissions=["clipboard-read", "clipboard-write"])
     visit.soon("#messages")
     top = visit.one("#post-v1-query").evaluate("one => one.getBoundingClientRect().top")

@@ -1,4 +1,4 @@
-"""The page of a server: a text is asked about, compared with what is found, added; what is said when that fails."""
+"""Search view of the server page: finding, comparing, adding and removing documents, and errors."""
 
 import json
 from collections.abc import Callable
@@ -9,15 +9,27 @@ import pytest
 from server.running import Server
 
 from browser.conftest import Opener
-from browser.server_page import FERRY, MOST_BYTES, TOLD, add, ask, drop, has_focus, open_hit, queried, ready, words
+from browser.server_page import (
+    CHANGED_FERRY,
+    FERRY,
+    MOST_BYTES,
+    add,
+    ask,
+    drop,
+    has_focus,
+    open_hit,
+    queried,
+    ready,
+    words,
+)
 
-# What a text that is dragged looks like to a page.
+# Data of a dragged text.
 DRAGGED_TEXT = """text => {
   const dragged = new DataTransfer();
   dragged.setData("text/plain", text);
   return dragged;
 }"""
-# Files of that name are read no sooner than they are let in; whoever waits for them has gone on by then.
+# Delays reading files of that name until `finishReading` is called.
 SLOW = """() => {
   const read = Blob.prototype.arrayBuffer;
   let waiting = null;
@@ -25,31 +37,31 @@ SLOW = """() => {
     if (this.name === "slow.txt") await new Promise((resolve) => (waiting = resolve));
     return read.call(this);
   };
-  window.letIn = async () => {
+  window.finishReading = async () => {
     waiting();
     await read.call(new Blob(["another"]));
     await new Promise((resolve) => setTimeout(resolve));
   };
 }"""
-# A text in a field, with the first half of a balloon behind it.
-HALVED = """([id, text]) => {
+# Sets a field to a text that ends with an unpaired surrogate.
+SET_WITH_SURROGATE = """([id, text]) => {
   document.getElementById(id).value = `${text}\\ud83c`;
   document.getElementById(id).dispatchEvent(new InputEvent("input"));
 }"""
 
 
-# Finding
+# Search
 
 
 def test_a_pasted_text_shows_its_near_duplicates(go: Opener, server: Server) -> None:
-    """At once, with similarity, id, metadata and a snippet whose shared words are marked, whatever they are made of."""
+    """With similarity, id, metadata and a snippet with marked passages, for any script."""
     visit = go(server.url, permissions=["clipboard-read", "clipboard-write"])
     ready(visit)
-    visit.page.evaluate("text => navigator.clipboard.writeText(text)", TOLD)
+    visit.page.evaluate("text => navigator.clipboard.writeText(text)", CHANGED_FERRY)
     visit.one("#text").focus()
     visit.page.keyboard.press("Control+V")
     visit.wait_for("#outcome", "2 near-duplicates")
-    hits = queried(server, TOLD)
+    hits = queried(server, CHANGED_FERRY)
     assert visit.all("#hits h2").all_inner_texts() == [str(hit["id"]) for hit in hits]
     assert visit.all("#hits strong").all_inner_texts() == [
         f"{int(hit['similarity'] * 10_000) / 10_000:.4f}" for hit in hits
@@ -65,8 +77,8 @@ def test_a_pasted_text_shows_its_near_duplicates(go: Opener, server: Server) -> 
         assert shown.endswith(" …") == (not whole.endswith(hit["snippet"]["text"]))
 
 
-def test_typing_shows_the_answer_to_what_stands_there_now(go: Opener, server: Server) -> None:
-    """An answer that comes late, to a text that was typed over, is dropped."""
+def test_typing_shows_the_hits_of_the_current_text(go: Opener, server: Server) -> None:
+    """A late response to an earlier text is dropped."""
     visit = go(server.url)
     ready(visit)
     held: list[Any] = []
@@ -81,16 +93,16 @@ def test_typing_shows_the_answer_to_what_stands_there_now(go: Opener, server: Se
     assert [json.loads(one)["text"] for one in gone] == [FERRY]
 
 
-def test_threshold_number_of_hits_and_clear(go: Opener, server: Server) -> None:
-    """The slider starts at the threshold of the index, below which nothing can be asked for; Clear leaves nothing."""
+def test_threshold_hit_count_and_clear_button(go: Opener, server: Server) -> None:
+    """The slider starts at the threshold of the index, which is also the minimum."""
     visit = go(server.url)
-    ask(visit, TOLD)
+    ask(visit, CHANGED_FERRY)
     assert visit.one("#least").get_attribute("min") == "0.5"
     for field, wrong, before in (("#least-number", "0.2", "0.5"), ("#most", "0", "10")):
         visit.one(field).fill(wrong)
         visit.one(field).blur()
         assert visit.one(field).input_value() == before
-    first, second = (hit["similarity"] for hit in queried(server, TOLD))
+    first, second = (hit["similarity"] for hit in queried(server, CHANGED_FERRY))
     assert first > second
     visit.one("#most").fill("1")
     visit.wait_for("#outcome", "1 near-duplicate")
@@ -107,24 +119,24 @@ def test_threshold_number_of_hits_and_clear(go: Opener, server: Server) -> None:
     assert has_focus(visit.one("#text"))
 
 
-def test_a_dropped_file(go: Opener, server: Server) -> None:
-    """Wherever it is dropped, also in another view; its name becomes the id that is proposed."""
+def test_a_dropped_file_becomes_the_query(go: Opener, server: Server) -> None:
+    """In any view; its name is the default id."""
     visit = go(server.url, "#index")
     visit.wait_for("#figures", "documents")
-    drop(visit, "ferry.txt", TOLD.encode())
+    drop(visit, "ferry.txt", CHANGED_FERRY.encode())
     visit.wait_for("#outcome", "2 near-duplicates")
-    assert visit.one("#text").input_value() == TOLD
-    assert visit.one("#text-size").inner_text() == f"{len(TOLD)} characters from ferry.txt"
+    assert visit.one("#text").input_value() == CHANGED_FERRY
+    assert visit.one("#text-size").inner_text() == f"{len(CHANGED_FERRY)} characters from ferry.txt"
     visit.one("#adding summary").click()
     assert visit.one("#new-id").input_value() == "ferry.txt"
     assert visit.one("#dropping").is_hidden()
 
 
-def test_a_dropped_text(go: Opener, server: Server) -> None:
-    """Also where the target is no element; what shows that it can be dropped stays until the page is left."""
+def test_a_dropped_text_becomes_the_query(go: Opener, server: Server) -> None:
+    """Also if the event target is not an element. The drop hint stays until the page is left."""
     visit = go(server.url)
     ready(visit)
-    held = visit.page.evaluate_handle(DRAGGED_TEXT, TOLD)
+    held = visit.page.evaluate_handle(DRAGGED_TEXT, CHANGED_FERRY)
     for name, target, shown in (
         ("dragenter", "body", True),
         ("dragenter", "#find", True),
@@ -134,45 +146,44 @@ def test_a_dropped_text(go: Opener, server: Server) -> None:
         ("dragleave", "#find-name", False),
         ("dragenter", "body", True),
     ):
-        # As in browsers that never say where a drag goes: there is no relatedTarget.
+        # Without relatedTarget, as in browsers that do not set it.
         visit.page.dispatch_event(target, name, {"dataTransfer": held})
         assert visit.one("#dropping").is_visible() == shown, (name, target)
     dropped = "held => document.dispatchEvent(new DragEvent('drop', {dataTransfer: held, bubbles: true}))"
     visit.page.evaluate(dropped, held)
     visit.wait_for("#outcome", "2 near-duplicates")
-    assert visit.one("#text").input_value() == TOLD
+    assert visit.one("#text").input_value() == CHANGED_FERRY
     assert visit.one("#dropping").is_hidden()
 
 
-def test_a_slow_file_comes_too_late(go: Opener, server: Server) -> None:
-    """What was dropped or typed after it stays."""
+def test_a_slow_file_does_not_replace_later_input(go: Opener, server: Server) -> None:
     visit = go(server.url)
     ready(visit)
     visit.page.evaluate(SLOW)
     drop(visit, "slow.txt", FERRY.encode())
-    drop(visit, "quick.txt", TOLD.encode())
+    drop(visit, "quick.txt", CHANGED_FERRY.encode())
     visit.wait_for("#outcome", "2 near-duplicates")
-    visit.page.evaluate("letIn()")
-    assert visit.one("#text").input_value() == TOLD
-    assert visit.one("#text-size").inner_text() == f"{len(TOLD)} characters from quick.txt"
+    visit.page.evaluate("finishReading()")
+    assert visit.one("#text").input_value() == CHANGED_FERRY
+    assert visit.one("#text-size").inner_text() == f"{len(CHANGED_FERRY)} characters from quick.txt"
     drop(visit, "slow.txt", FERRY.encode())
     ask(visit, words("typed"))
-    visit.page.evaluate("letIn()")
+    visit.page.evaluate("finishReading()")
     assert visit.one("#text").input_value() == words("typed")
     drop(visit, "slow.txt", FERRY.encode())
-    visit.page.evaluate("letIn()")
+    visit.page.evaluate("finishReading()")
     visit.wait_for("#text-size", "from slow.txt")
     assert visit.one("#text").input_value() == FERRY
 
 
-def test_a_chosen_file(go: Opener, server: Server) -> None:
-    """The button opens the browser's own dialog. What can not be taken is not sent, and the page says why."""
+def test_a_chosen_file_becomes_the_query(go: Opener, server: Server) -> None:
+    """An invalid file is not sent, and the page shows why."""
     visit = go(server.url)
     ready(visit)
     for content, message in (
         (b"x" * (MOST_BYTES + 1), "it.txt has 20 kB; this server accepts texts of up to 20 kB."),
         (b"\xff\xfe\x00", "it.txt is not UTF-8 text."),
-        (TOLD.encode(), ""),
+        (CHANGED_FERRY.encode(), ""),
     ):
         with visit.page.expect_file_chooser() as chooser:
             visit.page.get_by_role("button", name="Choose a file…").click()
@@ -185,24 +196,24 @@ def test_a_chosen_file(go: Opener, server: Server) -> None:
 
 
 @pytest.mark.parametrize("browser_has_it", [True, False])
-def test_half_a_character(go: Opener, server: Server, browser_has_it: bool) -> None:
-    """It is no text, and becomes the sign for that: in what is asked, compared and added, and in an id."""
+def test_unpaired_surrogates_are_replaced(go: Opener, server: Server, browser_has_it: bool) -> None:
+    """In queries, comparisons, added texts and ids."""
     visit = go(server.url)
     if not browser_has_it:
         visit.page.add_init_script("delete String.prototype.toWellFormed")
         visit.page.reload()
     ready(visit)
-    visit.page.evaluate(HALVED, ["text", TOLD])
+    visit.page.evaluate(SET_WITH_SURROGATE, ["text", CHANGED_FERRY])
     visit.wait_for("#outcome", "2 near-duplicates")
-    assert visit.one("#text-size").inner_text() == f"{len(TOLD) + 1} characters"
+    assert visit.one("#text-size").inner_text() == f"{len(CHANGED_FERRY) + 1} characters"
     open_hit(visit, "ferry")
     assert visit.all(".sides .side:first-child").last.inner_text().endswith("\N{REPLACEMENT CHARACTER}")
     visit.one("#adding summary").click()
-    visit.page.evaluate(HALVED, ["new-id", "half"])
+    visit.page.evaluate(SET_WITH_SURROGATE, ["new-id", "half"])
     visit.page.get_by_role("button", name="Add", exact=True).click()
     visit.wait_for("#added", "Added as half\N{REPLACEMENT CHARACTER}.")
     stored = server.get("/v1/documents/half%EF%BF%BD").json
-    assert stored["text"] == f"{TOLD}\N{REPLACEMENT CHARACTER}"
+    assert stored["text"] == f"{CHANGED_FERRY}\N{REPLACEMENT CHARACTER}"
     assert server.ask("DELETE", "/v1/documents/half%EF%BF%BD").status == 200
 
 
@@ -210,14 +221,14 @@ def test_half_a_character(go: Opener, server: Server, browser_has_it: bool) -> N
 
 
 @pytest.mark.parametrize("name", ["ferry", "ferry-moved"])
-def test_both_texts_side_by_side(go: Opener, server: Server, name: str) -> None:
-    """What the service says is shared or moved is marked so, and both texts are there whole."""
+def test_both_texts_are_shown_side_by_side(go: Opener, server: Server, name: str) -> None:
+    """Completely, with shared and moved passages marked."""
     visit = go(server.url)
-    ask(visit, TOLD)
+    ask(visit, CHANGED_FERRY)
     open_hit(visit, name)
     stored = server.get(f"/v1/documents/{name}").json["text"]
-    rows = server.post("/v1/compare", {"left": TOLD, "right": stored, "rows": True}).json["rows"]
-    for side, (key, text) in enumerate((("left", TOLD), ("right", stored))):
+    rows = server.post("/v1/compare", {"left": CHANGED_FERRY, "right": stored, "rows": True}).json["rows"]
+    for side, (key, text) in enumerate((("left", CHANGED_FERRY), ("right", stored))):
         shown = visit.all(f".sides .pair:not(.names) .side:nth-child({side + 1})")
         assert "".join(shown.all_text_contents()) == text
         for kind, selector in (("shared", "mark:not(.moved)"), ("moved", "mark.moved")):
@@ -228,9 +239,9 @@ def test_both_texts_side_by_side(go: Opener, server: Server, name: str) -> None:
 
 
 def test_a_hit_stays_open_while_the_text_changes(go: Opener, server: Server) -> None:
-    """The comparison follows what is typed, focus stays where it was; then the hit itself becomes the text."""
+    """The comparison is updated and the focus stays; then the hit becomes the query."""
     visit = go(server.url)
-    ask(visit, TOLD)
+    ask(visit, CHANGED_FERRY)
     open_hit(visit, "ferry")
     visit.one("#text").press_sequentially(" Unheard.")
     visit.wait_for(".sides .side:first-child", "Unheard.")
@@ -241,18 +252,18 @@ def test_a_hit_stays_open_while_the_text_changes(go: Opener, server: Server) -> 
     assert visit.one("#text").input_value() == FERRY
 
 
-def test_comparisons_that_nobody_waits_for_are_dropped(go: Opener, server: Server) -> None:
-    """As the text changes or is gone, the hit is closed or another is opened: at most one is under way."""
+def test_obsolete_comparisons_are_aborted(go: Opener, server: Server) -> None:
+    """When the text changes, or the hit is closed or another one opened; at most one is in progress."""
     visit = go(server.url)
-    ask(visit, TOLD)
+    ask(visit, CHANGED_FERRY)
     begun: list[Any] = []
     ended: list[Any] = []
     visit.page.on("requestfailed", lambda request: ended.append(request))
     visit.page.on("request", lambda request: begun.append(request) if request.url.endswith("/v1/compare") else None)
-    visit.page.route("**/v1/compare", lambda _: None)  # it is never answered
+    visit.page.route("**/v1/compare", lambda _: None)  # never answered
 
     def compared(act: Callable[[], object], left: str) -> None:
-        """Does something that begins a comparison, which is the only one that goes on."""
+        """Start a comparison, and check that it is the only one in progress."""
         with visit.page.expect_request("**/v1/compare"):
             act()
         assert visit.all("#hits .opened:visible").count() == 1
@@ -260,14 +271,14 @@ def test_comparisons_that_nobody_waits_for_are_dropped(go: Opener, server: Serve
         assert ended == begun[:-1]
 
     def dropped(act: Callable[[], object]) -> None:
-        """Does something after which no comparison goes on."""
+        """Do something that aborts the comparison."""
         with visit.page.expect_event("requestfailed"):
             act()
         assert ended == begun
 
     ferry, moved = (visit.page.get_by_role("button", name=one, exact=True) for one in ("ferry", "ferry-moved"))
-    compared(ferry.click, TOLD)
-    for less in (TOLD.removeprefix("Before: "), TOLD.removesuffix(" After.")):
+    compared(ferry.click, CHANGED_FERRY)
+    for less in (CHANGED_FERRY.removeprefix("Before: "), CHANGED_FERRY.removesuffix(" After.")):
         compared(partial(visit.one("#text").fill, less), less)
     compared(moved.click, less)
     assert ferry.get_attribute("aria-expanded") == "false"
@@ -278,7 +289,7 @@ def test_comparisons_that_nobody_waits_for_are_dropped(go: Opener, server: Serve
     dropped(visit.page.get_by_role("button", name="Clear").click)
     assert len(begun) == 6
     visit.page.unroute("**/v1/compare")
-    ask(visit, TOLD)
+    ask(visit, CHANGED_FERRY)
     assert visit.all("#hits .opened:visible").count() == 0
     open_hit(visit, "ferry")
 
@@ -286,8 +297,8 @@ def test_comparisons_that_nobody_waits_for_are_dropped(go: Opener, server: Serve
 # Adding and removing
 
 
-def test_adding(go: Opener, server: Server) -> None:
-    """The page says what became of the text, and the service has it: with a number that JavaScript could not hold."""
+def test_a_text_is_added(go: Opener, server: Server) -> None:
+    """With an integer that JavaScript cannot represent."""
     visit = go(server.url)
     ask(visit, words("added"))
     add(visit, "added", '{"number": 9007199254740993}')
@@ -300,8 +311,8 @@ def test_adding(go: Opener, server: Server) -> None:
     visit.wait_for("#added", "the same text is already stored as added.")
 
 
-def test_an_id_that_is_taken(go: Opener, server: Server) -> None:
-    """The service's own line is shown; the old text is kept or replaced as is asked for."""
+def test_a_taken_id_is_reported_kept_or_replaced(go: Opener, server: Server) -> None:
+    """The error message is that of the service."""
     server.add("taken", words("old"))
     visit = go(server.url)
     visit.refusals.add(409)
@@ -317,25 +328,25 @@ def test_an_id_that_is_taken(go: Opener, server: Server) -> None:
     assert server.get("/v1/documents/taken").json["text"] == words("new")
 
 
-def test_only_if_it_has_no_near_duplicate(go: Opener, server: Server) -> None:
-    """A near-duplicate is not stored, and the page names what it is like."""
+def test_a_near_duplicate_is_not_added_if_unique(go: Opener, server: Server) -> None:
+    """The page names the stored document."""
     visit = go(server.url)
-    ask(visit, TOLD)
-    add(visit, "told", unique=True)
-    similarity = queried(server, TOLD)[0]["similarity"]
+    ask(visit, CHANGED_FERRY)
+    add(visit, "near-copy", unique=True)
+    similarity = queried(server, CHANGED_FERRY)[0]["similarity"]
     visit.wait_for(
         "#added.refused",
         f"Not added: it is {int(similarity * 10_000) / 10_000:.4f} similar to ferry, which is already stored.",
     )
-    assert server.get("/v1/documents/told").status == 404
+    assert server.get("/v1/documents/near-copy").status == 404
     visit.one("#text").fill(words("unheard"))
     assert visit.one("#added").inner_text() == ""
     add(visit, "unheard", unique=True)
     visit.wait_for("#added", "Added as unheard.")
 
 
-def test_metadata_has_to_be_an_object(go: Opener, server: Server) -> None:
-    """Anything else is not sent, nor is a document without a text."""
+def test_metadata_must_be_an_object(go: Opener, server: Server) -> None:
+    """Neither other metadata nor a document without text is sent."""
     visit = go(server.url)
     ready(visit)
     add(visit, "meta")
@@ -349,8 +360,8 @@ def test_metadata_has_to_be_an_object(go: Opener, server: Server) -> None:
     assert server.get("/v1/documents/meta").status == 404
 
 
-def test_removing_a_hit(go: Opener, server: Server) -> None:
-    """It is asked once more; Escape and No keep it."""
+def test_a_hit_is_removed_after_confirmation(go: Opener, server: Server) -> None:
+    """Escape and No keep it."""
     server.add("unloved", words("unloved"))
     visit = go(server.url)
     ask(visit, words("unloved"))
@@ -372,8 +383,8 @@ def test_removing_a_hit(go: Opener, server: Server) -> None:
 # Errors
 
 
-def test_errors(go: Opener, server: Server) -> None:
-    """The service's own line is announced, a server that is gone is told, and the next answer takes both away."""
+def test_errors_are_shown_and_cleared(go: Opener, server: Server) -> None:
+    """The message of the service, and that of an unreachable server, until the next response."""
     visit = go(server.url)
     visit.refusals.add(413)
     ready(visit)
@@ -388,13 +399,13 @@ def test_errors(go: Opener, server: Server) -> None:
     visit.wait_for("#find-trouble", "The server does not respond.")
     assert visit.all("#hits li").count() == 0
     visit.page.unroute("**/v1/query")
-    ask(visit, TOLD)
+    ask(visit, CHANGED_FERRY)
     assert visit.one("#find-trouble").is_hidden()
     visit.complaints[:] = [one for one in visit.complaints if "net::ERR_FAILED" not in one]
 
 
-def test_a_busy_server_is_asked_again(go: Opener, server: Server) -> None:
-    """After the time that it says, without a word to the reader."""
+def test_a_request_to_a_busy_server_is_repeated(go: Opener, server: Server) -> None:
+    """After the time of Retry-After, without a message."""
     visit = go(server.url)
     visit.refusals.add(503)
     ready(visit)
@@ -409,7 +420,7 @@ def test_a_busy_server_is_asked_again(go: Opener, server: Server) -> None:
             route.fulfill(status=503, json=busy, headers={"Retry-After": "1"})
 
     visit.page.route("**/v1/query", answer)
-    visit.one("#text").fill(TOLD)
+    visit.one("#text").fill(CHANGED_FERRY)
     visit.wait_for("#outcome", "2 near-duplicates")
     assert len(refused) == 1
     assert visit.one("#find-trouble").is_hidden()

@@ -1,6 +1,6 @@
-"""Payloads on a server's page: in texts, ids, metadata, questions, file names and addresses, they stay text.
+"""Injection payloads in texts, ids, metadata, file names and URLs stay text on the server page.
 
-The server forbids foreign scripts by its policy as well. That is a second wall; here each wall is tried alone.
+The Content-Security-Policy is a second protection; each of the two is tested alone.
 """
 
 import json
@@ -21,7 +21,7 @@ EVERY = "\n".join(PAYLOADS)
 SHARED = " ".join(f"word{number}" for number in range(40))
 # An id has at most 1,000 characters.
 LONG_ID = " ".join(PAYLOADS)[:1000]
-# What the page itself is made of; a payload would add to it.
+# Elements of the page itself; a payload would add some.
 OWN = (
     "script, style, link, base, meta, img, iframe, object, embed, form, math, template, noscript, textarea, details, "
     "foreignObject"
@@ -31,7 +31,7 @@ LINK = re.compile(r"#[a-z]+|/[a-z./_]*")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose documents have payloads wherever there is room."""
+    """Serve documents with payloads in all fields."""
     path = tmp_path_factory.mktemp("index") / "payloads.mw"
     with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text", seed=1) as index:
         index.add(
@@ -44,13 +44,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def made_of(visit: Visit) -> dict[str, int]:
-    """How many elements there are of each kind that could do harm."""
+    """Count the elements of each kind that could do harm."""
     tags = visit.all(OWN).evaluate_all("all => all.map(one => one.tagName.toLowerCase())")
     return {tag: tags.count(tag) for tag in sorted(set(tags))}
 
 
 def assert_harmless(visit: Visit, own: dict[str, int], shown: list[str]) -> None:
-    """Nothing ran, nothing foreign was made, and everything is there to read."""
+    """Check that no payload ran or created an element, and that all text is shown."""
     visit.open_all()
     for name in ("mouseover", "focus", "toggle"):
         visit.all("*").evaluate_all("(all, name) => all.forEach(one => one.dispatchEvent(new Event(name)))", name)
@@ -70,8 +70,8 @@ def assert_harmless(visit: Visit, own: dict[str, int], shown: list[str]) -> None
 
 
 @walls
-def test_payloads_that_are_found(go: Opener, server: Server, bypass_csp: bool) -> None:
-    """As a question, as the id, snippet and metadata of hits, and side by side."""
+def test_payloads_in_hits_stay_text(go: Opener, server: Server, bypass_csp: bool) -> None:
+    """In the query, in id, snippet and metadata of hits, and side by side."""
     visit = go(server.url, bypass_csp=bypass_csp)
     ready(visit)
     own = made_of(visit)
@@ -88,8 +88,8 @@ def test_payloads_that_are_found(go: Opener, server: Server, bypass_csp: bool) -
 
 
 @walls
-def test_payloads_that_are_given(go: Opener, server: Server, bypass_csp: bool) -> None:
-    """As the name and content of a dropped file, as a new id with its metadata, and in an address."""
+def test_payloads_in_input_stay_text(go: Opener, server: Server, bypass_csp: bool) -> None:
+    """In the name and content of a dropped file, in a new id and its metadata, and in the URL."""
     visit = go(server.url, "#<img src=x onerror=pwned=1>", bypass_csp=bypass_csp)
     ready(visit)
     own = made_of(visit)
@@ -110,8 +110,8 @@ def test_payloads_that_are_given(go: Opener, server: Server, bypass_csp: bool) -
 
 
 @walls
-def test_payloads_that_are_browsed(go: Opener, server: Server, bypass_csp: bool) -> None:
-    """In the list, in a document that is open, in the question before it is removed, and in an error."""
+def test_payloads_in_the_document_list_stay_text(go: Opener, server: Server, bypass_csp: bool) -> None:
+    """In an open document, before its removal, and in an error."""
     visit = go(server.url, "#documents", bypass_csp=bypass_csp)
     visit.refusals.add(404)
     ready(visit)

@@ -1,4 +1,4 @@
-"""The page of a server: what is browsed and counted, who is let in, other kinds of servers, and who can use it."""
+"""Other views of the server page, tokens, read-only servers, and accessibility."""
 
 import json
 import re
@@ -13,19 +13,19 @@ from support.browser import Visit
 
 import minwise as mw
 from browser.conftest import Opener
-from browser.server_page import FERRY, TOLD, add, ask, filled, has_focus, open_hit, ready, words
+from browser.server_page import CHANGED_FERRY, FERRY, add, ask, filled, has_focus, open_hit, ready, words
 from browser.test_looks import CONTRASTS, OUTSIDE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Route
 
 PAGE = Path(mw.__file__).parent / "server" / "page"
-# Wherever a page could keep something, and the field itself.
-KEPT = (
+# Everything that a page could store, and the value of the field.
+STORED_STATE = (
     "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, document.getElementById('token').value])"
 )
 VIEWS = {"#find": "Find", "#documents": "Documents", "#curve": "S-curve", "#index": "Index"}
-# Roles that mean nothing without a name.
+# Roles that require an accessible name.
 NAMED = (
     "button",
     "textbox",
@@ -41,11 +41,11 @@ NAMED = (
 )
 
 
-# Browsing and statistics
+# Documents and statistics
 
 
-def test_browsing(go: Opener, server: Server) -> None:
-    """The newest first, more on request, each opens, closes, and is used as a text."""
+def test_documents_are_listed_and_opened(go: Opener, server: Server) -> None:
+    """The newest first, more on request; each can be opened, closed and used as the query."""
     visit = go(server.url)
     visit.page.get_by_role("link", name="Documents").click()
     visit.all("#listed > li").nth(19).wait_for()
@@ -53,7 +53,7 @@ def test_browsing(go: Opener, server: Server) -> None:
         shown = visit.all("#listed > li").count()
         visit.one("#more").click()
         visit.all("#listed > li").nth(shown).wait_for()
-        # Who asked for more by the keyboard goes on with the first of them.
+        # The focus moves to the first new document.
         visit.soon(f"#listed > li:nth-child({shown + 1}) .toggle:focus")
     names = visit.all("#listed h2").all_inner_texts()
     wanted = [str(one["id"]) for one in server.get("/v1/documents?limit=100").json["documents"]]
@@ -73,8 +73,8 @@ def test_browsing(go: Opener, server: Server) -> None:
     assert visit.page.url.endswith("#find")
 
 
-def test_a_document_by_its_id(go: Opener, server: Server) -> None:
-    """Whatever the id is made of; numbers keep all of their digits."""
+def test_a_document_is_opened_by_its_id(go: Opener, server: Server) -> None:
+    """With any characters; numbers keep all digits."""
     visit = go(server.url, "#documents")
     for name in ("a/b ?#%25 ü", str(2**63 - 1)):
         open_by_id(visit, server, name)
@@ -82,7 +82,7 @@ def test_a_document_by_its_id(go: Opener, server: Server) -> None:
 
 
 def open_by_id(visit: Visit, server: Server, name: str) -> None:
-    """Opens a document, and sees that it is the one that was asked for."""
+    """Open a document, and check that it is the requested one."""
     visit.one("#wanted").fill(name)
     visit.one("#wanted").press("Enter")
     visit.wait_for("#asked-for h2", name)
@@ -92,8 +92,8 @@ def open_by_id(visit: Visit, server: Server, name: str) -> None:
     visit.soon("#asked-for .toggle:focus")
 
 
-def test_a_document_that_is_not_there(go: Opener, server: Server) -> None:
-    """The service says so, also to who removed it in another window."""
+def test_a_missing_document_is_reported(go: Opener, server: Server) -> None:
+    """Also if it was removed in another window."""
     server.add("fleeting", words("fleeting"))
     visit = go(server.url, "#documents")
     visit.refusals.add(404)
@@ -110,8 +110,8 @@ def test_a_document_that_is_not_there(go: Opener, server: Server) -> None:
     visit.wait_for("#listed .trouble", server.get("/v1/documents/fleeting").json["error"]["message"])
 
 
-def test_removing_from_the_list(go: Opener, server: Server) -> None:
-    """The page says so, goes on with the next one, and counts again."""
+def test_a_document_is_removed_from_the_list(go: Opener, server: Server) -> None:
+    """The focus moves to the next one, and the count is updated."""
     server.add("next", words("next"))
     server.add("doomed", words("doomed"))
     visit = go(server.url, "#documents")
@@ -125,8 +125,7 @@ def test_removing_from_the_list(go: Opener, server: Server) -> None:
     assert server.get("/v1/documents/doomed").status == 404
 
 
-def test_statistics(go: Opener, server: Server) -> None:
-    """Every setting and limit that the service tells, and how much there is."""
+def test_all_settings_limits_and_sizes_are_shown(go: Opener, server: Server) -> None:
     visit = go(server.url, "#index")
     visit.wait_for("#figures", "documents")
     stats = server.get("/v1/stats").json
@@ -143,16 +142,16 @@ def test_statistics(go: Opener, server: Server) -> None:
     visit.wait_for("#figures .large", f"{server.get('/v1/stats').json['documents']:,}")
 
 
-# Servers of other kinds
+# Tokens, read-only servers and other indexes
 
 
 class Guarded(NamedTuple):
-    """A server that asks for a token, and who may do what.
+    """A server with tokens.
 
     Attributes:
-        server: The server; what tests ask of it themselves goes with the token that may do everything.
-        token: May do everything.
-        reader: May only read.
+        server: The server; requests of tests use the token with all rights.
+        token: Token with all rights.
+        reader: Token with the right to read.
     """
 
     server: Server
@@ -162,7 +161,7 @@ class Guarded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A server that asks for a token, over the same documents."""
+    """Serve the same documents with tokens."""
     from minwise.server.tokens import make_token
 
     folder = tmp_path_factory.mktemp("guarded")
@@ -174,7 +173,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 def let_in(visit: Visit, token: str) -> None:
-    """Gives the page a token that it takes."""
+    """Enter a valid token."""
     visit.refusals.add(401)
     visit.soon("#token-form")
     visit.one("#token").fill(token)
@@ -183,8 +182,8 @@ def let_in(visit: Visit, token: str) -> None:
     ready(visit)
 
 
-def test_a_token_is_asked_for(go: Opener, guarded: Guarded) -> None:
-    """A wrong one is told, the right one lets in, and it is kept nowhere but in memory."""
+def test_a_token_is_requested_and_kept_in_memory_only(go: Opener, guarded: Guarded) -> None:
+    """A wrong one is reported."""
     visit = go(guarded.server.url)
     visit.refusals.add(401)
     visit.soon("#token-form")
@@ -193,20 +192,19 @@ def test_a_token_is_asked_for(go: Opener, guarded: Guarded) -> None:
     visit.page.keyboard.press("Enter")
     visit.wait_for("#token-words", "does not know this token")
     let_in(visit, guarded.token)
-    ask(visit, TOLD)
+    ask(visit, CHANGED_FERRY)
     open_hit(visit, "ferry")
     assert visit.one("#adding").is_visible()
     assert visit.page.get_by_role("button", name="Remove").count() == 1
     visit.page.get_by_role("link", name="Documents").click()
     visit.all("#listed > li").first.wait_for()
-    assert visit.page.evaluate(KEPT) == '[{},{},"",""]'
+    assert visit.page.evaluate(STORED_STATE) == '[{},{},"",""]'
     assert not any(guarded.token in one for one in visit.requests)
     visit.page.reload()
     visit.soon("#token-form")
 
 
-def test_a_late_refusal_of_another_token_is_nothing(go: Opener, guarded: Guarded) -> None:
-    """What was sent with a wrong token and is refused after the right one was given asks for no token again."""
+def test_a_late_refusal_of_a_replaced_token_is_ignored(go: Opener, guarded: Guarded) -> None:
     visit = go(guarded.server.url)
     held: list[Route] = []
 
@@ -229,12 +227,12 @@ def test_a_late_refusal_of_another_token_is_nothing(go: Opener, guarded: Guarded
     visit.page.get_by_role("link", name="Documents").click()
     visit.all("#listed > li").first.wait_for()
     assert visit.one("#token-form").is_hidden()
-    assert visit.page.evaluate(KEPT) == '[{},{},"",""]'
+    assert visit.page.evaluate(STORED_STATE) == '[{},{},"",""]'
 
 
 def assert_only_reads(visit: Visit, who: str) -> None:
-    """Everything can be read, and nothing is offered that would be refused."""
-    ask(visit, TOLD)
+    """Check that everything can be read and no change is offered."""
+    ask(visit, CHANGED_FERRY)
     open_hit(visit, "ferry")
     assert visit.one("#adding").is_hidden()
     assert visit.page.get_by_role("button", name="Remove").count() == 0
@@ -246,21 +244,19 @@ def assert_only_reads(visit: Visit, who: str) -> None:
     assert visit.page.get_by_role("button", name="Remove").count() == 0
 
 
-def test_a_server_that_only_reads(go: Opener, tmp_path: Path) -> None:
-    """Whoever asks."""
+def test_a_read_only_server_offers_no_changes(go: Opener, tmp_path: Path) -> None:
     with serving(filled(tmp_path / "news.mw"), "--read-only") as server:
         assert_only_reads(go(server.url), "This server")
 
 
-def test_a_token_that_only_reads(go: Opener, guarded: Guarded) -> None:
-    """The server would let others add and remove."""
+def test_a_read_only_token_offers_no_changes(go: Opener, guarded: Guarded) -> None:
     visit = go(guarded.server.url)
     let_in(visit, guarded.reader)
     assert_only_reads(visit, "Your token")
 
 
-def test_an_index_without_texts(go: Opener, tmp_path: Path) -> None:
-    """It finds as well, here by estimates, and the page says why there is nothing to see."""
+def test_an_index_without_texts_shows_ids_only(go: Opener, tmp_path: Path) -> None:
+    """With estimated similarities, and a note that texts are not stored."""
     with serving(filled(tmp_path / "news.mw", "sketch")) as server:
         visit = go(server.url)
         ask(visit, FERRY)
@@ -275,8 +271,7 @@ def test_an_index_without_texts(go: Opener, tmp_path: Path) -> None:
         visit.wait_for("#listed .opened", "not stored")
 
 
-def test_an_empty_index(go: Opener, tmp_path: Path) -> None:
-    """It says so, and its first document is added from the page."""
+def test_the_first_document_is_added_from_the_page(go: Opener, tmp_path: Path) -> None:
     mw.Index.create(tmp_path / "new.mw", threshold=0.5, shingle="word:2", store="text").close()
     with serving(tmp_path / "new.mw") as server:
         visit = go(server.url)
@@ -288,26 +283,26 @@ def test_an_empty_index(go: Opener, tmp_path: Path) -> None:
         visit.wait_for("#documents-outcome", "1 document, the newest first.")
 
 
-# For everybody
+# Accessibility
 
 
 def focused(visit: Visit) -> str:
-    """The name or the text of what has the focus."""
-    told = "(one => one.id || one.getAttribute('aria-label') || one.textContent.trim())(document.activeElement)"
-    return str(visit.page.evaluate(told))
+    """Return the id, label or text of the focused element."""
+    script = "(one => one.id || one.getAttribute('aria-label') || one.textContent.trim())(document.activeElement)"
+    return str(visit.page.evaluate(script))
 
 
 def tab_to(visit: Visit, name: str, most: int = 40) -> None:
-    """Presses Tab until something has the focus."""
+    """Press Tab until an element has the focus."""
     for _ in range(most):
         if focused(visit) == name:
             return
         visit.page.keyboard.press("Tab")
-    pytest.fail(f"{name} can not be reached by Tab, {focused(visit)} has the focus")
+    pytest.fail(f"{name} cannot be reached by Tab, {focused(visit)} has the focus")
 
 
-def test_by_keyboard_only(go: Opener, server: Server) -> None:
-    """From the first Tab to a document that is added, compared and removed, and through every view."""
+def test_everything_works_with_the_keyboard(go: Opener, server: Server) -> None:
+    """Adding, comparing and removing a document, and all views."""
     visit = go(server.url)
     ready(visit)
     keyboard = visit.page.keyboard
@@ -355,24 +350,24 @@ def test_by_keyboard_only(go: Opener, server: Server) -> None:
 
 
 def everything_open(visit: Visit, view: str) -> None:
-    """Opens whatever a view has: a hit, a document, the form, the table."""
+    """Open everything of a view: a hit, a document, the form, the table."""
     ready(visit)
     visit.open_all()
     if view == "#find":
-        ask(visit, TOLD)
+        ask(visit, CHANGED_FERRY)
         open_hit(visit, "ferry-moved")
     if view == "#documents":
         visit.all("#listed .toggle").first.click()
         visit.soon("#listed .opened .line")
 
 
-def test_every_view_is_for_everybody(go: Opener, server: Server) -> None:
-    """Whatever is open: controls have names, text is readable in both schemes, nothing scrolls sideways."""
+def test_every_view_is_accessible(go: Opener, server: Server) -> None:
+    """Controls have names, text is readable in both colour schemes, and nothing scrolls sideways."""
     visit = go(server.url, reduced_motion="reduce")
     for view in VIEWS:
         visit.page.get_by_role("link", name=VIEWS[view], exact=True).click()
         everything_open(visit, view)
-        assert_told(visit)
+        assert_accessible_names(visit)
         for scheme in ("light", "dark"):
             visit.page.emulate_media(color_scheme=scheme)
             contrasts = visit.page.evaluate(CONTRASTS)
@@ -384,8 +379,8 @@ def test_every_view_is_for_everybody(go: Opener, server: Server) -> None:
             assert visit.page.evaluate(OUTSIDE, width) == []
 
 
-def assert_told(visit: Visit) -> None:
-    """A screen reader has something to say of each part."""
+def assert_accessible_names(visit: Visit) -> None:
+    """Check that all controls have an accessible name."""
     controls = re.findall(f"- ({'|'.join(NAMED)})\\b(.*)", visit.one("body").aria_snapshot())
     assert len(controls) > 5
     assert [one for one in controls if not one[1].startswith(' "')] == []
@@ -398,11 +393,11 @@ def assert_told(visit: Visit) -> None:
     assert visit.all("dl > div:not(:has(> dt):has(> dd))").count() == 0
 
 
-def test_troubles_are_readable(go: Opener, server: Server) -> None:
-    """Errors and refusals have enough contrast too; things move only for those who have not asked for less motion."""
+def test_errors_are_readable(go: Opener, server: Server) -> None:
+    """With sufficient contrast; transitions only without reduced motion."""
     visit = go(server.url, reduced_motion="reduce")
-    ask(visit, TOLD)
-    add(visit, "told", unique=True)
+    ask(visit, CHANGED_FERRY)
+    add(visit, "near-copy", unique=True)
     visit.wait_for("#added.refused", "Not added")
     visit.page.evaluate("document.getElementById('token-form').hidden = false")
     visit.page.evaluate("document.getElementById('find-trouble').hidden = false")
@@ -417,7 +412,7 @@ def test_troubles_are_readable(go: Opener, server: Server) -> None:
 
 
 def test_long_names_fit(go: Opener, server: Server) -> None:
-    """A name without a place to break it is shortened, and metadata in any number does not widen the page."""
+    """A name without break opportunities is shortened, and metadata does not widen the page."""
     long = "averylongnamewithnoplacetobreakit" * 20
     metadata = {long: long, **{f"key{number}": number for number in range(30)}}
     server.add(long, words("lengthy"), metadata)
@@ -433,8 +428,8 @@ def test_long_names_fit(go: Opener, server: Server) -> None:
     server.ask("DELETE", "/v1/documents", {"ids": [long]})
 
 
-def test_what_would_turn_or_hide_text_is_shown(go: Opener, server: Server) -> None:
-    """Controls and marks of direction are signs, in names, metadata and texts; marks stay at their places."""
+def test_control_characters_and_direction_marks_are_visible(go: Opener, server: Server) -> None:
+    """In names, metadata and texts."""
     name, text = "a\u202eb\x00c\u2066", f"{words('nasty')} \u202eturned \x1b[1m\u2028 end"
     server.add(name, text, {"\u202ekey": "\u200fvalue"})
     visit = go(server.url)
@@ -452,7 +447,7 @@ def test_what_would_turn_or_hide_text_is_shown(go: Opener, server: Server) -> No
 
 
 def test_every_file_is_used(go: Opener, server: Server) -> None:
-    """The folder holds nothing that neither page asks for."""
+    """By one of the two pages."""
     found: set[str] = set()
     for view in ("", "docs"):
         visit = go(server.url, view)
@@ -462,16 +457,14 @@ def test_every_file_is_used(go: Opener, server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["index.html", "docs.html"])
-def test_pages_have_nothing_inline(name: str) -> None:
-    """No script, style or handler in the markup, which the policy would refuse; every address is the server's own."""
+def test_pages_have_no_inline_scripts_styles_or_foreign_urls(name: str) -> None:
     markup = (PAGE / name).read_text(encoding="utf-8")
     assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=\"/static/)", markup) == []
     links = re.findall(r'(?:href|src)="([^"]*)"', markup)
     assert [one for one in links if not re.fullmatch(r"#[a-z]+|/[a-z./#_]*", one)] == []
 
 
-def test_scripts_make_no_markup() -> None:
-    """Whatever is shown is made as text: nothing in the scripts takes markup or code from a string."""
+def test_scripts_create_no_markup_from_strings() -> None:
     forbidden = (
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|setHTML|srcdoc|https?:"
     )

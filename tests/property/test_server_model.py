@@ -1,7 +1,7 @@
-"""A server against a dict: whatever is sent to it in whatever order, it answers what plain Python answers.
+"""Model test of the server: requests in any order return what a dict in plain Python returns.
 
-One server serves all examples. Each has words and ids of its own, so that none finds the documents of another; the
-index behind it grows, is searched and has holes all the same.
+One server serves all examples. Each example has its own words and ids, so that it does not find documents of another;
+the index still grows, is searched and has removed documents.
 """
 
 import http.client
@@ -23,12 +23,12 @@ from support.index_oracle import Id, Metadata, Oracle, RefusedError
 
 import minwise as mw
 
-# What a run must have met at least once, or it has proved little.
+# Cases that a run must cover.
 SITUATIONS = (
     "added", "replaced", "unchanged", "skipped", "duplicate", "conflict", "id_taken", "hits", "a hit below 1",
     "a filtered hit", "a cut answer", "a page that goes on", "removed", "missing",
 )  # fmt: skip
-# Making a failing run short takes longer than a test may; the profile that searches has the time.
+# Shrinking a failing run takes longer than a test may; only the search profile has the time.
 PHASES = [phase for phase in Phase if phase is not Phase.shrink or not settings().derandomize]
 MAX_BUCKET = 16
 
@@ -53,7 +53,7 @@ tops = st.sampled_from((1, 3, 10, 40))
 
 
 class ServerMachine(RuleBasedStateMachine):
-    """Requests to the one server, and the oracle of what they do to the documents of this example."""
+    """Requests to the server, and the oracle of the documents of this example."""
 
     server: ClassVar[Server]
     reader: ClassVar[mw.Index]
@@ -67,30 +67,30 @@ class ServerMachine(RuleBasedStateMachine):
         self.oracle = Oracle(self.reader, MAX_BUCKET)
 
     def text(self, given: list[str]) -> str:
-        """A text in the words of this example."""
+        """Return a text of the words of this example."""
         return " ".join(f"{word[0]}x{self.number}{word[1:]}" if word.isascii() else word for word in given)
 
     def id(self, given: Id) -> Id:
-        """An id of this example: numbers stay numbers."""
+        """Return an id of this example; numbers stay numbers."""
         return given + 1000 * (self.number + 1) if isinstance(given, int) else self.digits(given)
 
     def digits(self, given: str) -> str:
-        """A string of digits is the same id as its number, also in this example."""
+        """Return the id as a string of digits, which is the same id as its number."""
         return str(int(given) + 1000 * (self.number + 1)) if given.isdigit() else f"{self.number} {given}"
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
-        """One request, on the connection that all have."""
+        """Send a request on the shared connection."""
         return self.server.ask(method, path, body, connection=self.connection)
 
     def note(self, situation: str, happened: object = True) -> None:
-        """Counts what the run has met."""
+        """Count the cases that the run has covered."""
         self.met[situation] += bool(happened)
 
-    # Changing
+    # Changes
 
     @rule(entry=entries, policy=policies, unique=st.booleans())
     def add_one(self, entry: Entry, policy: str, unique: bool) -> None:
-        """A document alone; a taken id is a status of its own."""
+        """Add a single document; a taken id has its own status."""
         body, (expected,) = self.expected([entry], policy, unique)
         answer = self.ask("POST", path_for(policy, unique), body["documents"][0])
         if expected["fate"] == "conflict":
@@ -101,28 +101,28 @@ class ServerMachine(RuleBasedStateMachine):
 
     @rule(batch=batches, policy=policies, unique=st.booleans())
     def add_batch(self, batch: list[Entry], policy: str, unique: bool) -> None:
-        """Several, of which some may have the same id."""
+        """Add several documents, some of them with the same id."""
         body, expected = self.expected(batch, policy, unique)
         self.compare_results(self.ask("POST", path_for(policy, unique), body), expected)
 
     @rule(text=texts, about=metadata)
     def add_crowd(self, text: list[str], about: Metadata) -> None:
-        """So many near-copies that a bucket exceeds what is looked at."""
+        """Add so many near-copies that a bucket exceeds its limit."""
         first = self.oracle.added
         batch: list[Entry] = [
-            (f"crowd {first + turn}", [*text, "abcdefg"[turn % 7]], about) for turn in range(MAX_BUCKET + 4)
+            (f"near-copy {first + turn}", [*text, "abcdefg"[turn % 7]], about) for turn in range(MAX_BUCKET + 4)
         ]
         body, expected = self.expected(batch, "error", unique=False)
         self.compare_results(self.ask("POST", "/v1/documents", body), expected)
 
     def expected(self, batch: list[Entry], policy: str, unique: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """A request, and what must become of each of its documents."""
+        """Return a request and the expected result of each document."""
         documents = [(self.id(name), self.text(text), about) for name, text, about in batch]
         body = {"documents": [{"id": name, "text": text, "metadata": about} for name, text, about in documents]}
         return body, [self.decide(document, policy, unique) for document in documents]
 
     def decide(self, document: tuple[Id, str, Metadata], policy: str, unique: bool) -> dict[str, Any]:
-        """What must become of a document, by the oracle; one that it refuses is a conflict here."""
+        """Return the expected result of a document; a refusal of the oracle is a conflict here."""
         name, text, about = document
         decided: dict[str, Any] = {"id": name, "duplicate_of": None, "similarity": None}
         try:
@@ -135,7 +135,7 @@ class ServerMachine(RuleBasedStateMachine):
         return {**decided, "fate": ("added", "replaced", "skipped", "unchanged")[counts.index(1)]}
 
     def compare_results(self, answer: Answer, expected: list[dict[str, Any]]) -> None:
-        """Fates, witnesses and similarities to the bit; and that a duplicate is shown what it is like."""
+        """Compare fates, near-duplicates and similarities exactly."""
         assert answer.status == 200, answer.body
         results = answer.json["results"]
         duplicates = [one.pop("duplicates") for one in results]
@@ -151,7 +151,7 @@ class ServerMachine(RuleBasedStateMachine):
 
     @rule(names=st.lists(ids, min_size=1, max_size=6))
     def remove(self, names: list[Id]) -> None:
-        """Some that are there and some that are not, some twice."""
+        """Remove existing and missing documents, some twice."""
         given = [self.id(name) for name in names]
         missing = [name for name in given if str(name) not in self.oracle.documents]
         answer = self.ask("DELETE", "/v1/documents", {"ids": given})
@@ -161,27 +161,27 @@ class ServerMachine(RuleBasedStateMachine):
 
     @rule(name=ids)
     def remove_one(self, name: Id) -> None:
-        """By its path."""
+        """Remove a document by its path."""
         given = self.id(name)
         answer = self.ask("DELETE", path_of(given))
         assert answer.status == (200 if self.oracle.remove([given]) else 404)
 
-    # Asking
+    # Queries
 
     @rule(text=texts, above=aboves, top=tops, where=filters, passages=st.booleans())
     def query(
         self, text: list[str], above: float | None, top: int, where: dict[str, Any] | None, passages: bool
     ) -> None:
-        """Any text."""
+        """Query any text."""
         self.compare_query(self.text(text), above, top, where, passages)
 
     @rule(which=st.integers(0, 10**6), above=aboves, top=tops, where=filters, more=st.lists(words, max_size=2))
     def query_alike(
         self, which: int, above: float | None, top: int, where: dict[str, Any] | None, more: list[str]
     ) -> None:
-        """A text that is there, with some more words, and often only among those with its metadata.
+        """Query a stored text with additional words, often filtered by its metadata.
 
-        Which are there depends on how the example's words hash.
+        Which documents are found depends on the hashes of the words of the example.
         """
         there = sorted(self.oracle.documents.values(), key=lambda stored: (stored.text, str(stored.metadata)))
         chosen = there[which % len(there)] if there else None
@@ -192,7 +192,7 @@ class ServerMachine(RuleBasedStateMachine):
     def compare_query(
         self, text: str, above: float | None, top: int, where: dict[str, Any] | None, passages: bool
     ) -> None:
-        """The same hits, with similarities to the bit, and places that both texts have."""
+        """Compare hits and similarities exactly, and check the spans."""
         planned = self.reader.plan.threshold
         threshold = planned if above is None else planned + above * (1 - planned)
         wishes = {} if above is None else {"threshold": threshold}
@@ -202,14 +202,14 @@ class ServerMachine(RuleBasedStateMachine):
         assert [(hit["id"], hit["similarity"], hit["metadata"]) for hit in found["hits"]] == expected.hits
         assert (found["truncated"], found["threshold"]) == (expected.truncated, threshold)
         for hit in found["hits"]:
-            self.compare_places(text, hit, passages)
+            self.compare_spans(text, hit, passages)
         self.note("hits", found["hits"])
         self.note("a hit below 1", any(hit["similarity"] < 1 for hit in found["hits"]))
         self.note("a filtered hit", where and found["hits"])
         self.note("a cut answer", found["truncated"])
 
-    def compare_places(self, text: str, hit: dict[str, Any], passages: bool) -> None:
-        """Every shared place is a place of a shingle that both have."""
+    def compare_spans(self, text: str, hit: dict[str, Any], passages: bool) -> None:
+        """Check that every shared span belongs to a shingle of both texts."""
         assert hit["exact"]
         if not passages:
             assert hit["spans"] is hit["snippet"] is None
@@ -223,7 +223,7 @@ class ServerMachine(RuleBasedStateMachine):
 
     @rule(name=ids)
     def get(self, name: Id) -> None:
-        """By an id as a number or as a string; what was stored comes back."""
+        """Get a document by its id as a number or as a string."""
         given = self.id(name)
         answer, stored = self.ask("GET", path_of(given)), self.oracle.documents.get(str(given))
         if stored is None:
@@ -235,7 +235,7 @@ class ServerMachine(RuleBasedStateMachine):
 
     @rule(limit=st.sampled_from((1, 3, 8, 100)))
     def browse(self, limit: int) -> None:
-        """The newest first, page by page until those of other examples come."""
+        """List the newest documents until those of other examples appear."""
         wanted = [stored.id for stored in reversed(self.oracle.documents.values())]
         found: list[Id] = []
         following = None
@@ -250,12 +250,12 @@ class ServerMachine(RuleBasedStateMachine):
         assert found[: len(wanted)] == wanted
 
     @invariant()
-    def everybody_counts_alike(self) -> None:
+    def all_readers_count_the_same(self) -> None:
         """The server and a reader in another process."""
         assert self.ask("GET", "/v1/stats").json["documents"] == len(self.reader)
 
     def teardown(self) -> None:
-        """At the end everything is where it should be; it goes, so that the next example starts with an empty page."""
+        """Check all documents and remove them for the next example."""
         for stored in self.oracle.documents.values():
             found = self.reader.get(stored.id)
             assert (found.id, found.text, found.metadata) == (stored.id, stored.text, stored.metadata)
@@ -265,19 +265,19 @@ class ServerMachine(RuleBasedStateMachine):
 
 
 def path_for(policy: str, unique: bool) -> str:
-    """Where documents are sent to; what goes without saying is not said."""
+    """Return the path for adding documents; default options are omitted."""
     said = {"error": [], "skip": ["on_duplicate_id=skip"], "replace": ["on_duplicate_id=replace"]}[policy]
     return "/v1/documents?" + "&".join([*said, *(["unique=true"] if unique else [])])
 
 
 def path_of(name: Id) -> str:
-    """Where a document is."""
+    """Return the path of a document."""
     return f"/v1/documents/{quote(str(name), safe='')}"
 
 
 @pytest.fixture
 def machine() -> Iterator[type[ServerMachine]]:
-    """The machine with a server on a disk that is quick, if there is one: here nobody pulls the plug."""
+    """Return the state machine with a server, on a fast disk if there is one, since no crash is simulated."""
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     path = folder / "news.mw"
@@ -293,8 +293,8 @@ def machine() -> Iterator[type[ServerMachine]]:
         shutil.rmtree(folder)
 
 
-def test_a_server_is_a_dict_with_buckets(machine: type[ServerMachine]) -> None:
-    """And the run has met what it is meant to meet."""
+def test_server_behaves_like_the_oracle(machine: type[ServerMachine]) -> None:
+    """And the run has covered all cases."""
     effort = settings(max_examples=settings().max_examples // 2, stateful_step_count=30, phases=PHASES)
     run_state_machine_as_test(machine, settings=effort)
     assert [situation for situation in SITUATIONS if not machine.met[situation]] == []

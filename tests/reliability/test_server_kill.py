@@ -1,6 +1,6 @@
-"""Kill -9 of a server while several clients write: when it comes again, all that it has acknowledged is there.
+"""Kill -9 of a server while several clients write: the next server has all acknowledged changes.
 
-One index lives through all rounds. By default there are 10; `make torture` makes it 100.
+One index is used for all rounds. There are 10 by default; `make torture` runs 100.
 """
 
 import random
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from server.raw_connections import wait_until
 from server.running import PATIENCE_SECONDS, Server, start
-from server.wires import wait_until
 from server.writers import Writer
 from support.commands import TORTURE
 from support.index_faults.children import fast_folder
@@ -20,15 +20,15 @@ import minwise as mw
 
 KILLS = 100 if TORTURE else 10
 WRITERS = 4
-# Each has heard something by then; so much longer they go on, at most.
+# Maximum additional time of the writers after each has received a response.
 SECONDS = 0.5
-# Of former rounds so many documents are looked at again, of either kind.
+# Documents of earlier rounds, stored and removed ones, that are checked in each round.
 SAMPLE = 50
 
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """A new index, where syncing costs nothing if there is such a place."""
+    """Create an index, on a disk where syncs cost nothing if there is one."""
     with fast_folder() as folder:
         mw.Index.create(folder / "news.mw", threshold=0.5, shingle="word:2", store="text").close()
         yield folder / "news.mw"
@@ -38,8 +38,8 @@ class Life:
     """An index whose servers are killed.
 
     Attributes:
-        there: The texts of all documents that were acknowledged.
-        gone: All documents whose removal was.
+        there: Texts of all acknowledged documents.
+        gone: All documents whose removal was acknowledged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,14 +48,14 @@ class Life:
         self.gone: set[str] = set()
 
     def round(self, number: int) -> None:
-        """A server looks at what former ones have left, serves some who write, and is killed."""
+        """Start a server, check the changes of earlier rounds, run writers, and kill it."""
         server = start(self.path)
         try:
             self.check(server)
             writers = [Writer(server, f"{number}{letter}") for letter in "abcdefgh"[:WRITERS]]
             for writer in writers:
                 writer.start()
-            assert wait_until(lambda: all(writer.told for writer in writers))
+            assert wait_until(lambda: all(writer.responses for writer in writers))
             time.sleep(self.draw.random() * SECONDS)
             assert server.stop(signal.SIGKILL) == -signal.SIGKILL
         finally:
@@ -67,7 +67,7 @@ class Life:
         self.verify({name for writer in writers for name in writer.there}, {*self.gone})
 
     def check(self, server: Server) -> None:
-        """Some documents over HTTP."""
+        """Check some documents over HTTP."""
         connection = server.connect()
         for name in self.sample(list(self.there)):
             assert server.get(f"/v1/documents/{name}", connection=connection).json["text"] == self.there[name]
@@ -76,11 +76,11 @@ class Life:
         connection.close()
 
     def sample(self, names: list[str]) -> list[str]:
-        """Some of them."""
+        """Return a random sample."""
         return self.draw.sample(names, min(SAMPLE, len(names)))
 
     def verify(self, there: set[str], gone: set[str]) -> None:
-        """The index is whole, and has all these documents and none of those."""
+        """Check that the index is undamaged and has exactly the expected documents."""
         with mw.Index.open(self.path) as index:
             assert index.verify() == []
             wrong = [name for name in there if index.get(name).text != self.there[name]]
@@ -89,8 +89,8 @@ class Life:
 
 
 @pytest.mark.timeout(3000)
-def test_kills_at_random_moments(path: Path) -> None:
-    """After each, and after all of them: every acknowledged document is there, every removed one is gone."""
+def test_acknowledged_changes_survive_kills(path: Path) -> None:
+    """After each kill and after all of them."""
     life = Life(path)
     for number in range(KILLS):
         life.round(number)

@@ -1,14 +1,13 @@
-"""What no request can bring about, in a server that runs: work that is held up, an index that fails, a full disk."""
+"""Faults that no request can cause, injected into a running server: blocked work, a failing index, a full disk."""
 
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["Faults"]
+__all__ = ["FaultSwitches"]
 
-# Runs in the server before anything else. A file with the name of a fault and of what it strikes is there as long as it
-# strikes.
+# Runs in the server before anything else. A fault is active while a file with its name exists.
 PROGRAM = """
 import errno
 import os
@@ -41,26 +40,26 @@ Service.compare = struck("compare", Service.compare)
 """
 
 
-class Faults:
-    """Faults of a server that is started with the environment of these."""
+class FaultSwitches:
+    """Switches for the faults of a server that is started with their environment."""
 
     def __init__(self, folder: Path) -> None:
-        """Makes the folder."""
+        """Create the folder of the switches."""
         self._folder = folder
         folder.mkdir()
         (folder / "sitecustomize.py").write_text(PROGRAM)
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables for the server."""
+        """Environment variables for the server."""
         return {"PYTHONPATH": os.pathsep.join([str(self._folder), os.environ.get("PYTHONPATH", "")])}
 
     @contextmanager
     def strike(self, kind: str, what: str) -> Iterator[None]:
-        """A fault for a while.
+        """Activate a fault within a ``with`` block.
 
         Args:
-            kind: ``hold`` (nothing ends), ``damage`` (the index fails) or ``fill`` (the disk is full).
+            kind: ``hold`` (the work blocks), ``damage`` (the index fails) or ``fill`` (the disk is full).
             what: ``add``, ``query`` or ``compare``.
         """
         file = self._folder / f"{kind} {what}"

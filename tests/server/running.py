@@ -1,4 +1,4 @@
-"""A real ``minwise serve`` in a process of its own, and how to talk to it."""
+"""A real ``minwise serve`` in its own process, and an HTTP client for it."""
 
 import ctypes
 import http.client
@@ -19,15 +19,15 @@ import minwise as mw
 
 __all__ = ["Answer", "Server", "new_index", "serving", "start"]
 
-# Long enough for a busy machine; nothing waits so long unless it hangs.
+# Long enough for a busy machine.
 PATIENCE_SECONDS = 60
-# With which a process asks the kernel for a signal when its parent ends.
+# Option of prctl: a signal for this process when its parent exits.
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
 
 def new_index(folder: Path) -> Path:
-    """An empty index in a folder, which stores texts and takes pairs of words."""
+    """Create an empty index that stores texts, with shingles of two words."""
     path = folder / "news.mw"
     mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
     return path
@@ -35,11 +35,11 @@ def new_index(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back.
+    """An HTTP response.
 
     Attributes:
         status: The HTTP status.
-        headers: Header fields, with names in lower case.
+        headers: Header fields by lower-case name.
         body: The body.
     """
 
@@ -48,13 +48,13 @@ class Answer:
     body: bytes
 
     @property
-    def json(self) -> Any:  # noqa: ANN401 - whatever was sent
+    def json(self) -> Any:  # noqa: ANN401 - any JSON
         """The body as JSON."""
         return json.loads(self.body)
 
     @property
     def error(self) -> str:
-        """The code of an error, which has the one shape that errors have."""
+        """The error code, after checking the shape of the error."""
         assert self.headers["content-type"] == "application/json"
         assert set(self.json) == {"error"}
         assert set(self.json["error"]) == {"code", "message"}
@@ -64,12 +64,12 @@ class Answer:
 
 @dataclass
 class Server:
-    """A server that runs.
+    """A running server.
 
     Attributes:
         process: Its process.
-        url: Where it is, such as ``http://127.0.0.1:41523/``.
-        token: Sent with every request, if there is one.
+        url: Its URL, such as ``http://127.0.0.1:41523/``.
+        token: The token of every request, if there is one.
     """
 
     process: "subprocess.Popen[bytes]"
@@ -79,16 +79,16 @@ class Server:
 
     @property
     def host(self) -> str:
-        """The address it listens at."""
+        """The address of the server."""
         return str(urlsplit(self.url).hostname)
 
     @property
     def port(self) -> int:
-        """The port it listens at."""
+        """The port of the server."""
         return int(urlsplit(self.url).port or 0)
 
     def connect(self) -> http.client.HTTPConnection:
-        """A connection of its own."""
+        """Open a connection."""
         return http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE_SECONDS)
 
     def ask(
@@ -100,14 +100,14 @@ class Server:
         headers: Mapping[str, str] | None = None,
         connection: http.client.HTTPConnection | None = None,
     ) -> Answer:
-        """Sends one request; a body that is not bytes goes as JSON.
+        """Send a request.
 
         Args:
             method: Such as ``GET``.
-            path: With the query string, as it stands in the request line.
-            body: Bytes as they are, anything else as JSON.
-            headers: Sent too; they win over those that are sent anyway.
-            connection: An open one; otherwise one is made for this request.
+            path: The target with the query string.
+            body: Bytes are sent unchanged, other values as JSON.
+            headers: Additional header fields, which override the usual ones.
+            connection: An open connection; by default a new one.
         """
         sent = {"Content-Type": "application/json"} if body is not None else {}
         sent |= {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -122,37 +122,37 @@ class Server:
             if connection is None:
                 used.close()
 
-    def get(self, path: str, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
-        """What is at a path."""
+    def get(self, path: str, **options: Any) -> Answer:  # noqa: ANN401 - options of ask
+        """Send a GET request."""
         return self.ask("GET", path, **options)
 
-    def post(self, path: str, body: object, **options: Any) -> Answer:  # noqa: ANN401 - those of ask
-        """What becomes of something that is sent."""
+    def post(self, path: str, body: object, **options: Any) -> Answer:  # noqa: ANN401 - options of ask
+        """Send a POST request."""
         return self.ask("POST", path, body, **options)
 
     def add(self, name: str | int, text: str, metadata: object = None, **options: Any) -> Answer:  # noqa: ANN401
-        """Adds one document."""
+        """Add a document."""
         return self.post("/v1/documents", {"id": name, "text": text, "metadata": metadata}, **options)
 
     def memory(self, name: str) -> int:
-        """A line of what the kernel says about the process, such as ``VmRSS``, in bytes."""
+        """Return a value of ``/proc/PID/status``, such as ``VmRSS``, in bytes."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
 
     def is_idle(self) -> bool:
-        """Whether the process does nothing for a while: it has taken all that it takes."""
+        """Return whether the process uses no processor time for a while."""
         stat = Path(f"/proc/{self.process.pid}/stat")
         before = stat.read_text().split()[13:15]
         time.sleep(0.2)
         return stat.read_text().split()[13:15] == before
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Sends a signal and waits for the end; its exit code."""
+        """Send a signal and return the exit code."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE_SECONDS)
 
     def end(self) -> None:
-        """Ends it at once, if it has not ended yet, and lets go of it."""
+        """Kill the process, if it is still running, and close its pipes."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdout, self.process.stderr):
@@ -161,13 +161,13 @@ class Server:
 
 
 def start(index: Path, *options: str, environment: Mapping[str, str] | None = None, log: Path | None = None) -> Server:
-    """Starts ``minwise serve`` on a free port of the loopback, and waits until it listens.
+    """Start ``minwise serve`` on a free port of the loopback, and wait until it listens.
 
     Args:
-        index: The directory of the index.
-        options: Those of the command.
-        environment: Variables beside those that there are.
-        log: A file for what it says on standard error.
+        index: Directory of the index.
+        options: Options of the command.
+        environment: Additional environment variables.
+        log: File for its standard error.
     """
     command = [sys.executable, "-m", "minwise", "serve", "--index", str(index), "--port", "0", *options]
     with nullcontext() if log is None else log.open("wb") as errors:
@@ -188,7 +188,7 @@ def start(index: Path, *options: str, environment: Mapping[str, str] | None = No
 
 
 def _end_with_the_parent() -> None:
-    """Has the kernel end this process with its parent, so that no server outlives tests that were killed."""
+    """Have the kernel kill this process with its parent, so that no server outlives killed tests."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -196,7 +196,7 @@ def _end_with_the_parent() -> None:
 def serving(
     index: Path, *options: str, environment: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator[Server]:
-    """A server for a while, started as by :func:`start`; it has to end well."""
+    """Run a server within a ``with`` block; it must exit with code 0."""
     server = start(index, *options, environment=environment, log=log)
     try:
         yield server

@@ -1,4 +1,4 @@
-"""What schemathesis is told of what a schema can not say; it loads this module by its name."""
+"""Hooks of schemathesis for what a schema cannot express; loaded by module name."""
 
 import schemathesis
 
@@ -6,7 +6,7 @@ __all__ = ["with_whole_numbers"]
 
 
 def with_whole_numbers(value: object) -> object:
-    """A value whose ``56.0`` are ``56``: to a schema both are integers, to the service only the second."""
+    """Replace numbers such as ``56.0`` by ``56``: JSON schema accepts both as integers, the service only the second."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
@@ -18,5 +18,5 @@ def with_whole_numbers(value: object) -> object:
 
 @schemathesis.hook
 def map_body(context: schemathesis.HookContext, body: object) -> object:
-    """The body of every request that is made up."""
+    """Convert the body of every generated request."""
     return with_whole_numbers(body)

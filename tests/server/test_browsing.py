@@ -1,4 +1,4 @@
-"""Browsing over HTTP: every document is shown once, the newest first, whatever happens meanwhile."""
+"""Listing documents over HTTP: every document appears once, the newest first, also during changes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +14,12 @@ USUAL, MOST = 50, 100
 
 @pytest.fixture
 def server(emptied_server: Server) -> Server:
-    """One server for all tests here, each of which finds its index empty."""
+    """Return the shared server with an empty index."""
     return emptied_server
 
 
 def page(server: Server, query: str = "") -> tuple[list[Any], int | None]:
-    """The ids of a page, and where the next one starts."""
+    """Return the ids of a list and the start of the next one."""
     answer = server.get(f"/v1/documents{query}")
     assert answer.status == 200, answer.body
     assert set(answer.json) == {"documents", "next"}
@@ -27,7 +27,7 @@ def page(server: Server, query: str = "") -> tuple[list[Any], int | None]:
 
 
 def pages(server: Server, limit: int) -> Iterator[list[Any]]:
-    """All pages, one after the other; each starts before the one before it, so there is an end."""
+    """Return all lists, one after the other."""
     ids, following = page(server, f"?limit={limit}")
     yield ids
     while following is not None:
@@ -38,29 +38,28 @@ def pages(server: Server, limit: int) -> Iterator[list[Any]]:
 
 
 def add(server: Server, first: int, end: int) -> None:
-    """Adds documents with numbers for ids."""
+    """Add documents with numbers as ids."""
     listed = [{"id": number, "text": text_of(number), "metadata": {"n": number}} for number in range(first, end)]
     assert server.post("/v1/documents", {"documents": listed}).status == 200
 
 
 def remove(server: Server, *ids: int) -> None:
-    """Removes documents."""
+    """Remove documents."""
     assert server.ask("DELETE", "/v1/documents", {"ids": list(ids)}).json == {"removed": len(ids), "missing": []}
 
 
 def text_of(number: int) -> str:
-    """A text for a number."""
+    """Return the text of a number."""
     return f"document {number} has {number * 7} words of {number * 11} letters"
 
 
-def test_an_empty_index_has_an_empty_page(server: Server) -> None:
-    """And no other."""
+def test_an_empty_index_has_an_empty_list(server: Server) -> None:
     assert page(server) == ([], None)
     assert page(server, "?before=5") == ([], None)
 
 
 def test_a_listed_document_has_the_beginning_of_its_text(server: Server) -> None:
-    """With its metadata and how many shingles it has."""
+    """With metadata and number of shingles."""
     text = "🦆 one two three " * 1000
     server.add("long", text, {"a": 1})
     server.add(7, "\n short\x00 one ")
@@ -73,8 +72,8 @@ def test_a_listed_document_has_the_beginning_of_its_text(server: Server) -> None
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 20, 21, 100])
-def test_pages_hold_everything_once(server: Server, limit: int) -> None:
-    """The newest first, each page but the last full."""
+def test_lists_contain_every_document_once(server: Server, limit: int) -> None:
+    """The newest first; each list except the last is full."""
     add(server, 0, 21)
     found = list(pages(server, limit))
     assert [name for one in found for name in one] == list(range(21))[::-1]
@@ -82,8 +81,7 @@ def test_pages_hold_everything_once(server: Server, limit: int) -> None:
     assert len(found) <= 21 // limit + 1
 
 
-def test_so_many_are_shown_unless_asked_otherwise(server: Server) -> None:
-    """As the contract says."""
+def test_default_limit(server: Server) -> None:
     add(server, 0, USUAL + 1)
     ids, following = page(server)
     assert ids == list(range(1, USUAL + 1))[::-1]
@@ -91,8 +89,8 @@ def test_so_many_are_shown_unless_asked_otherwise(server: Server) -> None:
     assert page(server, f"?before={following}") == ([0], None)
 
 
-def test_a_replaced_document_is_new(server: Server) -> None:
-    """Its old place is empty; one that is added again after it was removed is new too."""
+def test_a_replaced_document_is_the_newest(server: Server) -> None:
+    """Also one that is added again after its removal."""
     add(server, 0, 5)
     replaced = {"id": 1, "text": "another text of one"}
     assert server.post("/v1/documents?on_duplicate_id=replace", replaced).json["results"][0]["fate"] == "replaced"
@@ -102,8 +100,8 @@ def test_a_replaced_document_is_new(server: Server) -> None:
     assert page(server)[0] == [3, 1, 4, 2, 0]
 
 
-def test_pages_go_on_while_documents_come_and_go(server: Server) -> None:
-    """What was there all the time is shown once; what came after the start is not shown in between."""
+def test_lists_continue_during_changes(server: Server) -> None:
+    """A document that exists all the time appears once; new ones do not appear in between."""
     add(server, 0, 60)
     seen, following = page(server, "?limit=7")
     number = 60
@@ -118,8 +116,7 @@ def test_pages_go_on_while_documents_come_and_go(server: Server) -> None:
     assert set(range(60)) - gone <= set(seen) <= set(range(60))
 
 
-def test_a_page_starts_after_a_document_that_is_gone(server: Server) -> None:
-    """The place where a page ended need not be there any more."""
+def test_a_list_continues_after_a_removed_document(server: Server) -> None:
     add(server, 0, 10)
     ids, following = page(server, "?limit=3")
     assert ids == [9, 8, 7]
@@ -129,8 +126,7 @@ def test_a_page_starts_after_a_document_that_is_gone(server: Server) -> None:
     assert page(server, f"?limit=3&before={following}") == ([], None)
 
 
-def test_a_page_is_full_though_most_documents_are_gone(server: Server) -> None:
-    """Holes are not shown: a client does not have to leaf through empty pages."""
+def test_a_list_is_full_although_most_documents_are_removed(server: Server) -> None:
     add(server, 0, 1000)
     remove(server, *range(20, 980))
     ids, following = page(server, "?limit=30")
@@ -138,8 +134,8 @@ def test_a_page_is_full_though_most_documents_are_gone(server: Server) -> None:
     assert page(server, f"?limit=30&before={following}") == (list(range(9, -1, -1)), None)
 
 
-def test_removing_everything_leaves_an_empty_page(server: Server) -> None:
-    """And what comes afterwards is shown."""
+def test_removing_everything_leaves_an_empty_list(server: Server) -> None:
+    """And new documents appear again."""
     add(server, 0, 30)
     remove(server, *range(30))
     assert page(server) == ([], None)
@@ -147,8 +143,7 @@ def test_removing_everything_leaves_an_empty_page(server: Server) -> None:
     assert page(server) == ([30], None)
 
 
-def test_beyond_the_ends(server: Server) -> None:
-    """Before the first there is nothing, before one that has not come yet there is everything."""
+def test_positions_beyond_both_ends(server: Server) -> None:
     add(server, 0, 5)
     assert page(server, "?before=0") == ([], None)
     for beyond in (10**6, 2**31, 2**32 - 2):
@@ -163,14 +158,14 @@ def test_beyond_the_ends(server: Server) -> None:
         "before=" + "9" * 30, "limit=5&limit=6", "after=3", "limit=5&offset=2", "Limit=5", "limit[]=5",
     ],
 )  # fmt: skip
-def test_a_page_that_there_can_not_be(server: Server, query: str) -> None:
-    """Is refused by the name of what is wrong."""
+def test_invalid_list_options_are_refused(server: Server, query: str) -> None:
+    """The message names the option."""
     answer = server.get(f"/v1/documents?{query}")
     assert (answer.status, answer.error) == (422, "bad_value")
 
 
-def test_a_reader_shows_what_a_writer_adds(tmp_path: Path) -> None:
-    """Also after segments were flushed, merged and compacted under it."""
+def test_a_read_only_server_lists_new_documents(tmp_path: Path) -> None:
+    """Also after segments were flushed, merged and compacted."""
     path = tmp_path / "read.mw"
     settings: dict[str, Any] = {"threshold": 0.5, "shingle": "word:2", "store": "shingles"}
     with mw.Index.create(path, **settings) as writer, serving(path, "--read-only") as server:

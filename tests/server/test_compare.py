@@ -1,4 +1,4 @@
-"""Comparisons over HTTP: what the library says of two texts, and nothing that tells how an index hashes."""
+"""Comparisons over HTTP: the result of the library, without anything that reveals the seed of the index."""
 
 import json
 import random
@@ -33,9 +33,9 @@ PAIRS = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two indexes that differ in nothing but their secret seeds and what they store."""
+    """Create two indexes that differ in their secret seeds and in what they store."""
     folder = tmp_path_factory.mktemp("compare")
-    stores: tuple[Literal["text"], Literal["sketch"]] = ("text", "sketch")
+    stores: list[Literal["text", "sketch"]] = ["text", "sketch"]
     for number, store in enumerate(stores):
         mw.Index.create(folder / f"{number}.mw", threshold=THRESHOLD, shingle=SHINGLE, store=store).close()
     return [folder / "0.mw", folder / "1.mw"]
@@ -43,19 +43,19 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def server(folders: list[Path]) -> Iterator[Server]:
-    """One server for all tests here."""
+    """Serve for all tests of this file."""
     with serving(folders[0]) as running:
         yield running
 
 
 def expected(left: str, right: str) -> Comparison:
-    """What the library says, under the index's plan and its way of cutting, with the seed that everybody knows."""
+    """Return the comparison of the library with the plan and shingles of the index and the public seed."""
     plan = mw.plan(THRESHOLD)
     return mw.compare(left, right, shingler=mw.Shingler(SHINGLE), scheme=mw.FastSketch(slots=plan.slots), plan=plan)
 
 
 def ask(server: Server, left: str, right: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - rows
-    """The answer for two texts."""
+    """Return the response for two texts."""
     answer = server.post("/v1/compare", {"left": left, "right": right, **options})
     assert answer.status == 200, answer.body
     found: dict[str, Any] = answer.json
@@ -64,7 +64,7 @@ def ask(server: Server, left: str, right: str, **options: Any) -> dict[str, Any]
 
 @pytest.mark.parametrize("kind", PAIRS)
 def test_a_comparison_is_that_of_the_library(server: Server, kind: str) -> None:
-    """In everything but the bands that fire, which would tell about the seed."""
+    """Except for the matching bands, which would reveal the seed."""
     left, right = PAIRS[kind]
     numbers = json.loads(json.dumps(expected(left, right).to_dict()))
     del numbers["bands_fired"]
@@ -74,8 +74,8 @@ def test_a_comparison_is_that_of_the_library(server: Server, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in PAIRS if kind != "long"])
-def test_rows_put_both_texts_beside_each_other(server: Server, kind: str) -> None:
-    """As the library does; together they hold both texts."""
+def test_rows_contain_both_texts(server: Server, kind: str) -> None:
+    """As the rows of the library do."""
     left, right = PAIRS[kind]
     rows = ask(server, left, right, rows=True)["rows"]
     listed = [
@@ -88,7 +88,7 @@ def test_rows_put_both_texts_beside_each_other(server: Server, kind: str) -> Non
 
 
 def test_rows_of_long_texts_are_those_around_differences(server: Server) -> None:
-    """What is left out is said, what differs is shown."""
+    """Omitted parts are marked."""
     left, right = PAIRS["long"]
     body = ask(server, left, right, rows=True)["rows"]
     pieces = [piece for row in body for piece in (*row["left"], *row["right"])]
@@ -97,8 +97,7 @@ def test_rows_of_long_texts_are_those_around_differences(server: Server) -> None
     assert sum(len(piece["text"]) for piece in pieces) < len(left)
 
 
-def test_rows_come_only_if_asked_for(server: Server) -> None:
-    """Everything else is the same."""
+def test_rows_are_optional(server: Server) -> None:
     left, right = PAIRS["moved"]
     with_rows = ask(server, left, right, rows=True)
     assert with_rows.pop("rows")
@@ -107,14 +106,13 @@ def test_rows_come_only_if_asked_for(server: Server) -> None:
     assert without == with_rows
 
 
-def test_nothing_tells_the_secret_seed(server: Server, folders: list[Path]) -> None:
-    """Two indexes with different seeds answer alike, to the last digit of an estimate."""
+def test_the_result_does_not_depend_on_the_secret_seed(server: Server, folders: list[Path]) -> None:
     with serving(folders[1], "--read-only") as other:
         assert_alike(server, other, folders)
 
 
 def assert_alike(server: Server, other: Server, folders: list[Path]) -> None:
-    """Both say the same of pairs that are more or less alike."""
+    """Check that two servers return the same for pairs of several similarities."""
     seeds = set()
     for folder in folders:
         with mw.Index.open(folder) as index:
@@ -132,8 +130,7 @@ def assert_alike(server: Server, other: Server, folders: list[Path]) -> None:
     assert len(estimates) > 1
 
 
-def test_a_comparison_is_the_same_from_both_sides(server: Server) -> None:
-    """Left and right change places, and nothing else changes."""
+def test_a_comparison_is_symmetric(server: Server) -> None:
     for left, right in PAIRS.values():
         there, back = ask(server, left, right), ask(server, right, left)
         assert there["similarity"] == back["similarity"]
@@ -141,8 +138,7 @@ def test_a_comparison_is_the_same_from_both_sides(server: Server) -> None:
         assert there["containment_left"] == back["containment_right"]
 
 
-def test_nothing_is_stored(server: Server) -> None:
-    """Texts that were compared are forgotten."""
+def test_compared_texts_are_not_stored(server: Server) -> None:
     before = server.get("/v1/stats").json["documents"]
     ask(server, " ".join(WORDS), " ".join(WORDS))
     assert server.post("/v1/query", {"text": " ".join(WORDS)}).json["hits"] == []
@@ -157,14 +153,12 @@ def test_nothing_is_stored(server: Server) -> None:
         {"left": "a", "right": "b", "shingle": "word:1"},
     ],
 )  # fmt: skip
-def test_what_can_not_be_compared(server: Server, body: object) -> None:
-    """Is refused."""
+def test_invalid_comparisons_are_refused(server: Server, body: object) -> None:
     answer = server.post("/v1/compare", json.dumps(body).encode())
     assert (answer.status, answer.error) == (422, "bad_value")
 
 
-def test_bytes_are_compared_as_code_points(tmp_path: Path) -> None:
-    """An index of byte shingles tells places as all others do."""
+def test_spans_of_byte_shingles_are_code_points(tmp_path: Path) -> None:
     path = tmp_path / "bytes.mw"
     mw.Index.create(path, shingle="byte:4").close()
     left, right = "🦆üß one shared tail", "x🦆 one shared tail"
@@ -177,7 +171,7 @@ def test_bytes_are_compared_as_code_points(tmp_path: Path) -> None:
 
 
 def test_the_estimate_is_that_of_the_scheme(tmp_path: Path) -> None:
-    """As wide as the plan's slots make it; that of the other scheme is another."""
+    """With the slots of the plan; another scheme has another estimate."""
     path = tmp_path / "scheme.mw"
     mw.Index.create(path, shingle="char:5", scheme="minhash", bands=60, rows=5, bag=True).close()
     plan = mw.plan(0.8, bands=60, rows=5)

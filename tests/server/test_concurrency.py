@@ -1,4 +1,4 @@
-"""Many clients at once: whatever was acknowledged holds, and nobody waits for somebody else's disk."""
+"""Concurrent clients: acknowledged changes hold, and no client waits for the disk of another."""
 
 import json
 import random
@@ -25,12 +25,12 @@ CLIENTS = 12
 
 @pytest.fixture
 def server(emptied_server: Server) -> Server:
-    """One server for all tests here, each of which finds its index empty."""
+    """Return the shared server with an empty index."""
     return emptied_server
 
 
 def at_once(clients: int, work: Callable[[int], Outcome]) -> list[Outcome]:
-    """What comes of some work that so many threads do at the same time."""
+    """Return the results of work that many threads do at the same time."""
     barrier = threading.Barrier(clients)
 
     def one(number: int) -> Outcome:
@@ -43,7 +43,7 @@ def at_once(clients: int, work: Callable[[int], Outcome]) -> list[Outcome]:
 
 @contextmanager
 def connected(server: Server) -> Iterator[HTTPConnection]:
-    """A connection that is kept for many requests; it has to last."""
+    """Provide a connection for many requests, which must stay open."""
     connection = server.connect()
     connection.connect()
     socket = connection.sock
@@ -55,13 +55,13 @@ def connected(server: Server) -> Iterator[HTTPConnection]:
 
 
 def text_of(*topic: object, words: int = 30) -> str:
-    """A text of which every word is the topic's own."""
+    """Return a text whose words all belong to the topic."""
     name = "x".join(map(str, topic))
     return " ".join(f"t{name}w{number}" for number in range(words))
 
 
 def fate(answer: Answer) -> str:
-    """What became of one document."""
+    """Add a document; return its fate."""
     if answer.status == 409:
         return answer.error
     assert answer.status == 200, answer.body
@@ -69,11 +69,11 @@ def fate(answer: Answer) -> str:
     return str(result["fate"])
 
 
-# Facts
+# Acknowledged changes
 
 
 class Client:
-    """Adds, replaces, removes and asks for its own documents, and knows what must be there."""
+    """Adds, replaces, removes and queries its own documents, and checks the results."""
 
     def __init__(self, server: Server, connection: HTTPConnection, number: int) -> None:
         self.server, self.connection, self.number = server, connection, number
@@ -81,7 +81,7 @@ class Client:
         self.there: dict[str, str] = {}
 
     def act(self, turn: int) -> None:
-        """One change, and a look at what came of it."""
+        """Make a change and check its effect."""
         name = f"client {self.number} {self.draw.randrange(8)}"
         if self.draw.random() < 0.3:
             answer = self.server.ask("DELETE", f"/v1/documents/{name.replace(' ', '%20')}", connection=self.connection)
@@ -98,13 +98,13 @@ class Client:
             assert self.found(text) == [name]
 
     def found(self, text: str) -> list[str]:
-        """The documents that a query finds."""
+        """Return the documents that a query finds."""
         answer = self.server.post("/v1/query", {"text": text}, connection=self.connection)
         return [hit["id"] for hit in answer.json["hits"]]
 
 
-def test_every_acknowledged_fact_holds(server: Server, shared_folder: Path) -> None:
-    """Each client finds what it has just added, and nothing that it has removed; afterwards all of it is there."""
+def test_every_acknowledged_change_is_visible(server: Server, shared_folder: Path) -> None:
+    """To its client at once, and at the end."""
 
     def work(number: int) -> dict[str, str]:
         with connected(server) as connection:
@@ -120,8 +120,8 @@ def test_every_acknowledged_fact_holds(server: Server, shared_folder: Path) -> N
         assert reader.verify() == []
 
 
-def test_of_many_documents_alike_one_is_kept(server: Server) -> None:
-    """However many clients bring one at once: the others are told which."""
+def test_one_of_many_concurrent_near_duplicates_is_kept(server: Server) -> None:
+    """The others name it."""
     for turn in range(8):
         text = text_of("same", turn)
 
@@ -139,8 +139,7 @@ def test_of_many_documents_alike_one_is_kept(server: Server) -> None:
         assert [hit["id"] for hit in found] == kept
 
 
-def test_of_many_documents_under_one_id_one_is_kept(server: Server) -> None:
-    """All others are refused, and what is there is what the one client sent."""
+def test_one_of_many_concurrent_documents_with_one_id_is_kept(server: Server) -> None:
     for turn in range(8):
 
         def work(number: int, turn: int = turn) -> str:
@@ -152,8 +151,8 @@ def test_of_many_documents_under_one_id_one_is_kept(server: Server) -> None:
         assert stored == text_of("id", turn, fates.index("added"))
 
 
-def test_the_same_document_from_many_is_added_once(server: Server) -> None:
-    """And is unchanged for all others, whichever way they send it."""
+def test_concurrent_equal_documents_are_added_once(server: Server) -> None:
+    """And are unchanged for all others, single or in batches."""
     before = server.get("/v1/stats").json
     for turn in range(4):
 
@@ -166,8 +165,8 @@ def test_the_same_document_from_many_is_added_once(server: Server) -> None:
     assert (after["documents"] - before["documents"], after["removed"] - before["removed"]) == (4, 0)
 
 
-def test_of_many_who_remove_a_document_one_has_removed_it(server: Server) -> None:
-    """One by one and in batches that overlap."""
+def test_one_of_many_concurrent_removals_succeeds(server: Server) -> None:
+    """Single ones and overlapping batches."""
     for turn in range(6):
         ids = [f"{turn} {number}" for number in range(10)]
         server.post("/v1/documents", {"documents": [{"id": name, "text": text_of(name)} for name in ids]})
@@ -189,8 +188,8 @@ def test_of_many_who_remove_a_document_one_has_removed_it(server: Server) -> Non
         server.ask("DELETE", "/v1/documents", {"ids": ids})
 
 
-def test_a_document_is_seen_whole_or_not_at_all(server: Server) -> None:
-    """While it is added, replaced and removed all the time, by whoever looks at it."""
+def test_a_document_is_never_partly_visible(server: Server) -> None:
+    """While it is added, replaced and removed."""
     versions = {text_of("version", number): {"version": number} for number in range(40)}
     ended = threading.Event()
 
@@ -220,8 +219,7 @@ def test_a_document_is_seen_whole_or_not_at_all(server: Server) -> None:
     assert min(at_once(4, lambda number: look() if number else change())[1:]) > 0
 
 
-def test_queries_that_come_together_are_answered_each_for_itself(server: Server, shared_folder: Path) -> None:
-    """Whatever others wish for at the same time: more hits, more similar ones, others, with passages or without."""
+def test_concurrent_queries_keep_their_own_parameters(server: Server, shared_folder: Path) -> None:
     texts = [text_of("alike", words=20 + number) for number in range(20)]
     listed = [{"id": n, "text": text, "metadata": {"even": n % 2 == 0, "n": n}} for n, text in enumerate(texts)]
     server.post("/v1/documents", {"documents": listed})
@@ -248,16 +246,15 @@ def test_queries_that_come_together_are_answered_each_for_itself(server: Server,
     at_once(CLIENTS, work)
 
 
-# Waiting
+# Delays
 
 
 def batch_of(name: str, documents: int, words: int) -> dict[str, Any]:
-    """A request that takes a while."""
+    """Return a request that takes a while."""
     return {"documents": [{"id": f"{name} {n}", "text": text_of(name, n, words=words)} for n in range(documents)]}
 
 
-def test_a_long_write_does_not_hold_up_queries(server: Server) -> None:
-    """While a thousand documents are stored, queries are answered: many of them, each in a fraction of that time."""
+def test_a_long_write_does_not_delay_queries(server: Server) -> None:
     server.add("asked", text_of("asked"))
     body = json.dumps(batch_of("long", 1000, 500)).encode()
     with connected(server) as connection, ThreadPoolExecutor(1) as pool:
@@ -275,14 +272,13 @@ def test_a_long_write_does_not_hold_up_queries(server: Server) -> None:
 
 
 def timed(work: Callable[[], Answer]) -> tuple[Answer, float]:
-    """What comes of some work, and how long it took."""
+    """Return the result of some work and its duration."""
     start = time.perf_counter()
     answer = work()
     return answer, time.perf_counter() - start
 
 
-def test_changes_that_come_together_are_committed_together(server: Server) -> None:
-    """Sixteen clients that add one document after the other need fewer commits than requests."""
+def test_concurrent_changes_share_commits(server: Server) -> None:
     clients, each = 16, 15
     before = server.get("/v1/stats").json["commits"]
 
@@ -297,7 +293,7 @@ def test_changes_that_come_together_are_committed_together(server: Server) -> No
     assert 1 <= stats["commits"] - before <= clients * each / 2
 
 
-# Somebody else
+# Other processes
 
 WATCHER = """
 import json, sys
@@ -316,8 +312,8 @@ with mw.Index.open(sys.argv[1]) as index:
 """
 
 
-def test_another_process_sees_whole_requests_only(server: Server, shared_folder: Path) -> None:
-    """While batches of seven are added by many clients, a reader always counts a multiple of seven."""
+def test_another_process_sees_complete_requests_only(server: Server, shared_folder: Path) -> None:
+    """A reader always counts a multiple of the batch size."""
     script = WATCHER.replace("select()", "__import__('select').select([sys.stdin], [], [], 0)[0]")
     command = [sys.executable, "-c", script, str(shared_folder)]
     watcher = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -341,8 +337,7 @@ def test_another_process_sees_whole_requests_only(server: Server, shared_folder:
         watcher.wait()
 
 
-def test_a_reader_beside_a_writer(server: Server, shared_folder: Path) -> None:
-    """Two servers over one index: what the one acknowledged the other finds at once."""
+def test_a_read_only_server_sees_acknowledged_changes(server: Server, shared_folder: Path) -> None:
     with serving(shared_folder, "--read-only") as reader:
 
         def work(number: int) -> None:

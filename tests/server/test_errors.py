@@ -1,4 +1,4 @@
-"""Every error that the service knows is provoked over the wire, and has its status and the one shape."""
+"""Every error code is provoked over HTTP, and has its status and shape."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,10 +12,10 @@ from minwise.server.openapi import MEANINGS, error_codes
 from minwise.server.routes import ROUTES
 from minwise.server.settings import SIZES
 from minwise.server.tokens import make_token
+from server.raw_connections import RawConnection, message, wait_until
 from server.running import Answer, Server, serving
-from server.wires import Wire, message, wait_until
 
-# What no request can bring about is put into the server before it starts. What is secret must not be told.
+# Faults that no request can cause are injected before the server starts. Responses must not contain the secrets.
 FAULTS = """
 import errno
 import os
@@ -39,12 +39,12 @@ def bug(*_, **__):
 
 mw.Index.add_each, mw.Index.query_many, Service.compare = no_room, damage, bug
 """
-# Of requests to the server that is soon full: more than is always taken, and four of these are held at a time.
+# Size of a request to the server with a small buffer: more than is always accepted; four of them fill the buffer.
 LARGEST = 100_000
 
 
 def sizes(most: int) -> list[str]:
-    """Options by which nothing is larger than a request."""
+    """Return options by which all sizes are at most that of a request."""
     return [option for name in SIZES for option in (f"--{name.replace('_', '-')}", str(most))]
 
 
@@ -59,7 +59,7 @@ OPTIONS = {
 
 
 class Servers:
-    """A server of each kind, over an index of its own, started when it is first wanted."""
+    """A server of each kind with its own index, started on first use."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
@@ -86,30 +86,30 @@ class Servers:
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    """The servers, which all have to end well."""
+    """Provide the servers, which must all exit with code 0."""
     with ExitStack() as stack:
         yield Servers(tmp_path_factory.mktemp("servers"), stack)
 
 
 def say(server: Server, data: bytes) -> Answer:
-    """What is answered to bytes that no client library would send."""
-    with Wire(server) as wire:
+    """Return the response to raw bytes."""
+    with RawConnection(server) as wire:
         wire.send(data)
-        return wire.hear()
+        return wire.read_response()
 
 
 def come_last(server: Server) -> Answer:
-    """What one of five is told who send as much as the server holds of four, and do not end."""
+    """Return the response to the last of five requests that together exceed the buffer and do not end."""
     with ExitStack() as stack:
-        wires = [stack.enter_context(Wire(server)) for _ in range(5)]
+        wires = [stack.enter_context(RawConnection(server)) for _ in range(5)]
         for wire in wires:
             wire.send(message("POST", "/v1/query", b" " * (LARGEST - 1), length=LARGEST))
-        assert wait_until(lambda: any(wire.is_over() for wire in wires))
-        return next(wire.hear() for wire in wires if wire.is_over())
+        assert wait_until(lambda: any(wire.has_input() for wire in wires))
+        return next(wire.read_response() for wire in wires if wire.has_input())
 
 
 def documents(*names: str) -> dict[str, object]:
-    """Several documents."""
+    """Return several documents."""
     return {"documents": [{"id": name, "text": "a text"} for name in names]}
 
 
@@ -120,7 +120,7 @@ PROVOKED: dict[str, tuple[str, Callable[[Server], Answer]]] = {
     "forbidden": ("guarded", lambda server: server.add("b", "a text")),
     "wrong_origin": ("usual", lambda server: server.get("/v1/stats", headers={"Origin": "http://evil.example"})),
     "read_only": ("fixed", lambda server: server.add("b", "a text")),
-    "not_found": ("usual", lambda server: server.get("/v1/documents/nobody")),
+    "not_found": ("usual", lambda server: server.get("/v1/documents/missing")),
     "method_not_allowed": ("usual", lambda server: server.ask("PUT", "/v1/documents/a", {})),
     "too_slow": ("impatient", lambda server: say(server, message("POST", "/v1/query", b"{", length=100))),
     "id_taken": ("usual", lambda server: server.add("a", "another text")),
@@ -145,7 +145,7 @@ PROVOKED: dict[str, tuple[str, Callable[[Server], Answer]]] = {
     "index_failed": ("faulty", lambda server: server.post("/v1/query", {"text": "a text"})),
     "disk_full": ("faulty", lambda server: server.add("b", "a text")),
 }
-# Headers that go with a code.
+# Headers of a code.
 HEADERS = {
     "unauthorized": ("www-authenticate", "Bearer"),
     "method_not_allowed": ("allow", "DELETE, GET, HEAD"),
@@ -153,21 +153,20 @@ HEADERS = {
 }
 
 
-def test_every_code_is_provoked_and_explained() -> None:
-    """None is forgotten, neither here nor where they are told to people."""
+def test_every_code_is_tested_and_documented() -> None:
     assert set(PROVOKED) == set(CODES)
     assert set(MEANINGS) == set(CODES)
 
 
-def test_every_code_is_said_of_a_route() -> None:
-    """All but the one that no route has: that there is none for the method."""
-    told = {code for route in ROUTES for code in error_codes(route)}
-    assert told == set(CODES) - {"method_not_allowed"}
+def test_every_code_belongs_to_a_route() -> None:
+    """Except for the one of an unsupported method."""
+    listed = {code for route in ROUTES for code in error_codes(route)}
+    assert listed == set(CODES) - {"method_not_allowed"}
 
 
 @pytest.mark.parametrize("code", PROVOKED)
-def test_an_error(servers: Servers, code: str) -> None:
-    """It has its status, the one shape, a line that tells nothing secret, and the header that goes with it."""
+def test_error_has_status_shape_and_headers(servers: Servers, code: str) -> None:
+    """And reveals nothing secret."""
     kind, provoke = PROVOKED[code]
     answer = provoke(servers[kind])
     assert answer.error == code

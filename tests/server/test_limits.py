@@ -1,4 +1,4 @@
-"""Limits: each has its own status and code, and its own border, on both sides of which it is tried."""
+"""Limits: each has its status and code, and is tested on both sides."""
 
 import json
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from server.raw_connections import RawConnection, message
 from server.running import Server, new_index, serving
-from server.wires import Wire, message
 
-# What the parser takes of headers at most, which is no setting.
+# Limits of headers, which are not settings.
 HEADER_BYTES, HEADER_FIELDS = 32 * 1024, 100
 DEEP = 100_000
 
@@ -27,12 +27,12 @@ class Limited:
     depth: int
 
     def add(self, *texts: str, **metadata: object) -> str:
-        """Adds documents in one request; `added`, or the code of the error."""
+        """Add documents in one request; return `added` or the error code."""
         documents = [{"id": number, "text": text, **metadata} for number, text in enumerate(texts)]
         return self.fate(json.dumps({"documents": documents}, ensure_ascii=False).encode())
 
     def fate(self, body: bytes, path: str = "/v1/documents?on_duplicate_id=replace") -> str:
-        """What becomes of a request: `done`, or the code of the error."""
+        """Return `done` or the error code of a request."""
         answer = self.server.post(path, body)
         return "done" if answer.status == 200 else f"{answer.status} {answer.error}"
 
@@ -45,7 +45,7 @@ SMALL = {"document": 500, "metadata": 100, "compare": 200, "request": 3000, "doc
 
 @pytest.fixture(scope="module", params=[USUAL, SMALL], ids=["usual", "small"])
 def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
-    """A server with the usual limits, and one with other ones."""
+    """Serve with the default limits, and with others."""
     path = new_index(tmp_path_factory.mktemp("limits"))
     limits: dict[str, int] = request.param
     options = [option for name, value in limits.items() for option in (f"--max-{name}", str(value))]
@@ -54,15 +54,14 @@ def limited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         assert server.get("/readyz").status == 200
 
 
-def test_clients_can_ask_for_the_limits(limited: Limited) -> None:
-    """They are in the statistics, under their names."""
-    told = limited.server.get("/v1/stats").json["limits"]
-    assert {name: told[f"max_{name}"] for name in USUAL} == {name: getattr(limited, name) for name in USUAL}
+def test_stats_contain_the_limits(limited: Limited) -> None:
+    shown = limited.server.get("/v1/stats").json["limits"]
+    assert {name: shown[f"max_{name}"] for name in USUAL} == {name: getattr(limited, name) for name in USUAL}
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "😀"])
-def test_a_document(limited: Limited, letter: str) -> None:
-    """Its bytes are counted, not its letters; one too large keeps out all that came with it."""
+def test_document_size(limited: Limited, letter: str) -> None:
+    """In bytes; one that is too large refuses the whole request."""
     size = len(letter.encode())
     fitting = letter * (limited.document // size)
     assert limited.add(fitting) == "done"
@@ -70,8 +69,8 @@ def test_a_document(limited: Limited, letter: str) -> None:
     assert limited.server.get("/v1/documents/0").json["text"] == fitting
 
 
-def test_the_metadata_of_a_document(limited: Limited) -> None:
-    """As the JSON that was sent, of each document, which is named; and of what a query asks for."""
+def test_metadata_size(limited: Limited) -> None:
+    """As sent, of each document, which is named; and of a filter."""
     fitting, over = (b'{"a": "%b"}' % (b"x" * (limited.metadata - 9 + more)) for more in (0, 1))
     assert len(fitting) == limited.metadata
     for body, path, name in (
@@ -84,23 +83,21 @@ def test_the_metadata_of_a_document(limited: Limited) -> None:
         assert f"{name} must have at most {limited.metadata} bytes" in answer.json["error"]["message"]
 
 
-def test_the_metadata_of_a_request(limited: Limited) -> None:
-    """All together may be as much as sixteen largest ones."""
+def test_total_metadata_size(limited: Limited) -> None:
+    """Sixteen times the limit of one document."""
     largest = b"{%b}" % (b" " * (limited.metadata - 2))
     for count, expected in ((16, "done"), (17, "413 request_too_large")):
         documents = b",".join(b'{"id": %d, "text": "", "metadata": %b}' % (one, largest) for one in range(count))
         assert limited.fate(b'{"documents": [%b]}' % documents) == expected
 
 
-def test_a_text_that_is_asked_for(limited: Limited) -> None:
-    """The limit of a document."""
+def test_query_text_size(limited: Limited) -> None:
     fitting = ("ab " * limited.document)[: limited.document]
     assert limited.fate(json.dumps({"text": fitting}).encode(), "/v1/query") == "done"
     assert limited.fate(json.dumps({"text": fitting + "c"}).encode(), "/v1/query") == "413 document_too_large"
 
 
-def test_texts_that_are_compared(limited: Limited) -> None:
-    """Each has a limit of its own."""
+def test_compared_text_size(limited: Limited) -> None:
     fitting = " ".join(map(str, range(limited.compare)))[: limited.compare]
     assert limited.fate(json.dumps({"left": fitting, "right": fitting}).encode(), "/v1/compare") == "done"
     for name in ("left", "right"):
@@ -109,23 +106,23 @@ def test_texts_that_are_compared(limited: Limited) -> None:
 
 
 def padded(size: int) -> bytes:
-    """A query of a certain size."""
+    """Return a query of a given size."""
     return b'{"text": "a b c"}'.ljust(size)
 
 
-def test_a_request_with_its_length(limited: Limited) -> None:
-    """One byte more is refused before it is sent, and the connection can be used again."""
+def test_request_size_with_content_length(limited: Limited) -> None:
+    """Refused before the body is sent, and the connection stays usable."""
     assert limited.fate(padded(limited.request), "/v1/query") == "done"
     assert limited.fate(padded(limited.request + 1), "/v1/query") == "413 request_too_large"
-    with Wire(limited.server) as wire:
+    with RawConnection(limited.server) as wire:
         wire.send(message("POST", "/v1/query", length=limited.request + 1))
-        assert wire.hear().error == "request_too_large"
+        assert wire.read_response().error == "request_too_large"
         wire.send(padded(limited.request + 1) + message("GET", "/healthz"))
-        assert wire.hear().json == {"status": "ok"}
+        assert wire.read_response().json == {"status": "ok"}
 
 
 def in_chunks(body: bytes, size: int) -> bytes:
-    """A body as chunks of a size."""
+    """Return a body in chunks of a given size."""
     pieces = [body[start : start + size] for start in range(0, len(body), size)]
     return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
 
@@ -133,34 +130,31 @@ def in_chunks(body: bytes, size: int) -> bytes:
 CHUNKED = message("POST", "/v1/query", b"", "Transfer-Encoding: chunked", "Content-Type: application/json")
 
 
-def test_a_request_in_chunks(limited: Limited) -> None:
-    """Nobody says how long it will be; it is counted."""
+def test_request_size_in_chunks(limited: Limited) -> None:
     for size, expected in ((limited.request, 200), (limited.request + 1, 413)):
-        with Wire(limited.server) as wire:
+        with RawConnection(limited.server) as wire:
             wire.send(CHUNKED + in_chunks(padded(size), 10_007) + b"0\r\n\r\n" + message("GET", "/healthz"))
-            answer = wire.hear()
+            answer = wire.read_response()
             assert answer.status == expected
             assert answer.status == 200 or answer.error == "request_too_large"
-            assert wire.hear().json == {"status": "ok"}
+            assert wire.read_response().json == {"status": "ok"}
 
 
-def test_a_request_without_end(limited: Limited) -> None:
-    """It is refused as soon as it is too long, whatever more may come."""
-    with Wire(limited.server) as wire:
+def test_endless_request_is_refused_early(limited: Limited) -> None:
+    with RawConnection(limited.server) as wire:
         wire.send(CHUNKED + in_chunks(padded(limited.request + 1), 65_536))
-        assert wire.hear().error == "request_too_large"
+        assert wire.read_response().error == "request_too_large"
 
 
-def test_a_request_that_is_longer_than_it_says(limited: Limited) -> None:
-    """What comes after the end is no part of it: it is the next request, and here none."""
-    with Wire(limited.server) as wire:
+def test_bytes_after_the_body_are_the_next_request(limited: Limited) -> None:
+    with RawConnection(limited.server) as wire:
         wire.send(message("POST", "/v1/query", padded(100)) + b" " * limited.request)
-        assert wire.hear().status == 200
-        assert b" 200 OK" not in wire.rest()
+        assert wire.read_response().status == 200
+        assert b" 200 OK" not in wire.read_to_end()
 
 
-def test_documents_of_a_request(limited: Limited) -> None:
-    """Too many are refused, all of them, also those that fit."""
+def test_document_count(limited: Limited) -> None:
+    """Too many are all refused."""
     assert limited.add(*["a b"] * limited.documents) == "done"
     count = limited.server.get("/v1/stats").json["documents"]
     body = {"documents": [{"id": f"new {number}", "text": ""} for number in range(limited.documents + 1)]}
@@ -168,8 +162,7 @@ def test_documents_of_a_request(limited: Limited) -> None:
     assert limited.server.get("/v1/stats").json["documents"] == count
 
 
-def test_ids_of_a_request(limited: Limited) -> None:
-    """As many as documents."""
+def test_id_count(limited: Limited) -> None:
     for more, expected in ((0, 200), (1, 413)):
         ids = [f"no {number}" for number in range(limited.documents + more)]
         answer = limited.server.ask("DELETE", "/v1/documents", {"ids": ids})
@@ -178,13 +171,13 @@ def test_ids_of_a_request(limited: Limited) -> None:
 
 
 def nested(depth: int, opening: str = '{"a":', closing: str = "}", inside: str = "1") -> str:
-    """JSON of a depth."""
+    """Return JSON of a given depth."""
     return opening * depth + inside + closing * depth
 
 
 @pytest.mark.parametrize(("opening", "closing"), [('{"a":', "}"), ('{"a":[', "]}")], ids=["objects", "lists"])
-def test_depth(limited: Limited, opening: str, closing: str) -> None:
-    """Levels of objects and lists are counted, in the metadata and in what it is asked for."""
+def test_nesting_depth(limited: Limited, opening: str, closing: str) -> None:
+    """Of metadata and of filters."""
     step = len(closing)
     fitting, over = (nested(limited.depth // step + more, opening, closing) for more in (0, 1))
     for path, body in (
@@ -200,8 +193,8 @@ def test_depth(limited: Limited, opening: str, closing: str) -> None:
 @pytest.mark.parametrize(
     "place", ["%s", '{"id": 1, "text": "a", "metadata": {"a": %s}}', '{"text": "a", "where": {"a": %s}}', '{"b": %s}']
 )
-def test_a_hundred_thousand_brackets(limited: Limited, path: str, place: str) -> None:
-    """Closed or not, they are refused, and no stack overflows."""
+def test_a_hundred_thousand_brackets_are_refused(limited: Limited, path: str, place: str) -> None:
+    """Closed or not, without a stack overflow."""
     for body in (
         place % nested(DEEP, "[", "]", ""),
         place % nested(DEEP),
@@ -213,8 +206,8 @@ def test_a_hundred_thousand_brackets(limited: Limited, path: str, place: str) ->
         assert answer.error in ("bad_json", "request_too_large", "bad_value", "too_deep")
 
 
-def test_headers(limited: Limited) -> None:
-    """Request line and headers have room for 32 KiB and for 100 fields."""
+def test_header_size_and_count(limited: Limited) -> None:
+    """32 KiB and 100 fields."""
     bare = len("/healthz" + "Host: localhost\r\n" + "A: \r\n")
     for value, fields, expected in (
         (HEADER_BYTES - bare, 2, 200),
@@ -223,13 +216,13 @@ def test_headers(limited: Limited) -> None:
         (1, HEADER_FIELDS, 200),
         (1, HEADER_FIELDS + 1, 431),
     ):
-        with Wire(limited.server) as wire:
+        with RawConnection(limited.server) as wire:
             wire.send(message("GET", "/healthz", b"", "A: " + "x" * value, *["B: c"] * (fields - 2)))
-            answer = wire.hear()
+            answer = wire.read_response()
             assert answer.status == expected, (value, fields)
             if expected == 431:
                 assert answer.error == "headers_too_large"
-                assert wire.hung_up()
+                assert wire.is_closed_silently()
 
 
 @pytest.mark.parametrize(
@@ -245,10 +238,9 @@ def test_headers(limited: Limited) -> None:
     ],
     ids=["target", "fields", "name", "blank lines", "trailers", "trailer", "extension of a chunk"],
 )
-def test_headers_without_end(limited: Limited, endless: bytes) -> None:
-    """They are refused before they are complete, wherever they stand."""
-    with Wire(limited.server) as wire:
+def test_endless_headers_are_refused_early(limited: Limited, endless: bytes) -> None:
+    with RawConnection(limited.server) as wire:
         wire.send(endless)
-        answer = wire.hear()
+        answer = wire.read_response()
         assert (answer.status, answer.error) == (431, "headers_too_large")
-        assert wire.hung_up()
+        assert wire.is_closed_silently()

@@ -1,12 +1,12 @@
-"""What is no HTTP, or not quite: it is refused in the one shape of errors, and never kills, hangs or confuses."""
+"""Invalid and unusual HTTP: refused with the usual error or understood, without side effects."""
 
 import random
 from collections.abc import Iterator
 
 import pytest
 
+from server.raw_connections import RawConnection, answers_in, message
 from server.running import Server, new_index, serving
-from server.wires import Wire, answers_in, message
 
 GET = message("GET", "/healthz")
 POST = "POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -20,7 +20,7 @@ MUTANTS = 400
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server that all this is sent to; it has to be well in the end."""
+    """Serve all tests of this file, and check that the server works at the end."""
     path = new_index(tmp_path_factory.mktemp("malformed"))
     with serving(path, "--receive-timeout", "2") as running:
         yield running
@@ -29,13 +29,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def chunked(body: str, *fields: str) -> bytes:
-    """A query whose body is sent in chunks, or what should be."""
+    """Return a query with a chunked body, which may be invalid."""
     head = [POST + "Transfer-Encoding: chunked", *fields, "", body]
     return "\r\n".join(head).encode("latin-1")
 
 
 def with_fields(*fields: str) -> bytes:
-    """A query of 17 bytes with these headers."""
+    """Return a query of 17 bytes with these headers."""
     return (POST + "".join(f"{field}\r\n" for field in fields) + "\r\n").encode("latin-1") + QUERY
 
 
@@ -89,15 +89,15 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("shape", REFUSED)
-def test_what_is_no_http_is_refused(server: Server, shape: str) -> None:
-    """It gets 400 and is hung up on; whatever comes after it on the connection is not taken for a request."""
-    with Wire(server) as wire:
+def test_invalid_http_is_refused(server: Server, shape: str) -> None:
+    """With 400, and the connection is closed; later data is not parsed as a request."""
+    with RawConnection(server) as wire:
         wire.send(REFUSED[shape] + GET)
-        answer = wire.hear()
+        answer = wire.read_response()
         assert (answer.status, answer.error) == (400, "bad_http")
         assert answer.headers["connection"] == "close"
         assert [name for name in HEADERS if name not in answer.headers] == []
-        assert wire.hung_up()
+        assert wire.is_closed_silently()
 
 
 UNUSUAL = {
@@ -113,92 +113,90 @@ UNUSUAL = {
         message("POST", "/v1/query", QUERY, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c") + GET, [200, 200]
     ),
     "an upgrade in HTTP/1.0": (b"GET / HTTP/1.0\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade:\r\n\r\n", [200]),
-    "a body that nobody wants": (message("GET", "/healthz", QUERY) + GET, [200, 200]),
+    "an unexpected body": (message("GET", "/healthz", QUERY) + GET, [200, 200]),
     "a target that is no UTF-8": (message("GET", "/v1/documents/%ff%00"), [422]),
     "no host": (b"GET /healthz HTTP/1.1\r\n\r\n" + GET, [421, 200]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", UNUSUAL)
-def test_what_is_unusual_is_understood(server: Server, shape: str) -> None:
-    """Each request is answered, once, and where it ends the next begins; also if the client then says no more."""
+def test_unusual_http_is_understood(server: Server, shape: str) -> None:
+    """Each request is answered once, also after the client has closed its sending side."""
     sent, expected = UNUSUAL[shape]
-    with Wire(server) as wire:
+    with RawConnection(server) as wire:
         wire.send(sent)
-        wire.say_no_more()
-        assert [wire.hear().status for _ in expected] == expected
-        assert wire.hung_up()
+        wire.close_sending()
+        assert [wire.read_response().status for _ in expected] == expected
+        assert wire.is_closed_silently()
 
 
 def test_two_hosts_are_refused(server: Server) -> None:
-    """Whoever stands before the server might believe the other one."""
-    with Wire(server) as wire:
+    """A proxy might use the other one."""
+    with RawConnection(server) as wire:
         wire.send(message("GET", "/healthz", b"", "Host: a.example"))
-        assert wire.hear().error == "bad_http"
+        assert wire.read_response().error == "bad_http"
 
 
-def test_what_came_before_garbage_is_answered(server: Server) -> None:
-    """Requests that arrived whole have their answers; then the server hangs up."""
-    with Wire(server) as wire:
+def test_requests_before_garbage_are_answered(server: Server) -> None:
+    """Then the connection is closed."""
+    with RawConnection(server) as wire:
         wire.send(message("POST", "/v1/query", QUERY) * 3 + b"\0\0\0\0")
-        assert [wire.hear().status for _ in range(3)] == [200, 200, 200]
-        wire.rest()
+        assert [wire.read_response().status for _ in range(3)] == [200, 200, 200]
+        wire.read_to_end()
 
 
-def test_what_came_before_a_broken_body_is_answered(server: Server) -> None:
-    """The broken one is not, or only as what it is."""
-    with Wire(server) as wire:
+def test_requests_before_a_broken_body_are_answered(server: Server) -> None:
+    with RawConnection(server) as wire:
         wire.send(message("POST", "/v1/query", QUERY) * 2 + chunked("zz\r\n"))
-        assert [wire.hear().status for _ in range(2)] == [200, 200]
-        rest = wire.rest()
+        assert [wire.read_response().status for _ in range(2)] == [200, 200]
+        rest = wire.read_to_end()
         assert rest == b"" or rest.startswith(b"HTTP/1.1 400 ")
 
 
-def test_more_requests_at_once_than_are_kept(server: Server) -> None:
-    """Some are answered, in order; then the server hangs up, and the client sends the others again."""
-    with Wire(server) as wire:
+def test_too_many_pipelined_requests(server: Server) -> None:
+    """Some are answered in order; then the connection is closed."""
+    with RawConnection(server) as wire:
         wire.send(message("POST", "/v1/query", QUERY) * 2000)
-        heard = wire.rest()
+        heard = wire.read_to_end()
         assert 0 < heard.count(b"HTTP/1.1 200 OK") < 2000
         assert heard.count(b"HTTP/1.1 ") - heard.count(b"HTTP/1.1 200 OK") <= 1
 
 
-def test_a_client_that_leaves_in_the_middle(server: Server) -> None:
-    """Nobody is told, and nothing is left behind."""
+def test_a_client_that_disconnects_early(server: Server) -> None:
     for sent in (b"GET", message("POST", "/v1/query", b"{", length=100), message("POST", "/v1/query", QUERY), GET * 3):
         for _ in range(5):
-            with Wire(server) as wire:
+            with RawConnection(server) as wire:
                 wire.send(sent)
     assert server.get("/healthz").status == 200
 
 
-def test_continue_is_said_once(server: Server) -> None:
-    """A client that asks before it sends its body is told to go on, or that it need not."""
-    with Wire(server) as wire:
+def test_expect_continue(server: Server) -> None:
+    """The client gets 100 Continue once, or the error."""
+    with RawConnection(server) as wire:
         wire.send(message("POST", "/v1/query", b"", "Expect: 100-continue", length=len(QUERY)))
-        assert wire.hear().status == 100
+        assert wire.read_response().status == 100
         wire.send(QUERY)
-        assert wire.hear().status == 200
+        assert wire.read_response().status == 200
         wire.send(message("POST", "/v1/query", b"", "Expect: 100-continue", length=10**9))
-        assert wire.hear().error == "request_too_large"
+        assert wire.read_response().error == "request_too_large"
 
 
-def test_mutants(server: Server) -> None:
-    """Requests with bytes changed, lost, doubled and inserted: what comes back is HTTP, and no fault of the server."""
+def test_mutated_requests(server: Server) -> None:
+    """Bytes are changed, deleted, repeated and inserted; the responses are valid HTTP and never 5xx."""
     draw = random.Random(23)
     originals = [sent for sent, _ in UNUSUAL.values()] + list(REFUSED.values())
     statuses: set[int] = set()
     for _ in range(MUTANTS):
-        with Wire(server) as wire:
+        with RawConnection(server) as wire:
             wire.send(mutant(draw, draw.choice(originals)))
-            wire.say_no_more()
-            statuses.update(answer.status for answer in answers_in(wire.rest()))
+            wire.close_sending()
+            statuses.update(answer.status for answer in answers_in(wire.read_to_end()))
     assert {200, 400} <= statuses
     assert [status for status in statuses if status >= 500] == []
 
 
 def mutant(draw: random.Random, original: bytes) -> bytes:
-    """A request that went through bad hands."""
+    """Return a mutated request."""
     data = bytearray(original)
     for _ in range(draw.randrange(1, 4)):
         place = draw.randrange(len(data) + 1)

@@ -1,4 +1,4 @@
-"""More than can be served: the rest is told to come again, memory does not grow, and afterwards all is as before."""
+"""Overload: excess clients are refused, memory stays bounded, and the server recovers."""
 
 import json
 import threading
@@ -11,26 +11,26 @@ from pathlib import Path
 import pytest
 
 import minwise as mw
+from server.raw_connections import RawConnection, message, wait_until
 from server.running import Answer, Server, serving
-from server.wires import Wire, message, wait_until
 
 MB = 10**6
-# What every crowd below is at least: so many clients at a time.
+# Number of concurrent clients of every test below.
 CLIENTS = 100
-# So many are worked on at a time, and so many of the crowd come at a time.
+# Requests in progress, and clients that connect at the same time.
 IN_FLIGHT = 4
-# The largest request; four of these are held at a time, as bodies and as answers.
+# The largest request; the bodies of four of these are buffered at a time, and as many bytes of responses.
 LARGEST = 2 * MB
 HELD = 4 * LARGEST
-# What a connection may hold beside: as much as is buffered before reading or writing pauses.
+# Additional memory of a connection: what is buffered before reading or writing pauses.
 PER_CLIENT = 2 * 64 * 1024
-# What Python and its allocator may do with all that: a copy of each, and pieces of pages.
+# Overhead of Python and its allocator: a copy of each, and fragmentation.
 COPIES, LOOSE = 2, 40 * MB
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """An index with one large document."""
+    """Create an index with one large document."""
     folder = tmp_path / "news.mw"
     with mw.Index.create(folder, threshold=0.5, shingle="word:2", store="text") as index:
         index.add(["large"], ["word " * (MB // 5)])
@@ -38,20 +38,20 @@ def path(tmp_path: Path) -> Path:
 
 
 def assert_busy(answer: Answer) -> None:
-    """The client is told to come again, and when."""
+    """Check a 503 with Retry-After."""
     assert (answer.status, answer.error) == (503, "busy")
     assert answer.headers["retry-after"] == "1"
 
 
 def assert_works(server: Server) -> None:
-    """It answers as if nothing had been."""
+    """Check that the server works normally."""
     assert server.add("afterwards", "one two three").status == 200
     assert [hit["id"] for hit in server.post("/v1/query", {"text": "one two three"}).json["hits"]] == ["afterwards"]
     assert server.get("/readyz").status == 200
 
 
-def test_more_requests_than_are_worked_on(path: Path) -> None:
-    """Some are answered, the others are told to come again, at once; and probes are always answered."""
+def test_requests_beyond_max_in_flight_are_refused(path: Path) -> None:
+    """At once; health checks are always answered."""
     together = threading.Barrier(12)
     text = " ".join(map(str, range(30_000)))
 
@@ -71,62 +71,60 @@ def test_more_requests_than_are_worked_on(path: Path) -> None:
         assert_works(server)
 
 
-def test_more_connections_than_are_kept(path: Path) -> None:
-    """Whoever comes is let in, and whoever has been idle for longest is hung up on, without a word."""
-    with serving(path, "--max-connections", "20", "--receive-timeout", "60") as server, ExitStack() as crowd:
-        wires = [crowd.enter_context(Wire(server)) for _ in range(20)]
+def test_new_connections_evict_the_longest_idle(path: Path) -> None:
+    """Without an error message."""
+    with serving(path, "--max-connections", "20", "--receive-timeout", "60") as server, ExitStack() as stack:
+        wires = [stack.enter_context(RawConnection(server)) for _ in range(20)]
         for wire in wires:
             wire.send(message("GET", "/healthz"))
-            assert wire.hear().status == 200
+            assert wire.read_response().status == 200
         for _ in range(3):
-            wires.append(crowd.enter_context(Wire(server)))
+            wires.append(stack.enter_context(RawConnection(server)))
             wires[-1].send(message("GET", "/healthz"))
-            assert wires[-1].hear().status == 200
+            assert wires[-1].read_response().status == 200
         for wire in wires[:3]:
-            assert wire.hung_up()
+            assert wire.is_closed_silently()
         for wire in wires[3:]:
             wire.send(message("GET", "/healthz"))
-            assert wire.hear().status == 200
+            assert wire.read_response().status == 200
         assert counted(server, "minwise_connections") == 20
         assert_works(server)
 
 
-def test_many_more_connections_than_are_kept(path: Path) -> None:
-    """Ten times as many, who say nothing: whoever comes and asks is answered all the while, and they are told to go."""
-    with serving(path, "--max-connections", "20", "--receive-timeout", "60") as server, ExitStack() as crowd:
+def test_silent_connections_do_not_keep_out_others(path: Path) -> None:
+    """Ten times the maximum; they are refused while other clients are served."""
+    with serving(path, "--max-connections", "20", "--receive-timeout", "60") as server, ExitStack() as stack:
         silent = []
         for number in range(200):
-            silent.append(crowd.enter_context(Wire(server)))
+            silent.append(stack.enter_context(RawConnection(server)))
             silent[-1].send(message("POST", "/v1/query", b"{", length=100)[: 10 * (number % 20)])
             if number % 10 == 0:
                 assert server.post("/v1/query", {"text": "a b c"}).status == 200
         for wire in silent[:180]:
-            assert_busy(wire.hear())
-            assert wire.hung_up()
-        assert not any(wire.is_over() for wire in silent[-19:])  # one went for the metrics, at most
+            assert_busy(wire.read_response())
+            assert wire.is_closed_silently()
+        assert not any(wire.has_input() for wire in silent[-19:])  # one at most was evicted for the metrics
         assert 180 <= counted(server, 'minwise_refused_total{code="busy"}') <= 181
-        crowd.close()
+        stack.close()
         assert wait_until(lambda: counted(server, "minwise_connections") == 1)
         assert_works(server)
 
 
 def counted(server: Server, name: str) -> float:
-    """A number of the metrics."""
+    """Return a value of the metrics."""
     lines = server.get("/metrics").body.decode().splitlines()
     return next(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 
 
 def growth(server: Server, overload: Callable[[], None]) -> int:
-    """By how many bytes memory grows at most, above what it was before."""
+    """Return the maximum growth of memory in bytes."""
     before = server.memory("VmRSS")
     Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
     overload()
     return server.memory("VmHWM") - before
 
 
-def test_refused_requests_leave_nothing(path: Path) -> None:
-    """One after another, each as large as may be: the bodies of those that were refused are not kept."""
-
+def test_refused_bodies_are_not_kept(path: Path) -> None:
     def overload() -> None:
         for _ in range(CLIENTS):
             assert server.post("/v1/query", body).error == "document_too_large"
@@ -138,24 +136,24 @@ def test_refused_requests_leave_nothing(path: Path) -> None:
         assert grown <= CLIENTS * LARGEST / 4, f"{grown / MB:.0f} MB"
 
 
-def unfinished(wire: Wire) -> None:
-    """Sends the largest body but for its end, which may take until somebody listens."""
+def unfinished(wire: RawConnection) -> None:
+    """Send the largest body except its end; blocks until the server reads it."""
     wire.send(message("POST", "/v1/query", b'{"text": "a"'.ljust(LARGEST - 1), length=LARGEST))
 
 
-def unfinished_chunks(wire: Wire) -> None:
-    """The same in small chunks, without a length."""
+def unfinished_chunks(wire: RawConnection) -> None:
+    """Send the same in small chunks."""
     head = message("POST", "/v1/query", b"", "Transfer-Encoding: chunked", "Content-Type: application/json")
     wire.send(head + (b"400\r\n" + b" " * 1024 + b"\r\n") * (LARGEST // 1024))
 
 
-def many_at_once(wire: Wire) -> None:
-    """Requests upon requests, without a look at the answers."""
+def many_at_once(wire: RawConnection) -> None:
+    """Send many pipelined requests without reading."""
     wire.send(message("POST", "/v1/query", b'{"text": "a b"}') * 5000)
 
 
-def unheard(wire: Wire) -> None:
-    """Asks for more than the kernel can keep, and does not look at it; waits until the kernel is full."""
+def unheard(wire: RawConnection) -> None:
+    """Request more than the kernel buffers without reading, and wait until its buffer is full."""
     wire.send(message("GET", "/v1/documents/large") * 16)
     before = -1
     while wire.is_held() and ((unsent := wire.unsent()) == 0 or unsent != before):
@@ -163,25 +161,25 @@ def unheard(wire: Wire) -> None:
         time.sleep(0.05)
 
 
-def headers(wire: Wire) -> None:
-    """As many headers as are allowed, but for the end."""
+def headers(wire: RawConnection) -> None:
+    """Send as many headers as allowed, without their end."""
     wire.send(b"GET / HTTP/1.1\r\n" + b"A: " + b"b" * 20_000 + b"\r\n" + b"C: d\r\n" * 98)
 
 
-@pytest.mark.parametrize("crowd", [unfinished, unfinished_chunks, unheard, many_at_once, headers])
-def test_memory_does_not_grow_with_the_crowd(path: Path, crowd: Callable[[Wire], None]) -> None:
-    """What is held is bounded by settings and not by what comes; afterwards it is served as before.
+@pytest.mark.parametrize("misbehave", [unfinished, unfinished_chunks, unheard, many_at_once, headers])
+def test_memory_is_bounded_by_the_settings(path: Path, misbehave: Callable[[RawConnection], None]) -> None:
+    """Not by the number of clients; afterwards the server works normally.
 
-    Of bodies and of answers so much is held as settings say, and of each connection what is read at a time. If nobody
-    counted, there would be a whole body of each, or an answer of half its size.
+    Request bodies and responses are bounded by settings, and each connection by its read buffer. Without these limits,
+    each connection would hold a whole body, or a response of half its size.
     """
     bound = COPIES * HELD + CLIENTS * PER_CLIENT + LOOSE
     assert 2 * bound < CLIENTS * LARGEST
 
     def overload() -> None:
         with ExitStack() as stack, ThreadPoolExecutor(IN_FLIGHT) as pool:
-            wires = [stack.enter_context(Wire(server, receive_buffer_bytes=4096)) for _ in range(CLIENTS)]
-            list(pool.map(crowd, wires))
+            wires = [stack.enter_context(RawConnection(server, receive_buffer_bytes=4096)) for _ in range(CLIENTS)]
+            list(pool.map(misbehave, wires))
             assert wait_until(server.is_idle)
             assert server.get("/healthz").status == 200
 

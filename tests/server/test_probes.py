@@ -1,4 +1,4 @@
-"""Probes over HTTP: whether the server is well, what it has done, how much there is, what a plan does."""
+"""Health checks, metrics, statistics and plans over HTTP."""
 
 import json
 import re
@@ -15,25 +15,25 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import minwise as mw
 from minwise.server.tokens import make_token
-from server.faults import Faults
+from server.faults import FaultSwitches
 from server.running import Server, serving, start
 
-# What differs between two processes that have opened the same index.
+# Statistics that differ between two processes with the same index.
 OF_THE_PROCESS = ("resident_bytes",)
 
-# Numbers by name and labels.
+# Values by name and labels.
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture(scope="module")
 def server(shared_server: Server) -> Server:
-    """One server for all tests that leave it well; each has ids of its own."""
+    """Return the shared server; every test uses its own ids."""
     return shared_server
 
 
 @contextmanager
 def failing(index: Path) -> Iterator[Server]:
-    """A server that may end in any way."""
+    """Run a server that may exit in any way."""
     server = start(index)
     try:
         yield server
@@ -42,7 +42,7 @@ def failing(index: Path) -> Iterator[Server]:
 
 
 def samples(server: Server) -> Samples:
-    """Every number of the metrics, by name and labels."""
+    """Return all values of the metrics by name and labels."""
     answer = server.get("/metrics")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/plain")
@@ -54,13 +54,13 @@ def samples(server: Server) -> Samples:
 
 
 def since(server: Server, before: Samples) -> Samples:
-    """What has grown, and by how much."""
+    """Return the values that have grown, and by how much."""
     grown = {key: value - before.get(key, 0) for key, value in samples(server).items()}
     return {key: value for key, value in grown.items() if value}
 
 
 def requests(found: Samples) -> dict[tuple[str, str, str], float]:
-    """Requests by method, route and status."""
+    """Return request counts by method, route and status."""
     counted = {labels: value for (name, labels), value in found.items() if name == "minwise_requests_total"}
     return {
         (one["method"], one["route"], one["status"]): value
@@ -71,16 +71,15 @@ def requests(found: Samples) -> dict[tuple[str, str, str], float]:
 # Health
 
 
-def test_a_server_that_is_well_says_so(server: Server) -> None:
-    """To whoever asks, as often as they like."""
+def test_a_working_server_is_healthy_and_ready(server: Server) -> None:
     for _ in range(3):
         for path in ("/healthz", "/readyz"):
             answer = server.get(path)
             assert (answer.status, answer.json) == (200, {"status": "ok"})
 
 
-def test_an_index_that_was_deleted(folder: Path) -> None:
-    """The server lives and says that it can not work; every answer that needs the index says so, and no more."""
+def test_a_deleted_index_is_reported(folder: Path) -> None:
+    """By /readyz and by every request that needs it, without its path."""
     with failing(folder) as server:
         assert server.add("a", "one two three").status == 200
         shutil.rmtree(folder)
@@ -101,8 +100,7 @@ def test_an_index_that_was_deleted(folder: Path) -> None:
         assert server.stop() == 0
 
 
-def test_a_database_that_was_overwritten(folder: Path) -> None:
-    """The server notices, and does not answer from what is left."""
+def test_an_overwritten_database_is_reported(folder: Path) -> None:
     with failing(folder) as server:
         documents = [{"id": number, "text": f"text {number} of many words"} for number in range(1000)]
         assert server.post("/v1/documents", {"documents": documents}).status == 200
@@ -116,8 +114,8 @@ def test_a_database_that_was_overwritten(folder: Path) -> None:
         assert server.get("/healthz").status == 200
 
 
-def test_a_disk_that_is_full(folder: Path) -> None:
-    """Nothing more is stored, and the client is told so; reading goes on, and so does storing when there is room."""
+def test_a_full_disk_refuses_changes_until_there_is_space(folder: Path) -> None:
+    """Reads continue."""
     with serving(folder) as server:
         assert server.add("before", "one two three four").status == 200
         with files_of_at_most(server, 4096):
@@ -133,16 +131,15 @@ def test_a_disk_that_is_full(folder: Path) -> None:
 
 @contextmanager
 def files_of_at_most(server: Server, size: int) -> Iterator[None]:
-    """A server whose files can not grow beyond a size for a while, as if the disk were full."""
+    """Limit the size of the files of a server, as if the disk were full."""
     _, most = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, most))
     yield
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, most))
 
 
-def test_an_index_that_can_not_be_changed_for_a_while(folder: Path, tmp_path: Path) -> None:
-    """The server is not ready from then on until a change succeeds; nothing else shows that it could."""
-    faults = Faults(tmp_path / "faults")
+def test_a_failed_change_makes_the_server_unready_until_one_succeeds(folder: Path, tmp_path: Path) -> None:
+    faults = FaultSwitches(tmp_path / "faults")
     with serving(folder, environment=faults.environment) as server:
 
         def ready() -> int:
@@ -162,8 +159,8 @@ def test_an_index_that_can_not_be_changed_for_a_while(folder: Path, tmp_path: Pa
             assert ready() == 503
         with faults.strike("fill", "add"):
             assert server.add("b", "four five six").error == "disk_full"
-        assert server.ask("DELETE", "/v1/documents/nobody").status == 404
-        assert server.ask("DELETE", "/v1/documents", {"ids": ["nobody"]}).json["removed"] == 0
+        assert server.ask("DELETE", "/v1/documents/missing").status == 404
+        assert server.ask("DELETE", "/v1/documents", {"ids": ["missing"]}).json["removed"] == 0
         assert server.post("/v1/documents", {"id": "b"}).status == 422
         assert server.get("/v1/stats").status == 200
         assert ready() == 503
@@ -171,9 +168,9 @@ def test_an_index_that_can_not_be_changed_for_a_while(folder: Path, tmp_path: Pa
         assert ready() == 200
 
 
-def test_the_log_says_what_failed_once_and_when(folder: Path, tmp_path: Path) -> None:
-    """However many requests end with it, one line a minute; neither tokens nor what was sent is in it."""
-    faults, log, file = Faults(tmp_path / "faults"), tmp_path / "log", tmp_path / "tokens"
+def test_the_log_has_each_failure_once_a_minute(folder: Path, tmp_path: Path) -> None:
+    """Without tokens and request content."""
+    faults, log, file = FaultSwitches(tmp_path / "faults"), tmp_path / "log", tmp_path / "tokens"
     token = make_token(file, ["read", "write"], "everybody")
     options = ("--token-file", str(file))
     with serving(folder, *options, environment=faults.environment, log=log) as server:
@@ -189,13 +186,13 @@ def test_the_log_says_what_failed_once_and_when(folder: Path, tmp_path: Path) ->
         assert server.add("zebra", "zebra").status == 200
     greeting, *lines = log.read_text().splitlines()
     assert greeting == "minwise: stop it with Ctrl-C"
-    told = [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} minwise: (the [a-z ]+): .+", line) for line in lines]
-    assert [one and one[1] for one in told] == ["the disk is full", "the index failed"], lines
+    matches = [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} minwise: (the [a-z ]+): .+", line) for line in lines]
+    assert [match and match[1] for match in matches] == ["the disk is full", "the index failed"], lines
     assert not re.search(f"zebra|guessed|{token}|{sha256(token.encode()).hexdigest()}", log.read_text())
 
 
-def test_a_document_that_is_damaged(folder: Path) -> None:
-    """Is never shown; what is sound is."""
+def test_a_damaged_document_is_never_returned(folder: Path) -> None:
+    """Undamaged ones are."""
     with mw.Index.open(folder, "w") as index:
         index.add(["good", "bad"], ["one two three four", "unmistakable words of the bad one"])
     data = (folder / "index.db").read_bytes()
@@ -212,7 +209,6 @@ def test_a_document_that_is_damaged(folder: Path) -> None:
 
 
 def test_requests_are_counted_by_route_and_status(server: Server) -> None:
-    """Each once, whatever became of it."""
     before = samples(server)
     server.add("a", "one two three")
     server.add("a", "one two three")
@@ -233,8 +229,8 @@ def test_requests_are_counted_by_route_and_status(server: Server) -> None:
     assert requests(since(server, before)) == expected
 
 
-def test_what_nobody_knows_is_counted_together(server: Server) -> None:
-    """Clients can not make labels: not by paths, ids, methods or query strings."""
+def test_unknown_paths_and_methods_share_labels(server: Server) -> None:
+    """Clients cannot create labels by paths, ids, methods or query strings."""
     before = samples(server)
     for number in range(20):
         server.get(f"/v1/documents/zebra{number}")
@@ -252,8 +248,7 @@ def test_what_nobody_knows_is_counted_together(server: Server) -> None:
     }  # fmt: skip
 
 
-def test_times_are_measured(server: Server) -> None:
-    """As many as there were requests; in buckets that only grow."""
+def test_durations_are_measured(server: Server) -> None:
     before = samples(server)
     for number in range(7):
         server.add(f"timed {number}", f"text {number} and more")
@@ -271,7 +266,6 @@ def test_times_are_measured(server: Server) -> None:
 
 
 def test_documents_and_fates_are_counted(server: Server) -> None:
-    """What there is now, and what became of all that came."""
     before = samples(server)
     listed = [{"id": f"fate{number}", "text": f"{number} text of {number} words"} for number in (1, 2, 2, 3)]
     server.post("/v1/documents", {"documents": [*listed, {"id": "fate1", "text": "another"}]})
@@ -288,7 +282,7 @@ def test_documents_and_fates_are_counted(server: Server) -> None:
 
 @pytest.mark.parametrize(("seed", "read_only"), [(None, True), (20_406_080_100, False)])
 def test_statistics_are_those_of_the_index(tmp_path: Path, seed: int | None, read_only: bool) -> None:
-    """Less the seed, even one that was given; with the limits, and whether anything can be changed."""
+    """Without the seed, even a given one; with the limits of the server."""
     path = tmp_path / "news.mw"
     with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text", seed=seed) as index:
         index.add(range(30), [f"text {number} of {number * 3} words" for number in range(30)])
@@ -314,8 +308,7 @@ def test_statistics_are_those_of_the_index(tmp_path: Path, seed: int | None, rea
         assert (found["documents"], found["removed"], len(found["segments"])) == (29, 2, 1)
 
 
-def test_no_answer_has_the_seed_or_the_place(tmp_path: Path) -> None:
-    """Neither a seed that was drawn nor one that was given, nor where the index is."""
+def test_no_response_contains_the_seed_or_the_path(tmp_path: Path) -> None:
     path = tmp_path / "a place to hide" / "news.mw"
     path.parent.mkdir()
     with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text") as index:
@@ -330,17 +323,17 @@ def test_no_answer_has_the_seed_or_the_place(tmp_path: Path) -> None:
             server.add("a", "another"), server.get("/nowhere"),
         ]  # fmt: skip
         for answer in answers:
-            told = answer.body + json.dumps(dict(answer.headers)).encode()
-            assert str(seed).encode() not in told
-            assert hex(seed)[2:].encode() not in told
-            assert b"a place to hide" not in told
+            content = answer.body + json.dumps(dict(answer.headers)).encode()
+            assert str(seed).encode() not in content
+            assert hex(seed)[2:].encode() not in content
+            assert b"a place to hide" not in content
 
 
 # Plans
 
 
 def test_the_plan_of_the_index(server: Server) -> None:
-    """With every number that the library has."""
+    """With all numbers of the library."""
     assert server.get("/v1/plan").json == json.loads(json.dumps(mw.plan(0.5).to_dict()))
 
 
@@ -355,8 +348,7 @@ def test_the_plan_of_the_index(server: Server) -> None:
         ("threshold=1e-1", {"threshold": 0.1}),
     ],
 )  # fmt: skip
-def test_what_would_be_planned(server: Server, query: str, wishes: dict[str, Any]) -> None:
-    """Is what the library plans."""
+def test_plans_for_other_parameters(server: Server, query: str, wishes: dict[str, Any]) -> None:
     answer = server.get(f"/v1/plan?{query}")
     assert (answer.status, answer.json) == (200, json.loads(json.dumps(mw.plan(**wishes).to_dict())))
 
@@ -371,8 +363,7 @@ def test_what_would_be_planned(server: Server, query: str, wishes: dict[str, Any
         "threshold=0.5&threshold=0.6", "threshold=0.5,0.6",
     ],
 )  # fmt: skip
-def test_a_plan_that_there_can_not_be(server: Server, query: str) -> None:
-    """Is refused, with what is wrong."""
+def test_impossible_plans_are_refused(server: Server, query: str) -> None:
     answer = server.get(f"/v1/plan?{query}")
     assert (answer.status, answer.error) == (422, "bad_value")
     assert any(one.partition("=")[0] in answer.json["error"]["message"] for one in query.split("&"))

@@ -1,4 +1,4 @@
-"""Queries over HTTP: the hits that the library gives, with the places of what is shared."""
+"""Queries over HTTP: the hits of the library, with the spans of shared passages."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,12 +14,12 @@ from server.running import Server, serving
 SHINGLER = mw.Shingler("word:2")
 WORDS = [f"word{number}" for number in range(60)]
 SETTINGS: dict[str, Any] = {"threshold": 0.4, "shingle": "word:2", "max_bucket": 16}
-# Texts whose characters take one, two and four bytes, are composed, and grow or shrink when they are normalised.
+# Characters of one, two and four bytes, composed ones, and ones whose length changes by normalisation.
 ODD = "Straße 🦆🦆 ﬁne café e\u0301t\u0301e\u0301 ½ İstanbul 日本語 ǅ Ω\u0302 — \x00 end; "
 
 
 def texts() -> dict[str, str]:
-    """Documents that are alike in many degrees, by their ids: some equally, some in one part, some not at all."""
+    """Return documents of many degrees of similarity by id."""
     near = {
         f"near {count}": " ".join([*WORDS[:count], *(f"other{count}x{n}" for n in range(60 - count))])
         for count in range(20, 61, 4)
@@ -47,8 +47,8 @@ ASKED = [
 ]  # fmt: skip
 
 
-def build(path: Path, **settings: Any) -> None:  # noqa: ANN401 - those of an index
-    """An index with all documents; a few of them have been removed, replaced and moved into a segment."""
+def build(path: Path, **settings: Any) -> None:  # noqa: ANN401 - settings of an index
+    """Create an index with all documents, some of them removed, replaced or moved to a segment."""
     with mw.Index.create(path, **{**SETTINGS, **settings}) as index:
         index.add(["gone", "odd"], [" ".join(WORDS), "replaced soon"])
         index.remove(["gone"])
@@ -58,7 +58,7 @@ def build(path: Path, **settings: Any) -> None:  # noqa: ANN401 - those of an in
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index that stores texts."""
+    """Create an index that stores texts."""
     path = tmp_path_factory.mktemp("query") / "news.mw"
     build(path, store="text")
     return path
@@ -66,28 +66,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
-    """One server for all tests here: none changes anything."""
+    """Serve all tests of this file, none of which changes anything."""
     with serving(folder, "--read-only") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def index(folder: Path) -> Iterator[mw.Index]:
-    """The same index, asked without a server."""
+    """Open the same index without a server."""
     with mw.Index.open(folder) as opened:
         yield opened
 
 
-# Ids that an index may hold though no client may send them, and a text that is far inside another.
+# Ids that an index may contain although no client may send them, and a text deep inside another.
 ODD_IDS: list[str | int] = [2**70, -(2**70), "x" * 3000]
 ODD_TEXT = " ".join(f"odd{number}" for number in range(60))
 INSIDE = " ".join(f"middle{number}" for number in range(4000))
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, mw.Index]]:
-    """Another server and its index: forty near-copies, a long document, and documents with odd ids."""
-    path = tmp_path_factory.mktemp("crowd") / "news.mw"
+def near_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, mw.Index]]:
+    """Serve another index: forty near-copies, a long document, and unusual ids."""
+    path = tmp_path_factory.mktemp("near_copies") / "news.mw"
     with mw.Index.create(path, **SETTINGS, store="text") as index:
         index.add(range(40), [f"{' '.join(WORDS)} {number}" for number in range(40)])
         index.add(["long"], ["🦆 before " * 1500 + INSIDE + " after" * 2000])
@@ -96,8 +96,8 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, mw
             yield running, index
 
 
-def ask(server: Server, text: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - those of a query
-    """The answer to a query."""
+def ask(server: Server, text: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - options of a query
+    """Return the response to a query."""
     answer = server.post("/v1/query", {"text": text, **options})
     assert answer.status == 200, answer.body
     found: dict[str, Any] = answer.json
@@ -108,14 +108,14 @@ def ask(server: Server, text: str, **options: Any) -> dict[str, Any]:  # noqa: A
 
 
 def assert_same(found: dict[str, Any], expected: Answer) -> None:
-    """The same documents in the same order, with the same similarities, to the last bit."""
+    """Check for the same documents in the same order with the same similarities."""
     assert [(hit["id"], hit["similarity"], hit["metadata"], hit["exact"]) for hit in found["hits"]] == [
         (hit.id, hit.similarity, hit.metadata, hit.exact) for hit in expected
     ]
     assert found["truncated"] == expected.truncated
 
 
-# Which documents
+# Hits
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def assert_same(found: dict[str, Any], expected: Answer) -> None:
     [{}, {"top": 1}, {"top": 3}, {"top": 100}, {"threshold": 0.4}, {"threshold": 0.7, "top": 2}, {"threshold": 1}],
 )
 def test_hits_are_those_of_the_library(server: Server, index: mw.Index, options: dict[str, Any]) -> None:
-    """For every text, however many are wanted and from whichever similarity on."""
+    """For every text, number of hits and threshold."""
     numbers = set()
     for text in ASKED:
         found = ask(server, text, **options)
@@ -140,30 +140,27 @@ def test_hits_are_those_of_the_library(server: Server, index: mw.Index, options:
         {"deep": {"a": [1, None]}}, {"deep": {"a": [1]}}, {"none": None}, {"name": None},
     ],
 )  # fmt: skip
-def test_only_documents_with_some_metadata(server: Server, index: mw.Index, where: dict[str, Any] | None) -> None:
-    """As the library chooses them."""
+def test_filters_are_those_of_the_library(server: Server, index: mw.Index, where: dict[str, Any] | None) -> None:
     for text in ASKED[:12]:
         assert_same(ask(server, text, where=where), index.query(text, where=where))
 
 
-def test_some_filters_let_some_through(server: Server) -> None:
-    """So the test above has something to compare."""
+def test_some_filters_match(server: Server) -> None:
+    """So that the test above compares something."""
     text = " ".join(WORDS)
     everything = ask(server, text, top=100)["hits"]
     assert [hit["id"] for hit in ask(server, text, where={"name": "near 40"})["hits"]] == ["near 40"]
     assert 0 < len(ask(server, text, where={"one": 1}, top=100)["hits"]) < len(everything)
 
 
-def test_an_answer_says_that_it_was_cut_short(crowd: tuple[Server, mw.Index]) -> None:
-    """A bucket with more members than are looked at, as the library says it."""
-    server, index = crowd
+def test_a_truncated_search_is_reported(near_copies: tuple[Server, mw.Index]) -> None:
+    server, index = near_copies
     found = ask(server, " ".join(WORDS), top=20)
     assert_same(found, index.query(" ".join(WORDS), top=20))
     assert found["truncated"] is True
 
 
-def test_nothing_is_found(server: Server, index: mw.Index) -> None:
-    """An answer without hits is an answer."""
+def test_a_query_without_hits(server: Server, index: mw.Index) -> None:
     for text in ("", "nothing like it", "...", "\x00"):
         assert ask(server, text) == {"hits": [], "truncated": False, "threshold": 0.4}
 
@@ -180,25 +177,24 @@ def test_nothing_is_found(server: Server, index: mw.Index) -> None:
         ({"more": 1}, "more"), ({"id": "a"}, "id"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_asked(server: Server, options: dict[str, Any], about: str) -> None:
-    """Is refused by name."""
+def test_invalid_queries_are_refused(server: Server, options: dict[str, Any], about: str) -> None:
+    """The message names the field."""
     answer = server.post("/v1/query", {"text": "a b c", **options})
     assert (answer.status, answer.error) == (422, "bad_value")
     assert about in answer.json["error"]["message"]
 
 
-def test_a_threshold_below_that_of_the_index_is_told_which_there_is(server: Server) -> None:
-    """The message has both numbers."""
+def test_a_threshold_below_that_of_the_index_is_refused_with_both_values(server: Server) -> None:
     message = server.post("/v1/query", {"text": "a b", "threshold": 0.25}).json["error"]["message"]
     assert "0.25" in message
     assert "0.4" in message
 
 
-# What is shared
+# Passages
 
 
 def shared_spans(server: Server, index: mw.Index, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The stored text of every hit, with the hit."""
+    """Return every hit with its stored text."""
     for hit in ask(server, text, top=100)["hits"]:
         stored = index.get(hit["id"]).text
         assert isinstance(stored, str)
@@ -207,7 +203,6 @@ def shared_spans(server: Server, index: mw.Index, text: str) -> Iterator[tuple[s
 
 @pytest.mark.parametrize("text", ASKED, ids=range(len(ASKED)))
 def test_spans_are_those_of_a_comparison(server: Server, index: mw.Index, text: str) -> None:
-    """In code points of either text."""
     for stored, hit in shared_spans(server, index, text):
         compared = mw.compare(text, stored, shingler=SHINGLER)
         assert hit["similarity"] == compared.similarity
@@ -216,13 +211,12 @@ def test_spans_are_those_of_a_comparison(server: Server, index: mw.Index, text: 
 
 
 def pairs_of(text: str) -> set[tuple[str, str]]:
-    """The shingles of a text of plain words, without any of our code."""
+    """Return the shingles of a text, computed independently."""
     words = text.split()
     return set(pairwise(words))
 
 
-def test_spans_hold_what_is_shared_and_nothing_else(server: Server, index: mw.Index) -> None:
-    """By pairs of plain words: every pair inside a span is in the other text, and every pair in both is in a span."""
+def test_spans_contain_exactly_the_shared_shingles(server: Server, index: mw.Index) -> None:
     text = " ".join([*WORDS[:20], "new", *WORDS[20:50], "newer"])
     plain = [
         (stored, hit) for stored, hit in shared_spans(server, index, text) if stored.isascii() and stored.islower()
@@ -236,8 +230,8 @@ def test_spans_hold_what_is_shared_and_nothing_else(server: Server, index: mw.In
             assert all(whole[start:end] == whole[start:end].strip() for start, end in hit["spans"][side])
 
 
-def test_places_are_counted_in_code_points(server: Server) -> None:
-    """A duck is one, though it is two units of UTF-16 and four bytes."""
+def test_spans_are_counted_in_code_points(server: Server) -> None:
+    """An emoji is one, although it is two UTF-16 units and four bytes."""
     shared = " ".join(WORDS[:50])
     (hit,) = [hit for hit in ask(server, "🦆🦆🦆 ü " + shared, top=100)["hits"] if hit["id"] == "odd"]
     assert hit["spans"]["query"][-1] == [6, 6 + len(shared)]
@@ -246,7 +240,7 @@ def test_places_are_counted_in_code_points(server: Server) -> None:
 
 @pytest.mark.parametrize("text", ASKED, ids=range(len(ASKED)))
 def test_a_snippet_is_a_part_of_the_stored_text(server: Server, index: mw.Index, text: str) -> None:
-    """From its start on, with those spans that lie in it, moved to where it starts."""
+    """With the spans in it relative to its start."""
     for stored, hit in shared_spans(server, index, text):
         snippet = hit["snippet"]
         start, end = snippet["start"], snippet["start"] + len(snippet["text"])
@@ -258,17 +252,15 @@ def test_a_snippet_is_a_part_of_the_stored_text(server: Server, index: mw.Index,
         assert [tuple(span) for span in snippet["spans"]] == cut != []
 
 
-def test_a_snippet_shows_what_is_shared_though_it_is_far_inside(crowd: tuple[Server, mw.Index]) -> None:
-    """It is short, however long the text, and something of it is shared."""
-    (hit,) = ask(crowd[0], INSIDE)["hits"]
+def test_a_snippet_shows_a_passage_deep_inside_a_long_text(near_copies: tuple[Server, mw.Index]) -> None:
+    (hit,) = ask(near_copies[0], INSIDE)["hits"]
     assert hit["id"] == "long"
     assert 0 < len(hit["snippet"]["text"]) < 2000
     start, end = hit["snippet"]["spans"][0]
     assert hit["snippet"]["text"][start:end] in INSIDE
 
 
-def test_passages_can_be_left_out(server: Server, index: mw.Index) -> None:
-    """The hits are the same, without places and snippets."""
+def test_passages_are_optional(server: Server, index: mw.Index) -> None:
     for text in ASKED[:6]:
         found = ask(server, text, passages=False)
         assert_same(found, index.query(text))
@@ -279,8 +271,8 @@ def test_passages_can_be_left_out(server: Server, index: mw.Index) -> None:
 
 
 @pytest.mark.parametrize(("store", "exact"), [("shingles", True), ("sketch", False)])
-def test_an_index_without_texts(tmp_path: Path, store: str, exact: bool) -> None:
-    """Finds the same documents, and says whether similarities are exact; there is nothing to show of them."""
+def test_an_index_without_texts_finds_the_same_documents(tmp_path: Path, store: str, exact: bool) -> None:
+    """And reports whether similarities are exact."""
     path = tmp_path / "plain.mw"
     build(path, store=store)
     with mw.Index.open(path) as index, serving(path, "--read-only") as server:
@@ -297,8 +289,8 @@ def test_an_index_without_texts(tmp_path: Path, store: str, exact: bool) -> None
 
 
 @pytest.mark.parametrize(("shingle", "bag"), [("char:5", True), ("byte:5", False), ("word:1", True)])
-def test_texts_that_are_cut_in_other_ways(tmp_path: Path, shingle: str, bag: bool) -> None:
-    """Places are code points all the same, also where shingles are bytes."""
+def test_spans_of_other_shingles(tmp_path: Path, shingle: str, bag: bool) -> None:
+    """Are code points too, also those of byte shingles."""
     path = tmp_path / "other.mw"
     build(path, shingle=shingle, bag=bag, store="text")
     with mw.Index.open(path) as index, serving(path, "--read-only") as server:
@@ -307,24 +299,24 @@ def test_texts_that_are_cut_in_other_ways(tmp_path: Path, shingle: str, bag: boo
             assert_same(found, index.query(text))
             for hit in found["hits"]:
                 stored = str(index.get(hit["id"]).text)
-                assert_places_fit(text, hit["spans"]["query"])
-                assert_places_fit(stored, hit["spans"]["document"])
-                assert_places_fit(hit["snippet"]["text"], hit["snippet"]["spans"])
+                assert_spans_fit(text, hit["spans"]["query"])
+                assert_spans_fit(stored, hit["spans"]["document"])
+                assert_spans_fit(hit["snippet"]["text"], hit["snippet"]["spans"])
                 if hit["similarity"] == 1 and text == stored:
                     assert hit["spans"]["document"] == hit["spans"]["query"]
                     assert hit["spans"]["query"][-1][1] <= len(text)
                     assert "byte" not in shingle or hit["spans"]["query"] == [[0, len(text)]]
 
 
-def assert_places_fit(text: str, spans: list[list[int]]) -> None:
-    """Spans lie in the text, one after the other, and none is empty."""
+def assert_spans_fit(text: str, spans: list[list[int]]) -> None:
+    """Check that spans are within the text, in order and not empty."""
     flat = [place for span in spans for place in span]
     assert flat == sorted(flat)
     assert all(0 <= start < end <= len(text) for start, end in spans)
 
 
-def test_documents_that_are_no_text(tmp_path: Path) -> None:
-    """Byte shingles take any bytes; what is not UTF-8 is found, and there is nothing to show of it."""
+def test_documents_that_are_not_utf8(tmp_path: Path) -> None:
+    """Are found, without a text."""
     path, text = tmp_path / "bytes.mw", " ".join(WORDS)
     with mw.Index.create(path, **{**SETTINGS, "shingle": "byte:4"}, store="text") as index:
         index.add(["bytes", "text"], [text.encode() + bytes(range(256)), text])
@@ -337,9 +329,9 @@ def test_documents_that_are_no_text(tmp_path: Path) -> None:
         assert [one["snippet"] is None for one in server.get("/v1/documents").json["documents"]] == [False, True]
 
 
-def test_ids_that_no_request_could_have(crowd: tuple[Server, mw.Index]) -> None:
-    """An index may hold longer ids and larger numbers than a client may send; they are given back as they are."""
-    server, _ = crowd
+def test_ids_that_exceed_the_limits_of_requests(near_copies: tuple[Server, mw.Index]) -> None:
+    """Are returned unchanged."""
+    server, _ = near_copies
     assert [hit["id"] for hit in ask(server, ODD_TEXT)["hits"]] == ODD_IDS
     listed = server.get("/v1/documents?limit=3").json["documents"]
     assert [one["id"] for one in listed] == ODD_IDS[::-1]

@@ -1,6 +1,6 @@
-"""Clients that take their time: each is cut when the time is over, and nobody else notices.
+"""Slow clients: each is disconnected when its time is over, and others are not affected.
 
-A limit of time is a promise in one direction: by then it is over. What a busy machine adds to it is measured meanwhile.
+A time limit is an upper bound. The delays that a busy machine adds are measured during the test.
 """
 
 import random
@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 
 import minwise as mw
+from server.raw_connections import DelayMeter, RawConnection, answers_in, message, wait_until
 from server.running import Server, serving
-from server.wires import Hiccups, Wire, answers_in, message, wait_until
 
-# Of the server of most tests, and of one without settings.
+# Timeout of the server of most tests, and the default.
 SECONDS, DEFAULT_SECONDS = 1.0, 10.0
-# The share of its time that a client has at least; clocks are a little apart.
+# Minimum share of the timeout that a client has; clocks differ slightly.
 LEAST = 0.94
-# For what is no promise to the second, on a machine that is busy with something else.
+# For a busy machine, where the exact time is not guaranteed.
 SLACK_SECONDS = 15.0
-# Answers that are too many for what the kernel keeps for both sides: it is 6 MB and 4 MB at most, usually.
+# More responses than the kernel buffers for both sides, usually at most 6 MB and 4 MB.
 LARGE_BYTES, LARGE_ANSWERS = 900_000, 16
 
 TRICKLERS = 200
@@ -36,7 +36,7 @@ CROWDED_SECONDS = 2.0
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index with one large document and some small ones."""
+    """Create an index with one large document and some small ones."""
     folder = tmp_path_factory.mktemp("slow") / "news.mw"
     with mw.Index.create(folder, threshold=0.5, shingle="word:2", store="text") as index:
         index.add(["large"], ["word " * (LARGE_BYTES // 5)])
@@ -46,25 +46,25 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def prose(draw: random.Random) -> str:
-    """A text of 2 KB."""
+    """Return a text of 2 KB."""
     return " ".join(f"w{draw.randrange(2000)}" for _ in range(350))
 
 
 @pytest.fixture(scope="module")
 def server(path: Path) -> Iterator[Server]:
-    """A server that does not wait long."""
+    """Serve with a short timeout."""
     with serving(path, "--receive-timeout", str(SECONDS), "--read-only") as running:
         yield running
 
 
 @dataclass(frozen=True)
 class Trickle:
-    """What is sent at once, and what is then sent bit by bit, for ever.
+    """What a slow client sends.
 
     Attributes:
         first: Sent at once.
-        drop: Sent again and again.
-        heard: What the server says before it hangs up: the codes of errors.
+        drop: Sent repeatedly.
+        heard: Error codes of the responses before the connection is closed.
     """
 
     first: bytes
@@ -94,94 +94,90 @@ TRICKLES = {
 
 
 def trickle(server: Server, what: Trickle, seconds: float) -> float:
-    """Sends until the server has hung up and does not listen either; how long that took, in seconds."""
+    """Send until the server has closed the connection; return the seconds."""
     started = time.monotonic()
-    with Wire(server) as wire:
+    with RawConnection(server) as wire:
         wire.send(what.first)
-        answers = answers_in(wire.rest(what.drop, seconds / 50))
-        told = time.monotonic() - started
-        while not wire.is_cut(what.drop or b"a"):
+        answers = answers_in(wire.read_to_end(what.drop, seconds / 50))
+        answered_after = time.monotonic() - started
+        while not wire.is_reset(what.drop or b"a"):
             time.sleep(seconds / 500)
         ended = time.monotonic() - started
     assert tuple(answer.error for answer in answers) == what.heard, what
-    assert told >= LEAST * seconds, what
+    assert answered_after >= LEAST * seconds, what
     return ended
 
 
 def assert_cut(server: Server, seconds: float) -> None:
-    """Whatever trickles is told that it is too slow, unless it has its answer already, and is gone within its time."""
-    with Hiccups(server) as hiccups, ThreadPoolExecutor(len(TRICKLES)) as pool:
+    """Check that every slow client is refused, unless it was answered, and disconnected in time."""
+    with DelayMeter(server) as delays, ThreadPoolExecutor(len(TRICKLES)) as pool:
         trickling = {kind: pool.submit(trickle, server, what, seconds) for kind, what in TRICKLES.items()}
         times = {kind: future.result() for kind, future in trickling.items()}
-    late = seconds + hiccups.slack_seconds
+    late = seconds + delays.slack_seconds
     assert {kind: time for kind, time in times.items() if time > late} == {}, late
 
 
-def test_requests_that_trickle_are_cut(server: Server) -> None:
+def test_slow_requests_are_refused(server: Server) -> None:
     """Of every kind, at the same time."""
     assert_cut(server, SECONDS)
 
 
-def test_the_usual_time_is_ten_seconds(path: Path) -> None:
-    """Without settings."""
+def test_the_default_timeout_is_ten_seconds(path: Path) -> None:
     with serving(path, "--read-only") as server:
         assert server.get("/v1/stats").json["limits"]["receive_timeout"] == DEFAULT_SECONDS
         assert_cut(server, DEFAULT_SECONDS)
 
 
-def test_a_connection_without_requests_is_closed(server: Server) -> None:
-    """After an answer the client may ask again for a while; then the server hangs up without a word."""
-    with Wire(server) as wire:
+def test_an_idle_connection_is_closed(server: Server) -> None:
+    """After the timeout, without an error message."""
+    with RawConnection(server) as wire:
         wire.send(message("GET", "/healthz"))
-        assert wire.hear().status == 200
+        assert wire.read_response().status == 200
         answered = time.monotonic()
-        assert wire.hung_up()
+        assert wire.is_closed_silently()
         assert LEAST * SECONDS <= time.monotonic() - answered <= SECONDS + SLACK_SECONDS
 
 
 def test_blank_lines_do_not_keep_a_connection(server: Server) -> None:
-    """Such as some clients send after a body: they are no request, and no reason to wait for ever."""
-    with Wire(server) as wire:
+    """Some clients send them after a body."""
+    with RawConnection(server) as wire:
         wire.send(message("GET", "/healthz"))
-        assert wire.hear().status == 200
+        assert wire.read_response().status == 200
         wire.send(b"\r\n")
         answered = time.monotonic()
-        assert [answer.error for answer in answers_in(wire.rest())] in ([], ["too_slow"])
+        assert [answer.error for answer in answers_in(wire.read_to_end())] in ([], ["too_slow"])
         assert time.monotonic() - answered <= SECONDS + SLACK_SECONDS
 
 
-def test_an_answer_that_nobody_takes(server: Server) -> None:
-    """The server does not keep it: it hangs up, with the rest unsaid."""
-    with Wire(server, receive_buffer_bytes=4096) as wire:
+def test_a_response_that_is_not_read_closes_the_connection(server: Server) -> None:
+    with RawConnection(server, receive_buffer_bytes=4096) as wire:
         wire.send(message("GET", "/v1/documents/large") * LARGE_ANSWERS)
         started = time.monotonic()
         assert wait_until(wire.is_held)
         assert wait_until(lambda: not wire.is_held(), SECONDS + SLACK_SECONDS)
         assert time.monotonic() - started >= LEAST * SECONDS
-        assert len(wire.rest()) < LARGE_BYTES * LARGE_ANSWERS
+        assert len(wire.read_to_end()) < LARGE_BYTES * LARGE_ANSWERS
 
 
-def test_an_answer_that_is_taken_slowly_but_in_time(server: Server) -> None:
-    """A client may look elsewhere for a while."""
-    with Wire(server, receive_buffer_bytes=4096) as wire:
+def test_a_response_may_be_read_slowly(server: Server) -> None:
+    with RawConnection(server, receive_buffer_bytes=4096) as wire:
         wire.send(message("GET", "/v1/documents/large"))
         time.sleep(SECONDS / 4)
-        assert len(wire.hear().json["text"]) == LARGE_BYTES
+        assert len(wire.read_response().json["text"]) == LARGE_BYTES
 
 
-def test_a_body_that_comes_slowly_but_in_time(server: Server) -> None:
-    """Half of the time is enough."""
+def test_a_body_may_arrive_slowly(server: Server) -> None:
     body = b'{"text": "a b c"}'
-    with Wire(server) as wire:
+    with RawConnection(server) as wire:
         wire.send(message("POST", "/v1/query", length=len(body)))
         for place in range(len(body)):
             wire.send(body[place : place + 1])
             time.sleep(SECONDS / 2 / len(body))
-        assert wire.hear().json["hits"] == []
+        assert wire.read_response().json["hits"] == []
 
 
-class Crowd:
-    """Clients that trickle, of all kinds; whoever is cut comes again."""
+class SlowClients:
+    """Slow clients of all kinds, which reconnect when they are disconnected."""
 
     def __init__(self, server: Server, count: int) -> None:
         self._server, self._draw = server, random.Random(3)
@@ -189,7 +185,7 @@ class Crowd:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._trickle)
 
-    def __enter__(self) -> "Crowd":
+    def __enter__(self) -> "SlowClients":
         self._thread.start()
         return self
 
@@ -199,25 +195,25 @@ class Crowd:
         for wire, _ in self._wires:
             wire.close()
 
-    def _come(self) -> tuple[Wire, Trickle]:
-        wire, what = Wire(self._server), self._draw.choice(list(TRICKLES.values()))
+    def _come(self) -> tuple[RawConnection, Trickle]:
+        wire, what = RawConnection(self._server), self._draw.choice(list(TRICKLES.values()))
         wire.send(what.first)
         return wire, what
 
     def _trickle(self) -> None:
-        """Each says something once in a second."""
+        """Send something on each connection once a second."""
         for place in cycle(range(len(self._wires))):
             if self._over.wait(1 / len(self._wires)):
                 return
             wire, what = self._wires[place]
             wire.send(what.drop)
-            if wire.is_over():
+            if wire.has_input():
                 wire.close()
                 self._wires[place] = self._come()
 
 
-class Honest:
-    """A client that asks again and again on one connection, and remembers how long it waited for answers."""
+class NormalClient:
+    """A client that sends queries on one connection and records response times."""
 
     def __init__(self, server: Server) -> None:
         self._server, self._connection = server, server.connect()
@@ -225,12 +221,12 @@ class Honest:
         self.seconds: list[float] = []
 
     def ask(self, text: str) -> None:
-        """Asks once; only if it was silent for long itself, since it asked before, it may have been hung up on."""
+        """Send a query; the connection may be closed only if it was idle for long."""
         started = time.monotonic()
         try:
             self._hear(text)
         except ConnectionError:
-            assert time.monotonic() - self._asked >= CROWDED_SECONDS / 10, "not idle, and hung up on"
+            assert time.monotonic() - self._asked >= CROWDED_SECONDS / 10, "closed although not idle"
             self._connection.close()
             self._connection = self._server.connect()
             self._hear(text)
@@ -242,16 +238,16 @@ class Honest:
         assert answer.status == 200, answer
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         self._connection.close()
 
 
 def p99s(servers: list[Server], texts: list[str]) -> list[float]:
-    """How long 99 of 100 requests of honest clients take at most, in seconds; each asks all servers by turns."""
+    """Return the 99th percentile of the response times of each server; clients alternate between servers."""
 
     def ask(share: list[str]) -> list[list[float]]:
         with ExitStack() as stack:
-            clients = [stack.enter_context(closing(Honest(server))) for server in servers]
+            clients = [stack.enter_context(closing(NormalClient(server))) for server in servers]
             for text in share:
                 for client in clients:
                     client.ask(text)
@@ -263,16 +259,16 @@ def p99s(servers: list[Server], texts: list[str]) -> list[float]:
 
 
 @pytest.mark.parametrize("most", [1000, TRICKLERS // 2])
-def test_honest_clients_do_not_notice(path: Path, most: int) -> None:
-    """While 200 connections trickle, whoever is cut coming again, nobody is refused and p99 is at most twice as long.
+def test_slow_clients_do_not_affect_others(path: Path, most: int) -> None:
+    """With 200 slow connections no other client is refused, and p99 is at most twice as long.
 
-    Also if there is room for half of them only, so that all the while some have to go for others. The same clients ask
-    a second server by turns, to which nobody trickles: what else runs on the machine slows down both.
+    Also with a maximum of half as many connections, so that some are evicted all the time. The same clients alternate
+    with a second server without slow clients, since other processes of the machine slow down both.
     """
     draw = random.Random(4)
     texts = [prose(draw) for _ in range(THREADS * REQUESTS)]
     options = ("--read-only", "--receive-timeout", str(CROWDED_SECONDS), "--max-connections", str(most))
-    with serving(path, *options) as quiet, serving(path, *options) as crowded, Crowd(crowded, TRICKLERS):
+    with serving(path, *options) as quiet, serving(path, *options) as crowded, SlowClients(crowded, TRICKLERS):
         ratios: list[float] = []
         while len(ratios) < TRIES and min(ratios, default=3) > 2:
             alone, among = p99s([quiet, crowded], texts)

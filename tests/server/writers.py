@@ -1,4 +1,4 @@
-"""Clients that write until nobody answers any more, and remember what they were told."""
+"""Clients that write until the server stops, and record the acknowledged changes."""
 
 import random
 import threading
@@ -12,14 +12,14 @@ __all__ = ["Writer"]
 
 
 class Writer(threading.Thread):
-    """Adds documents, one by one and several at once, replaces and removes some of them.
+    """Adds documents, single and in batches, and replaces and removes some of them.
 
-    What was begun and not acknowledged may have happened or not, so nothing is known about it.
+    Nothing is known about a change that was not acknowledged.
 
     Attributes:
-        there: The texts of documents whose addition or replacement was acknowledged.
+        there: Texts of documents whose addition or replacement was acknowledged.
         gone: Documents whose removal was acknowledged.
-        told: How many answers came.
+        responses: Number of responses.
     """
 
     def __init__(self, server: Server, name: str) -> None:
@@ -27,10 +27,10 @@ class Writer(threading.Thread):
         self._server, self._draw = server, random.Random(name)
         self.there: dict[str, str] = {}
         self.gone: set[str] = set()
-        self.told = 0
+        self.responses = 0
 
     def run(self) -> None:
-        """Writes; an answer that does not come, or only in part, is no acknowledgement."""
+        """Write; an incomplete response is no acknowledgement."""
         connection = self._server.connect()
         with suppress(OSError, HTTPException):
             for number in count():
@@ -39,7 +39,7 @@ class Writer(threading.Thread):
         connection.close()
 
     def _write(self, connection: HTTPConnection, names: list[str]) -> None:
-        """Adds documents, and perhaps replaces or removes them again."""
+        """Add documents, and possibly replace or remove them."""
         self._add(connection, names, "error")
         match self._draw.randrange(4):
             case 0:
@@ -48,7 +48,7 @@ class Writer(threading.Thread):
                 self._remove(connection, names)
 
     def _add(self, connection: HTTPConnection, names: list[str], on_duplicate_id: str) -> None:
-        texts = {name: f"{name} is told in words: {self._draw.random()}" for name in names}
+        texts = {name: f"{name} has the text {self._draw.random()}" for name in names}
         documents = [{"id": name, "text": text, "metadata": {"by": self.name}} for name, text in texts.items()]
         body = documents[0] if len(documents) == 1 else {"documents": documents}
         self._forget(names)
@@ -67,8 +67,8 @@ class Writer(threading.Thread):
             self.gone |= set(names)
 
     def _heard(self, answer: Answer) -> bool:
-        """Whether the answer acknowledges; a server that ends says that it is busy."""
-        self.told += 1
+        """Return whether a response acknowledges the change; a stopping server is busy."""
+        self.responses += 1
         assert answer.status in (200, 503), answer
         return answer.status == 200
 

@@ -114,7 +114,7 @@ async def compare(service: Service, call: Call) -> messages.ComparisonMessage:
         if comparison.shingler.kind == "byte":
             _convert_to_code_points(message, body)
         if body.rows:
-            rows = comparison.rows(most=MAX_ROW_CHARACTERS)
+            rows = comparison.rows(max_chars=MAX_ROW_CHARACTERS)
             message.rows = [messages.RowMessage(*(_pieces(side) for side in row)) for row in rows]
         return message
 

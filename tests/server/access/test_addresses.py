@@ -1,4 +1,4 @@
-"""Addresses: the loopback for everybody on the machine, all others only with tokens."""
+"""Addresses: the loopback requires no token, all others do."""
 
 import socket
 from pathlib import Path
@@ -10,15 +10,15 @@ from minwise.server.tokens import make_token
 from server.running import PATIENCE_SECONDS, Server, serving
 
 
-def test_without_tokens_everybody_on_this_machine_may_do_everything(server: Server) -> None:
-    """A token that is sent anyway does no harm."""
+def test_without_tokens_local_clients_have_all_rights(server: Server) -> None:
+    """A token that is sent anyway is ignored."""
     assert server.add("ferry", "the ferry leaves at six").status == 200
     assert server.get("/v1/stats", headers={"Authorization": "Bearer mw_unknown"}).status == 200
     assert server.ask("DELETE", "/v1/documents/ferry").json == {"removed": 1}
 
 
 def test_the_loopback_is_the_default(server: Server) -> None:
-    """Only 127.0.0.1 is listened at: another address of this machine, here another of the loopback, is not."""
+    """Other addresses of this machine are not listened on, not even others of the loopback."""
     assert server.url == f"http://127.0.0.1:{server.port}/"
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", server.port), timeout=PATIENCE_SECONDS)
@@ -26,14 +26,14 @@ def test_the_loopback_is_the_default(server: Server) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "news.example.org"])
 def test_any_other_address_needs_tokens(folder: Path, host: str) -> None:
-    """It is refused in one line, with the command that helps."""
+    """The error is one line with the remedy."""
     line = one_line(run(folder.parent, "serve", "--index", "news.mw", "--port", "0", "--host", host), USAGE)
     assert f"got '{host}'" in line
     assert "minwise token FILE --read --write" in line
 
 
-def test_every_address_with_tokens(folder: Path) -> None:
-    """Works, under the names that are allowed, and for nobody without a token."""
+def test_other_addresses_work_with_tokens(folder: Path) -> None:
+    """With allowed host names only."""
     token = make_token(folder.parent / "tokens.txt", ["read"])
     options = (
         "--host",
@@ -55,8 +55,8 @@ def test_every_address_with_tokens(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6 here")
-def test_the_other_loopback(folder: Path) -> None:
-    """Is one too: its address stands in brackets."""
+def test_the_ipv6_loopback_works(folder: Path) -> None:
+    """Its address is in brackets."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:

@@ -1,10 +1,10 @@
-"""Hosts, origins and types: no page of another site can ask, whatever it sends."""
+"""Host, Origin and Content-Type: a page of another site cannot send requests."""
 
 import json
 
 import pytest
 
-from server.access.doors import DOCUMENT, REQUESTS, Door, named, raw, real
+from server.access.token_servers import DOCUMENT, REQUESTS, TokenServer, named, raw, real
 
 
 @pytest.mark.parametrize(
@@ -13,9 +13,11 @@ from server.access.doors import DOCUMENT, REQUESTS, Door, named, raw, real
      "127.0.0.1:1",
      "news.example.org", "news.example.org:443", "NEWS.example.org"],
 )  # fmt: skip
-def test_hosts_that_are_ours(door: Door, host: str) -> None:
-    """The loopback's names, and what --allow-host says, with any port or none: a proxy may have another."""
-    assert door.server.get("/healthz", headers={"Host": host.format(port=door.server.port)}).status == 200
+def test_own_hosts_are_accepted(token_server: TokenServer, host: str) -> None:
+    """Names of the loopback and of --allow-host, with any port: a proxy may have another one."""
+    assert (
+        token_server.server.get("/healthz", headers={"Host": host.format(port=token_server.server.port)}).status == 200
+    )
 
 
 @pytest.mark.parametrize(
@@ -28,11 +30,14 @@ def test_hosts_that_are_ours(door: Door, host: str) -> None:
      "[::]", "[::1", "::1]",
      "169.254.169.254", "127.0.0.1:port", "127.0.0.1:1:1", "[::1]evil.example", "[::1]:1:1", ":{port}", "*", "ÿ"],
 )  # fmt: skip
-def test_hosts_that_are_not(door: Door, host: str) -> None:
-    """A page of evil.example whose name now leads here (rebinding) still sends its own name; nothing answers to it."""
-    sent = {"Host": host.format(port=door.server.port), "Authorization": f"Bearer {door.tokens['editor']}"}
+def test_other_hosts_are_refused(token_server: TokenServer, host: str) -> None:
+    """A page whose host name resolves to the loopback (DNS rebinding) sends its own name."""
+    sent = {
+        "Host": host.format(port=token_server.server.port),
+        "Authorization": f"Bearer {token_server.tokens['editor']}",
+    }
     for path in ("/", "/healthz", "/v1/stats", "/static/{name}", "/nowhere"):
-        answer = door.server.get(real(path), headers=sent)
+        answer = token_server.server.get(real(path), headers=sent)
         assert (answer.status, answer.error) == (421, "wrong_host"), path
 
 
@@ -40,18 +45,18 @@ def test_hosts_that_are_not(door: Door, host: str) -> None:
     "lines", [[], ["Host:"], ["Host: "], ["Host: 127.0.0.1", "Host: evil.example"], ["Host: 127.0.0.1"] * 2]
 )
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-def test_a_request_has_one_host(door: Door, lines: list[str], version: str) -> None:
-    """None, an empty one or two of them are refused, whatever they say."""
-    answer = raw(door.server, f"GET /healthz HTTP/{version}", *lines)
+def test_a_request_has_one_host(token_server: TokenServer, lines: list[str], version: str) -> None:
+    """None, an empty one and two are refused."""
+    answer = raw(token_server.server, f"GET /healthz HTTP/{version}", *lines)
     assert (answer.status, answer.error) in ((400, "bad_http"), (421, "wrong_host"))
 
 
 @pytest.mark.parametrize(
     "target", ["http://evil.example/healthz", "//evil.example/healthz", "evil.example:80", "*", "healthz"]
 )
-def test_the_target_is_a_path(door: Door, target: str) -> None:
-    """A target with a host of its own does not get past the check of the Host field."""
-    answer = raw(door.server, f"GET {target} HTTP/1.1", "Host: 127.0.0.1")
+def test_the_target_is_a_path(token_server: TokenServer, target: str) -> None:
+    """A target with a host does not bypass the check of the Host field."""
+    answer = raw(token_server.server, f"GET {target} HTTP/1.1", "Host: 127.0.0.1")
     assert answer.status in (400, 404, 421)
     assert answer.error in ("bad_http", "not_found", "wrong_host")
 
@@ -63,8 +68,8 @@ def test_the_target_is_a_path(door: Door, target: str) -> None:
      ("https://news.example.org", "news.example.org"), ("https://news.example.org:8443", "news.example.org:8443"),
      ("https://NEWS.example.org", "news.example.org")],
 )  # fmt: skip
-def test_origins_that_are_ours(there: Door, origin: str, host: str) -> None:
-    """The page itself, directly or behind a proxy that speaks TLS."""
+def test_own_origins_are_accepted(there: TokenServer, origin: str, host: str) -> None:
+    """Also behind a proxy with TLS."""
     port = there.server.port
     headers = {
         "Origin": origin.format(port=port),
@@ -85,8 +90,8 @@ WRONG_ORIGINS = [
 
 
 @pytest.mark.parametrize("origin", WRONG_ORIGINS)
-def test_origins_that_are_not(there: Door, origin: str) -> None:
-    """Another site, another port of this machine, a file, a sandbox: refused before anything happens, token or not."""
+def test_other_origins_are_refused(there: TokenServer, origin: str) -> None:
+    """Another site, another port, a file or a sandbox, with or without a token."""
     headers = {"Origin": origin.format(port=there.server.port), "Authorization": f"Bearer {there.tokens['editor']}"}
     for one in REQUESTS:
         answer = there.server.ask(one.method, real(one.path), one.body, headers=headers)
@@ -102,8 +107,8 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_form_can_send_is_refused(there: Door, kind: str) -> None:
-    """A page elsewhere can send these without asking first; JSON in them is still no JSON."""
+def test_content_types_of_forms_are_refused(there: TokenServer, kind: str) -> None:
+    """A page of another site can send these without a preflight."""
     headers = {"Content-Type": kind, "Authorization": f"Bearer {there.tokens['editor']}"}
     for one in (asked for asked in REQUESTS if asked.body is not None):
         answer = there.server.ask(one.method, one.path, json.dumps(one.body).encode(), headers=headers)
@@ -111,8 +116,8 @@ def test_what_a_form_can_send_is_refused(there: Door, kind: str) -> None:
     assert named(there) == {"there"}
 
 
-def test_a_body_without_a_type_is_refused(there: Door) -> None:
-    """It is what a page sends of a blob that has none."""
+def test_a_body_without_a_type_is_refused(there: TokenServer) -> None:
+    """A page can send a blob without a type."""
     body = json.dumps(DOCUMENT).encode()
     lines = [
         f"Host: {there.server.host}",
@@ -127,30 +132,30 @@ def test_a_body_without_a_type_is_refused(there: Door) -> None:
     "kind",
     ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8"],
 )
-def test_json_is_taken(there: Door, kind: str) -> None:
-    """With or without the one encoding that it has."""
+def test_json_is_accepted(there: TokenServer, kind: str) -> None:
+    """With or without a charset."""
     headers = {"Content-Type": kind, "Authorization": f"Bearer {there.tokens['editor']}"}
     assert there.server.post("/v1/documents", DOCUMENT, headers=headers).status == 200
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "GET", "POST"])
-def test_no_other_site_is_let_in(door: Door, method: str) -> None:
-    """A preflight is answered without leave, and no answer ever grants any."""
+def test_preflights_are_not_granted(token_server: TokenServer, method: str) -> None:
+    """And no response has CORS headers."""
     asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
     for origin in ("http://evil.example", "null"):
-        answer = door.server.ask(method, "/v1/query", headers={"Origin": origin, **asks})
+        answer = token_server.server.ask(method, "/v1/query", headers={"Origin": origin, **asks})
         assert answer.status in (403, 405)
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-def test_a_client_can_not_say_where_it_comes_from(door: Door) -> None:
-    """Header fields of proxies are not believed: they neither allow a host nor an origin."""
+def test_forwarding_headers_are_ignored(token_server: TokenServer) -> None:
+    """They allow neither a host nor an origin."""
     forwarded = {
         "X-Forwarded-Host": "news.example.org",
         "Forwarded": "host=news.example.org",
         "X-Forwarded-For": "127.0.0.1",
     }
-    assert door.server.get("/healthz", headers={"Host": "evil.example", **forwarded}).error == "wrong_host"
-    assert door.server.get("/v1/stats", headers=forwarded).error == "unauthorized"
-    override = {"X-HTTP-Method-Override": "DELETE", "Authorization": f"Bearer {door.tokens['reader']}"}
-    assert door.server.post("/v1/documents/there", {}, headers=override).status in (403, 405)
+    assert token_server.server.get("/healthz", headers={"Host": "evil.example", **forwarded}).error == "wrong_host"
+    assert token_server.server.get("/v1/stats", headers=forwarded).error == "unauthorized"
+    override = {"X-HTTP-Method-Override": "DELETE", "Authorization": f"Bearer {token_server.tokens['reader']}"}
+    assert token_server.server.post("/v1/documents/there", {}, headers=override).status in (403, 405)

@@ -1,4 +1,4 @@
-"""What protects whoever is let in: header fields, and that nothing of a client is ever opened."""
+"""Security headers, and ids that look like paths or URLs."""
 
 import socket
 from pathlib import Path
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from server.access.doors import REQUESTS, Door, raw
+from server.access.token_servers import REQUESTS, TokenServer, raw
 from server.running import Server
 
 SECURITY = {
@@ -20,12 +20,12 @@ SECURITY = {
 }
 
 
-def test_headers_that_protect_are_on_every_answer(there: Door) -> None:
-    """Pages, data, and each kind of error; what is under /v1 is never kept by anybody."""
+def test_security_headers_are_on_every_response(there: TokenServer) -> None:
+    """Pages, data and each kind of error; responses below /v1 are never cached."""
     server, editor = there.server, {"Authorization": f"Bearer {there.tokens['editor']}"}
     host = f"Host: {server.host}"
     answers = {str(one): there.ask(one, "editor") for one in REQUESTS}
-    answers |= {f"{one}, nobody": there.ask(one) for one in REQUESTS}
+    answers |= {f"{one}, no token": there.ask(one) for one in REQUESTS}
     answers |= {
         "404": server.get("/nowhere"),
         "404 of v1": server.get("/v1/documents/nothing", headers=editor),
@@ -50,8 +50,8 @@ def test_headers_that_protect_are_on_every_answer(there: Door) -> None:
             assert answer.headers.get("cache-control") == "no-store", name
 
 
-def test_headers_that_protect_are_there_without_tokens_too(server: Server) -> None:
-    """And when nothing may be changed."""
+def test_security_headers_do_not_depend_on_tokens(server: Server) -> None:
+    """Nor on --read-only."""
     for answer in (server.get("/"), server.get("/v1/stats"), server.get("/v1/documents/x"), server.add("a", "a text")):
         assert {field: answer.headers.get(field) for field in SECURITY} == SECURITY
 
@@ -63,8 +63,7 @@ PLACES = [
 ]  # fmt: skip
 
 
-def test_an_id_is_only_an_id(server: Server, shared_folder: Path) -> None:
-    """Whatever it looks like: it comes back with its own text, and no file is touched."""
+def test_an_id_that_looks_like_a_path_touches_no_file(server: Server, shared_folder: Path) -> None:
     (shared_folder.parent / "outside.txt").write_text("not yours")
     before = sorted(path.name for path in shared_folder.parent.iterdir())
     for name in PLACES:
@@ -86,15 +85,13 @@ def test_an_id_is_only_an_id(server: Server, shared_folder: Path) -> None:
      "/etc/passwd", "//etc/passwd", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/v1/../static/x",
      "/docs/../v1/stats"],
 )  # fmt: skip
-def test_no_path_leads_out_of_the_page(door: Door, path: str) -> None:
-    """Only what was there at the start is there."""
-    answer = raw(door.server, f"GET {path} HTTP/1.1", "Host: 127.0.0.1")
+def test_static_paths_cannot_leave_the_page_folder(token_server: TokenServer, path: str) -> None:
+    answer = raw(token_server.server, f"GET {path} HTTP/1.1", "Host: 127.0.0.1")
     assert (answer.status, answer.error) in ((404, "not_found"), (400, "bad_http"))
     assert b"root:" not in answer.body
 
 
-def test_an_address_is_only_a_text(server: Server, shared_folder: Path) -> None:
-    """Nobody connects to it, and a path is not read, wherever it stands."""
+def test_urls_and_paths_in_documents_are_not_opened(server: Server, shared_folder: Path) -> None:
     secret = shared_folder.parent / "secret.txt"
     secret.write_text("xyzzy plugh plover")
     with socket.create_server(("127.0.0.1", 0)) as listener:

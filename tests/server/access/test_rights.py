@@ -1,4 +1,4 @@
-"""Tokens and their rights: what each route asks for, what is no token, and that none is ever told."""
+"""Tokens and their rights: what each route requires, invalid tokens, and that tokens are never revealed."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from minwise.server.tokens import make_token
-from server.access.doors import HOLDERS, REQUESTS, WRITING, Door, Request, named, raw, real
+from server.access.token_servers import HOLDERS, REQUESTS, WRITING, Request, TokenServer, named, raw, real
 from server.running import serving
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("request_", REQUESTS, ids=str)
-def test_every_route_asks_for_its_rights(there: Door, request_: Request, holder: str) -> None:
-    """A token that is missing or wrong is 401, one that lacks a right 403, and then nothing has happened."""
+def test_every_route_requires_its_rights(there: TokenServer, request_: Request, holder: str) -> None:
+    """A missing or wrong token is 401, a missing right 403, and nothing is changed."""
     before = named(there)
     answer = there.ask(request_, holder)
     rights = HOLDERS[holder]
@@ -25,16 +25,15 @@ def test_every_route_asks_for_its_rights(there: Door, request_: Request, holder:
     assert named(there) == before == {"there"}
 
 
-def test_who_asks_is_told_what_it_may_do(door: Door) -> None:
-    """By its own token, and of no other."""
+def test_stats_contain_the_rights_of_the_client(token_server: TokenServer) -> None:
     for holder, rights in HOLDERS.items():
         if rights is not None and "read" in rights:
-            assert door.ask(Request("GET", "/v1/stats"), holder).json["rights"] == sorted(rights)
+            assert token_server.ask(Request("GET", "/v1/stats"), holder).json["rights"] == sorted(rights)
 
 
-def test_every_route_is_in_the_table(door: Door) -> None:
-    """What the schema names, the table above has."""
-    paths = door.server.get("/openapi.json").json["paths"]
+def test_every_route_is_in_the_table(token_server: TokenServer) -> None:
+    """The table above has all routes of the schema."""
+    paths = token_server.server.get("/openapi.json").json["paths"]
     described = {f"{method.upper()} {path}" for path, operations in paths.items() for method in operations}
     asked = {str(one).partition("?")[0].replace("/there", "/{id}") for one in REQUESTS}
     assert described <= asked
@@ -47,49 +46,53 @@ def test_every_route_is_in_the_table(door: Door) -> None:
      "Bearer x {token}",
      "Bearer {token} {token}", "Bearer {token},x", "Bearer sha256:{hash}", "Bearer {hash}", "Bearer ÿþ", "Bearer null"],
 )  # fmt: skip
-def test_what_is_no_bearer_token(door: Door, header: str) -> None:
-    """Other schemes, the hash, the token with something around it."""
-    token = str(door.tokens["editor"])
+def test_other_credentials_are_refused(token_server: TokenServer, header: str) -> None:
+    """Other schemes, the hash, and the token with additional characters."""
+    token = str(token_server.tokens["editor"])
     sent = header.format(token=token, hash=sha256(token.encode()).hexdigest())
-    answer = door.server.get("/v1/stats", headers={"Authorization": sent})
+    answer = token_server.server.get("/v1/stats", headers={"Authorization": sent})
     assert (answer.status, answer.error) == (401, "unauthorized")
     assert token not in answer.body.decode()
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-def test_the_name_of_the_scheme_has_no_case(door: Door, scheme: str) -> None:
-    """As RFC 9110 (11.1) has it."""
-    assert door.server.get("/v1/stats", headers={"Authorization": f"{scheme} {door.tokens['reader']}"}).status == 200
+def test_the_scheme_is_case_insensitive(token_server: TokenServer, scheme: str) -> None:
+    """RFC 9110, section 11.1."""
+    assert (
+        token_server.server.get(
+            "/v1/stats", headers={"Authorization": f"{scheme} {token_server.tokens['reader']}"}
+        ).status
+        == 200
+    )
 
 
-def test_two_authorizations_are_none(door: Door) -> None:
-    """Else a proxy and the server could read different ones."""
-    tokens = [f"Bearer {door.tokens[name]}" for name in ("a stranger", "editor")]
+def test_two_authorization_fields_are_refused(token_server: TokenServer) -> None:
+    """A proxy and the server could read different ones."""
+    tokens = [f"Bearer {token_server.tokens[name]}" for name in ("unknown token", "editor")]
     for pair in (tokens, tokens[::-1]):
         answer = raw(
-            door.server,
+            token_server.server,
             "GET /v1/stats HTTP/1.1",
-            f"Host: {door.server.host}",
+            f"Host: {token_server.server.host}",
             *(f"Authorization: {one}" for one in pair),
         )
         assert answer.status in (400, 401)
 
 
 @pytest.mark.parametrize("place", ["?token={token}", "?access_token={token}", "?authorization=Bearer%20{token}"])
-def test_a_token_in_the_address_counts_for_nothing(door: Door, place: str) -> None:
-    """It would stand in logs and histories."""
-    assert door.server.get("/v1/stats" + place.format(token=door.tokens["editor"])).status == 401
+def test_a_token_in_the_url_is_ignored(token_server: TokenServer, place: str) -> None:
+    """It would appear in logs and histories."""
+    assert token_server.server.get("/v1/stats" + place.format(token=token_server.tokens["editor"])).status == 401
 
 
-def test_a_cookie_counts_for_nothing(door: Door) -> None:
-    """Browsers send them on their own, which is what CSRF lives on; and none is ever set."""
-    answer = door.server.get("/v1/stats", headers={"Cookie": f"token={door.tokens['editor']}"})
+def test_cookies_are_ignored_and_never_set(token_server: TokenServer) -> None:
+    """Browsers send them automatically, which makes CSRF possible."""
+    answer = token_server.server.get("/v1/stats", headers={"Cookie": f"token={token_server.tokens['editor']}"})
     assert answer.status == 401
-    assert all("set-cookie" not in door.ask(one, "editor").headers for one in REQUESTS[:10])
+    assert all("set-cookie" not in token_server.ask(one, "editor").headers for one in REQUESTS[:10])
 
 
-def test_read_only_wins_over_every_token(folder: Path) -> None:
-    """Even one that may write is told that nothing can be changed here."""
+def test_read_only_refuses_every_token(folder: Path) -> None:
     token = make_token(folder.parent / "tokens.txt", ["read", "write"])
     with serving(folder, "--read-only", "--token-file", str(folder.parent / "tokens.txt")) as server:
         server.token = token
@@ -99,8 +102,8 @@ def test_read_only_wins_over_every_token(folder: Path) -> None:
         assert server.get("/v1/stats").json["read_only"] is True
 
 
-def test_a_token_is_told_to_nobody(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Neither in what the server prints nor in its metrics: not the token, not a wrong one, not a hash."""
+def test_output_and_metrics_contain_no_token(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Neither a valid nor a wrong one, nor a hash."""
     file = folder.parent / "tokens.txt"
     token, wrong = make_token(file, ["read"]), "mw_" + "B" * 43
     with serving(folder, "--token-file", str(file)) as server:

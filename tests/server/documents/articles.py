@@ -1,4 +1,4 @@
-"""Articles: texts whose words are all their own, and requests that add, read and remove them."""
+"""Texts of unique words, and requests that add, get and remove them."""
 
 from typing import Any
 from urllib.parse import quote
@@ -12,19 +12,19 @@ SHINGLER = mw.Shingler("word:2")
 
 
 def article(topic: str, words: int = 40, *, changed: int = 0) -> str:
-    """A text of which every word is the topic's own; the last few may be others."""
+    """Return a text whose words all belong to the topic, except possibly the last ones."""
     kept = [f"{topic}w{number}" for number in range(words - changed)]
     return " ".join([*kept, *(f"{topic}other{number}" for number in range(changed))])
 
 
 def similarity(left: str, right: str) -> float:
-    """The Jaccard similarity of the shingle sets, computed without an index."""
+    """Return the Jaccard similarity of two texts without an index."""
     sets = SHINGLER.shingle([left, right])
     return mw.jaccard(sets[0].tolist(), sets[1].tolist())
 
 
 def post(server: Server, *documents: tuple[str | int, str, Any], query: str = "") -> list[dict[str, Any]]:
-    """Adds a batch; what became of each."""
+    """Add a batch; return the results."""
     listed = [{"id": name, "text": text, "metadata": about} for name, text, about in documents]
     answer = server.post(f"/v1/documents{query}", {"documents": listed})
     assert answer.status == 200, answer.body
@@ -35,7 +35,7 @@ def post(server: Server, *documents: tuple[str | int, str, Any], query: str = ""
 
 
 def stored(server: Server, name: str | int) -> dict[str, Any]:
-    """What is under an id."""
+    """Return the document with an id."""
     answer = get(server, name)
     assert answer.status == 200, answer.body
     found: dict[str, Any] = answer.json
@@ -43,15 +43,15 @@ def stored(server: Server, name: str | int) -> dict[str, Any]:
 
 
 def get(server: Server, name: str | int) -> Answer:
-    """The answer for an id, whatever characters it has."""
+    """Return the response for an id with any characters."""
     return server.get(f"/v1/documents/{quote(str(name), safe='')}")
 
 
 def filled(template: str, given: str) -> bytes:
-    """A body with JSON put in, which may be wrong."""
+    """Return a body with JSON inserted, which may be invalid."""
     return template.replace("GIVEN", given).encode()
 
 
 def remove(server: Server, name: str | int) -> Answer:
-    """Removes one document."""
+    """Remove a document."""
     return server.ask("DELETE", f"/v1/documents/{quote(str(name), safe='')}")

@@ -1,4 +1,4 @@
-"""One server for the tests of a file: each has ids and words of its own."""
+"""One server for the tests of a file; every test uses its own ids and words."""
 
 import itertools
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ topics = itertools.count()
 
 @pytest.fixture(scope="module")
 def server(shared_server: Server) -> Server:
-    """One server for the tests of a file: each has ids and words of its own."""
+    """Serve for all tests of a file."""
     return shared_server
 
 
 @pytest.fixture
 def reader(shared_folder: Path) -> Iterator[mw.Index]:
-    """The same index, opened by another process than the server: this one."""
+    """Open the same index in this process."""
     with mw.Index.open(shared_folder) as index:
         yield index
 
 
 @pytest.fixture
 def topic() -> str:
-    """A word that no other test has."""
+    """Return a word that no other test uses."""
     return f"topic{next(topics)}x"

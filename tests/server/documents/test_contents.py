@@ -1,4 +1,4 @@
-"""Ids, texts and metadata over HTTP: whatever they may hold comes back as it was sent, all else is refused."""
+"""Ids, texts and metadata over HTTP: valid ones are returned unchanged, others are refused."""
 
 import json
 from typing import Any
@@ -9,13 +9,13 @@ import minwise as mw
 from server.documents.articles import SHINGLER, article, filled, get, remove, stored
 from server.running import Server
 
-# Limits of what an id and a text may be.
+# Limits of ids and texts.
 LONGEST_ID, LONGEST_TEXT = 1000, 10**6
 
 
 @pytest.mark.parametrize(("first", "second"), [(5, "5"), ("6", 6), (-7, "-7"), (2**63 - 1, str(2**63 - 1))])
 def test_a_number_and_its_digits_are_one_id(server: Server, topic: str, first: str | int, second: str | int) -> None:
-    """It is given back as it came first."""
+    """It is returned as it was first added."""
     server.add(first, article(topic))
     assert stored(server, second)["id"] == first
     assert server.add(second, article(topic)).json["results"][0]["fate"] == "unchanged"
@@ -37,7 +37,7 @@ ODD_IDS = {
 
 @pytest.mark.parametrize("kind", ODD_IDS)
 def test_any_string_is_an_id(server: Server, reader: mw.Index, topic: str, kind: str) -> None:
-    """It can be added, looked at, found and removed, and is no other's."""
+    """It can be added, found and removed, and is distinct from all others."""
     name, text = ODD_IDS[kind], article(topic)
     assert server.add(name, text).json["results"][0] | {"duplicates": None} == {
         "id": name, "fate": "added", "duplicate_of": None, "similarity": None, "duplicates": None,
@@ -66,8 +66,8 @@ def test_any_string_is_an_id(server: Server, reader: mw.Index, topic: str, kind:
         f'"{"x" * (LONGEST_ID + 1)}"',
     ],
 )
-def test_what_is_no_id_is_refused(server: Server, given: str) -> None:
-    """Of a document, and of one that is to go."""
+def test_invalid_ids_are_refused(server: Server, given: str) -> None:
+    """When adding and when removing."""
     for body in ('{"id": GIVEN, "text": "a b"}', '{"documents": [{"id": GIVEN, "text": "a b"}]}'):
         answer = server.post("/v1/documents", filled(body, given))
         assert (answer.status, answer.error) == (422, "bad_value"), given[:50]
@@ -76,8 +76,8 @@ def test_what_is_no_id_is_refused(server: Server, given: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["%ff", "%c3", "%ed%a0%80", "a%fe", "%f4%90%80%80", "%c0%af"])
-def test_bytes_that_are_no_text_name_no_document(server: Server, topic: str, path: str) -> None:
-    """Above all not the one that is named by the sign for what can not be read."""
+def test_a_path_that_is_not_utf8_names_no_document(server: Server, topic: str, path: str) -> None:
+    """In particular not the one named U+FFFD."""
     text = article(topic)
     for name in ("\ufffd", "\ufffd\ufffd\ufffd", "a\ufffd"):
         server.post("/v1/documents?on_duplicate_id=replace", {"id": name, "text": text})
@@ -98,8 +98,8 @@ ODD_TEXTS = {
 
 
 @pytest.mark.parametrize("kind", ODD_TEXTS)
-def test_any_text_is_stored_as_it_is(server: Server, reader: mw.Index, topic: str, kind: str) -> None:
-    """To the last character, with as many shingles as it has; and a query for it is answered."""
+def test_any_text_is_stored_unchanged(server: Server, reader: mw.Index, topic: str, kind: str) -> None:
+    """With its number of shingles, and it can be queried."""
     text = ODD_TEXTS[kind]
     assert server.add(topic, text).json["results"][0]["fate"] == "added"
     assert stored(server, topic)["text"] == text == reader.get(topic).text
@@ -112,7 +112,7 @@ def test_any_text_is_stored_as_it_is(server: Server, reader: mw.Index, topic: st
 
 @pytest.mark.parametrize("unit", ["x ", "ü ", "🦆 "])
 def test_a_text_of_the_largest_size_is_stored(server: Server, topic: str, unit: str) -> None:
-    """The size is that of its UTF-8; one byte more is too many."""
+    """Measured in UTF-8; one more byte is refused."""
     text = unit * (LONGEST_TEXT // len(unit.encode()))
     text += "x" * (LONGEST_TEXT - len(text.encode()))
     assert server.add(topic, text).json["results"][0]["fate"] == "added"
@@ -125,8 +125,7 @@ def test_a_text_of_the_largest_size_is_stored(server: Server, topic: str, unit: 
 
 @pytest.mark.parametrize("sent", ["\\ud800", "a\\udc00b", "\\udc00\\ud800", "\\ud800\\ud800"])
 @pytest.mark.parametrize("place", ["id", "text", "metadata", "key"])
-def test_half_a_character_is_refused(server: Server, place: str, sent: str) -> None:
-    """A lone surrogate is no character, wherever it stands: no text can hold it."""
+def test_unpaired_surrogates_are_refused(server: Server, place: str, sent: str) -> None:
     document = {
         "id": f'{{"id": "{sent}", "text": "a b"}}',
         "text": f'{{"id": "half", "text": "{sent}"}}',
@@ -139,8 +138,7 @@ def test_half_a_character_is_refused(server: Server, place: str, sent: str) -> N
 
 
 @pytest.mark.parametrize("given", ["null", "1", '["a"]', "{}", "true"])
-def test_what_is_no_text_is_refused(server: Server, given: str) -> None:
-    """Whatever it is."""
+def test_invalid_texts_are_refused(server: Server, given: str) -> None:
     answer = server.post("/v1/documents", filled('{"id": "text", "text": GIVEN}', given))
     assert (answer.status, answer.error) == (422, "bad_value")
 
@@ -156,8 +154,8 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", METADATA)
-def test_metadata_comes_back_as_it_was_sent(server: Server, reader: mw.Index, topic: str, kind: str) -> None:
-    """From every place that shows it, with whole numbers whole and others to the last bit."""
+def test_metadata_is_returned_unchanged(server: Server, reader: mw.Index, topic: str, kind: str) -> None:
+    """By all routes, with exact numbers."""
     about = METADATA[kind]
     assert server.add(topic, article(topic), about).status == 200
     hit = server.post("/v1/query", {"text": article(topic), "where": about}).json["hits"][0]
@@ -168,22 +166,21 @@ def test_metadata_comes_back_as_it_was_sent(server: Server, reader: mw.Index, to
 
 
 @pytest.mark.parametrize("given", ["[]", '"a"', "1", "true", '[{"a": 1}]'])
-def test_what_is_no_object_is_no_metadata(server: Server, given: str) -> None:
-    """It is refused."""
+def test_metadata_that_is_not_an_object_is_refused(server: Server, given: str) -> None:
     answer = server.post("/v1/documents", filled('{"id": "about", "text": "a b", "metadata": GIVEN}', given))
     assert (answer.status, answer.error) == (422, "bad_value")
 
 
 @pytest.mark.parametrize("given", ["NaN", "Infinity", "-Infinity", "01", "+1", ".5", "1.", "0x10", "1_000", "nan"])
-def test_what_is_no_number_of_json_is_refused(server: Server, given: str) -> None:
-    """Though Python would take some of it."""
+def test_numbers_that_are_not_json_are_refused(server: Server, given: str) -> None:
+    """Although Python would accept some of them."""
     answer = server.post("/v1/documents", filled('{"id": "about", "text": "a b", "metadata": {"a": GIVEN}}', given))
     assert (answer.status, answer.error) == (400, "bad_json")
 
 
 @pytest.mark.parametrize("given", ["1e400", "-1e400", str(10**30), str(-(2**64)), "9" * 400, "9" * 5000])
-def test_a_number_beyond_all_others_is_kept_or_refused(server: Server, topic: str, given: str) -> None:
-    """It never becomes another number, and is never a failure of the server."""
+def test_a_huge_number_is_kept_or_refused(server: Server, topic: str, given: str) -> None:
+    """It is never changed, and never an internal error."""
     body = f'{{"id": "{topic}", "text": "a b", "metadata": {{"a": GIVEN}}}}'
     answer = server.post("/v1/documents", filled(body, given))
     if answer.status == 200:

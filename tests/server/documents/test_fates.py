@@ -1,4 +1,4 @@
-"""Documents over HTTP: what becomes of each, and what keeps one out."""
+"""Adding documents over HTTP: the result of each, and what keeps one out."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from server.running import Server
 
 
 def test_one_document_is_added(server: Server, reader: mw.Index, topic: str) -> None:
-    """It comes back with everything that was sent, and another process has it."""
+    """It is returned unchanged, and another process sees it."""
     text = article(topic)
     answer = server.add(topic, text, {"lang": "en"})
     assert answer.status == 200
@@ -22,8 +22,8 @@ def test_one_document_is_added(server: Server, reader: mw.Index, topic: str) -> 
     assert (found.text, found.metadata) == (text, {"lang": "en"})
 
 
-def test_metadata_may_be_left_out(server: Server, topic: str) -> None:
-    """Then there is none, as when it is null; the second is a repetition of the first."""
+def test_metadata_may_be_omitted(server: Server, topic: str) -> None:
+    """That is the same as null."""
     document = {"id": topic, "text": article(topic)}
     assert server.post("/v1/documents", document).json["results"][0]["fate"] == "added"
     assert server.add(topic, article(topic), None).json["results"][0]["fate"] == "unchanged"
@@ -31,7 +31,6 @@ def test_metadata_may_be_left_out(server: Server, topic: str) -> None:
 
 
 def test_a_batch_is_answered_in_its_order(server: Server, reader: mw.Index, topic: str) -> None:
-    """Each document for itself; all are there afterwards."""
     documents = [(f"{topic} {number}", article(f"{topic}{number}"), {"n": number}) for number in range(50)]
     assert {one["fate"] for one in post(server, *documents)} == {"added"}
     for name, text, about in documents:
@@ -48,10 +47,10 @@ def test_a_batch_is_answered_in_its_order(server: Server, reader: mw.Index, topi
     ],
 )
 @pytest.mark.parametrize("unique", [False, True])
-def test_the_fate_of_a_document_whose_id_is_taken(
+def test_fate_of_a_batch_document_with_a_taken_id(
     server: Server, topic: str, policy: str, same: str, other_text: str, other_metadata: str, unique: bool
 ) -> None:
-    """By what is asked for; what is not stored leaves what is there as it was."""
+    """A document that is not stored leaves the old one unchanged."""
     names = [f"{topic} {kind}" for kind in ("same", "text", "metadata")]
     texts = [article(f"{topic}{number}") for number in range(3)]
     post(server, *((name, text, {"n": 1}) for name, text in zip(names, texts, strict=True)))
@@ -64,8 +63,8 @@ def test_the_fate_of_a_document_whose_id_is_taken(
     assert stored(server, names[2])["metadata"] == {"n": 2 if replaced else 1}
 
 
-def test_one_document_whose_id_is_taken_is_refused(server: Server, topic: str) -> None:
-    """409 with an error that names the id; what was there is there."""
+def test_a_single_document_with_a_taken_id_is_refused(server: Server, topic: str) -> None:
+    """With status 409; the old one is unchanged."""
     server.add(topic, article(topic))
     answer = server.add(topic, article(f"{topic}other"))
     assert (answer.status, answer.error) == (409, "id_taken")
@@ -73,8 +72,7 @@ def test_one_document_whose_id_is_taken_is_refused(server: Server, topic: str) -
     assert stored(server, topic)["text"] == article(topic)
 
 
-def test_one_document_whose_id_is_taken_is_skipped_or_replaced_if_asked(server: Server, topic: str) -> None:
-    """A document alone has the same choices as one of a batch."""
+def test_a_single_document_with_a_taken_id_is_skipped_or_replaced(server: Server, topic: str) -> None:
     server.add(topic, article(topic))
     document = {"id": topic, "text": article(f"{topic}other")}
     skipped = server.post("/v1/documents?on_duplicate_id=skip", document)
@@ -85,13 +83,13 @@ def test_one_document_whose_id_is_taken_is_skipped_or_replaced_if_asked(server: 
 
 
 def test_a_batch_of_one_conflicts_like_any_batch(server: Server, topic: str) -> None:
-    """Only a document that is sent alone is answered with a status of its own."""
+    """Only a single document has an error status."""
     server.add(topic, article(topic))
     assert post(server, (topic, article(f"{topic}other"), None))[0]["fate"] == "conflict"
 
 
-def test_an_id_twice_in_one_batch(server: Server, topic: str) -> None:
-    """The first is there when it is the second's turn."""
+def test_a_repeated_id_in_a_batch(server: Server, topic: str) -> None:
+    """The first document is stored before the second one is decided."""
     first, second = article(f"{topic}a"), article(f"{topic}b")
     fates = [one["fate"] for one in post(server, (topic, first, None), (topic, first, None), (topic, second, None))]
     assert fates == ["added", "unchanged", "conflict"]
@@ -101,7 +99,6 @@ def test_an_id_twice_in_one_batch(server: Server, topic: str) -> None:
 
 
 def test_a_repeated_request_changes_nothing(server: Server, topic: str) -> None:
-    """So a client that missed the answer may ask again, and again."""
     documents = [(f"{topic} {number}", article(f"{topic}{number}"), {"n": number}) for number in range(3)]
     post(server, *documents)
     before = server.get("/v1/stats").json
@@ -111,8 +108,8 @@ def test_a_repeated_request_changes_nothing(server: Server, topic: str) -> None:
     assert (after["documents"], after["removed"]) == (before["documents"], before["removed"])
 
 
-def test_a_near_duplicate_is_kept_out_by_what_is_there(server: Server, reader: mw.Index, topic: str) -> None:
-    """The most similar one first, each with its exact similarity and what it shares."""
+def test_a_near_duplicate_of_a_stored_document_is_kept_out(server: Server, reader: mw.Index, topic: str) -> None:
+    """The response lists the most similar ones first, with shared passages."""
     texts = {f"{topic} {changed}": article(topic, changed=changed) for changed in (0, 3, 6, 9)}
     post(server, *((name, text, {"changed": name}) for name, text in texts.items()))
     text = article(topic, changed=3) + " end"
@@ -130,8 +127,7 @@ def test_a_near_duplicate_is_kept_out_by_what_is_there(server: Server, reader: m
     assert f"{topic} new" not in reader
 
 
-def test_a_near_duplicate_of_an_earlier_one_of_the_same_batch(server: Server, reader: mw.Index, topic: str) -> None:
-    """The first of a batch keeps the others out."""
+def test_a_near_duplicate_within_a_batch_is_kept_out(server: Server, reader: mw.Index, topic: str) -> None:
     texts = [article(topic), article(topic, changed=5), article(f"{topic}else")]
     results = post(server, *((f"{topic} {n}", text, None) for n, text in enumerate(texts)), query="?unique=true")
     assert [one["fate"] for one in results] == ["added", "duplicate", "added"]
@@ -142,8 +138,8 @@ def test_a_near_duplicate_of_an_earlier_one_of_the_same_batch(server: Server, re
     assert [f"{topic} {number}" in reader for number in range(3)] == [True, False, True]
 
 
-def test_a_witness_that_is_replaced_later_in_the_batch(server: Server, topic: str) -> None:
-    """What is said is what was decided: the witness had that text when it was the duplicate's turn."""
+def test_a_duplicate_of_a_document_replaced_later_in_the_batch(server: Server, topic: str) -> None:
+    """The result is that of the moment of the decision."""
     documents = [
         (f"{topic} a", article(topic), None),
         (f"{topic} b", article(topic, changed=5), None),
@@ -159,10 +155,10 @@ def test_a_witness_that_is_replaced_later_in_the_batch(server: Server, topic: st
     assert stored(server, f"{topic} a")["text"] == article(f"{topic}else")
 
 
-def test_the_witness_comes_first_in_a_crowd(server: Server, topic: str) -> None:
-    """Though a query looks at fewer candidates than a decision does, and equally similar ones came before it."""
-    crowd = [(f"{topic} {number}", f"{article(topic)} {topic}end{number}", None) for number in range(60)]
-    post(server, *crowd, (f"{topic} like", article(topic), None))
+def test_the_deciding_duplicate_is_listed_first(server: Server, topic: str) -> None:
+    """Although a query considers fewer candidates than a decision, and equally similar documents are older."""
+    near_copies = [(f"{topic} {number}", f"{article(topic)} {topic}end{number}", None) for number in range(60)]
+    post(server, *near_copies, (f"{topic} like", article(topic), None))
     (result,) = post(server, (f"{topic} new", article(topic), {"new": True}), query="?unique=true")
     assert (result["fate"], result["duplicate_of"], result["similarity"]) == ("duplicate", f"{topic} like", 1)
     assert result["duplicates"][0]["id"] == f"{topic} like"
@@ -170,14 +166,13 @@ def test_the_witness_comes_first_in_a_crowd(server: Server, topic: str) -> None:
     assert similarities == sorted(similarities, reverse=True)
 
 
-def test_a_document_that_would_take_its_own_place_is_no_duplicate_of_it(server: Server, topic: str) -> None:
-    """A new version of a document is like its old one, and replaces it."""
+def test_a_new_version_is_no_duplicate_of_its_old_version(server: Server, topic: str) -> None:
     server.add(topic, article(topic))
     results = post(server, (topic, article(topic, changed=2), None), query="?unique=true&on_duplicate_id=replace")
     assert [one["fate"] for one in results] == ["replaced"]
 
 
-def test_a_text_without_shingles_is_like_no_other(server: Server, topic: str) -> None:
+def test_texts_without_shingles_are_not_similar(server: Server, topic: str) -> None:
     """Two empty texts are two documents."""
     results = post(server, (f"{topic} a", "", None), (f"{topic} b", "", None), query="?unique=true")
     assert [one["fate"] for one in results] == ["added", "added"]
@@ -186,8 +181,8 @@ def test_a_text_without_shingles_is_like_no_other(server: Server, topic: str) ->
 @pytest.mark.parametrize(
     "given", ["unique=yes", "unique=", "unique=2", "unique=null", "on_duplicate_id=ignore", "unique=true&unique=true"]
 )
-def test_a_choice_that_is_none_is_refused(server: Server, topic: str, given: str) -> None:
-    """With the choices there are; and nothing is stored."""
+def test_invalid_options_are_refused(server: Server, topic: str, given: str) -> None:
+    """The message lists the choices, and nothing is stored."""
     answer = server.post(f"/v1/documents?{given}", {"id": topic, "text": article(topic)})
     assert (answer.status, answer.error) == (422, "bad_value")
     assert given.split("=")[0] in answer.json["error"]["message"]

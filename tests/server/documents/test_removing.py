@@ -1,4 +1,4 @@
-"""Documents over HTTP: that they go when it is said, who may change anything, and that what was answered lasts."""
+"""Removing documents, refused changes, and durability over HTTP."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,6 @@ from server.running import Server, serving
 
 
 def test_a_document_is_removed_once(server: Server, reader: mw.Index, topic: str) -> None:
-    """The second time it is not there; nobody finds it any more."""
     server.add(topic, article(topic))
     assert remove(server, topic).json == {"removed": 1}
     assert topic not in reader
@@ -22,7 +21,7 @@ def test_a_document_is_removed_once(server: Server, reader: mw.Index, topic: str
 
 
 def test_a_batch_is_removed(server: Server, reader: mw.Index, topic: str) -> None:
-    """As many as were there, each once; ids that had none are named, as they were given."""
+    """Missing ids are listed as they were given."""
     post(server, *((f"{topic} {number}", article(f"{topic}{number}"), None) for number in range(4)))
     ids = [f"{topic} 0", f"{topic} none", f"{topic} 2", f"{topic} 0", 10**15]
     answer = server.ask("DELETE", "/v1/documents", {"ids": ids})
@@ -41,8 +40,7 @@ def test_a_number_and_its_digits_are_removed_as_one(server: Server, topic: str) 
 
 
 @pytest.mark.parametrize("body", [{"ids": []}, {}, {"ids": "a"}, {"ids": None}, {"ids": ["a"], "all": True}, [], "a"])
-def test_what_names_no_documents_removes_none(server: Server, body: object) -> None:
-    """It is refused."""
+def test_invalid_removals_are_refused(server: Server, body: object) -> None:
     answer = server.ask("DELETE", "/v1/documents", body)
     assert (answer.status, answer.error) == (422, "bad_value")
 
@@ -56,15 +54,15 @@ def test_what_names_no_documents_removes_none(server: Server, body: object) -> N
         {"documents": ["a"]}, {"documents": [{"documents": [{"id": "a", "text": "a b"}]}]},
     ],
 )  # fmt: skip
-def test_what_is_neither_a_document_nor_a_batch_is_refused(server: Server, reader: mw.Index, body: object) -> None:
-    """All of it: a batch with one bad document stores none."""
+def test_invalid_additions_are_refused(server: Server, reader: mw.Index, body: object) -> None:
+    """A batch with one invalid document stores none."""
     answer = server.ask("POST", "/v1/documents", json.dumps(body).encode())
     assert (answer.status, answer.error) == (422, "bad_value")
     assert "a" not in reader
 
 
-def test_a_server_that_only_reads_changes_nothing(tmp_path: Path) -> None:
-    """It says so, whatever is sent, and answers everything else; meanwhile another process may write."""
+def test_a_read_only_server_refuses_changes(tmp_path: Path) -> None:
+    """It answers all other requests, and another process may write."""
     path = tmp_path / "read.mw"
     with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text") as writer:
         writer.add(["a"], [article("a")])
@@ -86,8 +84,7 @@ def test_a_server_that_only_reads_changes_nothing(tmp_path: Path) -> None:
             assert get(server, "a").status == 404
 
 
-def test_what_was_answered_is_there_for_everybody(server: Server, reader: mw.Index, topic: str) -> None:
-    """After each answer a reader in another process sees it, and what it sees is sound."""
+def test_changes_are_visible_to_other_processes(server: Server, reader: mw.Index, topic: str) -> None:
     for number in range(20):
         name, text = f"{topic} {number}", article(f"{topic}{number}")
         server.add(name, text, {"n": number})
@@ -101,8 +98,7 @@ def test_what_was_answered_is_there_for_everybody(server: Server, reader: mw.Ind
     assert reader.verify() == []
 
 
-def test_what_was_answered_is_there_after_an_end_and_a_new_beginning(tmp_path: Path) -> None:
-    """Another server over the same index knows all of it, and nothing else."""
+def test_changes_survive_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "again.mw"
     mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
     with serving(path) as first:

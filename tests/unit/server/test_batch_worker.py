@@ -1,4 +1,4 @@
-"""The worker: what waits is done together and in order, and nobody's failure or absence is anybody else's."""
+"""Batch worker: waiting tasks are processed together and in order, and failures do not affect other tasks."""
 
 import asyncio
 import threading
@@ -14,12 +14,12 @@ MOST = 3
 
 
 class Work:
-    """Doubles numbers; while it is held it stands at the first batch, as work on a long text does.
+    """Doubles numbers; blocks in the first batch until it is released.
 
     Attributes:
-        batches: What was worked on together.
-        begun: Set when the first batch is there.
-        let: To be set for it to go on.
+        batches: The processed batches.
+        begun: Set when the first batch starts.
+        let: Set to release the first batch.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Work:
         self.begun, self.let = threading.Event(), threading.Event()
 
     def __call__(self, tasks: Sequence[int]) -> Sequence[Any]:
-        """The outcomes; a negative number is an error, and zero an error of the whole batch."""
+        """Return the outcomes; a negative number is an error, and zero fails the whole batch."""
         self.batches.append(list(tasks))
         self.begun.set()
         assert self.let.wait(PATIENCE_SECONDS)
@@ -40,7 +40,7 @@ Waiting = list["asyncio.Task[Any]"]
 
 
 def run(talk: Callable[[BatchWorker[int], Work], Awaitable[None]]) -> Work:
-    """What was worked on in the end, when somebody has talked to a worker and it is closed."""
+    """Run a test with a worker; return the work after the worker is closed."""
     work = Work()
 
     async def both() -> None:
@@ -56,26 +56,26 @@ def run(talk: Callable[[BatchWorker[int], Work], Awaitable[None]]) -> Work:
 
 
 async def queue(worker: BatchWorker[int], work: Work, *tasks: int) -> Waiting:
-    """Gives the worker tasks, the first of which is begun and the others wait."""
+    """Submit tasks; the first one is in progress and the others wait."""
     first = asyncio.ensure_future(worker.run(tasks[0]))
     await asyncio.to_thread(work.begun.wait, PATIENCE_SECONDS)
     waiting = [first, *(asyncio.ensure_future(worker.run(task)) for task in tasks[1:])]
-    await asyncio.sleep(0)  # in which all of them are handed over
+    await asyncio.sleep(0)  # so that all tasks are submitted
     return waiting
 
 
 async def outcomes(waiting: Waiting) -> list[Any]:
-    """What came of tasks; errors as their texts."""
+    """Return the results of tasks; errors as text."""
     return [str(one) if isinstance(one, BaseException) else one for one in await gathered(waiting)]
 
 
 async def gathered(waiting: Waiting) -> list[Any]:
-    """What came of tasks, with errors."""
+    """Return the results and errors of tasks."""
     return await asyncio.gather(*waiting, return_exceptions=True)
 
 
-def test_what_waits_is_done_together_and_in_order() -> None:
-    """As many as are allowed at a time."""
+def test_waiting_tasks_are_batched_in_order() -> None:
+    """Up to the maximum batch size."""
 
     async def talk(worker: BatchWorker[int], work: Work) -> None:
         waiting = await queue(worker, work, 1, 2, 3, 4, 5)
@@ -85,9 +85,7 @@ def test_what_waits_is_done_together_and_in_order() -> None:
     assert run(talk).batches == [[1], [2, 3, 4], [5]]
 
 
-def test_an_error_is_told_to_whom_it_concerns() -> None:
-    """Others of the same batch get what they asked for."""
-
+def test_an_error_belongs_to_its_task() -> None:
     async def talk(worker: BatchWorker[int], work: Work) -> None:
         waiting = await queue(worker, work, 1, 2, -3, 4)
         work.let.set()
@@ -96,9 +94,7 @@ def test_an_error_is_told_to_whom_it_concerns() -> None:
     run(talk)
 
 
-def test_work_that_fails_is_told_to_all_and_the_desk_goes_on() -> None:
-    """To all whose tasks were in it; the next batch is worked on as ever."""
-
+def test_a_failed_batch_fails_all_its_tasks_and_the_worker_continues() -> None:
     async def talk(worker: BatchWorker[int], work: Work) -> None:
         waiting = await queue(worker, work, 1, 2, 0, 4, 5)
         work.let.set()
@@ -110,9 +106,7 @@ def test_work_that_fails_is_told_to_all_and_the_desk_goes_on() -> None:
     run(talk)
 
 
-def test_what_nobody_waits_for_any_more_is_not_done() -> None:
-    """A client may leave while its task waits, and all of them may."""
-
+def test_cancelled_tasks_are_not_processed() -> None:
     async def talk(worker: BatchWorker[int], work: Work) -> None:
         waiting = await queue(worker, work, 1, 2, 3, 4, 5, 6, 7)
         for one in (waiting[2], *waiting[4:]):
@@ -126,8 +120,8 @@ def test_what_nobody_waits_for_any_more_is_not_done() -> None:
 
 
 @pytest.mark.parametrize("task", [1, -1, 0])
-def test_a_client_may_leave_while_its_task_is_worked_on(task: int) -> None:
-    """What comes of it is dropped, be it an error or not, and others get theirs."""
+def test_a_task_may_be_cancelled_while_it_is_processed(task: int) -> None:
+    """Its result or error is dropped."""
 
     async def talk(worker: BatchWorker[int], work: Work) -> None:
         waiting = await queue(worker, work, task, 2)
@@ -139,8 +133,8 @@ def test_a_client_may_leave_while_its_task_is_worked_on(task: int) -> None:
     assert run(talk).batches == [[task], [2]]
 
 
-def test_closing_ends_what_came_before() -> None:
-    """But for what nobody waits for."""
+def test_closing_processes_the_queue() -> None:
+    """Except for cancelled tasks."""
 
     async def talk(worker: BatchWorker[int], work: Work) -> None:
         waiting = await queue(worker, work, 1, 2, 3)
@@ -153,8 +147,7 @@ def test_closing_ends_what_came_before() -> None:
     assert run(talk).batches == [[1], [3]]
 
 
-def test_the_loop_may_end_before_the_work() -> None:
-    """As at the end of a server that had to stop: the work is done, and nobody is told."""
+def test_the_event_loop_may_end_before_the_work() -> None:
     work = Work()
 
     async def leave() -> BatchWorker[int]:

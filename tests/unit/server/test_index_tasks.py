@@ -1,4 +1,4 @@
-"""Work of the desks: whatever comes together, each gets what it would have got alone."""
+"""Index tasks: each task of a batch has the result it would have alone."""
 
 import errno
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ COLOURS = ("red", "green", "blue")
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[mw.Index]:
-    """An index that stores texts, a dozen of which are like each other."""
+    """Create an index with a dozen similar texts."""
     with mw.Index.create(tmp_path / "news.mw", threshold=0.5, shingle="word:1", store="text") as made:
         texts = [f"one two three four five six number{number}" for number in range(12)]
         made.add(range(12), texts, [{"colour": COLOURS[number % 3]} for number in range(12)])
@@ -36,17 +36,17 @@ def index(tmp_path: Path) -> Iterator[mw.Index]:
 
 
 class Watched:
-    """An index that notes how it is called."""
+    """An index that records its calls."""
 
     def __init__(self, index: mw.Index) -> None:
         self._index, self.calls = index, list[tuple[str, int]]()
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what the index has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute of an index
         found = getattr(self._index, name)
         if name not in ("query_many", "add_each", "remove"):
             return found
 
-        def call(some: Sequence[Any], *others: Any, **options: Any) -> Any:  # noqa: ANN401 - as the index takes them
+        def call(some: Sequence[Any], *others: Any, **options: Any) -> Any:  # noqa: ANN401 - arguments of the index
             self.calls.append((name, len(some)))
             return found(some, *others, **options)
 
@@ -59,21 +59,21 @@ class Watched:
         return len(self._index)
 
 
-def watched(index: mw.Index) -> Any:  # noqa: ANN401 - it stands for an index
-    """An index that notes how it is called."""
+def watched(index: mw.Index) -> Any:  # noqa: ANN401 - used as an index
+    """Return an index that records its calls."""
     return Watched(index)
 
 
 def add(*ids: str | int, text: str = "text of {}", unique: bool = False, policy: str = "error") -> AddTask:
-    """Documents to be added, each with a text of its own."""
+    """Return a task that adds documents, each with its own text."""
     return AddTask([SubmittedDocument(one, text.format(one), None) for one in ids], unique, policy)
 
 
 # Reading
 
 
-def test_queries_with_different_wishes_in_one_batch(index: mw.Index) -> None:
-    """Each is answered as if it were alone; those with the same wishes are asked in one call."""
+def test_queries_with_equal_parameters_share_a_call(index: mw.Index) -> None:
+    """Each has the result it would have alone."""
     details: tuple[HitDetail, ...] = ("bare", "metadata", "passages")
     wheres: tuple[dict[str, Any] | None, ...] = (None, {}, {"colour": "red"}, {"colour": "green"})
     queries = [
@@ -88,8 +88,8 @@ def test_queries_with_different_wishes_in_one_batch(index: mw.Index) -> None:
     assert {len(found.hits) for found in together} >= {1, 4, 5}
 
 
-def test_a_query_that_can_not_be_answered_fails_alone(index: mw.Index) -> None:
-    """And with it those with the same wishes; everything else that came with it is answered."""
+def test_a_failing_query_does_not_affect_other_tasks(index: mw.Index) -> None:
+    """Except for queries with equal parameters."""
 
     def bug(_: mw.Index) -> object:
         raise ZeroDivisionError
@@ -112,7 +112,7 @@ def test_a_query_that_can_not_be_answered_fails_alone(index: mw.Index) -> None:
 
 
 def test_runs_of_changes_keep_their_order(index: mw.Index) -> None:
-    """What was sent first is done first; what stands beside its like goes in one call."""
+    """Consecutive changes of one kind share a call."""
     asked = watched(index)
     added, more, gone, not_there, again, last = BatchWriter(asked)(
         [add("a"), add("b", "c"), RemoveTask(["a", "b", 0]), RemoveTask(["a", "z"]), add("a"), RemoveTask([1])]
@@ -123,8 +123,7 @@ def test_runs_of_changes_keep_their_order(index: mw.Index) -> None:
     assert ("a" in index, "b" in index, "c" in index, 0 in index, 1 in index) == (True, False, True, False, False)
 
 
-def test_additions_with_different_wishes_in_one_call(index: mw.Index) -> None:
-    """Each document by those of its request."""
+def test_additions_with_different_options_share_a_call(index: mw.Index) -> None:
     tasks = [
         add("n", text="one two three four five six"),
         add("u", text="one two three four five six", unique=True),
@@ -138,8 +137,8 @@ def test_additions_with_different_wishes_in_one_call(index: mw.Index) -> None:
     assert asked.calls == [("add_each", 5)]
 
 
-def test_an_id_that_several_remove_was_there_for_the_first(index: mw.Index) -> None:
-    """Also if one says a number and another its digits."""
+def test_concurrent_removals_of_an_id_count_once(index: mw.Index) -> None:
+    """Also as a number and as its digits."""
     assert BatchWriter(index)([RemoveTask([5, "6"]), RemoveTask(["5", 6, 7]), RemoveTask([7])]) == [
         {"5", "6"},
         {"7"},
@@ -148,8 +147,8 @@ def test_an_id_that_several_remove_was_there_for_the_first(index: mw.Index) -> N
     assert len(index) == 9
 
 
-def test_portions_of_many_documents(index: mw.Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as share a transaction go in one call, a request never in two; what comes of each keeps its place."""
+def test_large_batches_are_split_between_requests(index: mw.Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never within a request; the results keep their order."""
     assert MAX_TRANSACTION_DOCUMENTS == 4096
     monkeypatch.setattr(module, "MAX_TRANSACTION_DOCUMENTS", 10)
     sizes = [4, 6, 1, 9, 1, 25, 3]
@@ -167,8 +166,8 @@ def test_portions_of_many_documents(index: mw.Index, monkeypatch: pytest.MonkeyP
     assert asked.calls == [("remove", size) for size in (10, 10, 1, 25, 3)]
 
 
-def test_one_that_can_not_be_done_does_not_fail_the_others(index: mw.Index) -> None:
-    """Neither those before it nor those behind it, and none is done twice."""
+def test_an_invalid_change_does_not_affect_the_others(index: mw.Index) -> None:
+    """And no change is made twice."""
     bad = AddTask(
         [SubmittedDocument("x", "a text", None), SubmittedDocument("y\ud800", "a text", None)],
         unique=False,
@@ -182,18 +181,18 @@ def test_one_that_can_not_be_done_does_not_fail_the_others(index: mw.Index) -> N
 
 
 class Failing(Watched):
-    """An index whose changes fail as long as it is told to."""
+    """An index whose changes fail while an error is set."""
 
     error: Exception | None = None
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what the index has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute of an index
         if name in ("add_each", "remove") and self.error is not None:
             raise self.error
         return super().__getattr__(name)
 
 
 def test_a_failure_is_remembered_until_a_change_succeeds(index: mw.Index) -> None:
-    """One of the index, that is: neither a full disk nor what was wrong about a request is one, nor do they end one."""
+    """Neither a full disk nor an invalid request is such a failure, nor do they end one."""
     failing: Any = Failing(index)
     writing = BatchWriter(failing)
     broken, full = FormatError("damaged"), OSError(errno.ENOSPC, "no room")
@@ -213,9 +212,9 @@ def test_a_failure_is_remembered_until_a_change_succeeds(index: mw.Index) -> Non
     assert change(add("b"), None) is None
 
 
-@pytest.mark.parametrize("task", [RemoveTask(["nobody"]), RemoveTask([])])
+@pytest.mark.parametrize("task", [RemoveTask(["missing"]), RemoveTask([])])
 def test_a_removal_of_nothing_is_no_success(index: mw.Index, task: RemoveTask) -> None:
-    """It has changed nothing, so it does not show that changes can be made again."""
+    """It writes nothing, so it does not show that changes are possible again."""
     failing: Any = Failing(index)
     writing = BatchWriter(failing)
     failing.error = FormatError("damaged")

@@ -1,4 +1,4 @@
-"""Limits of messages: sizes, totals and depths, each on both sides of its border; nothing too large is ever decoded."""
+"""Message limits: sizes, totals and depths, each on both sides; nothing too large is decoded."""
 
 import json
 from pathlib import Path
@@ -27,22 +27,22 @@ VALUES = st.recursive(
 )
 
 
-def checked(kind: type[Any], body: object, **changed: Any) -> Any:  # noqa: ANN401 - whatever is sent and comes of it
-    """What comes of a body under small limits."""
+def checked(kind: type[Any], body: object, **changed: Any) -> Any:  # noqa: ANN401 - any message
+    """Return the checked message of a body under small limits."""
     content = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     settings = ServerSettings(index=Path("news.mw"), **{**LIMITS, **changed})
     return MessageLimits(settings).check(msgspec.json.decode(content, type=kind))
 
 
 def refusal(kind: type[Any], body: object, **changed: Any) -> tuple[str, str]:  # noqa: ANN401 - as above
-    """The code and the message with which a body is refused."""
+    """Return the code and the message of a refused body."""
     with pytest.raises(ApiError) as caught:
         checked(kind, body, **changed)
     return caught.value.code, caught.value.message
 
 
 def depth(value: object) -> int:
-    """How deep a value nests, as anybody would count."""
+    """Return the depth of a value, computed recursively."""
     if isinstance(value, dict):
         return 1 + max(map(depth, value.values()), default=0)
     if isinstance(value, list):
@@ -52,7 +52,7 @@ def depth(value: object) -> int:
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 1]))
 def test_the_depth_is_that_of_the_value(value: object, is_ascii: bool, indent: int | None) -> None:
-    """However it is written, and whatever brackets and quotes stand in its strings."""
+    """With any brackets and quotes in its strings."""
     assert json_depth(json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()) == depth(value)
 
 
@@ -64,14 +64,13 @@ def test_the_depth_is_that_of_the_value(value: object, is_ascii: bool, indent: i
         (b"[" * 32_000 + b"]" * 32_000, 32_000),
     ],
 )  # fmt: skip
-def test_the_depth_where_quotes_and_brackets_mix(content: bytes, expected: int) -> None:
-    """A string ends where JSON says, not at a quote that is part of it."""
+def test_depth_with_escaped_quotes_and_brackets(content: bytes, expected: int) -> None:
     assert json_depth(content) == expected
 
 
 @pytest.mark.parametrize("name", ["metadata", "where"])
-def test_an_object_is_as_deep_as_allowed(name: str) -> None:
-    """One level more is refused, and who is meant is said."""
+def test_depth_limit_of_objects(name: str) -> None:
+    """The message names the object."""
     kind, others = (AddRequest, {"id": "x", "text": ""}) if name == "metadata" else (QueryRequest, {"text": ""})
     checked(kind, {**others, name: {"a": [{"b": 1}]}})
     code, message = refusal(kind, {**others, name: {"a": [{"b": []}]}})
@@ -80,8 +79,8 @@ def test_an_object_is_as_deep_as_allowed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["metadata", "where"])
-def test_an_object_is_as_large_as_allowed(name: str) -> None:
-    """Counted in bytes, as it was sent, with its white space."""
+def test_size_limit_of_objects(name: str) -> None:
+    """In bytes as sent, with white space."""
     kind, others = (AddRequest, b'"id":"x","text":""') if name == "metadata" else (QueryRequest, b'"text":""')
     called = "the metadata of 'x'" if name == "metadata" else "where"
     for fitting, value in ((b'{"a":"%b"}' % (b"x" * 32), {"a": "x" * 32}), (b"{%b}" % (b" " * 38), {})):
@@ -96,8 +95,8 @@ def test_an_object_is_as_large_as_allowed(name: str) -> None:
 
 @pytest.mark.parametrize("given", ["[]", '"{}"', "1", "true", "[{}]"])
 @pytest.mark.parametrize("name", ["metadata", "where"])
-def test_what_is_no_object(name: str, given: str) -> None:
-    """Is refused, with what is meant; null and nothing are none."""
+def test_other_values_than_objects_are_refused(name: str, given: str) -> None:
+    """Null and a missing value are accepted."""
     kind, others = (AddRequest, '"id":"x","text":""') if name == "metadata" else (QueryRequest, '"text":""')
     code, message = refusal(kind, f'{{{others},"{name}":{given}}}'.encode())
     assert (code, name in message) == ("bad_value", True)
@@ -107,15 +106,15 @@ def test_what_is_no_object(name: str, given: str) -> None:
 
 
 def test_nothing_too_large_or_too_deep_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither an object by itself nor one too much of many: it would be a hundred times its size."""
+    """It could take a hundred times its size."""
 
     class Watched:
-        """A decoder that keeps what it was given."""
+        """A decoder that records its input."""
 
         seen: list[bytes] = []  # noqa: RUF012 - of one test
 
         def decode(self, content: bytes) -> object:
-            """As the real one."""
+            """Decode like the real one."""
             self.seen.append(content)
             return msgspec.json.decode(content)
 
@@ -129,8 +128,8 @@ def test_nothing_too_large_or_too_deep_is_decoded(monkeypatch: pytest.MonkeyPatc
     assert sum(map(len, Watched.seen)) <= 17 * 40
 
 
-def test_all_metadata_of_a_request() -> None:
-    """As much as sixteen of the largest, however it is spread; documents without any do not count."""
+def test_total_metadata_limit() -> None:
+    """Sixteen times the limit of one document."""
     largest, small = {"a": "x" * 32}, {"a": "x" * 12}
 
     def documents(*metadata: object) -> dict[str, object]:
@@ -146,7 +145,7 @@ def test_all_metadata_of_a_request() -> None:
 
 @pytest.mark.parametrize("letter", ["a", "é", "€", "😀"])
 def test_texts_are_counted_in_bytes(letter: str) -> None:
-    """Each under the limit that is its own, and called by its name."""
+    """Each with its own limit and name."""
     size = len(letter.encode())
     for kind, body, called, most in (
         (AddRequest, {"id": 5}, "the text of 5", 30),
@@ -166,7 +165,7 @@ def test_texts_are_counted_in_bytes(letter: str) -> None:
 
 
 def test_documents_and_ids_are_counted() -> None:
-    """One more than allowed is refused, before any is looked at."""
+    """Before any is checked."""
     documents = [{"id": number, "text": ""} for number in range(21)]
     assert len(checked(AddRequest, {"documents": documents[:20]}).documents) == 20
     assert refusal(AddRequest, {"documents": [*documents, {"id": 1, "text": "x" * 31}]})[0] == "too_many_documents"
@@ -175,8 +174,7 @@ def test_documents_and_ids_are_counted() -> None:
     assert (code, message) == ("too_many_documents", "a request must have at most 20 documents, got 21")
 
 
-def test_what_is_asked_for_comes_out() -> None:
-    """As it was sent, with its objects decoded."""
+def test_valid_messages_are_converted() -> None:
     asked = {"text": "a b", "threshold": 0.7, "top": 3, "where": {"a": 1}, "passages": False}
     assert checked(QueryRequest, asked) == QueryTask("a b", 0.7, 3, {"a": 1}, "metadata")
     assert checked(QueryRequest, {"text": "a b"}) == QueryTask("a b", None, 10, None, "passages")

@@ -1,4 +1,4 @@
-"""What is held against a client, and what is not: the protocol under an application that takes its time."""
+"""Protocol with a slow application: deadlines count only while the server waits for the client."""
 
 import asyncio
 import json
@@ -20,9 +20,9 @@ from minwise.server.settings import ServerSettings
 
 PATIENCE_SECONDS = 60
 SECONDS = 0.4
-# Longer than a client may take for its part.
+# Longer than the timeout of a client.
 LONG_SECONDS = 3 * SECONDS
-# More than is read before anybody asks for it.
+# More than is buffered before the application reads.
 BODY = b"x" * (1 << 20)
 
 
@@ -74,11 +74,11 @@ def with_server(client: Callable[[Running], Awaitable[bytes]], **settings: Any) 
 
 
 def talk(*parts: bytes, refused: Sequence[str] = ()) -> bytes:
-    """What a server says to a client until it hangs up; each part is sent when something was said to the one before.
+    """Return everything a server sends until it closes the connection; each part is sent after a response.
 
     Args:
-        parts: What the client says.
-        refused: The codes of what the server has refused in the end.
+        parts: What the client sends.
+        refused: The expected codes of refusals.
     """
 
     async def client(running: Running) -> bytes:
@@ -97,23 +97,21 @@ def talk(*parts: bytes, refused: Sequence[str] = ()) -> bytes:
 
 
 def request(path: str, body: bytes = b"", *fields: str, length: int | None = None) -> bytes:
-    """A request to the application."""
+    """Return the bytes of a request."""
     size = len(body) if length is None else length
     lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Length: {size}", *fields, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
 @pytest.mark.parametrize("before", ["wait", "block"])
-def test_time_in_which_nobody_reads_is_not_held_against_a_client(before: str) -> None:
-    """Neither while the application waits and the body with it, nor while the whole loop stands still."""
+def test_time_without_reading_does_not_count(before: str) -> None:
+    """Neither while the application waits nor while the event loop is blocked."""
     heard = talk(request(f"/{before}/", BODY))
     assert heard.startswith(b"HTTP/1.1 200 ")
     assert heard.endswith(str(len(BODY)).encode())
 
 
-def test_a_standstill_is_not_held_against_others() -> None:
-    """Somebody else's request holds up the loop, which can not read meanwhile; a client may go on after that."""
-
+def test_a_blocked_event_loop_does_not_count_for_other_clients() -> None:
     async def clients(running: Running) -> bytes:
         whole = request("//", b"abc")
         (slow, slow_writer), (other, other_writer) = [
@@ -131,32 +129,28 @@ def test_a_standstill_is_not_held_against_others() -> None:
     assert with_server(clients).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_request_may_wait_for_the_one_before_it() -> None:
-    """However long that takes."""
+def test_a_pipelined_request_may_wait_for_the_previous_one() -> None:
     heard = talk(request("//wait") + request("//", BODY))
     assert heard.count(b"HTTP/1.1 200 ") == 2
     assert heard.endswith(str(len(BODY)).encode())
 
 
-def test_a_client_may_wait_until_it_is_told_to_continue() -> None:
-    """Its time is not over before it was told to."""
+def test_a_client_may_wait_for_100_continue() -> None:
     heard = talk(request("/wait/", b"", "Expect: 100-continue", length=3), b"abc")
     assert heard.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ")
 
 
-def test_a_long_answer_is_not_held_against_a_client() -> None:
-    """The request has arrived; what takes long after that is the server's."""
+def test_a_slow_response_does_not_count() -> None:
     assert talk(request("//wait", b"abc")).endswith(b"3")
 
 
-def test_who_sends_nothing_is_cut() -> None:
-    """The other side of all this."""
+def test_a_silent_client_is_refused() -> None:
     assert talk(request("//", b"a", length=3), refused=["too_slow"]).startswith(b"HTTP/1.1 408 ")
     assert talk(b"", refused=["too_slow"]).startswith(b"HTTP/1.1 408 ")
 
 
-def test_requests_that_wait_are_counted() -> None:
-    """The first is worked on, some wait; those above are not taken, and the client is hung up on after the last."""
+def test_pipelined_requests_are_limited() -> None:
+    """Those beyond the limit are dropped, and the connection closes after the last response."""
     heard = talk(request("//wait") + request("//", b"abc") * (MAX_PIPELINED + 5), refused=["busy"])
     assert heard.count(b"HTTP/1.1 200 ") == 1 + MAX_PIPELINED
     assert heard.count(b"connection: close") == 1
@@ -171,19 +165,18 @@ def test_requests_that_wait_are_counted() -> None:
         (b"GET / HTTP/1.1\r\nA: " + b"b" * 200_000, "headers_too_large"),
     ],
 )
-def test_what_is_refused_is_counted(said: bytes, code: str) -> None:
-    """By its code, once."""
+def test_refusals_are_counted_by_code(said: bytes, code: str) -> None:
     assert json.loads(talk(said, refused=[code]).partition(b"\r\n\r\n")[2])["error"]["code"] == code
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Waits until something holds; whoever waits for all of this has the patience."""
+    """Wait until a condition holds; the timeout is that of the whole test."""
     while not holds():
         await asyncio.sleep(0.001)
 
 
-def test_nobody_is_pushed_out_who_is_answered() -> None:
-    """If all are, who comes is told to come again; when one has its answer, it gives way."""
+def test_a_responding_connection_is_not_evicted() -> None:
+    """A new one is refused while all are responding; later it evicts an idle one."""
 
     async def clients(running: Running) -> bytes:
         tracker, port = running.tracker, running.port
@@ -208,15 +201,15 @@ def test_nobody_is_pushed_out_who_is_answered() -> None:
     assert with_server(clients, max_connections=3).endswith(b"4")
 
 
-def test_who_is_told_to_go_does_not_take_a_place() -> None:
-    """It may linger, but others come in, and as many linger as may be open."""
+def test_lingering_connections_do_not_count() -> None:
+    """At most as many linger as may be open."""
 
     async def clients(running: Running) -> bytes:
         wires = [await asyncio.open_connection("127.0.0.1", running.port) for _ in range(9)]
         await until(lambda: len(running.refused) == 7)
         assert len(running.tracker.receiving) == len(running.tracker.lingering) == 2
-        told = [await reader.read() for reader, _ in wires[:7]]
-        assert all(one.startswith(b"HTTP/1.1 503 ") for one in told)
+        refusals = [await reader.read() for reader, _ in wires[:7]]
+        assert all(refusal.startswith(b"HTTP/1.1 503 ") for refusal in refusals)
         _, writer = wires[-1]
         writer.write(request("//", b"ab"))
         heard = await wires[-1][0].read(1 << 16)
@@ -237,7 +230,7 @@ def test_a_failing_application_is_an_internal_error(caplog: pytest.LogCaptureFix
 
 
 def test_every_response_has_a_date() -> None:
-    """Of this second, also an error that the application does not see."""
+    """Also an error that the application does not see."""
     for sent in (request("//", b"abc"), b"\0\r\n\r\n"):
         before = time.time()
         fields = dict(

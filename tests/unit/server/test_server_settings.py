@@ -1,4 +1,4 @@
-"""Settings of the service: defaults, rules, and that nothing but the loopback is bound without tokens."""
+"""Server settings: defaults, rules, and that other addresses than the loopback require tokens."""
 
 import math
 from dataclasses import FrozenInstanceError, fields
@@ -12,7 +12,7 @@ from minwise.cli.command import command
 from minwise.errors import ConfigError
 from minwise.server.settings import SIZES, ServerSettings
 
-# The rule of every setting that has one, a value that just keeps it, and some that break it.
+# Valid and invalid values of every setting with a rule.
 LIMITS: dict[str, tuple[list[Any], list[Any]]] = {
     "port": ([0, 1, 65_535], [-1, 65_536, 80.0, "80", True, None]),
     "cache": ([0, "0B", "256MB", 10**10], [-1, "lots", None, 1.5, True]),
@@ -32,8 +32,8 @@ CASES = [(name, value) for name, (good, _) in LIMITS.items() for value in good]
 FAULTS = [(name, value) for name, (_, bad) in LIMITS.items() for value in bad]
 
 
-def settings(**given: Any) -> ServerSettings:  # noqa: ANN401 - also wrong ones
-    """Settings for an index that need not be there."""
+def settings(**given: Any) -> ServerSettings:  # noqa: ANN401 - also invalid ones
+    """Return settings of an index that need not exist."""
     return ServerSettings(**{"index": Path("news.mw"), **given})
 
 
@@ -50,7 +50,6 @@ def test_defaults() -> None:
 
 
 def test_the_command_has_the_same_settings_and_defaults() -> None:
-    """Each under its name, so that who reads the help knows the library."""
     with command.commands["serve"].make_context("serve", ["--index", "news.mw"]) as context:
         given = {field.name: context.params[field.name] for field in fields(ServerSettings)}
     assert settings(**given) == settings()
@@ -58,8 +57,7 @@ def test_the_command_has_the_same_settings_and_defaults() -> None:
     assert {name: options[name] for name in given} == {name: [f"--{name.replace('_', '-')}"] for name in given}
 
 
-def test_they_do_not_change() -> None:
-    """Neither by assignment nor by position."""
+def test_settings_are_immutable_and_keyword_only() -> None:
     made = settings()
     with pytest.raises(FrozenInstanceError):
         made.port = 1  # type: ignore[misc]
@@ -68,15 +66,13 @@ def test_they_do_not_change() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), CASES)
-def test_what_keeps_its_rule(name: str, value: object) -> None:
-    """Is taken, if what comes in a request is no larger than one."""
+def test_valid_values_are_accepted(name: str, value: object) -> None:
     sizes = dict.fromkeys(SIZES, value) if name == "max_request" else {"max_request": 10**9}
     settings(**{**sizes, name: value})
 
 
 @pytest.mark.parametrize("name", [size for size in SIZES if size != "max_request"])
-def test_what_comes_in_a_request_is_no_larger_than_one(name: str) -> None:
-    """Otherwise the limit is one that nobody can reach; also where the other one is the one that was given."""
+def test_sizes_are_at_most_that_of_a_request(name: str) -> None:
     small = dict.fromkeys(SIZES, 1000)
     settings(**small)
     message = error_message(ConfigError, lambda: settings(**{**small, name: 1001}))
@@ -88,8 +84,8 @@ def test_what_comes_in_a_request_is_no_larger_than_one(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), FAULTS)
-def test_what_breaks_its_rule(name: str, value: object) -> None:
-    """Is refused with the name of the option and the value; of a size that can be read, in bytes."""
+def test_invalid_values_are_refused(name: str, value: object) -> None:
+    """With the name of the option and the value, sizes in bytes."""
     message = error_message(ConfigError, lambda: settings(**{name: value}))
     assert message.startswith(f"{name.replace('_', '-')} must be ")
     assert message.endswith(f", got {IN_BYTES.get(value, repr(value))}")
@@ -97,8 +93,8 @@ def test_what_breaks_its_rule(name: str, value: object) -> None:
 
 @pytest.mark.parametrize("value", ["", None, 5, b"news.mw"])
 @pytest.mark.parametrize("name", ["index", "token_file"])
-def test_a_path_that_is_none(name: str, value: object) -> None:
-    """No token file is a choice; an empty name of one is a mistake, never a server that is open to all."""
+def test_invalid_paths_are_refused(name: str, value: object) -> None:
+    """An empty token file must not mean a server without tokens."""
     if name == "token_file" and value is None:
         assert settings(token_file=None).token_file is None
         return
@@ -108,7 +104,6 @@ def test_a_path_that_is_none(name: str, value: object) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.255.255.254", "::1", "localhost"])
 def test_the_loopback_needs_no_token(host: str) -> None:
-    """Nobody else reaches it."""
     assert settings(host=host).is_loopback
 
 
@@ -120,58 +115,54 @@ def test_the_loopback_needs_no_token(host: str) -> None:
         "2130706433", "0x7f.1", "[::1]", " 127.0.0.1", "127.0.0.1\n", "*",
     ],
 )  # fmt: skip
-def test_anything_else_needs_tokens(host: str, tmp_path: Path) -> None:
-    """Also names that only look like the loopback; the message has the remedy."""
+def test_other_addresses_need_tokens(host: str, tmp_path: Path) -> None:
+    """Also names that only resemble the loopback; the message has the remedy."""
     message = error_message(ConfigError, lambda: settings(host=host))
     assert message.startswith("host must be ")
     assert f"got {host!r}" in message
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "news.example.org"])
-def test_with_tokens_any_address_will_do(host: str) -> None:
-    """Whoever comes has to show one."""
+def test_any_address_is_valid_with_tokens(host: str) -> None:
     assert not settings(host=host, token_file=Path("tokens.txt")).is_loopback
     remedy = "make one with: minwise token FILE --read --write"
     assert error_message(ConfigError, lambda: settings(host=host)).endswith(remedy)
 
 
 @pytest.mark.parametrize("host", ["", None, 5, b"127.0.0.1", "a b", "http://127.0.0.1", "127.0.0.1/8"])
-def test_a_host_that_is_none(host: object) -> None:
-    """Is refused even with tokens; an empty one would mean every address."""
+def test_invalid_hosts_are_refused(host: object) -> None:
+    """Even with tokens; an empty one would mean every address."""
     message = error_message(ConfigError, lambda: settings(host=host, token_file=Path("tokens.txt")))
     assert message.startswith("host must be ")
     assert f"got {host!r}" in message
 
 
 @pytest.mark.parametrize("names", [("news.example.org",), ("a.example", "b.example"), ("10.0.0.5",), ("news",), ()])
-def test_names_to_allow(names: tuple[str, ...]) -> None:
-    """Any number of them."""
+def test_allowed_hosts_are_accepted(names: tuple[str, ...]) -> None:
     assert settings(allow_host=names).allow_host == names
 
 
 @pytest.mark.parametrize(
     "name", ["", "*", "*.example.org", "http://a.example", "a.example/", "a b", "a.example:80", "a@b", None, 5]
 )
-def test_a_name_to_allow_that_is_none(name: object) -> None:
-    """A pattern or an address of a page would never match, so it is refused at once."""
+def test_invalid_allowed_hosts_are_refused(name: object) -> None:
+    """A pattern or a URL would never match."""
     message = error_message(ConfigError, lambda: settings(allow_host=("good.example", name)))
     assert message.startswith("allow-host must be ")
     assert f"got {name!r}" in message
 
 
-def test_one_name_is_not_taken_letter_by_letter() -> None:
-    """Which is what a string in place of a tuple would be."""
+def test_a_string_of_allowed_hosts_is_refused() -> None:
+    """It would be taken as a tuple of letters."""
     assert "allow-host" in error_message(ConfigError, lambda: settings(allow_host="news.example.org"))
 
 
 def test_sizes_may_have_units() -> None:
-    """And become numbers."""
     made = settings(max_document="2MB", max_request="32MiB")
     assert (made.max_document, made.max_request) == (2 * 10**6, 32 * 2**20)
 
 
-def test_limits_as_clients_are_told() -> None:
-    """Every limit, under its name; no path, no host, no token file."""
+def test_limits_contain_no_paths_or_hosts() -> None:
     limits = settings(max_documents=5, token_file=Path("tokens.txt")).limits
     assert limits["max_documents"] == 5
     assert set(limits) == {

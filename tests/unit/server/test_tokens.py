@@ -1,4 +1,4 @@
-"""Tokens: what the file may hold, what a token allows, and that neither a token nor its hash is ever told."""
+"""Tokens: content of the file, rights, and that neither a token nor its hash is revealed."""
 
 import hmac
 import logging
@@ -24,7 +24,7 @@ BOTH = frozenset(RIGHTS)
 
 
 def write(path: Path, text: str | bytes) -> Path:
-    """A file of tokens that only its owner may write, whatever the umask."""
+    """Write a token file that only its owner may write."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     path.chmod(0o600)
     return path
@@ -32,19 +32,17 @@ def write(path: Path, text: str | bytes) -> Path:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where a file of tokens goes."""
+    """Return the path of a token file."""
     return tmp_path / "tokens.txt"
 
 
 @pytest.mark.parametrize("rights", [["read"], ["write"], ["read", "write"], ["write", "read", "read"]])
-def test_a_token_allows_what_it_was_drawn_for(file: Path, rights: list[str]) -> None:
-    """And nothing more."""
+def test_a_token_has_exactly_its_rights(file: Path, rights: list[str]) -> None:
     token = make_token(file, rights, "one")
     assert Tokens.read(file).rights(token) == frozenset(rights)
 
 
 def test_several_tokens_have_their_own_rights(file: Path) -> None:
-    """In one file."""
     drawn = {
         name: make_token(file, rights, name) for name, rights in (("r", ["read"]), ("w", ["write"]), ("b", RIGHTS))
     }
@@ -69,29 +67,27 @@ def test_several_tokens_have_their_own_rights(file: Path) -> None:
         lambda token: "ÿ" * 8000,
     ],
 )  # fmt: skip
-def test_what_is_no_token_allows_nothing(file: Path, change: Callable[[str], str]) -> None:
-    """Not even what differs in a letter, nor the hash that stands in the file."""
+def test_an_unknown_token_has_no_rights(file: Path, change: Callable[[str], str]) -> None:
+    """Not even one that differs in a letter, nor the hash."""
     token = make_token(file, RIGHTS)
     assert Tokens.read(file).rights(change(token)) == frozenset()
 
 
 def test_a_token_is_256_random_bits_with_a_prefix(file: Path) -> None:
-    """So that people and programs see what it is; and no two are alike."""
     drawn = [make_token(file, ["read"]) for _ in range(20)]
     assert len(set(drawn)) == len(drawn)
     # 32 bytes are 43 digits of base 64.
     assert all(re.fullmatch(r"mw_[A-Za-z0-9_-]{43}", token) for token in drawn)
 
 
-def test_the_file_holds_only_hashes(file: Path) -> None:
-    """In lines that people can read."""
+def test_the_file_contains_only_hashes(file: Path) -> None:
     token = make_token(file, RIGHTS, "press@desk")
     assert file.read_text() == f"read,write sha256:{sha256(token.encode()).hexdigest()} press@desk\n"
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
-def test_a_new_file_belongs_to_its_owner_alone(file: Path, umask: int) -> None:
-    """Whatever the umask."""
+def test_a_new_file_is_accessible_by_its_owner_only(file: Path, umask: int) -> None:
+    """With any umask."""
     before = os.umask(umask)
     try:
         make_token(file, ["read"])
@@ -100,8 +96,8 @@ def test_a_new_file_belongs_to_its_owner_alone(file: Path, umask: int) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_a_token_is_on_disk_when_it_is_returned(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line, and of a new file its name: both are synced, after they were written."""
+def test_a_token_is_durable_when_it_is_returned(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line, and the name of a new file."""
     synced: list[tuple[bool, int]] = []
 
     def watch(descriptor: int) -> None:
@@ -116,8 +112,7 @@ def test_a_token_is_on_disk_when_it_is_returned(file: Path, monkeypatch: pytest.
     assert synced[2:] == [(False, file.stat().st_size)]
 
 
-def test_a_disk_that_fails_leaves_the_file_as_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the error names it."""
+def test_a_disk_error_leaves_the_file_unchanged(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_token(file, ["read"], "first")
     before = file.read_bytes()
 
@@ -131,8 +126,7 @@ def test_a_disk_that_fails_leaves_the_file_as_it_was(file: Path, monkeypatch: py
     assert file.read_bytes() == before
 
 
-def test_a_last_line_without_an_end_is_ended_first(file: Path) -> None:
-    """Else two entries would stand in one line."""
+def test_a_missing_newline_is_added_first(file: Path) -> None:
     write(file, f"read sha256:{HASH} mine")
     token = make_token(file, ["write"], "other")
     read = Tokens.read(file)
@@ -140,8 +134,7 @@ def test_a_last_line_without_an_end_is_ended_first(file: Path) -> None:
     assert read.rights(token) == {"write"}
 
 
-def test_a_name_is_taken_once(file: Path) -> None:
-    """A second token of that name is refused, and nothing is written."""
+def test_a_taken_name_is_refused(file: Path) -> None:
     make_token(file, ["read"], "press")
     before = file.read_bytes()
     line = error_message(ConfigError, lambda: make_token(file, ["write"], "press"))
@@ -149,15 +142,14 @@ def test_a_name_is_taken_once(file: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_names_are_found_where_none_is_given(file: Path) -> None:
-    """The first that is free."""
+def test_default_names_are_the_first_free_ones(file: Path) -> None:
     for name in (None, "token-2", None, None):
         make_token(file, ["read"], name)
     assert [line.split()[-1] for line in file.read_text().splitlines()] == ["token-1", "token-2", "token-3", "token-4"]
 
 
-def test_tokens_drawn_at_the_same_time_all_get_in(file: Path) -> None:
-    """One after the other, each with a name of its own."""
+def test_concurrent_tokens_are_all_stored(file: Path) -> None:
+    """With distinct names."""
     drawn: list[str] = []
     threads = [threading.Thread(target=lambda: drawn.append(make_token(file, ["read"]))) for _ in range(8)]
     for thread in threads:
@@ -170,21 +162,20 @@ def test_tokens_drawn_at_the_same_time_all_get_in(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "two words", "a\nb", "#", "x" * 65, "a,b", "tab\t", "\x00"])
-def test_a_name_that_is_none(file: Path, name: str) -> None:
-    """Is refused, and no file is made."""
+def test_invalid_names_are_refused(file: Path, name: str) -> None:
+    """And no file is created."""
     assert "name must be" in error_message(ConfigError, lambda: make_token(file, ["read"], name))
     assert not file.exists()
 
 
 @pytest.mark.parametrize("rights", [[], ["admin"], ["read", "admin"], ["READ"], [""]])
-def test_rights_that_are_none(file: Path, rights: list[str]) -> None:
-    """Are refused, and no file is made."""
+def test_invalid_rights_are_refused(file: Path, rights: list[str]) -> None:
+    """And no file is created."""
     assert "rights must be read, write or both" in error_message(ConfigError, lambda: make_token(file, rights))
     assert not file.exists()
 
 
-def test_a_file_with_comments(file: Path) -> None:
-    """Blank lines, spaces and the line ends of other systems do no harm; hashes may have capitals."""
+def test_comments_blank_lines_and_capitals_are_accepted(file: Path) -> None:
     write(
         file, f"# who\r\n\r\n   read   sha256:{HASH.upper()}\tone  \r\n  # more\nwrite,read sha256:{OTHER} zwei-é\n\n"
     )
@@ -216,8 +207,8 @@ WRONG_LINES = [
 
 
 @pytest.mark.parametrize("line", WRONG_LINES)
-def test_a_line_that_is_wrong(file: Path, line: str) -> None:
-    """Is named by file and number, and never repeated: it may be a token."""
+def test_an_invalid_line_is_reported_by_number(file: Path, line: str) -> None:
+    """And never quoted: it may be a token."""
     write(file, f"# tokens\nwrite sha256:{OTHER} two\n{line}\n")
     message = error_message(FormatError, lambda: Tokens.read(file))
     place, said = message[: len(f"{file}:3: ")], message[len(f"{file}:3: ") :]
@@ -226,8 +217,7 @@ def test_a_line_that_is_wrong(file: Path, line: str) -> None:
     assert not any(secret in said for secret in (HASH[:20], OTHER[:20], "AAAA", "mw_"))
 
 
-def test_bytes_that_are_no_text(file: Path) -> None:
-    """By file and line too."""
+def test_invalid_utf8_is_reported_by_line(file: Path) -> None:
     write(file, f"read sha256:{HASH} one\n".encode() + b"\xff\xfe\n")
     assert error_message(FormatError, lambda: Tokens.read(file)).startswith(f"{file}:2: must be UTF-8")
 
@@ -235,16 +225,15 @@ def test_bytes_that_are_no_text(file: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "what"), [(f"write sha256:{OTHER} one", "a name"), (f"write sha256:{HASH.upper()} two", "a token")]
 )
-def test_what_stands_there_twice(file: Path, second: str, what: str) -> None:
-    """Nobody could tell which of the two counts."""
+def test_repeated_names_and_tokens_are_refused(file: Path, second: str, what: str) -> None:
     write(file, f"read sha256:{HASH} one\n\n{second}\n")
     message = error_message(FormatError, lambda: Tokens.read(file))
     assert message == f"{file}:3: {what} must occur once, got that of line 1 again"
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "# nothing yet\n"])
-def test_a_file_without_tokens(file: Path, content: str) -> None:
-    """Lets nobody in, which nobody wants; the remedy is in the message. A token can be added to it."""
+def test_a_file_without_tokens_is_refused(file: Path, content: str) -> None:
+    """With a remedy; a token can be added to it."""
     write(file, content)
     message = error_message(ConfigError, lambda: Tokens.read(file))
     assert message == f"{file} must have a token, got none; make one with: minwise token FILE --read --write"
@@ -253,8 +242,8 @@ def test_a_file_without_tokens(file: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o664])
-def test_a_file_that_others_may_write(file: Path, mode: int) -> None:
-    """Is refused by who reads it and by who adds to it: whoever may write it could let himself in."""
+def test_a_file_writable_by_others_is_refused(file: Path, mode: int) -> None:
+    """When it is read and when a token is added."""
     write(file, f"read sha256:{HASH} one\n").chmod(mode)
     for call in (lambda: Tokens.read(file), lambda: make_token(file, ["read"])):
         message = error_message(ConfigError, call)
@@ -263,28 +252,25 @@ def test_a_file_that_others_may_write(file: Path, mode: int) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o400, 0o600, 0o640, 0o644, 0o755])
-def test_a_file_that_others_may_read(file: Path, mode: int) -> None:
-    """Is fine: hashes of 256 random bits tell nothing."""
+def test_a_file_readable_by_others_is_accepted(file: Path, mode: int) -> None:
+    """Hashes of 256 random bits reveal nothing."""
     write(file, f"read sha256:{HASH} one\n").chmod(mode)
     assert Tokens.read(file).rights("mw_one") == {"read"}
 
 
-def test_a_file_that_is_far_too_long(file: Path) -> None:
-    """Is no file of tokens, and is not read to its end."""
+def test_a_huge_file_is_refused_early(file: Path) -> None:
     write(file, b"#" * (module.MAX_FILE_BYTES + 1))
     assert "must have at most 1,000,000 bytes" in error_message(ConfigError, lambda: Tokens.read(file))
     write(file, f"read sha256:{HASH} one\n".encode().ljust(module.MAX_FILE_BYTES, b"#"))
     assert Tokens.read(file).rights("mw_one") == {"read"}
 
 
-def test_a_device_that_never_ends() -> None:
-    """Is not waited for."""
+def test_an_endless_device_is_refused_early() -> None:
     message = error_message(ConfigError, lambda: Tokens.read("/dev/zero"))
     assert "/dev/zero" in message
 
 
-def test_no_file(tmp_path: Path) -> None:
-    """The error of the system, with the name."""
+def test_a_missing_file_is_a_system_error(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.txt", tmp_path):
         with pytest.raises(OSError, match=r"Is a directory|No such file") as caught:
             Tokens.read(path)
@@ -293,7 +279,7 @@ def test_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("token", ["mw_first", "mw_middle", "mw_last", "mw_none", ""])
 def test_every_entry_is_compared_in_constant_time(file: Path, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, in order, by hmac.compare_digest over digests of one length, whichever it is."""
+    """All of them with hmac.compare_digest, whichever matches."""
     names = ("first", "middle", "last")
     write(file, "".join(f"read sha256:{sha256(f'mw_{name}'.encode()).hexdigest()} {name}\n" for name in names))
     read = Tokens.read(file)
@@ -311,8 +297,7 @@ def test_every_entry_is_compared_in_constant_time(file: Path, token: str, monkey
     assert {right for _, right in compared} == {sha256(token.encode()).digest()}
 
 
-def test_nothing_shows_a_token_or_its_hash(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """No representation, no log, no error."""
+def test_no_representation_or_error_contains_a_token(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         token = make_token(file, RIGHTS, "press")
         read = Tokens.read(file)
@@ -325,8 +310,7 @@ def test_nothing_shows_a_token_or_its_hash(file: Path, caplog: pytest.LogCapture
     assert all(secret not in shown for secret in (token, digest.hexdigest(), repr(digest.digest())))
 
 
-def test_the_file_keeps_its_order(file: Path) -> None:
-    """New lines come last, and old ones stay byte for byte."""
+def test_new_lines_are_appended(file: Path) -> None:
     states = [b""]
     for _ in range(3):
         make_token(file, ["read"])

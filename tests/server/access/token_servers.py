@@ -1,4 +1,4 @@
-"""Doors: servers that ask for tokens, every request there is, and what it takes to be let in."""
+"""Servers with tokens, and all requests with the rights they need."""
 
 import http.client
 import socket
@@ -8,15 +8,15 @@ from pathlib import Path
 import minwise.server
 from server.running import PATIENCE_SECONDS, Answer, Server
 
-__all__ = ["DOCUMENT", "HOLDERS", "REQUESTS", "WRITING", "Door", "Request", "named", "raw", "real"]
+__all__ = ["DOCUMENT", "HOLDERS", "REQUESTS", "WRITING", "Request", "TokenServer", "named", "raw", "real"]
 
 PAGE = Path(str(minwise.server.__file__)).parent / "page"
-DOCUMENT = {"id": "new", "text": "a text that nobody has sent before"}
+DOCUMENT = {"id": "new", "text": "a text that was never sent before"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request, and the rights that it needs."""
+    """A request and the rights it needs."""
 
     method: str
     path: str
@@ -29,7 +29,7 @@ class Request:
 
 READ, WRITE = frozenset({"read"}), frozenset({"write"})
 BOTH = READ | WRITE
-# Every route; a test sees that none is missing.
+# Every route; a test checks that none is missing.
 REQUESTS = [
     Request("GET", "/"),
     Request("GET", "/docs"),
@@ -51,41 +51,41 @@ REQUESTS = [
     Request("DELETE", "/v1/documents", {"ids": ["there"]}, WRITE),
 ]
 WRITING = [one for one in REQUESTS if "write" in one.rights]
-HOLDERS = {"nobody": None, "a stranger": frozenset(), "reader": READ, "writer": WRITE, "editor": BOTH}
+HOLDERS = {"no token": None, "unknown token": frozenset(), "reader": READ, "writer": WRITE, "editor": BOTH}
 
 
 @dataclass
-class Door:
-    """A server that asks for tokens.
+class TokenServer:
+    """A server with tokens.
 
     Attributes:
         server: The server, without a token.
-        tokens: Tokens by who has them.
+        tokens: Tokens by holder.
     """
 
     server: Server
     tokens: dict[str, str | None]
 
-    def ask(self, request: Request, holder: str = "nobody") -> Answer:
-        """Sends a request as somebody; the document that it may remove is there."""
+    def ask(self, request: Request, holder: str = "no token") -> Answer:
+        """Send a request with the token of a holder."""
         token = self.tokens[holder]
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         return self.server.ask(request.method, real(request.path), request.body, headers=headers)
 
 
 def real(path: str) -> str:
-    """The path of a route with something in place of its names."""
+    """Return the path of a route with a value instead of its placeholder."""
     return path.replace("{name}", next(one.name for one in sorted(PAGE.iterdir()) if one.suffix == ".js"))
 
 
-def named(door: Door) -> set[str]:
-    """The ids of the index."""
-    answer = door.ask(Request("GET", "/v1/documents"), "editor")
+def named(token_server: TokenServer) -> set[str]:
+    """Return the ids of the index."""
+    answer = token_server.ask(Request("GET", "/v1/documents"), "editor")
     return {str(one["id"]) for one in answer.json["documents"]}
 
 
 def raw(server: Server, *lines: str, body: bytes = b"") -> Answer:
-    """The answer to header lines as they are."""
+    """Return the response to raw header lines."""
     with socket.create_connection((server.host, server.port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1") + body)
         answer = http.client.HTTPResponse(connection)

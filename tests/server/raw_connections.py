@@ -1,4 +1,4 @@
-"""Connections byte by byte, for what no client library would send."""
+"""Raw TCP connections, for requests that no client library would send."""
 
 import io
 import select
@@ -12,16 +12,16 @@ from types import TracebackType
 
 from server.running import PATIENCE_SECONDS, Answer, Server
 
-__all__ = ["Hiccups", "Wire", "answers_in", "message", "wait_until"]
+__all__ = ["DelayMeter", "RawConnection", "answers_in", "message", "wait_until"]
 
 
-class Wire:
-    """A connection on which anything can be said."""
+class RawConnection:
+    """A raw connection to the server."""
 
     def __init__(self, server: Server, *, receive_buffer_bytes: int | None = None) -> None:
         self._socket = socket.socket()
         self._socket.settimeout(PATIENCE_SECONDS)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # a drop does not wait for another
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small packets are sent at once
         if receive_buffer_bytes is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         try:
@@ -30,10 +30,10 @@ class Wire:
             self._socket.close()
             raise
         self._file = self._socket.makefile("rb")
-        # As the kernel writes them: the server's end first.
+        # Ports in the notation of /proc/net/tcp, that of the server first.
         self._ends = tuple(f":{port:04X}" for port in (server.port, self._socket.getsockname()[1]))
 
-    def __enter__(self) -> "Wire":
+    def __enter__(self) -> "RawConnection":
         return self
 
     def __exit__(
@@ -42,20 +42,20 @@ class Wire:
         self.close()
 
     def close(self) -> None:
-        """Hangs up."""
+        """Close the connection."""
         self._file.close()
         self._socket.close()
 
     def is_held(self) -> bool:
-        """Whether the server's process still has its end; what the kernel may still have to deliver does not count."""
+        """Return whether the process of the server still has the connection open."""
         return self._row()[9] != "0"
 
     def unsent(self) -> int:
-        """Bytes that the kernel has from the server and can not deliver."""
+        """Return the bytes that the kernel cannot deliver from the server."""
         return int(self._row()[4].partition(":")[0], 16)
 
     def _row(self) -> list[str]:
-        """What the kernel knows about the server's end."""
+        """Return the entry of the server's end in the kernel table."""
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
             row = line.split()
             if (row[1][8:], row[2][8:]) == self._ends:
@@ -63,28 +63,28 @@ class Wire:
         return ["0"] * 10
 
     def send(self, data: bytes) -> None:
-        """Says something; that nobody listens any more is no error."""
+        """Send bytes; a closed connection is no error."""
         with suppress(ConnectionError):
             self._socket.sendall(data)
 
-    def is_cut(self, drop: bytes) -> bool:
-        """Whether nobody is there any more who could take a drop; the first one that falls into the void tells."""
+    def is_reset(self, drop: bytes) -> bool:
+        """Return whether sending fails, because the server has closed the connection."""
         try:
             self._socket.sendall(drop)
         except ConnectionError:
             return True
         return False
 
-    def say_no_more(self) -> None:
-        """Ends what this side says, and goes on to listen."""
+    def close_sending(self) -> None:
+        """Close the sending side."""
         self._socket.shutdown(socket.SHUT_WR)
 
-    def hear(self) -> Answer:
-        """The next answer."""
+    def read_response(self) -> Answer:
+        """Read the next response."""
         return read_answer(self._file)
 
-    def rest(self, drop: bytes = b"", pause_seconds: float = PATIENCE_SECONDS) -> bytes:
-        """All that comes until the server hangs up; meanwhile something is said again and again."""
+    def read_to_end(self, drop: bytes = b"", pause_seconds: float = PATIENCE_SECONDS) -> bytes:
+        """Read until the server closes the connection; meanwhile send bytes repeatedly."""
         heard = b""
         deadline = time.monotonic() + PATIENCE_SECONDS
         with suppress(ConnectionResetError):
@@ -92,27 +92,27 @@ class Wire:
                 while drop and not select.select([self._socket], [], [], pause_seconds)[0]:
                     self.send(drop)
                     if time.monotonic() > deadline:
-                        raise TimeoutError(f"the server has not hung up for {PATIENCE_SECONDS} s")
+                        raise TimeoutError(f"the server has not closed the connection for {PATIENCE_SECONDS} s")
                 piece = self._file.read1(1 << 16)
                 if not piece:
                     break
                 heard += piece
         return heard
 
-    def is_over(self) -> bool:
-        """Whether the server has said something or hung up."""
+    def has_input(self) -> bool:
+        """Return whether the server has sent something or closed the connection."""
         return bool(select.select([self._socket], [], [], 0)[0])
 
-    def hung_up(self) -> bool:
-        """Whether the server says nothing more and hangs up, when it has done so."""
-        return self.rest() == b""
+    def is_closed_silently(self) -> bool:
+        """Wait until the server closes the connection; return whether it sent nothing."""
+        return self.read_to_end() == b""
 
 
-class Hiccups:
-    """How late this machine is at worst, while something else is measured on it: what a limit of time has to allow.
+class DelayMeter:
+    """Measures the worst delay of this machine during a test, which a time limit has to allow for.
 
-    Again and again a short while is waited for and a request made, if there is a server that takes any. Whatever that
-    takes is a time for which this process or that of the server may not have run, when it had to.
+    Repeatedly waits for a short time and sends a request, if there is a server. The additional time is that for which
+    this process or that of the server may not have run.
     """
 
     def __init__(self, server: Server | None = None) -> None:
@@ -120,7 +120,7 @@ class Hiccups:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._measure)
 
-    def __enter__(self) -> "Hiccups":
+    def __enter__(self) -> "DelayMeter":
         self._thread.start()
         return self
 
@@ -130,7 +130,7 @@ class Hiccups:
 
     @property
     def slack_seconds(self) -> float:
-        """The longest of these times twice: each side may have been late once."""
+        """Twice the worst delay, since each side may have been late once."""
         return 2 * self._worst
 
     def _measure(self) -> None:
@@ -146,10 +146,10 @@ class Hiccups:
 
 
 def read_answer(file: io.BufferedIOBase) -> Answer:
-    """The next answer in what was said."""
+    """Read the next response."""
     line = file.readline()
     if not line:
-        raise EOFError("the server has hung up")
+        raise EOFError("the server has closed the connection")
     version, status, _ = line.split(b" ", 2)
     assert version == b"HTTP/1.1", line
     headers = {}
@@ -160,7 +160,7 @@ def read_answer(file: io.BufferedIOBase) -> Answer:
 
 
 def answers_in(heard: bytes) -> list[Answer]:
-    """All answers in what was said."""
+    """Return all responses in received bytes."""
     file = io.BytesIO(heard)
     found = []
     while file.tell() < len(heard):
@@ -169,14 +169,14 @@ def answers_in(heard: bytes) -> list[Answer]:
 
 
 def message(method: str, path: str, body: bytes = b"", *fields: str, length: int | None = None) -> bytes:
-    """A request as it is sent, with a body of JSON if there is one.
+    """Return the bytes of a request, with a JSON body if there is one.
 
     Args:
         method: Such as ``GET``.
         path: The target.
-        body: What is sent after the headers.
-        fields: Headers beside the usual ones.
-        length: What the Content-Length says, if that is not the truth.
+        body: Bytes after the headers.
+        fields: Additional header lines.
+        length: Value of Content-Length, if it is not that of the body.
     """
     said = len(body) if length is None else length
     usual = ["Host: localhost", *([f"Content-Length: {said}", "Content-Type: application/json"] if said else [])]
@@ -184,7 +184,7 @@ def message(method: str, path: str, body: bytes = b"", *fields: str, length: int
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> bool:
-    """Waits until something holds, looking again and again; whether it did."""
+    """Wait until a condition holds; return whether it did."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
