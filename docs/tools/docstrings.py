@@ -23,7 +23,7 @@ OPTION_CLASS = re.compile(r"Unpack\[(\w+)\]")
 KEYWORDS_LINE = re.compile(r"^ +\*\*\w+: .*see Keyword Args\.\n", re.MULTILINE)
 KEYWORD_SECTION = re.compile(r"^Keyword Args:\n(?: .*\n)+", re.MULTILINE)
 ENTRY = re.compile(r"^    (\w+):", re.MULTILINE)
-NAMES = {NoneType: "None", **{kind: kind.__name__ for kind in (bool, float, int, str, ArrowStream)}}
+NAMES: dict[object, str] = {NoneType: "None", **{kind: kind.__name__ for kind in (bool, float, int, str, ArrowStream)}}
 
 
 class MarkdownDocstrings(griffe.Extension):  # type: ignore[misc] # griffe has no type information here

@@ -1,4 +1,4 @@
-"""People like you also liked: the numbers that the example prints are those that its page shows."""
+"""Numbers that the collaborative filtering example prints."""
 
 import runpy
 import subprocess
@@ -13,13 +13,13 @@ INVOICES = ROOT.parent / "shared" / "data" / "sets" / "onlineretail_invoices.txt
 
 
 def printed(likes: Path) -> str:
-    """What the example prints."""
+    """Return what the example prints."""
     command = [sys.executable, str(SCRIPT), str(likes)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
 
 
-def test_own_likes() -> None:
-    """As the guide shows, which a test of the guides runs; here what it means."""
+def test_suggestions_follow_from_similar_users() -> None:
+    """The guide shows the output of this example; this test checks its meaning."""
     example = runpy.run_path(str(SCRIPT))
     likes = example["read_likes"](ROOT / "examples" / "likes.csv")
     neighbours = example["similar_users"](likes, 0.4)
@@ -32,8 +32,7 @@ def test_own_likes() -> None:
             assert similarity == len(likes[user] & likes[other]) / len(likes[user] | likes[other])
 
 
-def test_the_hidden_like_is_hidden() -> None:
-    """One of each user who has enough of them, always the same, and nowhere to be seen."""
+def test_one_like_is_hidden_from_each_user_with_enough_likes() -> None:
     example = runpy.run_path(str(SCRIPT))
     likes = {"a": {"1", "2", "3", "4"}, "b": {"1", "2", "3"}}
     seen, hidden = example["hide_one_each"](likes)
@@ -44,9 +43,8 @@ def test_the_hidden_like_is_hidden() -> None:
     assert example["hide_one_each"](likes) == (seen, hidden)
 
 
-@pytest.mark.skipif(not INVOICES.is_file(), reason="the invoices of ../shared/data are not here")
-def test_invoices() -> None:
-    """Similar invoices tell what else is bought, and far better than what everybody buys."""
+@pytest.mark.skipif(not INVOICES.is_file(), reason="the invoices of ../shared/data are missing")
+def test_similar_invoices_predict_better_than_popularity() -> None:
     assert printed(INVOICES).splitlines() == [
         "22,064 users like 4,060 items, 522,097 likes",
         "177,952 pairs of users are at least 0.2 similar; 15,363 users are in one",

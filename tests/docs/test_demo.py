@@ -1,4 +1,4 @@
-"""The demo runs, and prints the numbers of the report."""
+"""Output and files of the demo."""
 
 import json
 import re
@@ -15,7 +15,7 @@ MAX_FILES = 300
 
 
 def run_demo(folder: Path) -> str:
-    """What the demo prints into a pipe."""
+    """Return what the demo prints into a pipe."""
     command = [
         sys.executable,
         str(ROOT / "examples" / "demo.py"),
@@ -29,18 +29,17 @@ def run_demo(folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the demo leaves its files."""
+    """Return the directory of the demo's files."""
     return tmp_path_factory.mktemp("demo")
 
 
 @pytest.fixture(scope="module")
 def printed(folder: Path) -> str:
-    """What it prints."""
+    """Return what the demo prints."""
     return run_demo(folder)
 
 
 def test_demo_prints_the_counts_of_the_report(printed: str, folder: Path) -> None:
-    """Read = kept + removed + quarantined, on the screen as in the file."""
     counts = json.loads((folder / "clean" / "report.json").read_text(encoding="utf-8"))["counts"]
     line = re.search(r"([\d,]+) read = ([\d,]+) kept \+ ([\d,]+) removed \+ ([\d,]+) quarantined", printed)
     assert line is not None
@@ -51,16 +50,14 @@ def test_demo_prints_the_counts_of_the_report(printed: str, folder: Path) -> Non
     assert kept + removed + quarantined == read == MAX_FILES
 
 
-def test_demo_leaves_what_it_says(printed: str, folder: Path) -> None:
-    """The texts, the clean copy, and commands that name files that exist."""
+def test_demo_prints_commands_for_its_own_files(printed: str, folder: Path) -> None:
     kept = (folder / "clean" / "kept" / "texts.jsonl").read_bytes().count(b"\n")
     assert f"{kept:,} kept" in printed
     assert f"$ minwise dedup {folder}/texts.jsonl -o {folder}/clean --overwrite" in printed
     assert {"dedup", "pairs", "plan", "index", "serve"} <= set(re.findall(r"minwise (\w+)", printed))
 
 
-def test_demo_can_be_served(printed: str, folder: Path) -> None:
-    """The command that it prints serves what was kept: each text is found again."""
+def test_printed_serve_command_finds_a_kept_text(printed: str, folder: Path) -> None:
     command = re.search(r"minwise serve .*?(?<!\\)$", printed, re.MULTILINE | re.DOTALL)
     assert command is not None
     name, *words = shlex.split(command[0].replace("\\\n", " "))
@@ -74,15 +71,14 @@ def test_demo_can_be_served(printed: str, folder: Path) -> None:
     assert answer["hits"][0]["snippet"]
 
 
-def test_demo_runs_again(printed: str, folder: Path) -> None:
-    """With the same result; only the time it took may differ."""
+def test_second_run_prints_the_same_apart_from_timings(printed: str, folder: Path) -> None:
     again = run_demo(folder)
     untimed = [re.sub(r"^read .*", "", text, flags=re.MULTILINE) for text in (printed, again)]
     assert untimed[0] == untimed[1]
 
 
-def test_demo_fits_the_screen(printed: str) -> None:
-    """What the demo itself says is at most 100 columns wide, but for paths."""
+def test_demo_output_has_at_most_100_columns(printed: str) -> None:
+    """Sections with paths are excluded."""
     own = printed.partition("3  Inspect")[2].partition("4  Index")[0]
     assert own
     assert max(map(len, own.splitlines())) <= 100

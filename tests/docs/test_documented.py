@@ -1,4 +1,4 @@
-"""Every command and every option is explained where a user looks first."""
+"""Documentation of commands, options, routes, error codes, server settings and metrics."""
 
 import errno
 import os
@@ -24,36 +24,33 @@ ERROR_LIST = README.parent / "docs" / "reference" / "errors.md"
 
 
 def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command below a group, with its words."""
+    """Yield every command below a group with the words that call it."""
     for name, child in (group.commands if isinstance(group, click.Group) else {}).items():
         yield (*path, name), child
         yield from commands(child, (*path, name))
 
 
-COMMANDS = {" ".join(words): one for words, one in commands(command)}
+COMMANDS = {" ".join(words): child for words, child in commands(command)}
 OPTIONS = {
     f"{name} {parameter.opts[0]}": parameter
-    for name, one in COMMANDS.items()
-    for parameter in one.params
+    for name, child in COMMANDS.items()
+    for parameter in child.params
     if isinstance(parameter, click.Option)
 }
 
 
-def test_there_is_something_to_document() -> None:
-    """The tables below are not empty by mistake."""
+def test_commands_and_options_are_found() -> None:
     assert "compare" in COMMANDS
     assert "compare --json" in OPTIONS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_in_the_readme(name: str) -> None:
-    """As one would type it."""
     assert f"minwise {name}" in README.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help(name: str) -> None:
-    """A sentence, with a capital and a full stop, that a list of commands shows whole in a terminal of 80 columns."""
+def test_short_help_is_a_sentence_that_fits_80_columns(name: str) -> None:
     text = COMMANDS[name].get_short_help_str(limit=66)
     assert text[:1].isupper()
     assert text.endswith(".")
@@ -61,8 +58,7 @@ def test_every_command_has_help(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_every_option_has_help(name: str) -> None:
-    """A sentence too, and a default where there is one to know."""
+def test_every_option_has_help_and_shows_its_default(name: str) -> None:
     option = OPTIONS[name]
     assert option.help
     assert option.help.endswith(".")
@@ -71,43 +67,38 @@ def test_every_option_has_help(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_names_every_argument(name: str) -> None:
-    """What stands in capitals in the usage line is explained in the text."""
+def test_help_explains_every_argument_of_the_usage_line(name: str) -> None:
     text = COMMANDS[name].help or ""
-    arguments = [one for one in COMMANDS[name].params if isinstance(one, click.Argument)]
-    assert all(one.human_readable_name in text for one in arguments)
+    arguments = [parameter for parameter in COMMANDS[name].params if isinstance(parameter, click.Argument)]
+    assert all(argument.human_readable_name in text for argument in arguments)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
-def test_every_route_is_asked_in_the_guide(route: Route) -> None:
-    """By curl, with its answer; those without rights beside their probe are pages."""
+def test_guide_requests_every_route_with_curl(route: Route) -> None:
     lines = re.findall(r"^\$ (curl .*)$", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     path = rf"127\.0\.0\.1:8765{re.escape(route.path).replace(re.escape('{id}'), '[^/?]+')}(?:[?'].*|\s.*)?$"
     assert any(re.search(path, line) and method_of(line) == route.method for line in lines)
 
 
 def method_of(line: str) -> str:
-    """The method that curl takes."""
+    """Return the HTTP method of a curl command."""
     given = re.search(r"-X (\w+)", line)
     return given[1] if given else "POST" if "--json" in line or " -d " in line else "GET"
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_code_is_in_the_guide(code: str) -> None:
-    """In the table of errors, in the row of its status."""
+def test_guide_lists_every_error_code_with_its_status(code: str) -> None:
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(status) for status, codes in rows if f"`{code}`" in codes] == [CODES[code]]
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_code_is_in_the_list_of_errors(code: str) -> None:
-    """In the row of its status."""
+def test_errors_page_lists_every_error_code_with_its_status(code: str) -> None:
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", ERROR_LIST.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(status) for status, codes in rows if f"`{code}`" in codes] == [CODES[code]]
 
 
-def test_the_tree_of_errors_is_whole() -> None:
-    """Each that is raised on purpose, with the built-in that it also is."""
+def test_exception_tree_has_every_class_with_its_builtin_base() -> None:
     tree = re.findall(r"[├└]── (\w+)(?: +\((\w+)\))?", ERROR_LIST.read_text(encoding="utf-8"))
     raised = {
         error.__name__: error.__bases__[1].__name__
@@ -117,8 +108,8 @@ def test_the_tree_of_errors_is_whole() -> None:
     assert dict(tree) == {"MinwiseError": "", **raised}
 
 
-def test_messages_with_a_remedy_are_in_the_sources() -> None:
-    """What stands between the values of each is a part of some message; the system's own are not ours."""
+def test_listed_messages_are_in_the_sources() -> None:
+    """The parts between values must occur in the sources; messages of the operating system are excluded."""
     section = ERROR_LIST.read_text(encoding="utf-8").split("## Messages", 1)[1].split("\n## ", 1)[0]
     messages = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)) - {os.strerror(errno.ENOSPC)}
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (README.parent / "src").rglob("*.py"))
@@ -127,8 +118,7 @@ def test_messages_with_a_remedy_are_in_the_sources() -> None:
     assert {part for part in parts if part not in sources} == set()
 
 
-def test_exit_codes_are_those_of_the_command() -> None:
-    """The four beside 0."""
+def test_listed_exit_codes_are_those_of_the_command() -> None:
     text = ERROR_LIST.read_text(encoding="utf-8").split("## Exit codes", 1)[1].split("##", 1)[0]
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == {
         0,
@@ -140,8 +130,7 @@ def test_exit_codes_are_those_of_the_command() -> None:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(ServerSettings)])
-def test_every_setting_of_the_server_is_in_the_guide(name: str) -> None:
-    """As the option; a limit with its default."""
+def test_guide_lists_every_server_option_and_defaults_of_limits(name: str) -> None:
     text = SERVE_GUIDE.read_text(encoding="utf-8")
     option = f"--{name.replace('_', '-')}"
     assert option in text
@@ -152,19 +141,8 @@ def test_every_setting_of_the_server_is_in_the_guide(name: str) -> None:
         assert ServerSettings(index=Path("news.mw"), **given) == ServerSettings(index=Path("news.mw"))
 
 
-def test_every_metric_is_in_the_guide() -> None:
-    """Each that the server has, and no other."""
+def test_guide_lists_exactly_the_metrics_of_the_server() -> None:
     page = Metrics().page().decode()
-    there = {name for name in re.findall(r"^# HELP (\w+) ", page, re.MULTILINE) if not name.endswith("_created")}
-    told = set(re.findall(r"^\| `(minwise_\w+)` \|", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE))
-    assert told == there
-
-
-@pytest.mark.parametrize("page", ["DESIGN.md", "CONTRIBUTING.md"])
-def test_named_files_exist(page: str) -> None:
-    text = (README.parent / page).read_text(encoding="utf-8")
-    named = re.findall(r"`([\w./-]+(?:\.py|\.rs|\.md|\.toml|/))`", text)
-    roots = [README.parent, *(README.parent / name for name in ("src", "src/minwise", "crates/kernel/src"))]
-    missing = [name for name in named if not any((root / name).exists() for root in roots)]
-    assert len(named) > 10
-    assert missing == []
+    exported = {name for name in re.findall(r"^# HELP (\w+) ", page, re.MULTILINE) if not name.endswith("_created")}
+    listed = set(re.findall(r"^\| `(minwise_\w+)` \|", SERVE_GUIDE.read_text(encoding="utf-8"), re.MULTILINE))
+    assert listed == exported

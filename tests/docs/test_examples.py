@@ -1,4 +1,4 @@
-"""The examples find what their pages say."""
+"""Results of the examples, and the numbers on their pages."""
 
 import csv
 import re
@@ -17,37 +17,35 @@ EXAMPLES = ROOT / "examples"
 NEWSROOM = EXAMPLES / "newsroom"
 CLOUGH = ROOT.parent / "shared" / "data" / "text" / "clough"
 SETTINGS: dict[str, Any] = {"shingle": "word:3", "threshold": 0.5}
-has_clough = pytest.mark.skipif(not CLOUGH.is_dir(), reason="the labelled answers of ../shared/data are not here")
+has_clough = pytest.mark.skipif(not CLOUGH.is_dir(), reason="the labelled answers of ../shared/data are missing")
 
 
 def true_pairs() -> dict[tuple[str, str], float]:
-    """The pairs of the newsroom."""
+    """Return the similarity of every true pair of the newsroom."""
     with (NEWSROOM / "pairs.tsv").open(encoding="utf-8", newline="") as file:
         return {(row["left"], row["right"]): float(row["similarity"]) for row in csv.DictReader(file, delimiter="\t")}
 
 
 def removed_by(**options: str) -> dict[str, str]:
-    """Who is removed from the newsroom, and for whom."""
+    """Return the kept document for every removed one of the newsroom."""
     removed = mw.dedup(NEWSROOM / "docs.jsonl", **{**SETTINGS, **options}).removed
     return dict(zip(removed["id"].to_pylist(), removed["kept_id"].to_pylist(), strict=True))
 
 
 def test_newsroom_truth_is_what_its_script_computes() -> None:
-    """To the letter."""
     table = runpy.run_path(str(NEWSROOM / "make_truth.py"))["make_table"]()
     assert (NEWSROOM / "pairs.tsv").read_text(encoding="utf-8") == table
 
 
-def test_newsroom_pairs_are_found() -> None:
-    """All of them, no other, and each as similar as an independent script says."""
+def test_newsroom_pairs_equal_those_of_an_independent_script() -> None:
     rows = mw.pairs(NEWSROOM / "docs.jsonl", **SETTINGS).to_pylist()
     found = {(row["left"], row["right"]): row["similarity"] for row in rows}
     assert len(found) == len(rows) == 13
     assert found == pytest.approx(true_pairs(), abs=1e-12)
 
 
-def test_newsroom_keeps_one_of_each() -> None:
-    """The copy goes, the first stays; of the chain only the middle goes."""
+def test_newsroom_keeps_the_first_of_each_star() -> None:
+    """Of the chain only the middle document is removed."""
     removed = removed_by()
     assert removed == {
         "apple-cake-scaled": "apple-cake",
@@ -65,35 +63,33 @@ def test_newsroom_keeps_one_of_each() -> None:
     assert {*removed.items()} <= {(right, left) for left, right in true_pairs()}
 
 
-def test_newsroom_components_take_the_whole_chain() -> None:
-    """Both later reports go, though the last is not similar to the first."""
+def test_newsroom_components_join_the_whole_chain() -> None:
+    """Both later reports are removed, although the last is not similar to the first."""
     assert removed_by(group="components") == {**removed_by(), "storm-1800": "storm-0600"}
 
 
-def test_newsroom_keeps_the_longer_version() -> None:
-    """If that is what is asked for."""
+def test_newsroom_keeps_the_longest_version_with_keep_longest() -> None:
     removed = removed_by(keep="longest")
     assert removed["school-roof"] == "school-roof-later"
     assert removed["museum-brief"] == "museum"
     assert "school-roof-later" not in removed
 
 
-def test_newsroom_page_names_what_is_there() -> None:
-    """Every id on the page is in the corpus, and every similarity of a found pair is the true one."""
+def test_newsroom_page_has_existing_ids_and_true_similarities() -> None:
     page = (NEWSROOM / "README.md").read_text(encoding="utf-8")
     ids = set(mw.clusters(NEWSROOM / "docs.jsonl", **SETTINGS)["id"].to_pylist())
     rows = re.findall(r"^\| [^|]+ \| (`[^|]+`) \| ([\d.]+) \|$", page, re.MULTILINE)
     named = [(re.findall(r"`([^`]+)`", names), float(value)) for names, value in rows]
     assert len(named) >= 12
-    assert {one for names, _ in named for one in names} <= ids
+    assert {name for names, _ in named for name in names} <= ids
     truth = true_pairs()
     for (left, right), value in ((names, value) for names, value in named if value >= SETTINGS["threshold"]):
         assert round(truth[left, right], 3) == value
 
 
 @has_clough
-def test_plagiarism_ranks_what_was_copied_more_higher() -> None:
-    """On average pasted answers are above lightly hidden, heavily hidden and own ones; containment ranks better."""
+def test_plagiarism_ranks_answers_by_how_much_is_copied() -> None:
+    """The means fall from pasted over lightly and heavily revised to own answers; containment ranks better."""
     example = runpy.run_path(str(EXAMPLES / "plagiarism.py"))
     matches = example["rank_answers"](CLOUGH)
     means = example["mean_per_label"](matches)
@@ -110,8 +106,7 @@ def test_plagiarism_ranks_what_was_copied_more_higher() -> None:
 
 
 @has_clough
-def test_plagiarism_page_shows_what_is_printed() -> None:
-    """Numbers are generated, never typed; those in the text are those of the table."""
+def test_plagiarism_page_shows_the_actual_output() -> None:
     page = (EXAMPLES / "plagiarism.md").read_text(encoding="utf-8")
     command = [sys.executable, "examples/plagiarism.py", str(CLOUGH)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
@@ -124,8 +119,7 @@ def test_plagiarism_page_shows_what_is_printed() -> None:
 
 @has_clough
 @pytest.mark.parametrize("shingle", ["word:1", "word:3", "word:5"])
-def test_plagiarism_page_compares_the_measures(shingle: str) -> None:
-    """Each line of the table of shingles is what is measured."""
+def test_plagiarism_page_has_the_measured_quality_of_each_shingle(shingle: str) -> None:
     example = runpy.run_path(str(EXAMPLES / "plagiarism.py"))
     matches = example["rank_answers"](CLOUGH, shingle)
     labels = [match.label for match in matches]
@@ -135,8 +129,7 @@ def test_plagiarism_page_compares_the_measures(shingle: str) -> None:
     assert f"| `{shingle}` | {contained:.3f} | {similar:.3f} |" in page
 
 
-def test_plagiarism_works_without_labels(tmp_path: Path) -> None:
-    """A folder with texts alone is ranked too."""
+def test_plagiarism_ranks_a_folder_without_labels(tmp_path: Path) -> None:
     lines = ['{"id": "orig", "text": "one two three four five six"}', '{"id": "mine", "text": "two three four five"}']
     (tmp_path / "docs.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (match,) = runpy.run_path(str(EXAMPLES / "plagiarism.py"))["rank_answers"](tmp_path)
@@ -153,13 +146,14 @@ def test_plagiarism_works_without_labels(tmp_path: Path) -> None:
         ([0.9, 0.1], ["non", "non"], 0.0),
     ],
 )
-def test_rank_quality(scores: list[float], labels: list[str], quality: float) -> None:
-    """The share of pairs in the right order, by hand."""
+def test_rank_quality_is_the_share_of_pairs_in_the_right_order(
+    scores: list[float], labels: list[str], quality: float
+) -> None:
     assert runpy.run_path(str(EXAMPLES / "plagiarism.py"))["rank_quality"](scores, labels) == quality
 
 
 def test_near_images_are_of_one_photograph(tmp_path: Path) -> None:
-    """Every pair; all but five of the 285 that there are; and neighbours of digits are the same digit."""
+    """280 of the 285 pairs are found, and none of two photographs; neighbours of a digit are the same digit."""
     pytest.importorskip("skimage")
     pytest.importorskip("sklearn")
     from PIL import Image

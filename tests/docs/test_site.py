@@ -1,13 +1,13 @@
-"""Generated pages are what the code says, and the site shows every page and asks nothing of others."""
+"""Generated pages, names in pages, navigation and links of the site."""
 
 import doctest
 import importlib
+import pkgutil
 import re
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-import minwise as mw
 from docs.tools.external_files import rewrite_links
 from docs.tools.module_map import package_imports
 from docs.tools.pages import PAGES, GeneratedPage
@@ -16,25 +16,79 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SETTINGS = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 SITE = ROOT / "site"
+# Packages with documented names; minwise.reference is documented by module.
+PUBLIC_PACKAGES = (
+    "minwise",
+    "minwise.comparison",
+    "minwise.errors",
+    "minwise.index",
+    "minwise.inputs",
+    "minwise.progress",
+    "minwise.results",
+    "minwise.server",
+    "minwise.sketches",
+    "minwise.spark",
+    "minwise.text",
+    "minwise.vectors",
+)
+PROSE_PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "DESIGN", "CONTRIBUTING"))]
+NAMED_FILE = re.compile(r"`([\w./-]+(?:\.(?:py|rs|md|toml|js)|/))`")
+# Directories that only make writes.
+BUILD_DIRECTORIES = {"dist/", "site/"}
+DOTTED_NAME = re.compile(r"(?<![\w./@:-])(?:minwise|mw)(?:\.[A-Za-z_]\w*)+(?![\w/-])")
+
+
+def page_name(page: Path) -> str:
+    """Return the id of a page in the output of a test."""
+    return page.relative_to(ROOT).as_posix()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path.name)
 def test_generated_page_is_up_to_date(page: GeneratedPage) -> None:
-    """``python -m docs.tools`` would change nothing."""
+    """``python -m docs.tools`` updates the pages."""
     assert page.path.read_text(encoding="utf-8") == page.render()
 
 
-def test_every_public_name_is_in_the_reference() -> None:
-    """Once, on one of the pages of the Python interface or among the errors."""
+@pytest.mark.parametrize("package", PUBLIC_PACKAGES)
+def test_every_public_name_is_in_the_reference(package: str) -> None:
     pages = [DOCS / "reference" / name for name in ("api.md", "stages.md", "errors.md")]
-    told = re.findall(r"^::: minwise\.(?:\w+\.)?(\w+)$", "\n".join(map(read, pages)), re.MULTILINE)
-    public = {name for name in mw.__all__ if name not in ("__version__", "UNICODE_VERSION")}
-    assert public - set(told) == set()
-    assert all(name in read(DOCS / "reference" / "stages.md") for name in ("__version__", "UNICODE_VERSION"))
+    documented = set(re.findall(r"^::: minwise\.(?:\w+\.)*(\w+)$", "\n".join(map(read, pages)), re.MULTILINE))
+    assert set(importlib.import_module(package).__all__) - documented == set()
+
+
+def test_public_packages_are_listed_in_the_reference() -> None:
+    listed = re.findall(r"^\| `(minwise[\w.]*)` \|", read(DOCS / "reference" / "api.md"), re.MULTILINE)
+    assert set(listed) == {*PUBLIC_PACKAGES, "minwise.reference", "minwise.api"}
+
+
+@pytest.mark.parametrize("page", PROSE_PAGES, ids=page_name)
+def test_files_named_in_page_exist(page: Path) -> None:
+    roots = [page.parent, *(ROOT / name for name in ("", "src", "src/minwise", "crates/kernel/src"))]
+    named = set(NAMED_FILE.findall(read(page))) - BUILD_DIRECTORIES
+    assert [name for name in sorted(named) if not any((root / name).exists() for root in roots)] == []
+
+
+@pytest.mark.parametrize("page", PROSE_PAGES, ids=page_name)
+def test_python_names_in_page_exist(page: Path) -> None:
+    names = set(DOTTED_NAME.findall(read(page)))
+    assert [name for name in sorted(names) if not exists(re.sub(r"^mw\b", "minwise", name))] == []
+
+
+def test_design_and_contributing_name_many_files() -> None:
+    """So that the patterns above match what these pages contain."""
+    assert all(len(NAMED_FILE.findall(read(ROOT / name))) > 10 for name in ("DESIGN.md", "CONTRIBUTING.md"))
+
+
+def exists(dotted: str) -> bool:
+    """Return whether a dotted name is a module, or an attribute of one."""
+    try:
+        pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError):
+        return False
+    return True
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """The build says so too; here it is said without building."""
     pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     listed = set(re.findall(r"([\w./-]+\.md)$", SETTINGS, re.MULTILINE))
     assert pages - listed == set()
@@ -54,20 +108,18 @@ def test_every_page_is_in_the_navigation() -> None:
         ("docs/index.md", "#below", "#below"),
     ],
 )
-def test_links_lead_to_where_files_are_in_the_site(page: str, link: str, expected: str) -> None:
-    """The site has docs/ as its root, and what is outside of it beside."""
+def test_links_are_rewritten_to_paths_in_the_site(page: str, link: str, expected: str) -> None:
+    """The root of the site is docs/, with copies of files from outside it."""
     assert rewrite_links(f"[a]({link})", PurePosixPath(page)) == f"[a]({expected})"
 
 
-def test_links_in_code_are_left_alone() -> None:
-    """They are no links."""
+def test_links_in_code_are_not_rewritten() -> None:
     code = "```\n[a](../../x.md)\n```\n"
     assert rewrite_links(code, PurePosixPath("docs/guides/index.md")) == code
 
 
 @pytest.mark.parametrize("name", ["external_files", "docstrings"])
-def test_tools_do_what_their_examples_say(name: str) -> None:
-    """The doctests of what the site is built with."""
+def test_doctests_of_tools_pass(name: str) -> None:
     if name == "docstrings":
         pytest.importorskip("griffe", reason="the extra docs is not installed")
     result = doctest.testmod(importlib.import_module(f"docs.tools.{name}"))
@@ -75,7 +127,7 @@ def test_tools_do_what_their_examples_say(name: str) -> None:
 
 
 def test_module_map_has_every_package() -> None:
-    """Each module and package of the sources, and the kernel; Spark is imported only when it is used."""
+    """Spark is imported only on first use."""
     imports = package_imports()
     packages = {
         path.name.removesuffix(".py") for path in (ROOT / "src" / "minwise").iterdir() if path.suffix in ("", ".py")
@@ -86,9 +138,8 @@ def test_module_map_has_every_package() -> None:
     assert not any("spark" in others for others in imports.eager.values())
 
 
-@pytest.mark.skipif(not SITE.is_dir(), reason="the site is not built; make docs builds it")
-def test_the_site_loads_nothing_from_elsewhere() -> None:
-    """No script, style, picture or font of another machine."""
+@pytest.mark.skipif(not SITE.is_dir(), reason="the site is not built; run make docs")
+def test_site_loads_nothing_from_other_hosts() -> None:
     loading = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=["']?(?:https?:)?//[^"'> ]+""")
     found = {match[0] for page in SITE.rglob("*.html") for match in loading.finditer(read(page))}
     styles = {
@@ -98,5 +149,5 @@ def test_the_site_loads_nothing_from_elsewhere() -> None:
 
 
 def read(path: Path) -> str:
-    """The text of a file."""
+    """Return the text of a file."""
     return path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is installed elsewhere: the wheel and the source distribution that ``make wheel`` leaves in dist/."""
+"""Wheel and source distribution that ``make wheel`` writes to dist/."""
 
 import os
 import subprocess
@@ -21,11 +21,10 @@ WRITTEN = max(
     path.stat().st_mtime for path in PACKAGE.rglob("*") if path.is_file() and path.suffix not in (".pyc", ".so")
 )
 is_new = len(WHEELS) == len(SOURCES) == 1 and WHEELS[0].stat().st_mtime > WRITTEN
-built = pytest.mark.skipif(not is_new, reason="nothing is built from these sources; make wheel does it")
+built = pytest.mark.skipif(not is_new, reason="nothing is built from these sources; run make wheel")
 
 
 def test_version_is_that_of_the_kernel() -> None:
-    """Which is the one in Cargo.toml."""
     command = [sys.executable, "-m", "minwise", "--version"]
     printed = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
     assert printed == f"minwise, version {mw.__version__}\n"
@@ -33,8 +32,7 @@ def test_version_is_that_of_the_kernel() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_command_completes_itself(shell: str) -> None:
-    """Each shell gets a script that asks the command."""
+def test_shell_completion_script_is_printed(shell: str) -> None:
     main = "import sys; sys.argv[0] = 'minwise'; from minwise.cli import main; main()"
     environment = {**os.environ, "_MINWISE_COMPLETE": f"{shell}_source"}
     done = subprocess.run(
@@ -45,8 +43,7 @@ def test_command_completes_itself(shell: str) -> None:
 
 
 @built
-def test_wheel_serves_every_python() -> None:
-    """By the stable interface, from the oldest that we support on."""
+def test_wheel_has_the_stable_abi_of_the_oldest_python() -> None:
     assert "-cp310-abi3-" in WHEELS[0].name
     with zipfile.ZipFile(WHEELS[0]) as wheel:
         (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
@@ -59,10 +56,9 @@ def test_wheel_serves_every_python() -> None:
 
 
 @built
-def test_wheel_has_everything() -> None:
-    """Each file of the package, types and pages included, and the compiled kernel."""
-    there = {path.relative_to(PACKAGE.parent).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
-    wanted = {name for name in there if not name.endswith((".pyc", ".so"))} | {"minwise/_kernel.abi3.so"}
+def test_wheel_has_every_file_of_the_package_and_the_kernel() -> None:
+    files = {path.relative_to(PACKAGE.parent).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
+    wanted = {name for name in files if not name.endswith((".pyc", ".so"))} | {"minwise/_kernel.abi3.so"}
     with zipfile.ZipFile(WHEELS[0]) as wheel:
         packed = set(wheel.namelist())
     assert "minwise/py.typed" in wanted
@@ -70,18 +66,17 @@ def test_wheel_has_everything() -> None:
 
 
 @built
-def test_wheel_runs_in_an_environment_of_its_own_without_rust(tmp_path: Path) -> None:
-    """With the packages that it asks for, and no other."""
+def test_wheel_runs_in_a_new_environment_without_rust(tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", with_pip=True)
-    there = tmp_path / "venv" / "bin"
-    install = [str(there / "pip"), "install", "--quiet", "--disable-pip-version-check", str(WHEELS[0])]
+    scripts = tmp_path / "venv" / "bin"
+    install = [str(scripts / "pip"), "install", "--quiet", "--disable-pip-version-check", str(WHEELS[0])]
     done = subprocess.run(install, capture_output=True, encoding="utf-8", check=False)
     if "No matching distribution found" in done.stderr or "Failed to establish a new connection" in done.stderr:
-        pytest.skip(f"the packages that minwise needs can not be had here: {done.stderr.splitlines()[-1]}")
+        pytest.skip(f"the packages that minwise needs cannot be downloaded here: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
 
     def run(*words: str) -> str:
-        command, environment = [str(there / words[0]), *words[1:]], {"PATH": "/usr/bin:/bin"}
+        command, environment = [str(scripts / words[0]), *words[1:]], {"PATH": "/usr/bin:/bin"}
         return subprocess.run(
             command, env=environment, cwd=tmp_path, capture_output=True, encoding="utf-8", check=True
         ).stdout
@@ -94,8 +89,7 @@ def test_wheel_runs_in_an_environment_of_its_own_without_rust(tmp_path: Path) ->
 
 
 @built
-def test_source_distribution_can_be_built_from() -> None:
-    """It has both crates, the lock file and the package, and nothing that was compiled; the wheel was built from it."""
+def test_source_distribution_has_all_sources_and_nothing_compiled() -> None:
     with tarfile.open(SOURCES[0]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = {"Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "pyproject.toml", "src/minwise/py.typed"}

@@ -1,4 +1,4 @@
-"""A terminal that runs what a page shows: commands in a shell one after the other, a server in the background."""
+"""Terminal that runs the commands of a page: in a shell one after another, a server in the background."""
 
 import os
 import re
@@ -8,24 +8,30 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["BLOCK", "Terminal", "steps", "terminal_in"]
+__all__ = ["BLOCK", "Terminal", "steps", "terminal_in", "without_timings"]
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# What pages show; a test takes any port that is free.
+# The port that pages show; a test uses any free one.
 SHOWN_PORT = "8765"
 SERVE = re.compile(r"minwise serve [^;|&]*")
-PATIENCE_SECONDS = 60
+TIMING = re.compile(r"\bin [\d.,]+ s\b(?: \([\d,]+ a second\))?")
+STOP_TIMEOUT_SECONDS = 60
 
 
 def steps(block: str) -> Iterator[tuple[str, str]]:
-    """The commands of a block, each with what is shown below it."""
+    """Yield the commands of a block, each with the output shown below it."""
     for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
         line, _, shown = part.partition("\n")
         yield line, shown
 
 
+def without_timings(text: str) -> str:
+    """Return a text without the seconds and rates of a summary, such as ``in 0.1 s (462 a second)``."""
+    return TIMING.sub("in … s", text)
+
+
 class Terminal:
-    """A folder in which commands are run. A ``minwise serve`` goes on until the next one, or the end."""
+    """Directory in which commands are run. A ``minwise serve`` runs until the next one, or until the end."""
 
     def __init__(self, folder: Path) -> None:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -34,22 +40,26 @@ class Terminal:
         self._server: subprocess.Popen[str] | None = None
         self._port = SHOWN_PORT
 
-    def run(self, line: str, shown: str) -> str:
-        """What a command prints on either stream, without the blanks that pad its lines.
+    def check(self, line: str, shown: str) -> None:
+        """Run a command and assert that it prints what a page shows, apart from timings.
 
         Args:
             line: The command.
-            shown: What it should print: of a server that many lines are waited for.
+            shown: Its expected output, on both streams.
         """
+        assert without_timings(self._output(line, shown)) == without_timings(shown), line
+
+    def with_port(self, text: str) -> str:
+        """Return a command or a program with the port of the running server."""
+        return re.sub(rf":{SHOWN_PORT}\b", f":{self._port}", text)
+
+    def _output(self, line: str, shown: str) -> str:
+        """Return what a command prints, without trailing blanks; of a server as many lines as are shown."""
         printed = self._serve(line, shown.count("\n")) if SERVE.fullmatch(line) else self._run(self.with_port(line))
         printed = re.sub(rf":{self._port}\b", f":{SHOWN_PORT}", printed)
         printed = re.sub(r" +$", "", printed, flags=re.MULTILINE)
-        # An answer of a server does not end its line, and the next prompt stands on one of its own.
+        # A response of a server does not end its line, but a page shows the next prompt on a new line.
         return printed if printed.endswith("\n") or not printed else f"{printed}\n"
-
-    def with_port(self, text: str) -> str:
-        """A command or a program with the port of the server that runs."""
-        return re.sub(rf":{SHOWN_PORT}\b", f":{self._port}", text)
 
     def _run(self, line: str) -> str:
         done = subprocess.run(
@@ -81,27 +91,31 @@ class Terminal:
         return printed
 
     def close(self) -> None:
-        """Stops the server, which has said nothing else and ends well."""
+        """Stop the server and assert that it printed nothing else and exits with 0."""
         if self._server is None:
             return
         server, self._server = self._server, None
         server.terminate()
         try:
-            rest, _ = server.communicate(timeout=PATIENCE_SECONDS)
+            rest, _ = server.communicate(timeout=STOP_TIMEOUT_SECONDS)
         finally:
             server.kill()
         assert (rest, server.returncode) == ("", 0)
 
+    def kill(self) -> None:
+        """Stop the server, if one runs, without any check."""
+        if self._server is not None:
+            self._server.kill()
+            self._server.communicate()
+
 
 @contextmanager
 def terminal_in(folder: Path) -> Iterator[Terminal]:
-    """A terminal whose server does not outlive it."""
+    """Return a terminal whose server ends with the context."""
     terminal = Terminal(folder)
     try:
         yield terminal
     except BaseException:
-        if terminal._server is not None:
-            terminal._server.kill()
-            terminal._server.communicate()
+        terminal.kill()
         raise
     terminal.close()
