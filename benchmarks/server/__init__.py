@@ -1,1 +1,1 @@
-"""How many requests a second the service answers, and how long they wait, under a load by wrk on the same machine."""
+"""Requests per second and latency of the server under load by wrk on the same machine."""

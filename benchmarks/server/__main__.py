@@ -1,4 +1,4 @@
-"""Entry: ``python -m benchmarks.server`` prepares, loads a server with wrk, prints the table and writes the record."""
+"""Command ``python -m benchmarks.server``: load a server with wrk, print the table and write the record."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from benchmarks.server.prepare import Prepared, prepare
 from benchmarks.speed.corpus import cache_dir
 from benchmarks.targets import Target, figure_table
 
-# Documents of one request, when many are added at a time.
+# Documents of one request in the batch load.
 BATCH = 100
-# Questions whose answers are looked at before any are counted.
-LOOKED_AT = 200
+# Queries whose answers are checked before the load.
+CHECKED_QUERIES = 200
 TARGETS = {
     target.figure: target
     for target in (
@@ -35,9 +35,9 @@ TARGETS = {
         Target(figure="add: durable documents/s", wanted=1_000),
     )
 }
-# What is loaded: nothing but the framework, questions, questions with passages, one document a request, many.
+# Kinds of load: health checks, queries, queries with passages, single additions, batches of additions.
 KINDS = ("healthz", "query", "passages", "add", "batch")
-# What an addition of a text of 2 kB appends to the log, about, and how often a sync of as much is measured.
+# Approximate bytes that adding a text of 2 kB appends to the log, and the number of syncs that are measured.
 APPENDED_BYTES, SYNCS = 3 * 4096, 300
 # Longer than any request takes.
 SETTLING_SECONDS = 1.5
@@ -52,10 +52,10 @@ def main() -> None:
     rounds: Rounds = {name: [] for name in KINDS}
     kernel = [run_kernel(plain) for _ in range(settings.rounds)]
     with copied(texts.index) as index:
-        memory = {"passages": ask(index, texts, settings, rounds, "passages")}
+        memory = {"passages": run_queries(index, texts, settings, rounds, "passages")}
     with copied(plain.index) as index:
-        memory["query"] = ask(index, plain, settings, rounds, "query")
-        memory["add"] = add(index, plain, settings, rounds)
+        memory["query"] = run_queries(index, plain, settings, rounds, "query")
+        memory["add"] = run_additions(index, plain, settings, rounds)
     figures = figures_of(rounds)
     print(f"\n{figure_table(figures, TARGETS)}")
     if settings.record:
@@ -73,26 +73,28 @@ def main() -> None:
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
     parser = command_line("server", __doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="loads of each kind (default 3)")
-    parser.add_argument("--seconds", type=float, default=10, help="of each load (default 10)")
-    parser.add_argument("--documents", type=int, default=1_000_000, help="in the index that is asked and added to")
+    parser.add_argument("--rounds", type=int, default=3, help="number of loads of each kind (default 3)")
+    parser.add_argument("--seconds", type=float, default=10, help="duration of each load (default 10)")
+    parser.add_argument(
+        "--documents", type=int, default=1_000_000, help="documents in the index of queries and additions"
+    )
     parser.add_argument("--texts", type=int, default=100_000, help="documents in the index that stores texts")
     return parser.parse_args()
 
 
 def run_kernel(prepared: Prepared) -> Measured:
-    """Return the rates of the same questions without a server."""
+    """Return the rates of the same queries without a server."""
     words = [str(prepared.index), str(prepared.questions)]
     measured: Measured = run_self_timed([sys.executable, "-m", "benchmarks.server.kernel", *words])
     print("kernel", json.dumps(measured), flush=True)
     return measured
 
 
-def ask(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: Rounds, name: str) -> Measured:
-    """Load a server with questions, and in turn with requests that ask for nothing; return its memory."""
+def run_queries(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: Rounds, name: str) -> Measured:
+    """Load a server with queries, alternating with health checks; return its memory."""
     with serving(index) as server:
-        look_at_answers(server, prepared)
-        server.load(settings.seconds / 2, "query", str(prepared.questions))  # warms up
+        check_answers(server, prepared)
+        server.load(settings.seconds / 2, "query", str(prepared.questions))  # warm-up
         for _ in range(settings.rounds):
             if name == "query":
                 note(rounds, "healthz", server.load(settings.seconds / 2, "get", "/healthz"))
@@ -100,8 +102,8 @@ def ask(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: R
         return server.memory()
 
 
-def add(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: Rounds) -> Measured:
-    """Load a server with new documents, one a request and many; all that were acknowledged have to be there."""
+def run_additions(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: Rounds) -> Measured:
+    """Load a server with new documents, single and in batches; check that all acknowledged ones are stored."""
     with serving(index) as server:
         for number in range(settings.rounds):
             for name, count in (("add", 1), ("batch", BATCH)):
@@ -110,8 +112,8 @@ def add(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: R
                 sync = sync_seconds(index.parent)
                 measured = server.load(settings.seconds, "add", *words)
                 stored = settled_documents(server) - before
-                unheard = stored - measured["requests"] * count
-                if not 0 <= unheard <= CONNECTIONS * count:  # of those in flight when wrk hung up
+                unacknowledged = stored - measured["requests"] * count
+                if not 0 <= unacknowledged <= CONNECTIONS * count:  # those in flight when wrk disconnected
                     raise SystemExit(f"{measured['requests']} x {count} documents acknowledged, {stored} stored")
                 figures = {"documents_per_second": measured["per_second"] * count, "stored": stored, "sync_p50": sync}
                 note(rounds, name, {**measured, **figures})
@@ -119,7 +121,7 @@ def add(index: Path, prepared: Prepared, settings: argparse.Namespace, rounds: R
 
 
 def settled_documents(server: Served) -> int:
-    """Return how many documents there are once what was under way when wrk hung up is done."""
+    """Return the number of documents after the requests in flight at the end of the load are done."""
     count, before = -1, -2
     while count != before:
         time.sleep(SETTLING_SECONDS)
@@ -128,7 +130,7 @@ def settled_documents(server: Served) -> int:
 
 
 def sync_seconds(folder: Path) -> float:
-    """Return how long one sync takes in this moment, in the middle."""
+    """Return the median duration of a sync of the disk."""
     times = []
     file = os.open(folder / "synced", os.O_WRONLY | os.O_CREAT)
     for number in range(SYNCS):
@@ -141,43 +143,45 @@ def sync_seconds(folder: Path) -> float:
 
 
 def note(rounds: Rounds, name: str, measured: Measured) -> None:
-    """Keep and show a load; one with errors is worth nothing."""
-    wrong = {kind: count for kind, count in measured.items() if kind.endswith("_errors") and count}
-    if wrong:
-        raise SystemExit(f"{name}: {wrong}")
+    """Record and print a load; stop if it has errors."""
+    errors = {kind: count for kind, count in measured.items() if kind.endswith("_errors") and count}
+    if errors:
+        raise SystemExit(f"{name}: {errors}")
     rounds[name].append({**measured, "load": os.getloadavg()[0]})
     print(name, json.dumps(rounds[name][-1]), flush=True)
 
 
-def look_at_answers(server: Served, prepared: Prepared) -> None:
-    """Stop if a near-copy is not found, or a new text is like anything: then something else would be measured."""
-    found = [bool(server.ask("/v1/query", {"text": text})["hits"]) for text in prepared.asked()[:LOOKED_AT]]
+def check_answers(server: Served, prepared: Prepared) -> None:
+    """Stop if near-copies are not found or new texts have hits: the benchmark would measure something else."""
+    found = [bool(server.ask("/v1/query", {"text": text})["hits"]) for text in prepared.asked()[:CHECKED_QUERIES]]
     if sum(found[::2]) < 0.9 * len(found[::2]) or any(found[1::2]):
-        raise SystemExit(f"{sum(found[::2])} of {len(found[::2])} near-copies found, {sum(found[1::2])} of the new")
+        raise SystemExit(
+            f"{sum(found[::2])} of {len(found[::2])} near-copies have hits, and {sum(found[1::2])} new texts"
+        )
 
 
 @contextmanager
 def copied(index: Path) -> Iterator[Path]:
-    """A copy of an index that may be changed."""
+    """Provide a copy of an index that may be changed."""
     with tempfile.TemporaryDirectory(prefix="server-", dir=cache_dir()) as folder:
         copy = Path(shutil.copytree(index, Path(folder) / index.name))
-        os.sync()  # or the first thing measured would be how the disk writes the copy
+        os.sync()  # so that writing the copy is not measured
         yield copy
 
 
 def figures_of(rounds: Rounds) -> dict[str, float]:
-    """Return the figures that have targets: the middle of the rounds."""
+    """Return the figures that have targets: medians of the rounds."""
     return {
-        "query: requests/s": median(one["per_second"] for one in rounds["query"]),
-        "query: p99, ms": 1e3 * median(one["p99"] for one in rounds["query"]),
-        "add: durable documents/s": median(one["documents_per_second"] for one in rounds["add"]),
+        "query: requests/s": median(load["per_second"] for load in rounds["query"]),
+        "query: p99, ms": 1e3 * median(load["p99"] for load in rounds["query"]),
+        "add: durable documents/s": median(load["documents_per_second"] for load in rounds["add"]),
     }
 
 
 def wrk_version() -> str:
     """Return the version of wrk."""
-    told = subprocess.run(["wrk", "-v"], capture_output=True, encoding="utf-8", check=False).stdout
-    found = re.search(r"wrk (?:debian/)?(\S+)", told)
+    output = subprocess.run(["wrk", "-v"], capture_output=True, encoding="utf-8", check=False).stdout
+    found = re.search(r"wrk (?:debian/)?(\S+)", output)
     return found[1] if found else "unknown"
 
 

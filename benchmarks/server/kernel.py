@@ -1,6 +1,6 @@
-"""Kernel: a process of its own that asks an index for the same texts without a server, one by one and many at a time.
+"""Rates of the same queries without a server, one by one and sixteen at a time, in a separate process.
 
-``python -m benchmarks.server.kernel INDEX QUESTIONS``. What a server adds is what lies between this and its own rates.
+``python -m benchmarks.server.kernel INDEX QUESTIONS``. The difference to the rates of the server is its overhead.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import minwise as mw
 
-# As many as a server works on at a time when as many clients wait.
+# Batch size of a server with as many waiting clients.
 TOGETHER = 16
 
 
 def main() -> None:
-    """Ask twice each way, the first time to warm up, and print the rates."""
+    """Measure each batch size twice, the first time as a warm-up, and print the rates."""
     questions = [json.loads(line) for line in Path(sys.argv[2]).read_text(encoding="utf-8").splitlines()]
     with mw.Index.open(sys.argv[1], threads=1) as index:
         found = {f"by_{count}": [rate(index, questions, count) for _ in range(2)][-1] for count in (1, TOGETHER)}
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def rate(index: mw.Index, questions: list[str], count: int) -> float:
-    """Return how many texts are answered in a second when so many are asked for at a time."""
+    """Return the queries per second for a batch size."""
     start = time.perf_counter()
     for first in range(0, len(questions), count):
         index.query_many(questions[first : first + count])

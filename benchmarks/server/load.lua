@@ -1,14 +1,14 @@
--- Load: what wrk sends, and what it tells of it as one line of JSON.
+-- Requests of wrk, and its results as one line of JSON.
 --
 -- wrk ... -s load.lua URL -- get PATH
 -- wrk ... -s load.lua URL -- query QUESTIONS
 -- wrk ... -s load.lua URL -- add PIECES PREFIX DOCUMENTS
 --
--- QUESTIONS has a text per line as a JSON string, PIECES a piece of a text per line as one without its quotation marks.
--- A new document is put together from pieces as benchmarks/server/texts.py does, with an id that begins with PREFIX.
+-- QUESTIONS contains a query text per line as a JSON string, PIECES a piece of a text per line as a JSON string without
+-- quotation marks. A new document is composed of pieces as in benchmarks/server/texts.py; its id begins with PREFIX.
 
 local TEXT_BYTES = 2000
-local COUNTED = { 50, 90, 99, 99.9 }
+local PERCENTILES = { 50, 90, 99, 99.9 }
 
 local headers = { ["Content-Type"] = "application/json" }
 local next_request
@@ -21,14 +21,14 @@ local function lines_of(path)
    return lines
 end
 
-local function getting(path)
+local function get_requests(path)
    local request = wrk.format("GET", path)
    return function()
       return request
    end
 end
 
-local function asking(path)
+local function query_requests(path)
    local requests, turn = {}, 0
    for number, text in ipairs(lines_of(path)) do
       requests[number] = wrk.format("POST", "/v1/query", headers, '{"text":' .. text .. "}")
@@ -39,7 +39,7 @@ local function asking(path)
    end
 end
 
-local function adding(path, prefix, documents)
+local function add_requests(path, prefix, documents)
    local pieces, count = lines_of(path), 0
    local random = math.random
 
@@ -70,11 +70,11 @@ end
 function init(arguments)
    local kind = arguments[1]
    if kind == "get" then
-      next_request = getting(arguments[2])
+      next_request = get_requests(arguments[2])
    elseif kind == "query" then
-      next_request = asking(arguments[2])
+      next_request = query_requests(arguments[2])
    else
-      next_request = adding(arguments[2], arguments[3], tonumber(arguments[4]))
+      next_request = add_requests(arguments[2], arguments[3], tonumber(arguments[4]))
    end
 end
 
@@ -84,7 +84,7 @@ end
 
 function done(summary, latency)
    local parts = {}
-   for _, share in ipairs(COUNTED) do
+   for _, share in ipairs(PERCENTILES) do
       parts[#parts + 1] = string.format('"p%g": %.6f', share, latency:percentile(share) / 1e6)
    end
    parts[#parts + 1] = string.format('"max": %.6f', latency.max / 1e6)

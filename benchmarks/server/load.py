@@ -1,4 +1,4 @@
-"""Load: a real ``minwise serve`` in a process of its own, and wrk that asks it from sixteen connections."""
+"""A real ``minwise serve`` in its own process, loaded by wrk with sixteen connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.processes import ROOT, status_bytes
 
 SCRIPT = Path(__file__).with_name("load.lua")
 CONNECTIONS = 16
-# One thread of wrk: the machine has two cores, and one of them is for who is measured.
+# One thread of wrk: the machine has two cores, and one of them is for the server.
 THREADS = 1
 TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE_SECONDS = 60
@@ -28,18 +28,18 @@ Measured = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that runs.
+    """A running server.
 
     Attributes:
-        pid: Its process.
-        url: Where it is, without a path.
+        pid: Its process id.
+        url: Its URL without a path.
     """
 
     pid: int
     url: str
 
     def load(self, seconds: float, kind: str, *words: str) -> Measured:
-        """Return what wrk saw in so many seconds, and what the server needed for it; the words are for `SCRIPT`."""
+        """Return the results of wrk and the processor time of the server; `words` are arguments of `SCRIPT`."""
         shape = ["-t", str(THREADS), "-c", str(CONNECTIONS), "-d", f"{seconds:g}s"]
         command = ["wrk", *shape, "--timeout", "10s", "-s", str(SCRIPT), self.url, "--", kind, *words]
         before = self.processor_seconds()
@@ -49,25 +49,25 @@ class Served:
         return {**found, "processor_seconds": spent, "per_second": found["requests"] / found["seconds"]}
 
     def ask(self, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
-        """Return what one request is answered."""
+        """Return the response to one request."""
         content = None if body is None else json.dumps(body).encode()
         request = Request(self.url + path, content, {"Content-Type": "application/json"})
         with urlopen(request, timeout=PATIENCE_SECONDS) as answer:
             return json.load(answer)
 
     def processor_seconds(self) -> float:
-        """Return how long processors have worked for it."""
+        """Return the processor time of the server."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def memory(self) -> Measured:
-        """Return its memory: at its highest with pages of files, and now without them."""
+        """Return its memory: the peak including mapped files, and the current anonymous memory."""
         return {"peak_bytes": status_bytes(self.pid, "VmHWM"), "anonymous_bytes": status_bytes(self.pid, "RssAnon")}
 
 
 @contextmanager
 def serving(index: Path) -> Iterator[Served]:
-    """A server for a while, as a user would start it."""
+    """Run a server as a user would start it."""
     command = [sys.executable, "-m", "minwise", "serve", "--index", str(index), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
     assert process.stdout is not None

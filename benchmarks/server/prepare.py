@@ -1,4 +1,4 @@
-"""Prepare: an index of many texts and the bodies that wrk sends, built once and kept in the cache.
+"""Indexes and request bodies of the benchmark, built once and kept in the cache.
 
 ``python -m benchmarks.server.prepare DOCUMENTS shingles|text`` builds into ``~/.cache/minwise-bench/server``.
 """
@@ -20,25 +20,25 @@ from benchmarks.speed.corpus import cache_dir, prepare_corpus
 from minwise.index import StoreName
 
 MEGABYTES = 400
-# Documents that are added with one call.
+# Documents added by one call.
 BATCH = 20_000
-# Different texts to ask for: half of them are like one stored text each, so that not the same few are read again.
+# Distinct queries: half of them are near-copies of a stored text each, so that not always the same blocks are read.
 QUESTIONS = 20_000
-# Pieces that new documents are put together from by wrk's script: 10^60 texts.
+# Pieces from which the script of wrk composes new documents: enough for 10^60 texts.
 PIECES = 50_000
-# Changes with anything that decides what is built.
+# To be increased when the built files change.
 VERSION = 1
 SEED = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What a load needs.
+    """Input of a load.
 
     Attributes:
-        index: The directory of the index, which nobody may change.
-        questions: A text per line as a JSON string: near-copies and new ones in turn.
-        pieces: A piece of a text per line as a JSON string without its quotation marks.
+        index: Directory of the index, which must not be changed.
+        questions: Query texts, one JSON string per line: near-copies and new texts alternate.
+        pieces: Pieces of texts, one per line as a JSON string without quotation marks.
     """
 
     index: Path
@@ -46,17 +46,17 @@ class Prepared:
     pieces: Path
 
     def asked(self) -> list[str]:
-        """Return the questions as texts."""
+        """Return the query texts."""
         return [json.loads(line) for line in self.questions.read_text(encoding="utf-8").splitlines()]
 
 
 def main() -> None:
-    """Build one."""
+    """Build the files of one index."""
     print(prepare(int(sys.argv[1]), cast("StoreName", sys.argv[2])).index)
 
 
 def prepare(documents: int, store: StoreName) -> Prepared:
-    """Return an index of so many documents and its bodies, built if the cache has none."""
+    """Return an index and its request bodies, built if they are not in the cache."""
     folder = cache_dir() / "server" / f"{documents}-{store}-{VERSION}-{mw.__version__}"
     done = Prepared(index=folder / "index.mw", questions=folder / "questions", pieces=folder / "pieces")
     if not folder.exists():
@@ -70,13 +70,13 @@ def prepare(documents: int, store: StoreName) -> Prepared:
 
 
 def build(folder: Path, documents: int, store: StoreName) -> None:
-    """Fill the index, and write what is sent."""
+    """Build the index, and write queries and pieces."""
     pieces = cut_pieces(prepare_corpus("short", MEGABYTES).path)
     sample: list[str] = []
     with mw.Index.create(folder / "index.mw", store=store, seed=SEED) as index:
         for number, texts in enumerate(batches(stored_texts(pieces, documents))):
             first = number * BATCH
-            index.add([f"document-{one:08}" for one in range(first, first + len(texts))], texts)
+            index.add([f"document-{row:08}" for row in range(first, first + len(texts))], texts)
             sample += texts[:: max(1, documents // (8 * QUESTIONS))]
     write_lines(folder / "questions", [json.dumps(text) for text in questions(pieces, sample, QUESTIONS)])
     write_lines(folder / "pieces", [json.dumps(piece)[1:-1] for piece in pieces[:PIECES]])
@@ -89,7 +89,7 @@ def batches(texts: Iterator[str]) -> Iterator[list[str]]:
 
 
 def write_lines(path: Path, lines: list[str]) -> None:
-    """Write a line each; JSON strings have no line breaks."""
+    """Write lines; JSON strings contain no line breaks."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
