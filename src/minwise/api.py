@@ -758,7 +758,7 @@ def _refuse_groups(options: DedupOptions) -> None:
     search_settings(options)  # reports a wrong value first
     name = "group_by" if options["group_by"] is not None else "transpose"
     value = options["group_by"] if options["group_by"] is not None else options["transpose"]
-    rule = f"{name} must be left out with dedup: a group is many rows of its file"
+    rule = f"{name} must be left out with dedup: a group consists of several rows"
     raise ConfigError(f"{rule}, got {show(value)}; use pairs or clusters")
 
 

@@ -209,7 +209,7 @@ class FinishedRun:
         for row in self._input_rows:
             if row["source"] in ("", "-"):
                 what = "standard input" if row["source"] else "a table in memory"
-                raise ConfigError(f"{self.folder}: its input was {what}; there is no file to go back to")
+                raise ConfigError(f"{self.folder}: its input was {what}; there is no file to restore from")
         text_names = iter(self._text_names)
         return [
             [
@@ -279,7 +279,7 @@ class FinishedRun:
         for number in range(len(self.files)):
             change = self.change(number)
             if change is not None:
-                raise MismatchError(f"{change}; {self.folder} can only be restored from its input as it was")
+                raise MismatchError(f"{change}; {self.folder} can only be restored from its unchanged input")
 
     def input_paths(self) -> list[str]:
         """Return the absolute path of everything that the run read, including what it only compared against."""

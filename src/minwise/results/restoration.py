@@ -133,7 +133,7 @@ class _RestoreSome:
             first = "the first is " if len(unknown) > 1 else ""
             raise InputError(
                 f"{run.folder}: {many} not among its removed documents: {first}{show(unknown[0])}; "
-                "removed.parquet has them all"
+                "removed.parquet lists all of them"
             )
 
     def write(self, folder: Path, progress: Progress) -> None:

@@ -119,7 +119,7 @@ class GroupedSource(Source):
 
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
         """Raise ConfigError: a group is not a row of its file."""
-        raise ConfigError("group_by and transpose must be left out with dedup: a group is many rows of its file")
+        raise ConfigError("group_by and transpose must be left out with dedup: a group consists of several rows")
 
 
 def _ranges(begins: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:

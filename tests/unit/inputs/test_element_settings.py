@@ -57,7 +57,7 @@ def test_dedup_of_groups_is_rejected(options: dict[str, Any]) -> None:
     [name, *_] = options
     for call in (mw.dedup, estimate_run):
         message = error_message(ConfigError, lambda call=call: call(ROWS, **options))  # type: ignore[misc]
-        assert message.startswith(f"{name} must be left out with dedup: a group is many rows of its file")
+        assert message.startswith(f"{name} must be left out with dedup: a group consists of several rows")
 
 
 @pytest.mark.parametrize(

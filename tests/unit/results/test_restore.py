@@ -76,7 +76,7 @@ def test_wrong_ids_are_refused_before_anything_is_written(workdir: Path, given: 
 
 def test_the_id_of_a_kept_document_is_refused(workdir: Path) -> None:
     message = error_message(InputError, lambda: mw.restore("out", "back", ids=[0, 1]))
-    assert message == "out: an id is not among its removed documents: '0'; removed.parquet has them all"
+    assert message == "out: an id is not among its removed documents: '0'; removed.parquet lists all of them"
 
 
 @pytest.mark.parametrize("path", ["", None, 3])
@@ -89,7 +89,7 @@ def test_wrong_paths_are_refused_by_name(workdir: Path, path: Any) -> None:  # n
 def test_a_run_on_a_table_in_memory_cannot_be_restored(workdir: Path, source: Any) -> None:  # noqa: ANN401
     mw.dedup(source, "memory")
     message = error_message(ConfigError, lambda: mw.restore("memory", "back"))
-    assert message == "memory: its input was a table in memory; there is no file to go back to"
+    assert message == "memory: its input was a table in memory; there is no file to restore from"
 
 
 def test_documents_compared_against_are_not_restored(workdir: Path) -> None:
