@@ -16,11 +16,11 @@ from support.expect import error_message
 from support.plain_index import PlainIndex, content_of, seal
 
 import minwise as mw
-from minwise._kernel import UNICODE_VERSION
 from minwise.errors import FormatError, MismatchError
 from minwise.index import OpenMode
 from minwise.index.settings import FORMAT_VERSION
 from minwise.sketches import Scheme
+from minwise.text import UNICODE_VERSION
 
 
 def files(path: Path) -> list[str]:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import minwise as mw
-from minwise._kernel import UNICODE_VERSION
 from minwise.sketches import OnePermutation
 from minwise.sketches.schemes import Scheme
 from minwise.sketches.signatures import FORMAT_VERSION
+from minwise.text import UNICODE_VERSION
 
 FROZEN = Path(__file__).with_name("frozen_signatures.json")
 

@@ -17,10 +17,10 @@ from support.schemes import assert_same_slots, every_scheme, name_of
 import minwise as mw
 from minwise import _kernel
 from minwise._internal import array_files as array_file
-from minwise._kernel import UNICODE_VERSION
 from minwise.errors import FormatError, MismatchError
 from minwise.sketches import Signatures
 from minwise.sketches.schemes import Scheme
+from minwise.text import UNICODE_VERSION
 
 SMALL = mw.ShingleSets.from_sets([[1, 2, 3]])
 WORDS = mw.Shingler("word:2")
