@@ -1,4 +1,4 @@
-"""A browser for the tests: Debian's chromium, driven by Playwright. Without them the tests are skipped and say so."""
+"""Browser fixtures: Debian's chromium, driven by Playwright. Tests are skipped if either is missing."""
 
 import json
 import shutil
@@ -12,9 +12,9 @@ from support.browser import Visit
 
 from browser.server_page import MOST_BYTES, filled
 
-# The browser itself must not talk to anybody either, or it would hide a page that does.
+# The browser itself sends no requests either, which would hide those of a page.
 QUIET = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
-# Pages come one after another: a process of its own for each takes a sixth of the time that it takes to open one.
+# Pages are opened one at a time: a separate process for each would take a sixth of the time to open one.
 ONE_BY_ONE = ["--renderer-process-limit=1"]
 
 Opener = Callable[..., Visit]
@@ -22,7 +22,7 @@ Opener = Callable[..., Visit]
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """One browser for all tests of this folder."""
+    """Start one browser for all tests of this folder."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
     )
@@ -37,38 +37,38 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="package")
 def context_of(browser: Any) -> Callable[..., Any]:  # noqa: ANN401 - its type needs playwright
-    """Contexts by what the browser is told. To make one takes as long as to open a page, and no page keeps anything."""
+    """Return a function that returns a context by its options; creating one takes as long as opening a page."""
     made: dict[str, Any] = {}
 
-    def context(**options: Any) -> Any:  # noqa: ANN401 - whatever the browser can be told
-        told = json.dumps(options, sort_keys=True)
-        if told not in made:
-            made[told] = browser.new_context(**options)
-        return made[told]
+    def context(**options: Any) -> Any:  # noqa: ANN401 - options of playwright
+        key = json.dumps(options, sort_keys=True)
+        if key not in made:
+            made[key] = browser.new_context(**options)
+        return made[key]
 
     return context
 
 
 @pytest.fixture
 def go(context_of: Callable[..., Any]) -> Iterator[Opener]:
-    """Opens an address; whatever the page complained about, or asked of others, fails the test."""
+    """Return a function that opens an address; errors and foreign requests of the page fail the test."""
     visits: list[Visit] = []
 
-    def open_address(address: str, view: str = "", **context: Any) -> Visit:  # noqa: ANN401 - what the browser is told
+    def open_address(address: str, view: str = "", **context: Any) -> Visit:  # noqa: ANN401 - options of playwright
         visits.append(Visit.to(context_of(**context), address, view))
         return visits[-1]
 
     yield open_address
-    for one in visits:
-        one.end()
+    for opened in visits:
+        opened.end()
 
 
 @pytest.fixture
 def visit(go: Opener, tmp_path: Path) -> Opener:
-    """Opens a page as by double click, given as a file or as its text."""
+    """Return a function that opens a page from disk, given as a file or as its HTML."""
     count = 0
 
-    def open_page(page: Path | str, **context: Any) -> Visit:  # noqa: ANN401 - what the browser is told
+    def open_page(page: Path | str, **context: Any) -> Visit:  # noqa: ANN401 - options of playwright
         nonlocal count
         path = page if isinstance(page, Path) else tmp_path / f"page-{count}.html"
         if isinstance(page, str):

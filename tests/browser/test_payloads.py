@@ -1,6 +1,6 @@
-"""Payloads: whatever a document, an id, a file name or a setting holds is shown as text, and never obeyed.
+"""Injection tests: markup in documents, ids, file names and settings is shown as text and never interpreted.
 
-The page forbids foreign scripts by its policy as well. That is a second wall; here each wall is tried alone.
+The content security policy of the page forbids foreign scripts too. The tests check the escaping with and without it.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import Visit
-from support.page_shapes import Shape, alarming, documents
+from support.page_shapes import Shape, documents, with_warnings
 
 import minwise as mw
 from browser.conftest import Opener
@@ -55,36 +55,38 @@ PAYLOADS = [
     "<math><mtext></p><img src=x onerror=pwned=1></mtext></math>",
 ]
 FOREIGN = "img, iframe, object, embed, link, base, form, math, foreignObject, template, noscript, textarea, [onerror]"
-walls = pytest.mark.parametrize("bypass_csp", [False, True], ids=["policy", "escaping alone"])
+protections = pytest.mark.parametrize("bypass_csp", [False, True], ids=["policy", "escaping alone"])
 
 
 def assert_harmless(visit: Visit, payloads: list[str]) -> None:
-    """Nothing ran, nothing foreign was made, every payload is there to read."""
+    """Assert that no script ran, no foreign element exists, and every payload is visible text."""
     visit.open_all()
     for name in ("mouseover", "focus", "toggle"):
-        visit.all("*").evaluate_all("(all, name) => all.forEach(one => one.dispatchEvent(new Event(name)))", name)
+        visit.all("*").evaluate_all(
+            "(all, name) => all.forEach(element => element.dispatchEvent(new Event(name)))", name
+        )
     visit.page.wait_for_timeout(50)
     assert visit.page.evaluate("typeof pwned") == "undefined"
     assert visit.all(FOREIGN).count() == 0
     assert visit.all("script").count() == 1
     assert visit.all("style").count() == 1
-    links = visit.all("[href]").evaluate_all("all => all.map(one => one.getAttribute('href'))")
+    links = visit.all("[href]").evaluate_all("all => all.map(element => element.getAttribute('href'))")
     assert all(re.fullmatch("#[a-z-]+", link) for link in links)
-    handlers = "all => all.flatMap(one => one.getAttributeNames()).filter(name => name.startsWith('on'))"
+    handlers = "all => all.flatMap(element => element.getAttributeNames()).filter(name => name.startsWith('on'))"
     assert visit.all("*").evaluate_all(handlers) == []
-    seen = squeezed(visit.one("body").text_content() or "")
-    assert [one for one in payloads if squeezed(one) not in seen] == []
+    visible = without_space(visit.one("body").text_content() or "")
+    assert [payload for payload in payloads if without_space(payload) not in visible] == []
     assert visit.one("h1").is_visible()
 
 
-def squeezed(text: str) -> str:
-    """Without white space, which a page may break and join."""
+def without_space(text: str) -> str:
+    """Return the text without white space, which a page may change."""
     return re.sub(r"\s+", "", text)
 
 
-@walls
+@protections
 def test_payloads_in_a_real_run(visit: Opener, tmp_path: Path, bypass_csp: bool) -> None:
-    """In texts, in ids, in the names of files and in the name of a column that a setting holds."""
+    """In texts, ids, file names, and a column name in a setting."""
     for number, payload in enumerate(PAYLOADS):
         name = payload.replace("/", "\N{FULLWIDTH SOLIDUS}")
         rows = [{"id": f"{payload} {side}", "text": _text(number, payload, side), "<b>&rank": 1} for side in range(2)]
@@ -93,9 +95,11 @@ def test_payloads_in_a_real_run(visit: Opener, tmp_path: Path, bypass_csp: bool)
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     assert report["counts"]["removed"] == len(PAYLOADS)
     opened = visit(tmp_path / "out" / "report.html", bypass_csp=bypass_csp)
-    names = [one["source"] for one in report["sources"]]
-    shown = [one["id"] for cluster in report["largest_clusters"] for one in (cluster["kept"], *cluster["members"])]
-    assert_harmless(opened, [*names, *shown, "max:<b>&rank"])
+    names = [source["source"] for source in report["sources"]]
+    ids = [
+        document["id"] for cluster in report["largest_clusters"] for document in (cluster["kept"], *cluster["members"])
+    ]
+    assert_harmless(opened, [*names, *ids, "max:<b>&rank"])
 
 
 def _text(number: int, payload: str, side: int) -> str:
@@ -103,21 +107,20 @@ def _text(number: int, payload: str, side: int) -> str:
     return f"{words} {side}"
 
 
-@walls
+@protections
 @pytest.mark.parametrize("first", [0, len(PAYLOADS) // 2])
-def test_payloads_everywhere(visit: Opener, first: int, bypass_csp: bool) -> None:
-    """In each place of a report that is not a number, also in those that a run could hardly fill with them."""
+def test_payloads_in_every_string_of_a_report(visit: Opener, first: int, bypass_csp: bool) -> None:
     payloads = PAYLOADS[first:] + PAYLOADS[:first]
     assert_harmless(visit(_filled(payloads).page(), bypass_csp=bypass_csp), payloads)
 
 
 def _filled(payloads: list[str]) -> Shape:
-    """A report with payloads in each of its words: all of them in every text, one after the other in names."""
-    shape, every = alarming(), "\n".join(payloads)
-    for one, payload in zip(documents(shape), cycle(payloads), strict=False):
-        text = shape.texts[one["source"], one["row"]]
-        one |= {"id": f"{payload}{one['row']}", "source": payload}
-        shape.texts[payload, one["row"]] = f"{every} {text} {every}"
+    """Return a report with payloads in all strings: all of them in every text, one in each name."""
+    shape, every = with_warnings(), "\n".join(payloads)
+    for document, payload in zip(documents(shape), cycle(payloads), strict=False):
+        text = shape.texts[document["source"], document["row"]]
+        document |= {"id": f"{payload}{document['row']}", "source": payload}
+        shape.texts[payload, document["row"]] = f"{every} {text} {every}"
     shape.report["settings"] |= {"keep": f"max:{every}", **{payload: payload for payload in payloads}}
     shape.report["minwise"] = every
     shape.report["warnings"] = payloads
@@ -129,13 +132,13 @@ def _filled(payloads: list[str]) -> Shape:
     return shape
 
 
-def test_control_characters_are_shown(visit: Opener, tmp_path: Path) -> None:
-    """A browser would drop some and turn the text at others; they are seen, and the list still has them as they are."""
+def test_control_characters_are_visible_and_unchanged_in_the_list(visit: Opener, tmp_path: Path) -> None:
+    """A browser would drop some of them and change the text direction at others."""
     nasty = "a\x00b\x1bc\u202ed\u2066e"
     text = " ".join(f"word{number}" for number in range(50))
     rows = [{"id": "kept", "text": text}, {"id": nasty, "text": f"{text} {nasty}"}]
     mw.dedup(rows, output=tmp_path / "out")
     opened = visit(tmp_path / "out" / "report.html")
-    opened.tick()
+    opened.select()
     assert "a␀b␛c⟨U+202E⟩d⟨U+2066⟩e" in opened.all(".member .id").first.inner_text()
     assert json.loads(opened.downloaded()[1]) == nasty

@@ -1,4 +1,4 @@
-"""The report of a real run in a browser: what a person sees there is what report.json says."""
+"""Report page of a real run in a browser: it shows the numbers of report.json."""
 
 import json
 import sysconfig
@@ -17,7 +17,7 @@ ENCODINGS = Path(sysconfig.get_paths()["stdlib"]) / "encodings"
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of a run over Python's own codecs, many of which are made from one template."""
+    """Return the output of a run on the codecs of Python, many of which were generated from one template."""
     folder = tmp_path_factory.mktemp("codecs") / "out"
     mw.dedup(str(ENCODINGS / "*.py"), threshold=0.6, output=folder)
     return folder
@@ -25,25 +25,24 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def report(out: Path) -> dict[str, Any]:
-    """What report.json says."""
-    facts: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    return facts
+    """Return the content of report.json."""
+    content: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return content
 
 
 @pytest.fixture
 def opened(out: Path, visit: Opener) -> Visit:
-    """Its page."""
+    """Open its page."""
     return visit(out / "report.html")
 
 
 def table(visit: Visit, name: str) -> list[list[str]]:
-    """The cells of a table, row by row."""
+    """Return the cells of a table by row."""
     rows = visit.page.get_by_role("region", name=name).locator("tbody tr")
     return [row.locator("th, td").all_inner_texts() for row in rows.all()]
 
 
 def test_the_figures_are_those_of_the_report(opened: Visit, report: dict[str, Any]) -> None:
-    """Documents and bytes; the headline says the same in words."""
     counts = report["counts"]
     for name in ("read", "kept", "removed", "quarantined", "empty"):
         assert opened.value(f"#figure-{name}") == counts[name]
@@ -56,13 +55,12 @@ def test_the_figures_are_those_of_the_report(opened: Visit, report: dict[str, An
 
 
 def test_the_tables_are_those_of_the_report(opened: Visit, report: dict[str, Any]) -> None:
-    """Similarities, cluster sizes and sources, number by number."""
     opened.open_all()
     pairs = [int(row[1]) for row in table(opened, "Pairs by similarity")]
     assert pairs == report["similarities"]["counts"][100 - len(pairs) :]
     assert sum(pairs) == sum(report["similarities"]["counts"])
     sizes = [int(row[1]) for row in table(opened, "Clusters by size")]
-    assert sizes == [one["clusters"] for one in report["clusters"]["sizes"]]
+    assert sizes == [size["clusters"] for size in report["clusters"]["sizes"]]
     (source,) = table(opened, "Sources")
     expected = report["sources"][0]
     names = ("rows", "kept", "removed", "quarantined")
@@ -70,8 +68,7 @@ def test_the_tables_are_those_of_the_report(opened: Visit, report: dict[str, Any
     assert source[1].strip() == f"{expected['removed'] / expected['rows']:.1%}"
 
 
-def test_every_chart_has_marks_to_see(opened: Visit) -> None:
-    """Each mark has a size on the screen, and each chart a title and a description."""
+def test_every_chart_has_visible_marks_a_title_and_a_description(opened: Visit) -> None:
     charts = opened.all("svg[role=img]")
     assert charts.count() == 3
     for chart in charts.all():
@@ -82,12 +79,12 @@ def test_every_chart_has_marks_to_see(opened: Visit) -> None:
             assert box is not None
             assert box["height"] >= 1
             assert box["width"] >= 1
-        words = [chart.locator(f"> {part}").text_content() or "" for part in ("title", "desc")]
-        assert all(len(one) > 10 for one in words)
+        texts = [chart.locator(f"> {part}").text_content() or "" for part in ("title", "desc")]
+        assert all(len(text) > 10 for text in texts)
 
 
-def test_bars_are_as_high_as_their_counts(opened: Visit, report: dict[str, Any]) -> None:
-    """The tallest fills the plot, the others their share of it, to a pixel; the least is still seen."""
+def test_heights_of_bars_are_proportional_to_counts(opened: Visit, report: dict[str, Any]) -> None:
+    """To a pixel; the lowest bar is still visible."""
     counts = [count for count in report["similarities"]["counts"] if count]
     plot = opened.one("#similarity-chart .plot").bounding_box()
     boxes = [bar.bounding_box() for bar in opened.all("#similarity-chart rect").all()]
@@ -98,18 +95,17 @@ def test_bars_are_as_high_as_their_counts(opened: Visit, report: dict[str, Any])
         assert box["height"] == pytest.approx(max(count / max(counts), 0.012) * plot["height"], abs=1.6)
 
 
-def test_bars_below_the_threshold_have_another_tone(opened: Visit, report: dict[str, Any]) -> None:
-    """On the left of the line, which stands at the threshold."""
-    below = [one.bounding_box() for one in opened.all("#similarity-chart rect.below").all()]
-    above = [one.bounding_box() for one in opened.all("#similarity-chart rect.bar").all()]
+def test_bars_below_the_threshold_are_left_of_its_line_in_another_colour(opened: Visit, report: dict[str, Any]) -> None:
+    below = [bar.bounding_box() for bar in opened.all("#similarity-chart rect.below").all()]
+    above = [bar.bounding_box() for bar in opened.all("#similarity-chart rect.bar").all()]
     line = opened.one("#similarity-chart line.threshold").bounding_box()
     assert line is not None
     assert below
     assert above
-    assert all(one is not None and one["x"] + one["width"] <= line["x"] + 2 for one in below)
-    assert all(one is not None and one["x"] >= line["x"] - 2 for one in above)
-    tones = {name: _fill(opened, f"#similarity-chart rect.{name}") for name in ("below", "bar")}
-    assert tones["below"] != tones["bar"]
+    assert all(box is not None and box["x"] + box["width"] <= line["x"] + 2 for box in below)
+    assert all(box is not None and box["x"] >= line["x"] - 2 for box in above)
+    colours = {name: _fill(opened, f"#similarity-chart rect.{name}") for name in ("below", "bar")}
+    assert colours["below"] != colours["bar"]
     assert sum(report["similarities"]["counts"][:60]) == report["just_below"]["pairs"]
 
 
@@ -118,37 +114,37 @@ def _fill(visit: Visit, selector: str) -> str:
 
 
 def test_a_cluster_opens_by_click(opened: Visit, report: dict[str, Any]) -> None:
-    """And shows its members, least similar first, with their differences to the kept one."""
+    """It shows its members, least similar first, with their differences from the kept document."""
     cluster, expected = opened.all("#clusters details.cluster").first, report["largest_clusters"][0]
     assert not cluster.locator(".member").first.is_visible()
     cluster.locator("summary").click()
     members = cluster.locator(".member")
     assert members.count() == len(expected["members"])
     assert [text.split()[0] for text in members.locator(".similarity").all_inner_texts()] == [
-        f"{int(one['similarity'] * 10_000 + 1e-6) / 10_000:.4f}" for one in expected["members"]
+        f"{int(member['similarity'] * 10_000 + 1e-6) / 10_000:.4f}" for member in expected["members"]
     ]
     assert Path(expected["members"][0]["id"]).name in members.first.inner_text()
     assert members.locator("mark").first.is_visible()
 
 
 def test_differences_are_the_texts_themselves(opened: Visit, report: dict[str, Any]) -> None:
-    """What is marked stands in both texts, and what only one has is there as well."""
+    """Marked passages are in both texts; the rest of each text is shown too."""
     kept, member = (report["largest_clusters"][0][name] for name in ("kept", "members"))
-    texts = [Path(one["source"]).read_text(encoding="utf-8") for one in (kept, member[0])]
+    texts = [Path(document["source"]).read_text(encoding="utf-8") for document in (kept, member[0])]
     cluster = opened.all("#clusters details.cluster").first
     cluster.locator("summary").click()
     shown = cluster.locator(".member").first
-    marked = [one.strip() for one in shown.locator("mark").all_text_contents() if one.strip()]
+    marked = [mark.strip() for mark in shown.locator("mark").all_text_contents() if mark.strip()]
     assert marked
-    for one in marked:
-        assert all(" ".join(one.split()) in " ".join(text.split()) for text in texts)
+    for mark in marked:
+        assert all(" ".join(mark.split()) in " ".join(text.split()) for text in texts)
     for text in texts:
         assert text.splitlines()[0] in shown.inner_text()
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
 def test_a_cluster_opens_by_keyboard(opened: Visit, key: str) -> None:
-    """It takes the focus, shows it, and opens; the box inside is ticked by the keyboard, too."""
+    """It can be focused, and the checkbox inside is operated by keyboard too."""
     summary = opened.all("#clusters summary").first
     summary.focus()
     opened.page.keyboard.press(key)
@@ -160,11 +156,10 @@ def test_a_cluster_opens_by_keyboard(opened: Visit, key: str) -> None:
     assert box.evaluate("one => getComputedStyle(one).outlineStyle") != "none"
     opened.page.keyboard.press("Space")
     assert box.is_checked()
-    assert opened.one("#ticked").is_visible()
+    assert opened.one("#selection").is_visible()
 
 
-def test_what_nearly_was_removed(opened: Visit, report: dict[str, Any]) -> None:
-    """The closest pairs, most similar first, with their differences."""
+def test_pairs_just_below_the_threshold_show_their_differences(opened: Visit, report: dict[str, Any]) -> None:
     pairs = opened.all("#just-below details")
     assert pairs.count() == min(10, len(report["just_below"]["closest"]))
     assert f"{report['just_below']['pairs']:,} candidate pairs" in opened.one("#just-below").inner_text()
@@ -172,41 +167,37 @@ def test_what_nearly_was_removed(opened: Visit, report: dict[str, Any]) -> None:
     assert pairs.first.locator("mark").first.is_visible()
 
 
-def test_links_lead_to_sections(opened: Visit) -> None:
-    """Each brings its section to the top."""
+def test_links_scroll_to_sections(opened: Visit) -> None:
     links = opened.all("nav a")
     assert links.count() == 8
     links.last.click()
-    assert opened.one("#effort").evaluate("one => one.getBoundingClientRect().top < innerHeight")
+    assert opened.one("#timing").evaluate("one => one.getBoundingClientRect().top < innerHeight")
 
 
-def test_the_newsroom_is_calm(visit: Opener, tmp_path: Path) -> None:
-    """Nothing alarming is said to be so."""
+def test_the_newsroom_has_no_warnings(visit: Opener, tmp_path: Path) -> None:
     mw.dedup(str(NEWSROOM), output=tmp_path / "out")
     opened = visit(tmp_path / "out" / "report.html")
-    assert opened.one("#alarms h2").inner_text() == "Nothing alarming"
+    assert opened.one("#warnings h2").inner_text() == "No warnings"
 
 
-def test_alarms_come_first(visit: Opener, tmp_path: Path) -> None:
-    """Those of report.json, above everything but the figures."""
+def test_warnings_are_above_the_charts(visit: Opener, tmp_path: Path) -> None:
     rows = [json.dumps({"text": f"one two three four five six {number // 9}"}) for number in range(18)]
     (tmp_path / "rows.jsonl").write_text("\n".join(rows), encoding="utf-8")
     mw.dedup(str(tmp_path / "rows.jsonl"), shingle="word:1", threshold=0.7, output=tmp_path / "out")
     warnings = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))["warnings"]
     opened = visit(tmp_path / "out" / "report.html")
     assert warnings
-    assert opened.all("#alarms li").all_inner_texts() == warnings
-    alarms, charts = (opened.one(name).bounding_box() for name in ("#alarms", "#similarities"))
-    assert alarms is not None
+    assert opened.all("#warnings li").all_inner_texts() == warnings
+    listed, charts = (opened.one(name).bounding_box() for name in ("#warnings", "#similarities"))
+    assert listed is not None
     assert charts is not None
-    assert alarms["y"] < charts["y"]
+    assert listed["y"] < charts["y"]
 
 
-def test_bars_of_stages_fill_their_share(visit: Opener) -> None:
-    """Of a box that stands for the whole time, as the number beside it says."""
+def test_bars_of_stages_are_shares_of_the_total_time(visit: Opener) -> None:
     shape = newsroom()
     opened = visit(shape.page())
-    stages = zip(shape.run["stages"], opened.all("#effort .with-bar").all(), strict=True)
+    stages = zip(shape.run["stages"], opened.all("#timing .with-bar").all(), strict=True)
     for stage, cell in stages:
         whole, bar = (cell.locator(name).bounding_box() for name in ("svg", "rect"))
         assert whole is not None
@@ -215,20 +206,20 @@ def test_bars_of_stages_fill_their_share(visit: Opener) -> None:
 
 
 def test_an_audit_is_drawn_on_the_curve(visit: Opener) -> None:
-    """Each measured recall at its place, on an interval that reaches to both sides of it."""
+    """Each measured recall in the middle of its bin, on a line over its interval."""
     shape = audited()
     opened = visit(shape.page())
     plot = opened.one("#curve .plot").bounding_box()
     assert plot is not None
     assert shape.audit is not None
-    bins = [one for one in shape.audit["bins"] if one["value"] is not None]
-    for one, mark in zip(bins, opened.all("#curve .measured").all(), strict=True):
+    bins = [entry for entry in shape.audit["bins"] if entry["value"] is not None]
+    for entry, mark in zip(bins, opened.all("#curve .measured").all(), strict=True):
         dot, line = (mark.locator(name).bounding_box() for name in ("circle", "line"))
         assert dot is not None
         assert line is not None
         middle = dot["x"] + dot["width"] / 2
-        assert middle == pytest.approx(plot["x"] + plot["width"] * (one["from"] + one["to"]) / 2, abs=1)
-        top = plot["y"] + plot["height"] * (1 - one["high"])
+        assert middle == pytest.approx(plot["x"] + plot["width"] * (entry["from"] + entry["to"]) / 2, abs=1)
+        top = plot["y"] + plot["height"] * (1 - entry["high"])
         assert line["y"] == pytest.approx(top, abs=1.5)
-        assert line["height"] == pytest.approx(plot["height"] * (one["high"] - one["low"]), abs=3)
+        assert line["height"] == pytest.approx(plot["height"] * (entry["high"] - entry["low"]), abs=3)
     assert opened.all("#audit-chart rect").count() == 30

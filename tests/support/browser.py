@@ -1,4 +1,4 @@
-"""A page that is open in the browser, and everything it did that can be heard of."""
+"""A page in the browser, with the requests and errors that it caused."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Visit:
 
     Attributes:
         page: The page.
-        address: Where it came from.
-        requests: Every address that was asked for.
-        complaints: Errors, warnings and messages of the console, dialogs, and windows that were opened.
-        refusals: Statuses that a server is meant to refuse with; a browser complains about each of them.
+        address: Its address.
+        requests: Every address that was requested.
+        complaints: Console messages, errors, dialogs and opened windows.
+        refusals: Expected error statuses of the server; the browser logs each of them.
     """
 
     page: Page
@@ -33,7 +33,7 @@ class Visit:
 
     @classmethod
     def to(cls, context: BrowserContext, address: str, view: str = "") -> Visit:
-        """Opens an address, or what stands below it."""
+        """Open an address, followed by the path of a view."""
         visit = cls(context.new_page(), address)
         visit.page.on("request", lambda request: visit.requests.append(request.url))
         visit.page.on("popup", lambda opened: visit.complaints.append(f"window: {opened.url}"))
@@ -49,57 +49,57 @@ class Visit:
         dialog.dismiss()
 
     def end(self) -> None:
-        """Closes the page; nothing but what is at its address was asked for, and nothing was complained about."""
+        """Close the page; assert that it requested only its own address and that there were no complaints."""
         self.page.close()
-        assert [one for one in self.requests if not one.startswith(("blob:", self.address))] == []
-        assert any(one.startswith(self.address) for one in self.requests)
+        assert [url for url in self.requests if not url.startswith(("blob:", self.address))] == []
+        assert any(url.startswith(self.address) for url in self.requests)
         refused = tuple(
-            f"Failed to load resource: the server responded with a status of {one}" for one in self.refusals
+            f"Failed to load resource: the server responded with a status of {status}" for status in self.refusals
         )
-        assert [one for one in self.complaints if not one.startswith(refused)] == []
+        assert [complaint for complaint in self.complaints if not complaint.startswith(refused)] == []
 
     def all(self, selector: str) -> Locator:
-        """Every element of a kind."""
+        """Return every element of a selector."""
         return self.page.locator(selector)
 
     def one(self, selector: str) -> Locator:
-        """The only element of a kind."""
+        """Return the only element of a selector."""
         found = self.page.locator(selector)
         assert found.count() == 1
         return found
 
     def soon(self, selector: str) -> Locator:
-        """The only element of a kind, once it is there to see."""
+        """Wait for the only element of a selector to be visible; return it."""
         found = self.page.locator(selector)
         found.wait_for()
         return found
 
     def wait_for(self, selector: str, text: str | re.Pattern[str]) -> Locator:
-        """The element of a kind that has a text, once there is one to see."""
+        """Wait for a visible element of a selector with a text; return it."""
         found = self.page.locator(selector).filter(has_text=text).first
         found.wait_for()
         return found
 
     def value(self, selector: str) -> float:
-        """The number that an element carries, which is also the one that is seen."""
+        """Return the value of a ``data`` element; assert that its text shows the same number."""
         found = self.all(f"{selector} data").first
-        carried = json.loads(found.get_attribute("value") or "")
-        assert found.inner_text() == f"{carried:,}"
-        return float(carried)
+        value = json.loads(found.get_attribute("value") or "")
+        assert found.inner_text() == f"{value:,}"
+        return float(value)
 
     def open_all(self) -> None:
-        """Opens whatever can be opened."""
-        self.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        """Open every collapsed element."""
+        self.page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true")
 
-    def tick(self, count: int | None = None) -> None:
-        """Ticks documents, the first ones or all."""
+    def select(self, count: int | None = None) -> None:
+        """Check the boxes of the first documents, or of all."""
         self.open_all()
         boxes = self.all("input[type=checkbox]")
-        for place in range(boxes.count() if count is None else count):
-            boxes.nth(place).check()
+        for number in range(boxes.count() if count is None else count):
+            boxes.nth(number).check()
 
     def downloaded(self) -> tuple[str, bytes]:
-        """Name and content of the list of ids."""
+        """Download the list of ids; return its name and content."""
         with self.page.expect_download() as waiting:
             self.page.get_by_role("button", name="download list").click()
         return waiting.value.suggested_filename, waiting.value.path().read_bytes()

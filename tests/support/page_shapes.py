@@ -1,4 +1,4 @@
-"""Reports to make pages of: one of a real run, and what it would be like if the run had been a rare one."""
+"""Reports for page tests: that of a real run, and variants for unusual runs."""
 
 import copy
 import json
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import minwise as mw
 from minwise.report.page import report_page
+from minwise.sketches import Plan
 
 NEWSROOM = Path(__file__).parents[2] / "examples" / "newsroom" / "docs.jsonl"
 RUN: dict[str, Any] = {
@@ -26,7 +27,7 @@ LONG = "averylongnamewithnoplacetobreakit" * 40
 
 
 class Shape(NamedTuple):
-    """What a page is made of."""
+    """The data of a report page."""
 
     report: dict[str, Any]
     run: dict[str, Any]
@@ -34,7 +35,7 @@ class Shape(NamedTuple):
     audit: dict[str, Any] | None = None
 
     def page(self) -> str:
-        """The page."""
+        """Return the HTML page."""
         return report_page(self.report, self.run, self.texts, self.audit)
 
 
@@ -47,12 +48,12 @@ def _newsroom() -> Shape:
 
 
 def newsroom() -> Shape:
-    """The newsroom's real report, to be changed at will."""
+    """Return a copy of the report of the newsroom corpus, which may be changed."""
     return copy.deepcopy(_newsroom())
 
 
 def documents(shape: Shape) -> list[dict[str, Any]]:
-    """Every document that the report names, to be changed in place."""
+    """Return every document of the report, which may be changed in place."""
     found = []
     for cluster in shape.report["largest_clusters"]:
         found += [cluster["kept"], *cluster["members"]]
@@ -62,24 +63,24 @@ def documents(shape: Shape) -> list[dict[str, Any]]:
 
 
 def renamed(shape: Shape, name: Callable[[int], object]) -> Shape:
-    """The same with other ids, by the number of the row."""
-    for one in documents(shape):
-        one["id"] = name(one["row"])
+    """Replace the ids by a function of the row number; return the shape."""
+    for document in documents(shape):
+        document["id"] = name(document["row"])
     return shape
 
 
 def nothing_removed() -> Shape:
-    """Documents that have nothing in common."""
+    """Return the report of unrelated documents."""
     return Shape(mw.dedup(["one two three", "four five six", "seven"]).report, RUN, {})
 
 
 def empty_corpus() -> Shape:
-    """No document at all."""
+    """Return the report of an empty corpus."""
     return Shape(mw.dedup([]).report, {**RUN, "stages": [], "seconds": 0.0}, {})
 
 
 def many_sources(count: int = 3000) -> Shape:
-    """More sources than a page can hold, and so many alarms."""
+    """Return a report with more sources and warnings than a page shows."""
     shape = newsroom()
     names = [f"data/part-{number:05}.jsonl" for number in range(count)]
     shape.report["sources"] = [
@@ -91,48 +92,48 @@ def many_sources(count: int = 3000) -> Shape:
 
 
 def without_similarities() -> Shape:
-    """A run that took candidates for pairs."""
+    """Return the report of a run without verification."""
     report = mw.dedup(str(NEWSROOM), verify="none").report
     return Shape(report, RUN, newsroom().texts)
 
 
 def estimated() -> Shape:
-    """A run whose similarities are estimates."""
+    """Return the report of a run whose similarities are estimates."""
     return Shape(mw.dedup(str(NEWSROOM), verify="signature").report, RUN, newsroom().texts)
 
 
 def exact() -> Shape:
-    """A run without bands."""
+    """Return the report of an exact join."""
     return Shape(mw.dedup(str(NEWSROOM), exact=True).report, RUN, newsroom().texts)
 
 
 def sets() -> Shape:
-    """Sets, which have no text."""
+    """Return the report of sets, which have no text."""
     given = mw.ShingleSets.from_sets([set(range(20)), set(range(21)), {1000}])
     return Shape(mw.dedup(given).report, RUN, {})
 
 
 def chained() -> Shape:
-    """A run that joined whatever is connected."""
+    """Return the report of a run that groups by components."""
     return Shape(
         mw.dedup(str(NEWSROOM), shingle="word:3", threshold=0.5, group="components").report, RUN, newsroom().texts
     )
 
 
 def against() -> Shape:
-    """A run that compared with another corpus, which had everything already."""
+    """Return the report of a run against a reference corpus with the same documents."""
     return Shape(mw.dedup(str(NEWSROOM), against=str(NEWSROOM)).report, RUN, newsroom().texts)
 
 
 def texts_missing() -> Shape:
-    """A run whose texts could not be read in time."""
+    """Return a report without texts."""
     shape = newsroom()
     shape.texts.clear()
     return shape
 
 
-def alarming() -> Shape:
-    """All that can go wrong at once."""
+def with_warnings() -> Shape:
+    """Return a report with every kind of warning."""
     shape = newsroom()
     shape.report["counts"] |= {"read": 43, "quarantined": 3}
     shape.report["caps"] |= {"buckets": 1, "candidates_left_out": 1234, "estimated_pairs_missed_at_most": 5}
@@ -143,7 +144,7 @@ def alarming() -> Shape:
 
 
 def audited() -> Shape:
-    """A run whose settings were audited, with a bin that breaks the promise and one in which there was no pair."""
+    """Return a report with an audit, with a bin outside its interval and a bin without pairs."""
     shape = newsroom()
     plan = mw.plan(0.55, bands=shape.report["plan"]["bands"], rows=shape.report["plan"]["rows"])
     bins = [_bin(plan, tenth / 20) for tenth in range(8, 20)]
@@ -182,17 +183,18 @@ def audited() -> Shape:
 
 
 def audited_completely() -> Shape:
-    """An audit of all documents, in which buckets were capped."""
+    """Return a report with an audit of all documents, with capped buckets."""
     shape = audited()
     assert shape.audit is not None
     caps = {"max_bucket": 2000, "buckets": 3, "candidates_left_out": 1}
     shape.audit.update(documents=40, distinct=37, sampled=37, complete=True, caps=caps)
-    for one in shape.audit["histogram"]:
-        one |= {"estimated": float(one["pairs"]), "low": float(one["pairs"]), "high": float(one["pairs"])}
+    for entry in shape.audit["histogram"]:
+        pairs = float(entry["pairs"])
+        entry |= {"estimated": pairs, "low": pairs, "high": pairs}
     return shape
 
 
-def _bin(plan: mw.Plan, start: float) -> dict[str, Any]:
+def _bin(plan: Plan, start: float) -> dict[str, Any]:
     middle = plan.probability(start + 0.025)
     found = {"value": middle, "low": max(0.0, middle - 0.05), "high": min(1.0, middle + 0.05), "promised": middle}
     return {"from": start, "to": start + 0.05, "pairs": 200, "found": round(200 * middle), **found}
@@ -210,7 +212,7 @@ SHAPES: dict[str, Callable[[], Shape]] = {
     "chained": chained,
     "against": against,
     "texts missing": texts_missing,
-    "alarming": alarming,
+    "with warnings": with_warnings,
     "audited": audited,
     "audited completely": audited_completely,
     "ids that are numbers": lambda: renamed(newsroom(), lambda row: 2**63 - 1 - row),

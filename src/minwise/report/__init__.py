@@ -1,1 +1,1 @@
-"""The HTML report of a deduplication run."""
+"""HTML report of a deduplication run."""

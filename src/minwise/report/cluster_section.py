@@ -1,4 +1,4 @@
-"""RunLimits: how much a page shows, and from where on it warns. Whoever fills it keeps to the same numbers."""
+"""Sections with document texts: removed documents by cluster, and pairs just below the threshold."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -18,38 +18,38 @@ __all__ = [
     "SHOWN_CLUSTERS",
     "SHOWN_MEMBERS",
     "SHOWN_PAIRS",
-    "Texts",
-    "just_below",
-    "largest_clusters",
-    "tick_box",
+    "DocumentTexts",
+    "keep_box",
+    "near_miss_section",
+    "removed_section",
 ]
 
-# A corpus from which on one cluster of more than a hundredth of it is worth a warning.
+# Minimum number of documents for the warning about a cluster with more than 1 % of them.
 MANY_DOCUMENTS = 1000
-# Of how many clusters texts are shown, of how many members beside the kept one, and of how many pairs.
+# Clusters on the page, members of a cluster whose texts are shown besides the kept one, and pairs on the page.
 SHOWN_CLUSTERS = 10
 SHOWN_MEMBERS = 3
 SHOWN_PAIRS = 10
 
 Values = Mapping[str, Any]
 
-# Characters of each text that are compared, its first ones: forty such pairs take 0.05 s.
+# Characters at the start of each text that are compared: forty such pairs take 0.05 s.
 COMPARED_CHARACTERS = 10_000
-# Characters of them that are shown, those around the differences.
+# Characters that are shown of them, around the differences.
 SHOWN_CHARACTERS = 4000
-# Characters of a name above a column.
+# Maximum length of a name above a column.
 COLUMN_NAME = 80
 
 
 @dataclass(frozen=True)
-class Texts:
-    """The texts that were read, and the settings they were compared with.
+class DocumentTexts:
+    """Texts of documents, and the settings with which they were compared.
 
     Attributes:
         read: Texts by source and row.
         settings: The settings of the run.
-        note: Why some texts are not there, in one sentence.
-        root: The directory that all sources have in common; it need not be told again and again.
+        note: Why some texts are missing, in one sentence.
+        root: The common parent directory of all sources, which is left out of names.
     """
 
     read: Mapping[tuple[str, int], str]
@@ -59,51 +59,52 @@ class Texts:
 
     @property
     def exist(self) -> bool:
-        """Whether the documents have texts at all; sets have none."""
+        """Whether the documents are texts; sets are not."""
         return bool(self.settings["shingle"] != "set")
 
     def differences(self, left: Values, right: Values) -> str:
-        """Both texts side by side with what they share coloured; a quiet note where one of them is not there."""
+        """Return both texts side by side with their shared passages marked; a note if one is missing."""
         if not self.exist:
             return ""
-        texts = [self.read.get((one["source"], one["row"])) for one in (left, right)]
+        texts = [self.read.get((document["source"], document["row"])) for document in (left, right)]
         if texts[0] is None or texts[1] is None:
-            return '<p class="quiet missing">The text is not here.</p>'
-        names = (self._column(left), self._column(right))
+            return '<p class="quiet missing">Text not available.</p>'
+        names = (self._column_name(left), self._column_name(right))
         aligned = self._aligned(texts[0][:COMPARED_CHARACTERS], texts[1][:COMPARED_CHARACTERS])
         both = side_by_side(*aligned, names=names, max_chars=SHOWN_CHARACTERS)
         long = max(len(texts[0]), len(texts[1])) > COMPARED_CHARACTERS
-        only = f'<p class="quiet missing">{_first_ones(*aligned)}</p>' if long else ""
-        return f'{only}<div class="differences" tabindex="0" role="region" aria-label="Differences">{both}</div>'
+        note = f'<p class="quiet missing">{_first_characters(*aligned)}</p>' if long else ""
+        return f'{note}<div class="differences" tabindex="0" role="region" aria-label="Differences">{both}</div>'
 
     def _aligned(self, left: str, right: str) -> tuple[str, str, list[Passage]]:
-        """Both texts as they can be shown, and what they share."""
+        """Return both texts, decoded for display, and their shared passages."""
         passages = align_passages(self._spans(left), self._spans(right))
         return decode_passages(left, right, passages, in_bytes=self._shingler.kind == "byte")
 
-    def name(self, one: Values) -> str:
-        """The id of a document; of one that is a path, the directory is quieter."""
-        if one["id"] != one["source"]:
-            return f'<span class="id">{shorten_middle(one["id"])}</span>'
-        folder, slash, name = self._inside(one["source"]).rpartition("/")
-        where = f'<span class="folder">{shorten_middle(folder + slash)}</span>' if slash else ""
-        return f'<span class="id" title="{escape(one["source"])}">{where}{shorten_middle(name)}</span>'
+    def name(self, document: Values) -> str:
+        """Return the id of a document; if it is a path, the directory is less prominent."""
+        if document["id"] != document["source"]:
+            return f'<span class="id">{shorten_middle(document["id"])}</span>'
+        folder, slash, name = self._relative(document["source"]).rpartition("/")
+        parent = f'<span class="folder">{shorten_middle(folder + slash)}</span>' if slash else ""
+        return f'<span class="id" title="{escape(document["source"])}">{parent}{shorten_middle(name)}</span>'
 
-    def place(self, one: Values) -> str:
-        """Source and row of a document, unless its id says as much."""
-        source, row = one["source"], one["row"]
-        if str(one["id"]) in (f"{source}:{row}", source):
+    def location(self, document: Values) -> str:
+        """Return source and row of a document, unless its id contains them."""
+        source, row = document["source"], document["row"]
+        if str(document["id"]) in (f"{source}:{row}", source):
             return ""
-        words = f"{shorten_middle(self._inside(source))}:{row}" if source else f"row {row}"
-        return f'<span class="place quiet" title="{escape(source)}">{words}</span>'
+        shown = f"{shorten_middle(self._relative(source))}:{row}" if source else f"row {row}"
+        return f'<span class="location quiet" title="{escape(source)}">{shown}</span>'
 
-    def _column(self, one: Values) -> str:
-        """What stands above a text; of a long name the end, where names of one corpus differ."""
-        name = self._inside(one["source"]) if one["id"] == one["source"] else str(one["id"])
+    def _column_name(self, document: Values) -> str:
+        """Return the name above a text; the end of a long one, where names of a corpus differ."""
+        is_path = document["id"] == document["source"]
+        name = self._relative(document["source"]) if is_path else str(document["id"])
         return name if len(name) <= COLUMN_NAME else f"…{name[1 - COLUMN_NAME :]}"
 
-    def _inside(self, path: str) -> str:
-        """A path without what all have in common."""
+    def _relative(self, path: str) -> str:
+        """Return a path relative to the common parent directory."""
         return path.removeprefix(f"{self.root.rstrip('/')}/") if self.root else path
 
     @cached_property
@@ -113,65 +114,65 @@ class Texts:
         return Shingler(self.settings["shingle"], **options)
 
     @cached_property
-    def _known(self) -> dict[str, ShingleSpans]:
-        """The kept text of a cluster is cut into shingles once, not for every member."""
+    def _spans_cache(self) -> dict[str, ShingleSpans]:
+        """Shingles by text, so that the kept text of a cluster is shingled once, not for every member."""
         return {}
 
     def _spans(self, text: str) -> ShingleSpans:
-        if text not in self._known:
-            self._known[text] = self._shingler.spans(text)
-        return self._known[text]
+        if text not in self._spans_cache:
+            self._spans_cache[text] = self._shingler.spans(text)
+        return self._spans_cache[text]
 
 
-def _first_ones(left: str, right: str, passages: list[Passage]) -> str:
-    """How much of long texts is compared, and if nothing differs there, that it is so."""
-    words = f"The first {COMPARED_CHARACTERS:,} characters."
-    return words if texts_differ(left, right, passages) else f"{words} Nothing in them differs."
+def _first_characters(left: str, right: str, passages: list[Passage]) -> str:
+    """Return the note that only the start of long texts is compared, and whether it differs."""
+    note = f"Only the first {COMPARED_CHARACTERS:,} characters are shown."
+    return note if texts_differ(left, right, passages) else f"{note} They do not differ."
 
 
-def tick_box(one: Values) -> str:
-    """A box to tick for a document that should have been kept.
+def keep_box(document: Values) -> str:
+    """Return a checkbox that selects a removed document to be kept.
 
-    The id is a JSON string of plain ASCII in an attribute: no character of it can be dropped or changed by a parser on
-    the way to the script, and none can end the attribute.
+    The id is an ASCII JSON string in an attribute, so that an HTML parser neither changes nor drops any character of
+    it, and none of them ends the attribute.
     """
-    packed = escape(json.dumps(str(one["id"])))
-    name = f"keep this one: {escape(one['id'])}"
-    box = f'<input type="checkbox" autocomplete="off" data-id="{packed}" aria-label="{name}">'
-    return f'<label class="tick">{box} keep this one</label>'
+    encoded = escape(json.dumps(str(document["id"])))
+    label = f"keep this document: {escape(document['id'])}"
+    box = f'<input type="checkbox" autocomplete="off" data-id="{encoded}" aria-label="{label}">'
+    return f'<label class="keep">{box} keep this document</label>'
 
 
-def largest_clusters(report: Values, texts: Texts) -> str:
-    """The largest clusters, each to be opened, and a box to tick for every member that should have been kept."""
+def removed_section(report: Values, texts: DocumentTexts) -> str:
+    """Return the section with the largest clusters, and a checkbox for every removed member."""
     clusters = report.get("largest_clusters") or []
     if not clusters:
-        body = '<p class="quiet">Nothing was removed.</p>'
+        body = '<p class="quiet">No documents were removed.</p>'
     else:
         shown, total = len(clusters), report["clusters"]["of_two_or_more"]
         which = f"The {shown} largest of {plural(total, 'cluster')}" if total > shown else plural(total, "cluster")
-        intro = f"<p>{which}. Members that are least similar to the kept one come first.{_how_to_tick(report)}</p>"
-        parts = [_cluster(one, report, texts) for one in clusters]
+        intro = f"<p>{which}. Members least similar to the kept document come first.{_how_to_select(report)}</p>"
+        parts = [_cluster(cluster, report, texts) for cluster in clusters]
         body = f"{intro}{_note(texts)}{LEGEND if texts.read else ''}{''.join(parts)}"
-    return section("clusters", "What was removed", body)
+    return section("clusters", "Removed documents", body)
 
 
-def just_below(report: Values, texts: Texts) -> str:
-    """Pairs just below the threshold, with those of two kept documents shown; nothing if nobody looked."""
+def near_miss_section(report: Values, texts: DocumentTexts) -> str:
+    """Return the section with pairs just below the threshold; empty if the report does not contain them."""
     found = report.get("just_below")
     if found is None:
         return ""
-    between = f"a similarity from {found['from']:g} up to the threshold {report['settings']['threshold']:g}"
+    between = f"a similarity between {found['from']:g} and the threshold {report['settings']['threshold']:g}"
     pairs = found["closest"][:SHOWN_PAIRS]
     if not found["pairs"]:
         body = f'<p class="quiet">No candidate pair has {between}.</p>'
     else:
-        both = "The closest in which both documents are kept:" if pairs else "In none of them both documents are kept."
-        intro = f"<p>{plural(found['pairs'], 'candidate pair')} {_have(found['pairs'])} {between}. {both}</p>"
-        body = f"{intro}{''.join(_pair(one, report, texts) for one in pairs)}"
-    return section("just-below", "What nearly was removed", body)
+        kept = "The most similar of two kept documents:" if pairs else "No pair has two kept documents."
+        intro = f"<p>{plural(found['pairs'], 'candidate pair')} {_have(found['pairs'])} {between}. {kept}</p>"
+        body = f"{intro}{''.join(_pair(pair, report, texts) for pair in pairs)}"
+    return section("just-below", "Pairs just below the threshold", body)
 
 
-def _cluster(cluster: Values, report: Values, texts: Texts) -> str:
+def _cluster(cluster: Values, report: Values, texts: DocumentTexts) -> str:
     kept, members = cluster["kept"], cluster["members"]
     read = report["counts"]["read"]
     large = (
@@ -184,71 +185,69 @@ def _cluster(cluster: Values, report: Values, texts: Texts) -> str:
     return (
         f'<details class="cluster"><summary><span class="count">{plural(cluster["size"], "document")}</span> '
         f'{texts.name(kept)} {large} <span class="quiet least">{_least(cluster, report)}</span></summary>'
-        f'<p class="kept-one"><span class="quiet">kept</span> {texts.name(kept)} {texts.place(kept)}</p>'
+        f'<p class="kept-one"><span class="quiet">kept</span> {texts.name(kept)} {texts.location(kept)}</p>'
         f'<ol class="members">{_members(kept, members, report, texts)}</ol>{more}</details>'
     )
 
 
 def _least(cluster: Values, report: Values) -> str:
-    """How similar the least similar member is; how many nobody compared, if so: of these it is not known."""
-    similarities = [one["similarity"] for one in cluster["members"]]
+    """Return the lowest similarity in a cluster, or how many members were not compared."""
+    similarities = [member["similarity"] for member in cluster["members"]]
     unknown = similarities.count(None)
     if unknown:
-        # Members that were not compared come first: if all that are named are such, there may be more.
+        # Members that were not compared come first: if all listed members are such, there may be more.
         more = unknown == len(similarities) < cluster["size"] - 1
         return f"{'at least ' if more else ''}{unknown:,} not compared"
-    return f"least similar {_about(min(similarities), report)}"
+    return f"least similar {_number(min(similarities), report)}"
 
 
-def _members(kept: Values, members: Iterable[Values], report: Values, texts: Texts) -> str:
+def _members(kept: Values, members: Iterable[Values], report: Values, texts: DocumentTexts) -> str:
     return "".join(
-        f'<li class="member"><div class="line">{_similarity(one["similarity"], report)} {texts.name(one)} '
-        f"{texts.place(one)} {tick_box(one)}</div>"
-        f"{texts.differences(kept, one) if place < SHOWN_MEMBERS else ''}</li>"
-        for place, one in enumerate(members)
+        f'<li class="member"><div class="line">{_similarity(member["similarity"], report)} {texts.name(member)} '
+        f"{texts.location(member)} {keep_box(member)}</div>"
+        f"{texts.differences(kept, member) if number < SHOWN_MEMBERS else ''}</li>"
+        for number, member in enumerate(members)
     )
 
 
-def _pair(pair: Values, report: Values, texts: Texts) -> str:
+def _pair(pair: Values, report: Values, texts: DocumentTexts) -> str:
     left, right = pair["left"], pair["right"]
-    places = " ".join(f"<li>{texts.name(one)} {texts.place(one)}</li>" for one in (left, right))
+    both = " ".join(f"<li>{texts.name(document)} {texts.location(document)}</li>" for document in (left, right))
     return (
         f'<details class="cluster pair"><summary>{_similarity(pair["similarity"], report)} {texts.name(left)} '
-        f'<span class="quiet">and</span> {texts.name(right)}</summary><ul class="both">{places}</ul>'
+        f'<span class="quiet">and</span> {texts.name(right)}</summary><ul class="both">{both}</ul>'
         f"{texts.differences(left, right)}</details>"
     )
 
 
 def _similarity(value: float | None, report: Values) -> str:
-    """A similarity, with what there is to know about it."""
+    """Return a similarity, with a tag if the document was removed through others."""
     if value is None:
         return '<span class="similarity quiet">not compared</span>'
     chained = value < report["settings"]["threshold"] and report["settings"]["group"] == "components"
     tag = ' <span class="tag">joined through others</span>' if chained else ""
-    return f'<span class="similarity">{_about(value, report)}</span>{tag}'
+    return f'<span class="similarity">{_number(value, report)}</span>{tag}'
 
 
-def _about(value: float, report: Values) -> str:
-    """The number; an estimate says so."""
+def _number(value: float, report: Values) -> str:
+    """Return a similarity as a number; an estimate has a sign."""
     return f"≈ {format_similarity(value)}" if report["settings"]["verify"] == "signature" else format_similarity(value)
 
 
-def _how_to_tick(report: Values) -> str:
-    twins = report.get("duplicate_ids") or 0
-    shared = (
-        f" {plural(twins, 'document')} {_have(twins)} the id of an earlier one; an id names them all." if twins else ""
-    )
-    return f'<span class="live-only"> Tick what should have been kept.</span>{shared}'
+def _how_to_select(report: Values) -> str:
+    repeated = report.get("duplicate_ids") or 0
+    note = f" {plural(repeated, 'document')} {_have(repeated)} the id of an earlier one; an id selects all of them."
+    return f'<span class="live-only"> Select documents that should have been kept.</span>{note if repeated else ""}'
 
 
-def _note(texts: Texts) -> str:
+def _note(texts: DocumentTexts) -> str:
     if not texts.exist:
-        return '<p class="quiet">The documents are sets: there is no text to show.</p>'
+        return '<p class="quiet">The documents are sets, which have no text.</p>'
     return f'<p class="quiet">{render_code_spans(texts.note)}</p>' if texts.note else ""
 
 
 def _is_large(size: int, documents: int) -> bool:
-    """Whether a cluster is worth an alarm."""
+    """Return whether a cluster has so many documents that the page warns about it."""
     return documents >= MANY_DOCUMENTS and size > documents / 100
 
 

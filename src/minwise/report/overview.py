@@ -1,114 +1,121 @@
-"""Overview: a report in, its headline figures and its alarms out."""
+"""Overview of a report: headline, figures and warnings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minwise._internal.charts import share_bar
-from minwise._internal.formatting import clipped, duration, moment, number, plural, share, size
+from minwise._internal.charts import stacked_bar
+from minwise._internal.formatting import (
+    count_element,
+    format_bytes,
+    format_duration,
+    format_percent,
+    format_time,
+    plural,
+    shorten_middle,
+)
 from minwise._internal.html import escape, section
 from minwise.report.cluster_section import MANY_DOCUMENTS
 
-__all__ = ["alarms", "headline", "statement"]
+__all__ = ["headline", "summary_sentence", "warning_section"]
 
 Values = Mapping[str, Any]
 
-# Alarms that are seen at once, and those that are a click away; report.json has them all.
-SHOWN_ALARMS, FOLDED_ALARMS = 5, 100
+# Warnings that are visible at once, and those in a collapsed list; report.json has all.
+SHOWN_WARNINGS, FOLDED_WARNINGS = 5, 100
 
 
-def statement(report: Values) -> str:
-    """What became of the documents, in one sentence."""
+def summary_sentence(report: Values) -> str:
+    """Return how many documents were kept, in one sentence."""
     counts = report["counts"]
     if not counts["read"]:
-        return "There was no document to read."
+        return "No documents were read."
     if counts["kept"] == counts["read"]:
-        return f"All {counts['read']:,} documents kept." if counts["read"] > 1 else "The one document is kept."
+        return f"All {counts['read']:,} documents kept." if counts["read"] > 1 else "The only document was kept."
     return f"{counts['kept']:,} of {plural(counts['read'], 'document')} kept."
 
 
 def headline(report: Values, run: Values) -> str:
-    """The top of the page: the sentence, when and how long, and the figures."""
+    """Return the top of the page: the summary sentence, time and duration, and the figures."""
     counts, text = report["counts"], report.get("text_bytes") or {}
     similar = counts["removed"] - counts["removed_identical"]
     parts = (("kept", counts["kept"]), ("similar", similar), ("identical", counts["removed_identical"]))
     whole = max(1, counts["read"])
-    bar = share_bar(
-        *((count / whole, look) for look, count in (*parts, ("quarantined", counts["quarantined"]))), style="whole-bar"
+    bar = stacked_bar(
+        *((count / whole, style) for style, count in (*parts, ("quarantined", counts["quarantined"]))),
+        style="whole-bar",
     )
     removed = (
-        f'<p class="parts">Of those removed: {_part("similar", similar, "similar")} '
-        f"{_part('identical', counts['removed_identical'], 'identical')}</p>"
+        f'<p class="parts">Removed: {_part("similar", similar)} {_part("identical", counts["removed_identical"])}</p>'
     )
     unreadable = plural(len(report["unreadable"]), "file") + " unreadable" if report["unreadable"] else ""
     return (
-        f'<header><p class="brand">minwise report</p><h1>{statement(report)}</h1>'
-        f'<p class="quiet">{" · ".join(_circumstances(report, run))}</p></header>'
+        f'<header><p class="brand">minwise report</p><h1>{summary_sentence(report)}</h1>'
+        f'<p class="quiet">{" · ".join(_run_facts(report, run))}</p></header>'
         f'<section aria-label="Figures" id="figures">{bar}<dl class="figures">'
         f"{_figure('read', counts['read'], text.get('read'))}"
         f"{_figure('kept', counts['kept'], text.get('kept'), _share(counts['kept'], counts['read']), 'kept')}"
         f"{_figure('removed', counts['removed'], text.get('removed'), _share(counts['removed'], counts['read']))}"
         f"{_figure('quarantined', counts['quarantined'], text.get('quarantined'), unreadable, 'quarantined')}"
-        f"{_figure('empty', counts['empty'], None, 'without a single token; kept' if counts['empty'] else '')}"
+        f"{_figure('empty', counts['empty'], None, 'without tokens; kept' if counts['empty'] else '')}"
         f"</dl>{removed if counts['removed'] else ''}</section>"
     )
 
 
-def alarms(report: Values) -> str:
-    """What deserves a look, or that nothing does."""
-    found = [escape(words) for words in report["warnings"]] + _caps(report) + _unreadable(report)
+def warning_section(report: Values) -> str:
+    """Return the section with all warnings, or with a note that there are none."""
+    found = [escape(warning) for warning in report["warnings"]] + _caps(report) + _unreadable(report)
     if not found:
-        return _no_alarms(report)
-    rest = found[SHOWN_ALARMS:]
-    left_out = len(rest) - FOLDED_ALARMS
+        return _no_warnings(report)
+    rest = found[SHOWN_WARNINGS:]
+    left_out = len(rest) - FOLDED_WARNINGS
     others = [f"{left_out:,} more in report.json"] if left_out > 0 else []
-    listed = _list([*rest[:FOLDED_ALARMS], *others])
+    listed = _list([*rest[:FOLDED_WARNINGS], *others])
     more = f"<details><summary>{len(rest):,} more</summary>{listed}</details>" if rest else ""
-    title = "1 thing to look at" if len(found) == 1 else f"{len(found):,} things to look at"
-    return section("alarms", title, _list(found[:SHOWN_ALARMS]) + more, "alarms")
+    return section("warnings", plural(len(found), "warning"), _list(found[:SHOWN_WARNINGS]) + more, "warnings")
 
 
-def _no_alarms(report: Values) -> str:
-    """What was looked at in vain; if nothing was compared, nobody knows whether there is cause for alarm."""
-    looked = (
-        "No source lost more than half of its documents, no cluster holds more than 1 % of all "
-        f"(looked at in corpora of {MANY_DOCUMENTS:,} documents or more)"
+def _no_warnings(report: Values) -> str:
+    """Return what was checked; without verification, the similarity of removed documents is not known."""
+    checked = (
+        "No source lost more than half of its documents, and no cluster holds more than 1 % of all "
+        f"(checked in corpora of at least {MANY_DOCUMENTS:,} documents)."
     )
     if report["settings"]["verify"] == "none":
-        words = (
-            f"{looked}. But candidates were not compared (verify: none), so how similar those removed are to the ones "
-            "kept for them is not known, unless they are identical."
+        note = (
+            "Candidates were not compared (verify: none), so the similarity of a removed document to the kept one is "
+            "not known unless they are identical."
         )
-        return section("alarms", "Nothing was compared exactly", f"<p>{words}</p>", "neutral")
-    judged = ", as far as signatures tell" if report["settings"]["verify"] == "signature" else ""
-    words = f"{looked}, and every removed document is itself similar to the one kept for it{judged}."
-    return section("alarms", "Nothing alarming", f"<p>{words}</p>", "calm")
+        return section("warnings", "Candidates were not verified", f"<p>{checked} {note}</p>", "neutral")
+    estimated = ", as estimated from signatures" if report["settings"]["verify"] == "signature" else ""
+    note = f"Every removed document is itself similar to the kept one{estimated}."
+    return section("warnings", "No warnings", f"<p>{checked} {note}</p>", "no-warnings")
 
 
-def _circumstances(report: Values, run: Values) -> list[str]:
+def _run_facts(report: Values, run: Values) -> list[str]:
     words = [plural(len(report["sources"]), "source")]
     if run.get("started"):
-        words.append(f'<time datetime="{escape(run["started"])}">{escape(moment(run["started"]))}</time>')
+        words.append(f'<time datetime="{escape(run["started"])}">{escape(format_time(run["started"]))}</time>')
     if run.get("seconds") is not None:
-        words.append(duration(run["seconds"]) + (", resumed" if run.get("resumed") else ""))
+        words.append(format_duration(run["seconds"]) + (", resumed" if run.get("resumed") else ""))
     return [*words, f"minwise {escape(report['minwise'])}"]
 
 
-def _figure(name: str, count: int, text: int | None, words: str = "", swatch: str = "") -> str:
+def _figure(name: str, count: int, text: int | None, note: str = "", swatch: str = "") -> str:
     dot = f'<span class="swatch {swatch}"></span>' if swatch else ""
-    sides = [words, f'<data value="{text}">{size(text)}</data>' if text is not None else ""]
-    below = " · ".join(side for side in sides if side) or "&nbsp;"
+    notes = [note, f'<data value="{text}">{format_bytes(text)}</data>' if text is not None else ""]
+    below = " · ".join(filter(None, notes)) or "&nbsp;"
     return (
-        f'<div id="figure-{name}"><dt>{dot}{name}</dt><dd class="large">{number(count)}</dd>'
+        f'<div id="figure-{name}"><dt>{dot}{name}</dt><dd class="large">{count_element(count)}</dd>'
         f'<dd class="quiet">{below}</dd></div>'
     )
 
 
 def _share(part: int, whole: int) -> str:
-    return share(part, whole) if whole else ""
+    return format_percent(part, whole) if whole else ""
 
 
-def _part(name: str, count: int, words: str) -> str:
-    return f'<span id="figure-{name}"><span class="swatch {name}"></span>{number(count)} {words}</span>'
+def _part(name: str, count: int) -> str:
+    return f'<span id="figure-{name}"><span class="swatch {name}"></span>{count_element(count)} {name}</span>'
 
 
 def _caps(report: Values) -> list[str]:
@@ -123,8 +130,11 @@ def _caps(report: Values) -> list[str]:
 
 
 def _unreadable(report: Values) -> list[str]:
-    """Sources that could not be read to their end."""
-    return [f"{clipped(one['source'])} could not be read: {escape(one['reason'])}" for one in report["unreadable"]]
+    """Return a warning for each source that could not be read completely."""
+    return [
+        f"{shorten_middle(fault['source'])} could not be read: {escape(fault['reason'])}"
+        for fault in report["unreadable"]
+    ]
 
 
 def _list(items: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-"""Page: a report in, the page that people open out.
+"""Report page: the sections of a run in one self-contained HTML file.
 
-Everything on it comes from `report.json`, `run.json` and, if there was an audit, `audit.json`; texts of documents are
-given apart, as far as they were read. Each section is a module of its own; this one puts them together.
+The content comes from ``report.json``, ``run.json`` and, after an audit, ``audit.json``. The texts of documents are
+passed separately.
 """
 
 from collections.abc import Mapping
@@ -11,24 +11,25 @@ from typing import Any
 from minwise._internal.html import page
 from minwise.comparison.page import SIDE_BY_SIDE_STYLE
 from minwise.report.audit_section import audit_section
-from minwise.report.cluster_section import Texts, just_below, largest_clusters
-from minwise.report.distribution import cluster_sizes, similarities
-from minwise.report.overview import alarms, headline, statement
-from minwise.report.run_sections import effort, promise, source_table
+from minwise.report.cluster_section import DocumentTexts, near_miss_section, removed_section
+from minwise.report.distribution import cluster_size_section, similarity_section
+from minwise.report.overview import headline, summary_sentence, warning_section
+from minwise.report.run_sections import settings_section, source_section, timing_section
 
 __all__ = ["report_page"]
 
 Values = Mapping[str, Any]
 
+# Links of the navigation by section.
 CONTENTS = {
     "similarities": "similarities",
     "sizes": "cluster sizes",
     "clusters": "removed",
-    "just-below": "nearly removed",
+    "just-below": "just below the threshold",
     "sources": "sources",
-    "promise": "settings",
+    "settings": "settings",
     "audit": "audit",
-    "effort": "time and memory",
+    "timing": "time and memory",
 }
 COMMAND = "minwise restore OUT --ids keep-ids.txt -o RESTORED"
 
@@ -41,36 +42,36 @@ def report_page(
     *,
     texts_note: str = "",
 ) -> str:
-    """The page of a run, as one self-contained HTML file.
+    """Return the report page of a run as one self-contained HTML file.
 
     Args:
-        report: What `report.json` holds.
-        run: What `run.json` holds; a part of it will do.
-        texts: Texts by source and row, as far as they were read.
-        audit: What `audit.json` holds, if the settings were audited.
-        texts_note: Why some texts are not there, in one sentence.
+        report: The content of ``report.json``.
+        run: The content of ``run.json``, which may be incomplete.
+        texts: The available texts by source and row.
+        audit: The content of ``audit.json``; None if the run was not audited.
+        texts_note: Why some texts are missing, in one sentence.
     """
-    shown = Texts(texts, report["settings"], texts_note, str(run.get("root") or ""))
-    charts = similarities(report) + cluster_sizes(report)
+    shown = DocumentTexts(texts, report["settings"], texts_note, str(run.get("root") or ""))
+    charts = similarity_section(report) + cluster_size_section(report)
     sections = [
-        alarms(report),
-        f'<div class="beside">{charts}</div>' if charts else "",
-        largest_clusters(report, shown),
-        just_below(report, shown),
-        source_table(report),
-        promise(report, audit),
+        warning_section(report),
+        f'<div class="columns">{charts}</div>' if charts else "",
+        removed_section(report, shown),
+        near_miss_section(report, shown),
+        source_section(report),
+        settings_section(report, audit),
         audit_section(report, run, audit),
-        effort(run),
+        timing_section(run),
     ]
-    body = f"<main>{headline(report, run)}{_contents(''.join(sections))}{''.join(sections)}</main>{_ticked()}"
+    body = f"<main>{headline(report, run)}{_contents(''.join(sections))}{''.join(sections)}</main>{_selection_bar()}"
     style = SIDE_BY_SIDE_STYLE + _asset("page_style.css")
-    return page(f"minwise report · {statement(report)}", body, style=style, script=_asset("page_script.js"))
+    return page(f"minwise report · {summary_sentence(report)}", body, style=style, script=_asset("page_script.js"))
 
 
 def _contents(sections: str) -> str:
-    """Links to the sections that are there."""
+    """Return links to the sections of the page."""
     links = [
-        f'<a href="#{name}">{words}</a>' for name, words in CONTENTS.items() if f'<section id="{name}"' in sections
+        f'<a href="#{name}">{label}</a>' for name, label in CONTENTS.items() if f'<section id="{name}"' in sections
     ]
     return f'<nav aria-label="Sections">{" ".join(links)}</nav>'
 
@@ -79,10 +80,10 @@ def _asset(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def _ticked() -> str:
-    """The bar with the documents that were ticked. Without a script there is nothing to tick, and no bar."""
+def _selection_bar() -> str:
+    """Return the bar for the selected documents; hidden while there are none, and without scripts."""
     return (
-        '<aside id="ticked" aria-label="Documents to keep" hidden><p id="ticked-count" role="status"></p>'
+        '<aside id="selection" aria-label="Documents to keep" hidden><p id="selection-count" role="status"></p>'
         '<p class="buttons"><button type="button" id="download">download list</button>'
         '<button type="button" id="copy">copy command</button><button type="button" id="clear">clear</button></p>'
         f'<p class="command"><code id="command">{COMMAND}</code></p></aside>'

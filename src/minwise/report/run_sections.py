@@ -1,15 +1,23 @@
-"""Promise: settings in, what they say and what they promise out."""
+"""Sections about the run: settings with the S-curve, sources, and time and memory."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from minwise._internal.charts import share_bar, with_bar
-from minwise._internal.formatting import clipped, duration, number, plural, probability, share, size
-from minwise._internal.html import escape, facts, folded, section, table
+from minwise._internal.charts import bar_cell, stacked_bar
+from minwise._internal.formatting import (
+    count_element,
+    format_bytes,
+    format_duration,
+    format_percent,
+    format_probability,
+    plural,
+    shorten_middle,
+)
+from minwise._internal.html import definition_list, details, escape, section, table
 from minwise.sketches.planning import Plan
 from minwise.sketches.s_curve import curve_chart
 
-__all__ = ["effort", "promise", "source_table"]
+__all__ = ["settings_section", "source_section", "timing_section"]
 
 Values = Mapping[str, Any]
 
@@ -17,150 +25,153 @@ UNITS = {"word": "words", "char": "characters", "byte": "bytes"}
 VERIFIED = {
     "exact": "Every candidate pair was compared exactly.",
     "signature": "Similarities are estimates from signatures, not exact.",
-    "none": "Candidates were not compared: every one counts as a pair.",
+    "none": "Candidates were not compared; each of them counts as a pair.",
 }
 
 
-def promise(report: Values, audit: Values | None) -> str:
-    """The settings in words, and the S-curve with what is promised and what an audit measured."""
+def settings_section(report: Values, audit: Values | None) -> str:
+    """Return the settings in words and as a list, and the S-curve with the recall that an audit measured."""
     settings = report["settings"]
-    words = f"{_near_duplicates(settings)} {VERIFIED.get(settings['verify'], '')}"
-    every = facts((name, f"<code>{_shown(value)}</code>") for name, value in settings.items())
+    summary = f"{_near_duplicates(settings)} {VERIFIED.get(settings['verify'], '')}"
+    listed = definition_list((name, f"<code>{_setting_value(value)}</code>") for name, value in settings.items())
     if report["plan"] is None:
-        found = "<p>Every pair was looked at, so every pair from the threshold on is found. There is no S-curve.</p>"
+        curve = "<p>An exact join finds every pair that reaches the threshold, so there is no S-curve.</p>"
     else:
-        found = _curve(_plan_of(report), audit)
-    sides = f'<div class="beside"><div>{found}</div><div><h3>Settings</h3>{every}</div></div>'
-    return section("promise", "What was looked for", f"<p>{words}</p>{sides}")
+        curve = _curve(_plan_of(report), audit)
+    columns = f'<div class="columns"><div>{curve}</div><div><h3>All settings</h3>{listed}</div></div>'
+    return section("settings", "Settings", f"<p>{summary}</p>{columns}")
 
 
 def _near_duplicates(settings: Values) -> str:
     kind, _, length = str(settings["shingle"]).partition(":")
-    of = f"runs of {length} {UNITS[kind]}" if kind in UNITS else "elements"
+    elements = f"runs of {length} {UNITS[kind]}" if kind in UNITS else "elements"
     return (
-        f"Two documents are near-duplicates when the {escape(of)} they share are at least "
-        f"<strong>{settings['threshold']:g}</strong> of all that either has (Jaccard similarity)."
+        "Two documents are near-duplicates if their Jaccard similarity is at least "
+        f"<strong>{settings['threshold']:g}</strong>: the number of {escape(elements)} in both, divided by the number "
+        "in either."
     )
 
 
 def _curve(plan: Plan, audit: Values | None) -> str:
-    wanted = f"; {plan.wanted_recall:g} was asked for" if plan.wanted_recall is not None else ""
-    words = (
+    wanted = f" ({plan.wanted_recall:g} was requested)" if plan.wanted_recall is not None else ""
+    summary = (
         f"<p>{escape(plan.layout)} find a pair at the threshold with probability "
-        f"<strong>{probability(plan.recall)}</strong>{wanted}. "
-        "The more similar a pair is, the more surely it is found.</p>"
+        f"<strong>{format_probability(plan.recall)}</strong>{wanted}, and more similar pairs with a higher "
+        "probability.</p>"
     )
     legend = (
-        '<p class="key"><span><span class="swatch curve"></span>promised</span> '
-        '<span><span class="swatch false-positive"></span>proposed in vain, then refused</span> '
+        '<p class="key"><span><span class="swatch curve"></span>expected</span> '
+        '<span><span class="swatch false-positive"></span>false candidates, rejected by verification</span> '
         '<span><span class="swatch false-negative"></span>missed</span>'
-        + (' <span><span class="swatch measured"></span>measured, with its interval</span>' if audit else "")
+        + (' <span><span class="swatch measured"></span>measured, with interval</span>' if audit else "")
         + "</p>"
     )
-    points = ([f"{point.similarity:.2f}", probability(point.probability)] for point in plan.table())
-    exact = table("S-curve", ["similarity", "found with probability"], points)
-    return f"{words}{legend}{curve_chart(plan, audit['bins'] if audit else ())}{folded('The numbers', exact)}"
+    points = ([f"{point.similarity:.2f}", format_probability(point.probability)] for point in plan.table())
+    exact = table("S-curve", ["similarity", "probability of being found"], points)
+    return f"{summary}{legend}{curve_chart(plan, audit['bins'] if audit else ())}{details('Show numbers', exact)}"
 
 
 def _plan_of(report: Values) -> Plan:
-    """The plan at the threshold of the result, which may be higher than the one that was planned for."""
+    """Return the plan at the threshold of the result, which may be higher than the planned one."""
     layout, threshold = report["plan"], report["settings"]["threshold"]
     wanted = layout["wanted_recall"] if layout["threshold"] == threshold else None
     return Plan(threshold=threshold, bands=layout["bands"], rows=layout["rows"], wanted_recall=wanted)
 
 
-def _shown(value: object) -> str:
+def _setting_value(value: object) -> str:
     return escape({True: "yes", False: "no", None: "–"}.get(value, value) if isinstance(value, bool | None) else value)
 
 
-# A page is no place for thousands of sources; report.json has them all.
+# Sources on the page; report.json has all.
 SHOWN_SOURCES = 50
 
 
-def source_table(report: Values) -> str:
-    """What was read, kept and lost of each source, those that lost most first."""
-    against = [one for one in report["sources"] if one.get("against")]
-    written = [one for one in report["sources"] if not one.get("against")]
-    ranked = sorted(written, key=lambda one: (-one["removed"], -one["quarantined"]))
-    heads = ["source", "share lost", "read", "kept", "removed", "quarantined"]
-    body = table("Sources", heads, [_row(one) for one in ranked[:SHOWN_SOURCES]]) if written else ""
+def source_section(report: Values) -> str:
+    """Return a table of the sources, those with the most removed documents first."""
+    against = [source for source in report["sources"] if source.get("against")]
+    written = [source for source in report["sources"] if not source.get("against")]
+    ranked = sorted(written, key=lambda source: (-source["removed"], -source["quarantined"]))
+    heads = ["source", "share removed", "read", "kept", "removed", "quarantined"]
+    body = table("Sources", heads, [_row(source) for source in ranked[:SHOWN_SOURCES]]) if written else ""
     left_out = len(ranked) - SHOWN_SOURCES
     notes = []
     if left_out > 0:
-        lost = sum(one["removed"] for one in ranked[SHOWN_SOURCES:])
+        removed = sum(source["removed"] for source in ranked[SHOWN_SOURCES:])
         notes.append(
-            f"The {SHOWN_SOURCES} that lost most; {plural(left_out, 'more source')} lost {plural(lost, 'document')} "
-            "together and are in report.json."
+            f"These {SHOWN_SOURCES} lost the most documents. Together, {plural(left_out, 'more source')} lost "
+            f"{plural(removed, 'document')}; report.json lists them."
         )
     if against:
-        rows = sum(one["rows"] for one in against)
-        notes.append(f"{plural(len(against), 'source')} with {plural(rows, 'document')} only compared with (against).")
+        documents = plural(sum(source["rows"] for source in against), "document")
+        notes.append(f"Reference corpus (against): {plural(len(against), 'source')} with {documents}, never removed.")
     if not report["sources"]:
-        notes.append("There was no source.")
+        notes.append("There were no sources.")
     quiet = "".join(f'<p class="quiet">{note}</p>' for note in notes)
     return section("sources", "Sources", body + quiet)
 
 
-def _row(one: Values) -> list[str]:
-    part = one["removed"] / one["rows"] if one["rows"] else 0.0
-    lost = with_bar(part, "bad" if part > 0.5 else "removed", share(one["removed"], one["rows"]))
+def _row(source: Values) -> list[str]:
+    share = source["removed"] / source["rows"] if source["rows"] else 0.0
+    removed = bar_cell(share, "bad" if share > 0.5 else "removed", format_percent(source["removed"], source["rows"]))
     names = ("rows", "kept", "removed", "quarantined")
     return [
-        f'<span class="path">{clipped(one["source"] or "(no name)")}</span>',
-        lost,
-        *(number(one[name]) for name in names),
+        f'<span class="path">{shorten_middle(source["source"] or "(no name)")}</span>',
+        removed,
+        *(count_element(source[name]) for name in names),
     ]
 
 
-# A stage that took nearly no time has a bar, too: this share of the whole.
+# Minimum length of the bar of a stage, as a share of the whole, so that it is visible.
 LEAST_BAR = 0.004
 
 
-def effort(run: Values) -> str:
-    """Stage timings with bars, and the peak of memory against the limit; nothing if nothing is known of the run."""
+def timing_section(run: Values) -> str:
+    """Return the time of each stage and the peak memory; empty if run.json has neither."""
     parts = [_stages(run), _memory(run)]
     if not any(parts):
         return ""
-    again = " Pieces of an earlier run were used again." if run.get("resumed") else ""
+    reused = " Finished stages of an earlier run were reused." if run.get("resumed") else ""
     threads = f" on {plural(run['threads'], 'thread')}" if run.get("threads") else ""
-    total = f"<p>{duration(run['seconds'])} in all{threads}.{again}</p>" if run.get("seconds") is not None else ""
-    return section("effort", "Time and memory", total + "".join(parts))
+    total = (
+        f"<p>{format_duration(run['seconds'])} in total{threads}.{reused}</p>" if run.get("seconds") is not None else ""
+    )
+    return section("timing", "Time and memory", total + "".join(parts))
 
 
 def _stages(run: Values) -> str:
     stages = run.get("stages") or []
-    whole = max(run.get("seconds") or 0.0, sum(one["seconds"] for one in stages))
+    whole = max(run.get("seconds") or 0.0, sum(stage["seconds"] for stage in stages))
     if not stages or not whole:
         return ""
     rows = [
         [
-            escape(one["stage"]),
-            duration(one["seconds"]),
-            with_bar(max(one["seconds"] / whole, LEAST_BAR), "bar", share(one["seconds"], whole)),
+            escape(stage["stage"]),
+            format_duration(stage["seconds"]),
+            bar_cell(max(stage["seconds"] / whole, LEAST_BAR), "bar", format_percent(stage["seconds"], whole)),
         ]
-        for one in stages
+        for stage in stages
     ]
-    return table("Stages", ["stage", "time", "share of the time"], rows)
+    return table("Stages", ["stage", "time", "share of time"], rows)
 
 
 def _memory(run: Values) -> str:
-    """The peak against the limit; one that the process had before the run began says nothing of the run."""
+    """Return the peak memory against the limit; a peak from before the run says nothing about the run."""
     peak, limit = run.get("peak_memory_bytes"), run.get("memory_limit_bytes")
     if not peak or not limit:
         return ""
     before = run.get("peak_memory_before_bytes") or 0
     if peak <= before:
-        words = f"Peak memory {size(peak)}: the process had already held that much before the run began"
-        return f'<div class="memory"><p>{words}. {size(limit)} allowed.</p></div>'
-    held = f"; before the run began, the process had held {size(before)}" if before > limit else ""
-    bar = share_bar((min(1.0, peak / limit), "bad" if peak > limit else "bar"))
-    return f'<div class="memory"><p>Peak memory {_against(peak, limit)}{held}.</p>{bar}</div>'
+        note = f"Peak memory {format_bytes(peak)}, which the process had reached before the run"
+        return f'<div class="memory"><p>{note}. {format_bytes(limit)} allowed.</p></div>'
+    held = f"; before the run, the process had reached {format_bytes(before)}" if before > limit else ""
+    bar = stacked_bar((min(1.0, peak / limit), "bad" if peak > limit else "bar"))
+    return f'<div class="memory"><p>Peak memory {_of_limit(peak, limit)}{held}.</p>{bar}</div>'
 
 
-def _against(peak: int, limit: int) -> str:
-    """The peak beside the limit: a share of it, or how many times as much."""
+def _of_limit(peak: int, limit: int) -> str:
+    """Return the peak as a share or a multiple of the limit."""
     if peak <= limit:
-        return f"{size(peak)} of {size(limit)} allowed ({share(peak, limit)})"
+        return f"{format_bytes(peak)} of {format_bytes(limit)} allowed ({format_percent(peak, limit)})"
     times = peak / limit
     more = f"{times:.1f} times" if times >= 1.05 else "slightly more than"
-    return f"{size(peak)}, {more} the {size(limit)} allowed"
+    return f"{format_bytes(peak)}, {more} the {format_bytes(limit)} allowed"

@@ -134,9 +134,9 @@ def _curve_panel(plan: Plan) -> str:
 
 def _recall_marker(plan: Plan) -> str:
     """Return the marker at the threshold on the curve."""
-    tooltip = f"promised at the threshold: {_format_short(plan.recall)}"
+    tooltip = f"expected at the threshold: {_format_short(plan.recall)}"
     x, y = f"{100 * plan.threshold:.3f}%", f"{100 - 100 * plan.recall:.3f}%"
-    return f'<circle class="promise" cx="{x}" cy="{y}" r="5"><title>{tooltip}</title></circle>'
+    return f'<circle class="recall" cx="{x}" cy="{y}" r="5"><title>{tooltip}</title></circle>'
 
 
 def _audit_marker(audit_bin: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The command that the page prints: short, and what it writes is an audit of the very run."""
+"""Audit command on the report page: short, and an audit of the settings of the run."""
 
 import json
 import re
@@ -12,24 +12,19 @@ from support.commands import OK, run
 from support.page_shapes import NEWSROOM, newsroom
 
 import minwise as mw
-from minwise.report.audit_section import DEFAULTS, audit_command
-from minwise.settings import Options
+from minwise.report.audit_section import audit_command
+from minwise.results import write_report
 
 PYTHON = "mw.audit(INPUT, 'audit.json'"
 
 
-def command_of(source: Any, **settings: Any) -> str:  # noqa: ANN401 - whatever a run takes
-    """The command for a run with some settings."""
+def command_of(source: Any, **settings: Any) -> str:  # noqa: ANN401 - any source and settings
+    """Return the command for a run with these settings."""
     return audit_command(mw.dedup(source, **settings).report["settings"], {})
 
 
-def test_defaults_are_those_of_a_run() -> None:
-    """What is not typed is what a run takes by itself."""
-    assert {name: getattr(Options, name) for name in DEFAULTS} == DEFAULTS
-
-
 @pytest.mark.parametrize(
-    ("settings", "typed"),
+    ("settings", "options"),
     [
         ({}, ""),
         ({"threshold": 0.7}, " --threshold 0.7"),
@@ -40,33 +35,44 @@ def test_defaults_are_those_of_a_run() -> None:
         ({"verify": "none", "group": "components", "keep": "longest"}, ""),
     ],
 )
-def test_only_what_matters_is_typed(settings: dict[str, Any], typed: str) -> None:
-    """Neither defaults, nor what follows from the threshold, nor what an audit does not have."""
-    assert command_of(["one"], **settings) == f"minwise audit INPUT…{typed} -o audit.json"
+def test_the_command_has_only_settings_that_change_the_audit(settings: dict[str, Any], options: str) -> None:
+    """Neither defaults, nor a layout that follows from the threshold, nor settings that an audit does not have."""
+    assert command_of(["one"], **settings) == f"minwise audit INPUT…{options} -o audit.json"
 
 
-def test_how_the_input_was_read_is_typed() -> None:
-    """With names that a shell would take apart in quotes."""
+def test_the_command_has_the_settings_of_the_input() -> None:
+    """Names with spaces are quoted."""
     run = {"columns": {"text": ["title", "the body"], "id": "key"}, "format": "csv", "inputs": [{"name": "a.csv"}]}
     command = audit_command(newsroom().report["settings"], run)
     assert "--text-column title --text-column 'the body' --format csv -o audit.json" in command
 
 
-def test_what_no_command_can_say_is_python() -> None:
-    """Sets, tables in memory, and a normalisation of one's own."""
+def test_settings_that_only_python_has_give_a_python_call() -> None:
+    """Sets, tables in memory, and a custom normalisation."""
     sets = mw.ShingleSets.from_sets([{1, 2}])
     assert command_of(sets) == f"{PYTHON}, shingle='set')"
-    own = mw.Shingler("word:3", bag=True, lowercase=False)
+    custom = mw.Shingler("word:3", bag=True, lowercase=False)
     shingle = "shingle=mw.Shingler('word:3', bag=True, lowercase=False)"
-    assert command_of(["one"], shingle=own, threshold=0.7) == f"{PYTHON}, threshold=0.7, {shingle})"
+    assert command_of(["one"], shingle=custom, threshold=0.7) == f"{PYTHON}, threshold=0.7, {shingle})"
     assert audit_command(mw.dedup(["one"]).report["settings"], {"inputs": [{"name": ""}]}) == f"{PYTHON})"
+
+
+def test_the_python_call_writes_an_audit_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = ["One two three four five.", "One two three four five six.", "Seven eight nine."]
+    custom = mw.Shingler("word:2", lowercase=False)
+    result = eval(command_of(texts, shingle=custom, threshold=0.6), {"mw": mw, "INPUT": texts})
+    assert (result.recall.found, result.recall.of) == (1, 1)
+    mw.dedup(texts, "clean", shingle=custom, threshold=0.6)
+    write_report("clean", audit="audit.json")
+    assert "1 of 1 pair found" in re.sub("<[^>]+>", "", Path("clean/report.html").read_text())
 
 
 @pytest.mark.parametrize(
     "settings", [{"shingle": "word:3", "threshold": 0.55}, {"recall": 0.9, "seed": 3, "bag": True}]
 )
 def test_both_steps_add_an_audit_to_the_page(tmp_path: Path, settings: dict[str, Any]) -> None:
-    """The two lines of the page, typed as they are, but for the names of the input and the output."""
+    """The two commands of the page are run with the names of input and output filled in."""
     mw.dedup(str(NEWSROOM), tmp_path / "clean", **settings)
     page = tmp_path / "clean/report.html"
     steps = re.search(
@@ -80,4 +86,4 @@ def test_both_steps_add_an_audit_to_the_page(tmp_path: Path, settings: dict[str,
         assert done.status == OK, done.err
     recall = json.loads((tmp_path / "audit.json").read_text())["recall"]
     assert f"of {recall['pairs']} pairs found" in page.read_text()
-    assert "Not measured yet" not in page.read_text()
+    assert "Not measured." not in page.read_text()
