@@ -1,8 +1,9 @@
 """Near-duplicate detection: pairs, clusters or a clean corpus from documents.
 
-The names here are what most programs need. Everything else is in public packages: :mod:`minwise.errors`,
-:mod:`minwise.text`, :mod:`minwise.sketches`, :mod:`minwise.inputs`, :mod:`minwise.results`, :mod:`minwise.comparison`,
-:mod:`minwise.vectors`, :mod:`minwise.index`, :mod:`minwise.spark`, :mod:`minwise.server` and :mod:`minwise.reference`.
+The names here are what most programs need. Everything else is in public modules and packages: :mod:`minwise.api`,
+:mod:`minwise.errors`, :mod:`minwise.progress`, :mod:`minwise.text`, :mod:`minwise.sketches`, :mod:`minwise.inputs`,
+:mod:`minwise.results`, :mod:`minwise.comparison`, :mod:`minwise.vectors`, :mod:`minwise.index`, :mod:`minwise.spark`,
+:mod:`minwise.server` and :mod:`minwise.reference`.
 
 >>> import minwise as mw
 >>> sets = mw.Shingler("word:2").shingle(["the cat sat on the mat", "the cat sat on a mat"])

@@ -63,7 +63,7 @@ def resolve_options(call: type, source: object, given: Mapping[str, object]) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """RunLimits of memory and threads. They never change the result.
+    """Limits of memory and threads. They never change the result.
 
     Attributes:
         memory: Memory for data, in bytes.

@@ -35,7 +35,7 @@ def atomic_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
         with suppress(FileNotFoundError):
             temporary.unlink()
         if isinstance(error, OSError) and error.filename in (None, str(temporary)):
-            error.filename = str(path)  # the user knows this name, not the temporary one
+            error.filename = str(path)  # the name that the user gave, not the temporary one
         raise
 
 

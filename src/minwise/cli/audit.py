@@ -58,7 +58,8 @@ def _show(console: Console, result: "Audit") -> None:
     if result.caps.capped:
         capped = f"{result.caps.capped:,} buckets of more than {result.settings['max_bucket']:,} documents"
         facts.add_row(
-            "caps", f"[yellow]{capped}: {result.caps.left_out:,} candidates left out[/]; the S-curve knows no cap"
+            "caps",
+            f"[yellow]{capped}: {result.caps.left_out:,} candidates left out[/]; the S-curve does not include the cap",
         )
     console.print(facts)
     console.print()

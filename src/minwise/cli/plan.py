@@ -84,8 +84,8 @@ def _curve(chosen: Plan, block: str) -> Table:
         is_threshold = similarity == chosen.threshold
         bar = block * round(BAR_WIDTH * probability)
         note = f"{bar} threshold".lstrip() if is_threshold else bar
-        places = f"{similarity:.2f}" if round(similarity, 2) == similarity else f"{similarity:g}"
-        table.add_row(places, f"{probability:.4f}", note, style="bold" if is_threshold else None)
+        shown = f"{similarity:.2f}" if round(similarity, 2) == similarity else f"{similarity:g}"
+        table.add_row(shown, f"{probability:.4f}", note, style="bold" if is_threshold else None)
     return table
 
 

@@ -82,7 +82,7 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
 def _summary(counts: dict[str, Any], output: str) -> str:
     removed = counts["restored"] + counts["still_removed"]
     broken = f", {counts['quarantined']:,} of which cannot be read," if counts["quarantined"] else ""
-    place = Path(output) / "kept"
+    folder = Path(output) / "kept"
     return (
-        f"restored {counts['restored']:,} of {removed:,} removed documents; {counts['rows']:,} rows{broken} in {place}"
+        f"restored {counts['restored']:,} of {removed:,} removed documents; {counts['rows']:,} rows{broken} in {folder}"
     )

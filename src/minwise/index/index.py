@@ -258,9 +258,12 @@ class Index:
         Args:
             text: The text; bytes must be valid UTF-8 unless the index uses byte shingles.
             threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
-            top: Maximum number of hits, from 1 to 10000.
+            top: Maximum number of hits, from 1 to 10000. Default: 10.
             where: Metadata values that a hit must have; default: no filter.
-            with_text: Whether hits include their texts, if the index stores them.
+            with_text: Whether hits include their texts, if the index stores them. Default: False.
+
+        Returns:
+            The hits, most similar first, and whether a cap may have left out others.
 
         Raises:
             ConfigError: If ``threshold`` or ``top`` is out of range.

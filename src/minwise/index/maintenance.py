@@ -40,7 +40,7 @@ def new_directory(path: Path) -> Iterator[Path]:
     """
     path = path.resolve()  # a symbolic link keeps its target
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ConfigError(f"{path} must be a new or an empty directory, got one that holds something; delete it first")
+        raise ConfigError(f"{path} must be a new or empty directory, got one with files in it; delete it first")
     _make_directories(path.parent)
     _delete_unfinished(path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")

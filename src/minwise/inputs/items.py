@@ -105,8 +105,8 @@ class ItemLists(Elements):
 
     Attributes:
         column: The column.
-        separator: As in :class:`ItemSets`.
-        bag: As in :class:`ItemSets`.
+        separator: Separator of items in a string; None if the column has lists.
+        bag: Whether repeated items count.
     """
 
     column: str

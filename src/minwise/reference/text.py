@@ -243,10 +243,18 @@ def spans(
     seed: int = 1,
     **normalisation: bool,
 ) -> list[Span]:
-    """Return the range of every shingle in text order, with repetitions; arguments as for `shingle_hashes`.
+    """Return the range of every shingle in text order, with repetitions.
 
     A token extends from the start of its first character to the end of its last, a shingle from the start of its first
     token to the end of its last.
+
+    Args:
+        text: The document; bytes are decoded as UTF-8, except for ``byte`` shingles.
+        shingle: Kind of token and tokens per shingle: ``word:5``, ``char:9``, ``byte:8``.
+        bag: Number the repetitions of a shingle.
+        hash_bits: 64, or 32 to keep only the low half.
+        seed: Seed of the hash.
+        normalisation: Attributes of `Normalisation`; not allowed with ``byte`` shingles.
     """
     kind, size = parse_shingle(shingle)
     parts = _tokens_with_offsets(text, kind, normalisation)

@@ -104,7 +104,13 @@ def one_pass_signature(rows: Iterable[Row], columns: int, functions: Sequence[Ca
 
 
 def trace_one_pass(rows: Iterable[Row], columns: int, functions: Sequence[Callable[[int], int]]) -> Iterator[Slots]:
-    """Yield the signatures after each row; arguments as for `one_pass_signature`."""
+    """Yield the signatures after each row.
+
+    Args:
+        rows: Row numbers with the columns that are 1 in them, in any order, each row once.
+        columns: Number of columns.
+        functions: Hash functions of the row number, such as `UniversalHash`.
+    """
     slots = _unset(columns, functions)
     for row, ones in rows:
         values = [function(row) for function in functions]

@@ -119,7 +119,7 @@ def temporary_workdir(parent: Path | None) -> Iterator[WorkDirectory]:
         if parent is not None:
             parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=".minwise-", dir=parent))
-    except OSError as error:  # the user knows the parent, not the generated name
+    except OSError as error:  # name the parent, which the user gave, not the generated directory
         raise OSError(error.errno, error.strerror, str(parent)) from None
     try:
         yield WorkDirectory(folder, durable=False)

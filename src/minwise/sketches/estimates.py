@@ -129,8 +129,8 @@ def slots_for(error: float = 0.05, confidence: float = 0.95) -> int:
     of 400, an error that occurs in print: 20 slots give ±0.22.
 
     Args:
-        error: Maximum absolute error of the estimate, between 0 and 1.
-        confidence: Probability of an error of at most ``error``, between 0 and 1.
+        error: Maximum absolute error of the estimate, between 0 and 1. Default: 0.05.
+        confidence: Probability of an error of at most ``error``, between 0 and 1. Default: 0.95.
 
     Raises:
         ConfigError: If an argument is not between 0 and 1.

@@ -201,9 +201,9 @@ def plan(
     with the fewest bands. The recall of pairs above the threshold is higher.
 
     Args:
-        threshold: Minimum similarity of a pair to be found, above 0 and at most 1.
-        recall: Minimum probability that a pair at the threshold becomes a candidate, between 0 and 1.
-        slots: Maximum number of slots.
+        threshold: Minimum similarity of a pair to be found, above 0 and at most 1. Default: 0.8.
+        recall: Minimum probability that a pair at the threshold becomes a candidate, between 0 and 1. Default: 0.99.
+        slots: Maximum number of slots. Default: 256.
         bands: Number of bands of a fixed layout; ``recall`` and ``slots`` are then ignored. Requires ``rows``.
         rows: Slots per band of a fixed layout. Requires ``bands``.
 
@@ -243,10 +243,10 @@ def plan_by_area(
     use `plan` where that matters. All layouts are tried: 0.04 s with 256 slots, a few seconds with 16,384.
 
     Args:
-        threshold: Minimum similarity of a pair to be found, above 0 and at most 1.
-        slots: Maximum number of slots.
-        false_positive_weight: Cost per unit of area below the curve left of the threshold, at least 0.
-        false_negative_weight: Cost per unit of area above the curve right of the threshold, at least 0.
+        threshold: Minimum similarity of a pair to be found, above 0 and at most 1. Default: 0.8.
+        slots: Maximum number of slots. Default: 256.
+        false_positive_weight: Cost per unit of area below the curve left of the threshold, at least 0. Default: 0.5.
+        false_negative_weight: Cost per unit of area above the curve right of the threshold, at least 0. Default: 0.5.
 
     Raises:
         ConfigError: If an argument is out of range or both weights are 0.

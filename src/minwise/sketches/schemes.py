@@ -165,7 +165,9 @@ class MinHash(Scheme):
     hundred million elements or more.
 
     Attributes:
-        slots: Number of hash functions; :func:`minwise.slots_for` returns the number for a given error.
+        seed: Seed of the hash functions. Signatures are comparable only under the same seed. Default: 1.
+        bits: Bits kept of each slot: 1, 2, 4, 8, 16 or 32; all if not given. See :meth:`bbit`.
+        slots: Number of hash functions; :func:`minwise.slots_for` returns the number for a given error. Default: 256.
     """
 
     name: ClassVar[SketchName] = "minhash"
@@ -185,7 +187,9 @@ class OnePermutation(Scheme):
     information: the estimate is matches / (bins − jointly empty). FastSketch has no empty bins at hardly more cost.
 
     Attributes:
-        bins: Number of bins, one slot each.
+        seed: Seed of the hash functions. Signatures are comparable only under the same seed. Default: 1.
+        bits: Bits kept of each slot: 1, 2, 4, 8, 16 or 32; all if not given. See :meth:`bbit`.
+        bins: Number of bins, one slot each. Default: 256.
         densify: Method that fills empty bins from others, ``"rotation"`` (Shrivastava, Li 2014) or ``"optimal"``
             (Shrivastava 2017), so that every slot can be banded or packed; None to leave them empty. Densified
             signatures cannot be merged.
@@ -218,7 +222,9 @@ class FastSketch(Scheme):
     MinHash, clearly less for sets smaller than ``slots``.
 
     Attributes:
-        slots: Slots per signature; :func:`minwise.slots_for` returns the number for a given error.
+        seed: Seed of the hash functions. Signatures are comparable only under the same seed. Default: 1.
+        bits: Bits kept of each slot: 1, 2, 4, 8, 16 or 32; all if not given. See :meth:`bbit`.
+        slots: Slots per signature; :func:`minwise.slots_for` returns the number for a given error. Default: 256.
     """
 
     name: ClassVar[SketchName] = "fast"

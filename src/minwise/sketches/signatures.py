@@ -270,13 +270,28 @@ class Signatures:
         return self._estimate_from_sizes(left, right, confidence, estimates.intersection_size)
 
     def containment(self, left: int, right: int, *, confidence: float = 0.95) -> Estimate:
-        """Return the estimated share of ``left`` that is also in ``right``; arguments as for :meth:`intersection`."""
+        """Return the estimated share of the elements of ``left`` that are also in ``right``.
+
+        Args:
+            left: Number of a document.
+            right: Number of a document.
+            confidence: Share of intervals that contain the true value, between 0 and 1. Default: 0.95.
+
+        Raises:
+            ConfigError: If the sizes were not counted.
+        """
         return self._estimate_from_sizes(left, right, confidence, estimates.containment_from_jaccard)
 
     def hamming(self, left: int, right: int, *, confidence: float = 0.95) -> Estimate:
-        """Return the estimated number of elements of only one document; arguments as for :meth:`intersection`.
+        """Return the estimated number of elements that only one of two documents has, (1−J)/(1+J)·(|X|+|Y|).
 
-        It is (1−J)/(1+J)·(|X|+|Y|).
+        Args:
+            left: Number of a document.
+            right: Number of a document.
+            confidence: Share of intervals that contain the true value, between 0 and 1. Default: 0.95.
+
+        Raises:
+            ConfigError: If the sizes were not counted.
         """
         return self._estimate_from_sizes(left, right, confidence, estimates.hamming_distance)
 

@@ -60,7 +60,11 @@ def jaccard(left: Members, right: Members) -> float:
 
 
 def jaccard_distance(left: Members, right: Members) -> float:
-    """Return one minus the Jaccard similarity, which is a metric; arguments as for :func:`jaccard`.
+    """Return the Jaccard distance of two sets: one minus their similarity. It is a metric.
+
+    Args:
+        left: Elements of a set, as any collection or NumPy array; repetitions count once.
+        right: Elements of the other set.
 
     >>> jaccard_distance({1, 2, 3}, {2, 3, 4})
     0.5
@@ -71,6 +75,10 @@ def jaccard_distance(left: Members, right: Members) -> float:
 def containment(left: Members, right: Members) -> float:
     """Return the share of ``left`` that is also in ``right``, |X ∩ Y| / |X|; 0.0 if ``left`` is empty.
 
+    Args:
+        left: Elements of a set, as any collection or NumPy array; repetitions count once.
+        right: Elements of the other set.
+
     >>> containment({1, 2}, {2, 3, 4})
     0.5
     """
@@ -80,6 +88,10 @@ def containment(left: Members, right: Members) -> float:
 
 def hamming(left: Members, right: Members) -> int:
     """Return the number of elements of exactly one of the sets, |X| + |Y| − 2|X ∩ Y|.
+
+    Args:
+        left: Elements of a set, as any collection or NumPy array; repetitions count once.
+        right: Elements of the other set.
 
     >>> hamming({1, 2}, {2, 3, 4})
     3

@@ -84,23 +84,24 @@ def _is_in(values: NDArray[np.uint64], members: NDArray[np.uint64]) -> NDArray[n
 class Shingler:
     """Converter of texts to shingles: overlapping runs of tokens, each hashed to 64 bits.
 
-    A text is normalised first, in the order of the attributes below. ``byte`` shingles are made of the bytes as they
-    are, so no normalisation option may be set with them.
+    A text is normalised first: the steps ``nfkc`` to ``collapse_whitespace`` are applied in the order below. ``byte``
+    shingles are made of the bytes as they are, so no normalisation option may be set with them.
 
     Attributes:
         spec: Token kind and tokens per shingle: ``"word:5"``, ``"char:9"`` or ``"byte:8"``. Five words suit web pages,
             nine characters short or noisy texts; shorter shingles find more pairs, of which more are false.
-        bag: Count repeated shingles, so that similarity is that of multisets.
+            Default: word:5.
+        bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         hash_bits: Bits per hash, 64 or 32. With 32 bits, two different shingles of a collection of about 100,000
-            collide.
-        seed: Seed of the hash. Texts are comparable only under the same seed.
+            collide. Default: 64.
+        seed: Seed of the hash, an unsigned 64-bit number. Texts are comparable only under the same seed. Default: 1.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
-            ones.
-        strip_accents: Remove the combining diacritical marks U+0300–U+036F.
-        lowercase: Convert each character to lower case.
-        strip_punctuation: Remove punctuation and symbols.
-        mask_digits: Replace each decimal digit by ``0``.
-        collapse_whitespace: Replace each run of white space by one space, and strip both ends.
+            ones. Default: True.
+        strip_accents: Remove the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by ``0``. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
 
     Raises:
         ConfigError: If a setting has an invalid value.
