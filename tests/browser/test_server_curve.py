@@ -106,7 +106,7 @@ def test_plan_of_the_index_and_best_plan_are_shown(go: Opener, server: Server) -
     """And the error of the service where there is no plan."""
     visit = go(server.url, "#curve")
     visit.refusals.add(422)
-    visit.page.get_by_role("button", name="The plan of this index").click()
+    visit.page.get_by_role("button", name="Use the plan of this index").click()
     own = mw.plan(0.6, 0.95, slots=100)
     visit.wait_for("#planned", f"This index has {own.bands} bands × {own.rows} rows")
     assert_shown(visit, own)

@@ -154,7 +154,7 @@ def test_an_option_that_differs_from_the_index(folder: Path, options: list[str],
     there, _, here = line.partition(", got ")
     assert theirs in there
     assert here.startswith(ours)
-    assert line.endswith("; leave it out, or make another index\n")
+    assert line.endswith("; leave it out, or create another index\n")
     assert settings_of(folder / "news.mw")["threshold"] == 0.7
     assert {name for name in digest(folder) if not name.endswith(("-shm", "-wal"))} <= set(before)
 
@@ -167,7 +167,7 @@ def test_a_secret_seed_is_not_told(tmp_path: Path) -> None:
     for guess in (seed, 1):
         line = refusal(tmp_path, USAGE, "--index", "news.mw", "--seed", str(guess))
         there = "seed must be that of news.mw, which is secret"
-        assert line == f"minwise: {there}, got {guess}; leave it out, or make another index\n"
+        assert line == f"minwise: {there}, got {guess}; leave it out, or create another index\n"
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_setting_that_breaks_its_rule(tmp_path: Path, options: list[str], mess
 def test_no_index(folder: Path) -> None:
     """The name, and the option that makes one; what is something else is left as it is."""
     line = refusal(folder, INPUT_OUTPUT, "--index", "missing.mw")
-    assert line == "minwise: missing.mw: No such index; --create makes one\n"
+    assert line == "minwise: missing.mw: No such index; --create creates it\n"
     (folder / "file").write_text("x")
     (folder / "other").mkdir()
     (folder / "other" / "file").write_text("x")

@@ -186,7 +186,7 @@ const show = (api) => {
   for (const request of all) if (!tags.has(tagOf(request))) tags.set(tagOf(request), "");
   const groups = [...tags].map(([name, description]) => [name, description, all.filter((one) => tagOf(one) === name)]);
   byId("about").replaceChildren(...withCode(api.info.description));
-  byId("version").textContent = `Version ${api.info.version}, as`;
+  byId("version").textContent = `Version ${api.info.version}, also as`;
   byId("contents").replaceChildren(
     ...groups.flatMap(([, , found]) => found.map(entry)),
   );
