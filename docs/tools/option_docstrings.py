@@ -1,7 +1,7 @@
-"""``Keyword Args`` sections of public calls, written from the definitions in :mod:`minwise.options`.
+"""Settings in docstrings, written from their definitions (:mod:`minwise.options`).
 
-A call that takes ``**options: Unpack[XOptions]`` lists every setting of ``XOptions`` in its docstring, because that is
-where ``help()`` and editors look.
+A call that takes ``**options: Unpack[XOptions]`` lists every setting of ``XOptions`` in a section ``Keyword Args``.
+A dataclass of settings lists them under ``Attributes``. That is where ``help()`` and editors look.
 """
 
 import ast
@@ -12,30 +12,36 @@ from pathlib import Path
 
 from minwise import options
 from minwise.options import definitions
+from minwise.server import ServerSettings
 
 __all__ = ["MODULES", "with_option_docstrings"]
 
 SOURCES = Path(__file__).parents[2] / "src" / "minwise"
-# Modules with calls that take settings.
-MODULES = tuple(SOURCES / name for name in ("api.py", "index/index.py", "spark/dataframes.py"))
-HEADING = "Keyword Args:"
+# Modules with calls that take settings, or with a dataclass of them.
+MODULES = tuple(SOURCES / name for name in ("api.py", "index/index.py", "server/settings.py", "spark/dataframes.py"))
+SECTION = re.compile(r" +(Keyword Args|Attributes):")
 WIDTH = 120
 
 
 def with_option_docstrings(path: Path) -> str:
-    """Return the source of a module with current ``Keyword Args`` sections."""
+    """Return the source of a module with current settings in its docstrings."""
     text = path.read_text(encoding="utf-8")
     lines = text.split("\n")
-    for call, option_class in reversed(list(_calls(ast.parse(text)))):
-        start = next(number for number in range(call.lineno, len(lines)) if lines[number].strip() == HEADING)
-        end = next(number for number in range(start + 1, len(lines)) if not lines[number].strip())
-        lines[start + 1 : end] = _entries(option_class, len(lines[start]) - len(HEADING))
+    for node, option_class in reversed(list(_documented(ast.parse(text)))):
+        heading = next(number for number in range(node.lineno, len(lines)) if SECTION.fullmatch(lines[number]))
+        indent = len(lines[heading]) - len(lines[heading].lstrip())
+        end = next(number for number in range(heading + 1, len(lines)) if len(lines[number].rstrip()) < indent + 4)
+        names = tuple(f"{' ' * (indent + 4)}{name}: " for name in definitions(option_class))
+        start = next((number for number in range(heading + 1, end) if lines[number].startswith(names)), heading + 1)
+        lines[start:end] = _entries(option_class, indent)
     return "\n".join(lines)
 
 
-def _calls(module: ast.Module) -> Iterator[tuple[ast.FunctionDef, type]]:
-    """Yield every call that takes settings with its option class, in the order of the source."""
+def _documented(module: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.ClassDef, type]]:
+    """Yield every call that takes settings, and every class of settings, with its option class."""
     for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef) and node.name == ServerSettings.__name__:
+            yield node, ServerSettings
         if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None:
             found = re.search(r"Unpack\[(\w+)\]", ast.unparse(node.args.kwarg.annotation or ast.Constant("")))
             if found:

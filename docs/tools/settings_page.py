@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
 from typing import Any
 
 from minwise.options import DedupOptions, IndexOptions, definitions
@@ -62,7 +62,7 @@ def settings_page() -> str:
             INDEX,
             _option_table(IndexOptions),
             SERVER,
-            _table(_fields_of(ServerSettings), _descriptions(ServerSettings.__doc__)),
+            _option_table(ServerSettings),
         ]
     )
 
@@ -77,10 +77,6 @@ def _option_table(options: type) -> str:
     known = definitions(options)
     meanings = {name: " ".join(filter(None, (one.help, one.python))) for name, one in known.items()}
     return _table({name: one.default for name, one in known.items()}, meanings)
-
-
-def _fields_of(settings: Any) -> dict[str, object]:  # noqa: ANN401 - any dataclass
-    return {field.name: field.default for field in fields(settings)}
 
 
 def _parameters_of(call: Any) -> dict[str, object]:  # noqa: ANN401 - any callable

@@ -6,7 +6,7 @@ HTTP schema are derived from these definitions.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from os import PathLike
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args, get_origin
@@ -39,6 +39,7 @@ __all__ = [
     "VerifyName",
     "check_setting",
     "definitions",
+    "setting_field",
     "with_defaults",
 ]
 
@@ -322,9 +323,17 @@ class Definition:
         return NoneType in get_args(self.type)
 
 
+def setting_field(default: Any, help: str) -> Any:  # noqa: A002, ANN401 - as in Setting; any value
+    """Return a field of a dataclass of settings, with the default and the help text of a setting."""
+    return field(default=default, metadata={"setting": Setting(default, help)})
+
+
 def definitions(options: type) -> dict[str, Definition]:
-    """Return the settings of one of the option classes by name, in the order of its definition."""
-    return {name: _definition(name, annotation) for name, annotation in options.__annotations__.items()}
+    """Return the settings of an option class, or of a dataclass of settings, by name and in their order."""
+    if not is_dataclass(options):
+        return {name: _definition(name, annotation) for name, annotation in options.__annotations__.items()}
+    defined = [one for one in fields(options) if "setting" in one.metadata]
+    return {one.name: _definition(one.name, Annotated[one.type, one.metadata["setting"]]) for one in defined}
 
 
 def _definition(name: str, annotation: Any) -> Definition:  # noqa: ANN401 - any annotation

@@ -11,57 +11,35 @@ from click.core import ParameterSource
 
 import minwise as mw
 from minwise.cli.index_documents import describe
-from minwise.cli.options import index_options, index_settings_of
+from minwise.cli.options import add_options, index_options, index_settings_of, setting_option
 from minwise.errors import ConfigError
+from minwise.options import definitions
+from minwise.server import ServerSettings
 
 __all__ = ["serve", "token"]
 
+# Arguments of click.option that differ from what the definition of a setting gives.
+SPECIAL_OPTIONS: dict[str, dict[str, Any]] = {
+    "token_file": {"type": click.Path()},
+    "allow_host": {
+        "metavar": "NAME",
+        "multiple": True,
+        "show_default": False,
+        "help": "Further host name that clients may use; repeatable.",
+    },
+}
 REMEDY = "leave it out, or create another index"
+
+
+# Options of the server's own settings.
+server_options = add_options(
+    *(setting_option(name, of=ServerSettings, **SPECIAL_OPTIONS.get(name, {})) for name in definitions(ServerSettings))
+)
 
 
 @click.command()
 @click.option("--index", required=True, metavar="PATH", type=click.Path(), help="Directory of the index.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
-@click.option("--port", default=8765, show_default=True, help="Port to listen at; 0 for any that is free.")
-@click.option(
-    "--token-file",
-    type=click.Path(),
-    default=None,
-    help="File of hashed tokens, written by minwise token; requests then need a token.",
-)
-@click.option("--read-only", is_flag=True, help="Refuse all changes; another process may then write to the index.")
-@click.option(
-    "--allow-host",
-    metavar="NAME",
-    multiple=True,
-    default=(),
-    help="Further host name under which clients may address the server; repeatable.",
-)
-@click.option("--cache", default="256MB", show_default=True, help="Memory for cached blocks of the index.")
-@click.option("--max-document", default="1MB", show_default=True, help="Maximum size of a text.")
-@click.option("--max-metadata", default="64KB", show_default=True, help="Maximum size of a document's metadata.")
-@click.option("--max-compare", default="200KB", show_default=True, help="Maximum size of each of two compared texts.")
-@click.option("--max-request", default="16MB", show_default=True, help="Maximum size of a request body.")
-@click.option(
-    "--max-documents", default=1000, show_default=True, help="Maximum number of documents or ids in a request."
-)
-@click.option("--max-depth", default=32, show_default=True, help="Maximum nesting depth of metadata.")
-@click.option(
-    "--max-in-flight", default=64, show_default=True, help="Maximum number of read, and of write, requests in progress."
-)
-@click.option("--max-connections", default=1000, show_default=True, help="Maximum number of open connections.")
-@click.option(
-    "--receive-timeout",
-    default=10.0,
-    show_default=True,
-    help="Seconds to receive a request, and to send a response.",
-)
-@click.option(
-    "--drain-timeout",
-    default=10.0,
-    show_default=True,
-    help="Seconds for open requests to finish when the server stops.",
-)
+@server_options
 @click.option("--create", is_flag=True, help="Create the index if it does not exist, with the options below.")
 @index_options
 @click.pass_context

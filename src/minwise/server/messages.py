@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 
+from minwise.options import DedupOptions, definitions
+
 __all__ = [
     "AddOptions",
     "AddRequest",
@@ -69,8 +71,10 @@ Count = Annotated[int, Meta(ge=0)]
 Span = Annotated[tuple[Count, Count], Meta(description="Start, inclusive, and end, exclusive, in code points.")]
 Similarity = Annotated[float, Meta(ge=0, le=1, description="Jaccard similarity of the shingle sets, from 0 to 1.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
-PlanThreshold = Annotated[float, Meta(gt=0, le=1, description="Minimum similarity of a near-duplicate pair.")]
-PlanRecall = Annotated[float, Meta(gt=0, lt=1, description="Probability of finding a pair at the threshold.")]
+LAYOUT = definitions(DedupOptions)
+PlanThreshold = Annotated[float, Meta(gt=0, le=1, description=LAYOUT["threshold"].help)]
+PlanRecall = Annotated[float, Meta(gt=0, lt=1, description=LAYOUT["recall"].help)]
+PlanSize = Annotated[int, Meta(ge=1, le=4096)]
 
 
 class DocumentMessage(Struct, forbid_unknown_fields=True, gc=False):
@@ -153,13 +157,9 @@ class PlanOptions(Struct, forbid_unknown_fields=True):
 
     threshold: PlanThreshold | UnsetType = UNSET
     recall: PlanRecall | UnsetType = UNSET
-    slots: Annotated[int, Meta(ge=1, le=4096, description="Maximum number of slots.")] | UnsetType = UNSET
-    bands: Annotated[int, Meta(ge=1, le=4096, description="Bands of a given layout; requires rows.")] | UnsetType = (
-        UNSET
-    )
-    rows: (
-        Annotated[int, Meta(ge=1, le=4096, description="Rows, the slots per band, of a given layout.")] | UnsetType
-    ) = UNSET
+    slots: Annotated[PlanSize, Meta(description=LAYOUT["slots"].help)] | UnsetType = UNSET
+    bands: Annotated[PlanSize, Meta(description=LAYOUT["bands"].help)] | UnsetType = UNSET
+    rows: Annotated[PlanSize, Meta(description=LAYOUT["rows"].help)] | UnsetType = UNSET
 
 
 class QueryRequest(Struct, forbid_unknown_fields=True):

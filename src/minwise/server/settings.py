@@ -7,6 +7,7 @@ from pathlib import Path
 
 from minwise.checks import check_integer, check_path, show
 from minwise.errors import ConfigError
+from minwise.options import setting_field
 from minwise.settings import parse_bytes
 
 __all__ = ["ServerSettings"]
@@ -31,44 +32,66 @@ class ServerSettings:
 
     Attributes:
         index: Directory of the index.
-        host: Address to listen on. An address other than the loopback requires a token file.
-        port: Port to listen on; 0 for any free one.
-        token_file: File with the hashes of tokens, written by ``minwise token``. Without one, every process of this
-            machine may read and write.
-        read_only: Whether all changes are refused; another process may then write the index.
-        cache: Memory for blocks of the index that were read.
-        allow_host: Host names, besides those of the loopback and ``host``, that clients may use in the Host header.
-        max_document: Maximum size of one text.
+        host: Address to listen on. An address other than the loopback requires a token file. Default: 127.0.0.1.
+        port: Port to listen on; 0 for any free one. Default: 8765.
+        token_file: File with the hashes of tokens, written by minwise token. Without one, every process of this machine
+            may read and write.
+        read_only: Refuse all changes; another process may then write to the index. Default: False.
+        cache: Memory for blocks of the index that were read. Default: 256MB.
+        allow_host: Further host names that clients may use, besides those of the loopback and of host. Default: ().
+        max_document: Maximum size of one text. Default: 1MB.
         max_metadata: Maximum size of the metadata of one document as JSON. A query returns the metadata of up to a
-            hundred hits.
-        max_compare: Maximum size of each of two texts to compare. Texts that repeat a few words take seconds.
-        max_request: Maximum size of one request.
-        max_documents: Maximum number of documents, or ids, of one request.
-        max_depth: Maximum nesting of objects and lists in metadata.
+            hundred hits. Default: 64KB.
+        max_compare: Maximum size of each of two texts to compare. Texts that repeat a few words take seconds. Default:
+            200KB.
+        max_request: Maximum size of one request. Default: 16MB.
+        max_documents: Maximum number of documents, or ids, of one request. Default: 1000.
+        max_depth: Maximum nesting of objects and lists in metadata. Default: 32.
         max_in_flight: Maximum number of read requests, and of write requests, in progress; more are refused with 503.
+            Default: 64.
         max_connections: Maximum number of open connections; a new one evicts the connection that has waited for a
-            request longest.
-        receive_timeout: Seconds in which a request must arrive completely, and a response must be read.
-        drain_timeout: Seconds in which requests may finish after a signal to stop.
+            request longest. Default: 1000.
+        receive_timeout: Seconds in which a request must arrive completely, and a response must be read. Default: 10.0.
+        drain_timeout: Seconds in which requests may finish after a signal to stop. Default: 10.0.
     """
 
     index: Path
-    host: str = "127.0.0.1"
-    port: int = 8765
-    token_file: Path | None = None
-    read_only: bool = False
-    cache: int | str = 256 * 10**6
-    allow_host: tuple[str, ...] = ()
-    max_document: int | str = 10**6
-    max_metadata: int | str = 64 * 10**3
-    max_compare: int | str = 200 * 10**3
-    max_request: int | str = 16 * 10**6
-    max_documents: int = 1000
-    max_depth: int = 32
-    max_in_flight: int = 64
-    max_connections: int = 1000
-    receive_timeout: float = 10
-    drain_timeout: float = 10
+    host: str = setting_field(
+        "127.0.0.1", "Address to listen on. An address other than the loopback requires a token file."
+    )
+    port: int = setting_field(8765, "Port to listen on; 0 for any free one.")
+    token_file: Path | None = setting_field(
+        None,
+        "File with the hashes of tokens, written by minwise token. Without one, every process of this machine may read"
+        " and write.",
+    )
+    read_only: bool = setting_field(False, "Refuse all changes; another process may then write to the index.")
+    cache: int | str = setting_field("256MB", "Memory for blocks of the index that were read.")
+    allow_host: tuple[str, ...] = setting_field(
+        (), "Further host names that clients may use, besides those of the loopback and of host."
+    )
+    max_document: int | str = setting_field("1MB", "Maximum size of one text.")
+    max_metadata: int | str = setting_field(
+        "64KB",
+        "Maximum size of the metadata of one document as JSON. A query returns the metadata of up to a hundred hits.",
+    )
+    max_compare: int | str = setting_field(
+        "200KB", "Maximum size of each of two texts to compare. Texts that repeat a few words take seconds."
+    )
+    max_request: int | str = setting_field("16MB", "Maximum size of one request.")
+    max_documents: int = setting_field(1000, "Maximum number of documents, or ids, of one request.")
+    max_depth: int = setting_field(32, "Maximum nesting of objects and lists in metadata.")
+    max_in_flight: int = setting_field(
+        64, "Maximum number of read requests, and of write requests, in progress; more are refused with 503."
+    )
+    max_connections: int = setting_field(
+        1000,
+        "Maximum number of open connections; a new one evicts the connection that has waited for a request longest.",
+    )
+    receive_timeout: float = setting_field(
+        10.0, "Seconds in which a request must arrive completely, and a response must be read."
+    )
+    drain_timeout: float = setting_field(10.0, "Seconds in which requests may finish after a signal to stop.")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", check_path("index", self.index))
