@@ -13,7 +13,7 @@ from support.browser import Visit
 
 import minwise as mw
 from browser.conftest import Opener
-from browser.test_looks import CONTRASTS, OUTSIDE
+from browser.test_appearance import CONTRASTS, OUTSIDE
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from support.browser import Visit
 import minwise as mw
 from browser.conftest import Opener
 from browser.server_page import CHANGED_FERRY, FERRY, add, ask, filled, has_focus, open_hit, ready, words
-from browser.test_looks import CONTRASTS, OUTSIDE
+from browser.test_appearance import CONTRASTS, OUTSIDE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Route
