@@ -15,7 +15,7 @@ from support.browser import Visit
 import minwise as mw
 from browser.conftest import Opener
 from browser.server_page import drop, ready
-from browser.test_payloads import PAYLOADS, squeezed, walls
+from browser.test_payloads import PAYLOADS, protections, without_space
 
 EVERY = "\n".join(PAYLOADS)
 SHARED = " ".join(f"word{number}" for number in range(40))
@@ -65,11 +65,11 @@ def assert_harmless(visit: Visit, own: dict[str, int], shown: list[str]) -> None
         "all => all.map(one => one.getAttribute('href') ?? one.getAttribute('src'))"
     )
     assert [one for one in links if not LINK.fullmatch(one)] == []
-    seen = squeezed(visit.one("body").text_content() or "")
-    assert [one for one in shown if squeezed(one) not in seen] == []
+    seen = without_space(visit.one("body").text_content() or "")
+    assert [one for one in shown if without_space(one) not in seen] == []
 
 
-@walls
+@protections
 def test_payloads_in_hits_stay_text(go: Opener, server: Server, bypass_csp: bool) -> None:
     """In the query, in id, snippet and metadata of hits, and side by side."""
     visit = go(server.url, bypass_csp=bypass_csp)
@@ -84,10 +84,10 @@ def test_payloads_in_hits_stay_text(go: Opener, server: Server, bypass_csp: bool
     visit.soon(".sides")
     visit.soon("#hits .opened .line")
     assert_harmless(visit, own, PAYLOADS)
-    assert squeezed(EVERY) in squeezed("".join(visit.all(".sides .side:nth-child(2)").all_text_contents()))
+    assert without_space(EVERY) in without_space("".join(visit.all(".sides .side:nth-child(2)").all_text_contents()))
 
 
-@walls
+@protections
 def test_payloads_in_input_stay_text(go: Opener, server: Server, bypass_csp: bool) -> None:
     """In the name and content of a dropped file, in a new id and its metadata, and in the URL."""
     visit = go(server.url, "#<img src=x onerror=pwned=1>", bypass_csp=bypass_csp)
@@ -109,7 +109,7 @@ def test_payloads_in_input_stay_text(go: Opener, server: Server, bypass_csp: boo
     assert server.ask("DELETE", "/v1/documents", {"ids": [LONG_ID]}).json["removed"] == 1
 
 
-@walls
+@protections
 def test_payloads_in_the_document_list_stay_text(go: Opener, server: Server, bypass_csp: bool) -> None:
     """In an open document, before its removal, and in an error."""
     visit = go(server.url, "#documents", bypass_csp=bypass_csp)
