@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 # pyspark warns at every mapInArrow, which uses nothing of pandas.
 PANDAS_WARNING = "PySpark does not yet fully support pandas"
+# Java needs most of an executor's memory to write a set of 50 MB; checkpoints of earlier tests would occupy part of it.
+LARGEST = "test_documents_of_50_mb_are_compared_in_executors_of_1_gb"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests of this folder where Spark cannot run, with the reason."""
+    """Skip the tests of this folder where Spark cannot run, with the reason; run the largest one first."""
     folder = Path(__file__).parent
     tests = [item for item in items if folder in item.path.parents]
     missing = missing_requirement() if tests else None
@@ -25,6 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test.add_marker(pytest.mark.filterwarnings(f"ignore:{PANDAS_WARNING}:FutureWarning"))
         if missing is not None:
             test.add_marker(pytest.mark.skip(reason=missing))
+    items.sort(key=lambda item: item.name != LARGEST)
 
 
 @pytest.fixture(scope="session")
