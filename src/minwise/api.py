@@ -89,9 +89,9 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -106,10 +106,11 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -117,9 +118,9 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
-        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
-            on identical documents remains. Default: False.
+        progress: A minwise.progress.Progress that receives events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
+            max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
         engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
@@ -163,9 +164,9 @@ def write_pairs(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -180,10 +181,11 @@ def write_pairs(
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -191,9 +193,9 @@ def write_pairs(
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
-        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
-            on identical documents remains. Default: False.
+        progress: A minwise.progress.Progress that receives events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
+            max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
         engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
@@ -241,9 +243,9 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -258,10 +260,11 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -269,17 +272,17 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
-        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
-            on identical documents remains. Default: False.
+        progress: A minwise.progress.Progress that receives events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
+            max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
         engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        group: How pairs form clusters: components joins connected documents, star only those similar to the first.
-            Default: components.
+        group: How pairs form clusters: components joins all documents that pairs connect, star only those similar to
+            the first. Default: components.
 
     Returns:
         A table with the columns id, cluster and size, in document order.
@@ -308,9 +311,9 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -325,10 +328,11 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -336,17 +340,17 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
-        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
-            on identical documents remains. Default: False.
+        progress: A minwise.progress.Progress that receives events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
+            max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
         engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        group: How pairs form clusters: components joins connected documents, star only those similar to the first.
-            Default: components.
+        group: How pairs form clusters: components joins all documents that pairs connect, star only those similar to
+            the first. Default: components.
 
     Returns:
         The counts, settings and warnings of the run.
@@ -360,7 +364,7 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
         found = _search(source, chosen, stack, output)
         clustering = Clustering(found)
         write_tables(output, clustering.tables(), clustering.schema)
-        return {**pair_report(found), "clusters": clustering.of_two_or_more}
+        return {**pair_report(found), "clusters": clustering.cluster_count}
 
 
 def dedup(
@@ -380,9 +384,9 @@ def dedup(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -397,10 +401,11 @@ def dedup(
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -408,17 +413,17 @@ def dedup(
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
-        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
-            on identical documents remains. Default: False.
+        progress: A minwise.progress.Progress that receives events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
+            max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
         engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
-            connected. Default: star.
+        group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
+            that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
@@ -476,9 +481,9 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -493,10 +498,11 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -504,17 +510,17 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
-        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
-            on identical documents remains. Default: False.
+        progress: A minwise.progress.Progress that receives events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
+            max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
         engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
-            connected. Default: star.
+        group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
+            that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
@@ -558,9 +564,9 @@ def audit(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -575,10 +581,11 @@ def audit(
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -586,7 +593,7 @@ def audit(
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
+        progress: A minwise.progress.Progress that receives events.
 
     Returns:
         Recall, precision and the distribution of similarities, with confidence intervals.
@@ -633,9 +640,9 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -650,10 +657,11 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         weight: Column of the item's count, a whole number; sets become multisets.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
-        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. Or a mapping.
-        weights: Weights of fields, such as 'name=2'; every other field has weight 1. Or a mapping.
+        fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+            accepted, too.
+        weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
-        text_column: Column of the text; several are joined by a line break. Of sets, the column of their items.
+        text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
@@ -661,17 +669,17 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: Receives progress events.
-        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap
-            on identical documents remains. Default: False.
+        progress: A minwise.progress.Progress that receives events.
+        exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
+            max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
         engine: Engine that runs the search: this machine, or Apache Spark; same result. Default: local.
         master: Spark master: local[*], spark://HOST:PORT, yarn or k8s://URL; if not given, the active session's or that
             of Spark's own configuration.
         spark_conf: Spark configuration properties by name.
-        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
-            connected. Default: star.
+        group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
+            that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 

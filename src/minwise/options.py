@@ -84,15 +84,15 @@ VERIFY = Setting(
 )
 CLUSTER_GROUP = Setting(
     "components",
-    "How pairs form clusters: components joins connected documents, star only those similar to the first.",
+    "How pairs form clusters: components joins all documents that pairs connect, star only those similar to the first.",
 )
 DEDUP_GROUP = Setting(
     "star",
-    "How pairs form clusters: star removes documents similar to the kept one itself, components all that are"
-    " connected.",
+    "How pairs form clusters: star removes only documents similar to the kept one, components all documents that pairs"
+    " connect.",
 )
 KEEP = Setting("first", "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL.")
-SCHEME = Setting("fast", "Sketch scheme: fast is FastSketch, minhash is MinHash.")
+SCHEME = Setting("fast", "Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower).")
 
 
 class LayoutOptions(TypedDict, total=False):
@@ -103,7 +103,10 @@ class LayoutOptions(TypedDict, total=False):
     ]
     recall: Annotated[
         float,
-        Setting(0.99, "Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow."),
+        Setting(
+            0.99,
+            "Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.",
+        ),
     ]
     scheme: Annotated[SchemeName, SCHEME]
     slots: Annotated[int, Setting(256, "Maximum number of slots of a signature that the plan may use.")]
@@ -140,12 +143,16 @@ class ElementOptions(TypedDict, total=False):
     fields: Annotated[
         str | Mapping[str, str] | None,
         Setting(
-            None, "Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'.", "Or a mapping."
+            None,
+            "Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'.",
+            "A mapping is accepted, too.",
         ),
     ]
     weights: Annotated[
         str | Mapping[str, int] | None,
-        Setting(None, "Weights of fields, such as 'name=2'; every other field has weight 1.", "Or a mapping."),
+        Setting(
+            None, "Weights of fields, such as 'name=2'; every other field has weight 1.", "A mapping is accepted, too."
+        ),
     ]
     html: Annotated[bool, Setting(False, "Texts are HTML pages: ignore markup, scripts and styles.")]
 
@@ -157,8 +164,8 @@ class VerifyOptions(TypedDict, total=False):
         bool,
         Setting(
             False,
-            "Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles. The cap"
-            " on identical documents remains.",
+            "Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles."
+            " max_bucket still limits the pairs of identical documents.",
         ),
     ]
     verify: Annotated[VerifyName, VERIFY]
@@ -169,7 +176,9 @@ class InputOptions(TypedDict, total=False):
 
     text_column: Annotated[
         str | Sequence[str],
-        Setting("text", "Column of the text; several are joined by a line break. Of sets, the column of their items."),
+        Setting(
+            "text", "Column of the text; several are joined by a line break. With sets, the column of their items."
+        ),
     ]
     id_column: Annotated[
         str | None, Setting(None, "Column of the id; if not given, id where a source has it, otherwise source:row.")
@@ -198,7 +207,7 @@ class RunOptions(TypedDict, total=False):
         PathOrUrl | None,
         Setting(None, "Directory that keeps finished stages, so that an interrupted run resumes where it stopped."),
     ]
-    progress: Annotated["Progress | None", Setting(None, "Receives progress events.")]
+    progress: Annotated["Progress | None", Setting(None, "A minwise.progress.Progress that receives events.")]
 
 
 class EngineOptions(TypedDict, total=False):
@@ -267,14 +276,14 @@ class FrameDedupOptions(FrameOptions, total=False):
 class IndexOptions(LayoutOptions, total=False):
     """Settings of :meth:`minwise.Index.create`; stored with the index and never changed."""
 
-    shingle: Annotated[str, Setting("word:5", "Tokens of a shingle: word:N, char:N or byte:N.")]
+    shingle: Annotated[str, Setting(SHINGLE.default, "Tokens of a shingle: word:N, char:N or byte:N.")]
     bag: Annotated[bool, BAG]
     seed: Annotated[
         int | None,
         Setting(None, "Seed of every hash; if not given, a random one that is kept secret, against crafted documents."),
     ]
     max_bucket: Annotated[
-        int, Setting(64, "Members up to which a whole bucket is compared; above it, its first 16 are.")
+        int, Setting(64, "Members up to which a whole bucket is searched; of a larger one, only the first 16 are.")
     ]
     store: Annotated[
         StoreName,
@@ -314,7 +323,7 @@ class Definition:
     @property
     def documentation(self) -> str:
         """Meaning, unit and default, as a docstring has them."""
-        default = "" if self.default is None else f"Default: {self.default}."
+        default = "" if self.default in (None, ()) else f"Default: {self.default}."
         return " ".join(filter(None, (self.help, self.python, default)))
 
     @property

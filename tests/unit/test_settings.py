@@ -1,5 +1,6 @@
-"""Settings: sizes, limits, and what a wrong value of every option is told."""
+"""Settings: sizes, limits, and the errors for wrong values of every option."""
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import fields
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from support.expect import complaint
+from support.expect import error_message
 
 import minwise as mw
 from minwise.errors import ConfigError
@@ -23,6 +24,7 @@ from minwise.options import (
     definitions,
 )
 from minwise.settings import RunLimits, SearchSettings, parse_bytes, resolve_options, search_settings
+from minwise.sketches import plan_by_area
 
 DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
 CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.clusters, "dedup": mw.dedup}
@@ -47,37 +49,34 @@ WRITERS: dict[str, Callable[..., Any]] = {"pairs": mw.write_pairs, "clusters": m
         (2**40, 2**40),
     ],
 )
-def test_sizes(value: str | int, expected: int) -> None:
-    """Units of 1,000, or of 1,024 with an i."""
+def test_sizes_have_decimal_and_binary_units(value: str | int, expected: int) -> None:
     assert parse_bytes("memory", value) == expected
 
 
 @pytest.mark.parametrize(
     "value", ["", "GB", "4 G B", "4XB", "-4GB", "4iB", "4,5GB", "1e9", "inf", "nan", 1.5, None, True, [4], "9" * 400]
 )
-def test_sizes_that_are_none(value: Any) -> None:  # noqa: ANN401 - anything
-    """The message names the setting and the value."""
-    message = complaint(ConfigError, lambda: parse_bytes("memory", value))
+def test_wrong_size_is_rejected_with_the_setting(value: Any) -> None:  # noqa: ANN401 - anything
+    message = error_message(ConfigError, lambda: parse_bytes("memory", value))
     assert message.startswith("memory must be a size such as 4GB or 512MiB, got ")
 
 
-def test_limits_as_given() -> None:
-    """Batches are at most 32 MiB, and a small part of a small memory."""
-    roomy, tight = RunLimits.of("4GB", 3), RunLimits.of("256MB", None)
-    assert (roomy.memory, roomy.threads, roomy.batch_bytes) == (4 * 10**9, 3, 1 << 25)
-    assert (tight.memory, tight.threads) == (256 * 10**6, 0)
-    assert 64 * tight.batch_bytes <= tight.memory
+def test_limits_follow_from_memory_and_threads() -> None:
+    """Batches are at most 32 MiB, and at most a 64th of a small memory."""
+    large, small = RunLimits.of("4GB", 3), RunLimits.of("256MB", None)
+    assert (large.memory, large.threads, large.batch_bytes) == (4 * 10**9, 3, 1 << 25)
+    assert (small.memory, small.threads) == (256 * 10**6, 0)
+    assert 64 * small.batch_bytes <= small.memory
 
 
 @pytest.mark.parametrize("memory", ["255MB", 255_999_999, 0, -1, "0GB"])
-def test_too_little_memory_is_refused(memory: str | int) -> None:
-    """With the least that will do."""
-    message = complaint(ConfigError, lambda: RunLimits.of(memory, None))
+def test_too_little_memory_is_rejected_with_the_minimum(memory: str | int) -> None:
+    message = error_message(ConfigError, lambda: RunLimits.of(memory, None))
     assert message == f"memory must be at least 256MB, got {memory!r}"
 
 
 def find_settings(**changed: Any) -> SearchSettings:  # noqa: ANN401 - any setting
-    """Settings that differ from the default in what is given."""
+    """Return settings that differ from the default in the given ones."""
     return SearchSettings(plan=mw.plan(), shingler=mw.Shingler(), **changed)
 
 
@@ -95,21 +94,19 @@ def find_settings(**changed: Any) -> SearchSettings:  # noqa: ANN401 - any setti
         ({"keep": "first:x"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'first:x'"),
     ],
 )
-def test_wrong_settings_are_told_the_rule_and_the_value(changed: dict[str, Any], message: str) -> None:
-    """Word for word."""
-    assert complaint(ConfigError, lambda: find_settings(**changed)) == message
+def test_error_of_a_wrong_setting_has_the_rule_and_the_value(changed: dict[str, Any], message: str) -> None:
+    assert error_message(ConfigError, lambda: find_settings(**changed)) == message
 
 
 @pytest.mark.parametrize(("keep", "column"), [("first", None), ("max:score", "score"), ("min:a:b", "a:b")])
-def test_rank_column(keep: str, column: str | None) -> None:
-    """What follows the first colon."""
+def test_rank_column_follows_the_first_colon(keep: str, column: str | None) -> None:
     assert find_settings(keep=keep).rank_column == column
 
 
-def test_settings_as_plain_values_hold_everything_that_decides() -> None:
-    """Changing any of them changes the dictionary, which is how an earlier run is told apart."""
-    usual = find_settings().to_dict()
-    others: list[dict[str, Any]] = [
+def test_every_setting_changes_the_dictionary() -> None:
+    """The dictionary identifies the settings of an earlier run."""
+    default = find_settings().to_dict()
+    changes: list[dict[str, Any]] = [
         {"scheme": "minhash"},
         {"seed": 2},
         {"verify": "none"},
@@ -121,26 +118,26 @@ def test_settings_as_plain_values_hold_everything_that_decides() -> None:
         {"transpose": True},
         {"html": True},
     ]
-    assert {name for other in others for name in other} == {one.name for one in fields(SearchSettings)} - {
+    assert {name for change in changes for name in change} == {field.name for field in fields(SearchSettings)} - {
         "plan",
         "shingler",
     }
-    found = [find_settings(**other).to_dict() for other in others]
-    found += [SearchSettings(plan=mw.plan(0.7), shingler=mw.Shingler()).to_dict()]
-    found += [SearchSettings(plan=mw.plan(), shingler=shingler).to_dict() for shingler in (None, mw.Shingler(bag=True))]
-    assert all(one != usual for one in found)
+    changed = [find_settings(**change).to_dict() for change in changes]
+    changed += [SearchSettings(plan=mw.plan(0.7), shingler=mw.Shingler()).to_dict()]
+    shinglers = (None, mw.Shingler(bag=True))
+    changed += [SearchSettings(plan=mw.plan(), shingler=shingler).to_dict() for shingler in shinglers]
+    assert default not in changed
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_unknown_setting_is_told_all_that_there_are(name: str) -> None:
-    """So that a misspelt one is found."""
-    message = complaint(ConfigError, lambda: CALLS[name](DOCUMENTS, unknown_setting=1))
+def test_error_of_an_unknown_setting_lists_all_settings(name: str) -> None:
+    message = error_message(ConfigError, lambda: CALLS[name](DOCUMENTS, unknown_setting=1))
     assert message.startswith("there is no setting 'unknown_setting'; settings are: ")
     listed = message.partition("settings are: ")[2].split(", ")
     assert {"threshold", "recall", "shingle", "verify", "max_bucket", "memory"} <= set(listed)
 
 
-# Values that are wrong for each option, of a wrong type and outside of what is allowed.
+# Wrong values of each option: of a wrong type, and outside of its range.
 WRONG: dict[str, tuple[Any, ...]] = {
     "threshold": (0, -0.1, 1.1, math.nan, "0.8", None),
     "recall": (0, 1, -1, math.nan, "high"),
@@ -174,66 +171,65 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "master": ("local[2]",),
     "spark_conf": ({"a": "b"},),
 }
-# Where one value has to be given for the other to be looked at.
+# Options that are only checked together with another one.
 TOGETHER = {"bands": {"rows": 4}, "rows": {"bands": 10}}
 CASES = [(name, value) for name, values in WRONG.items() for value in values]
 
 
 @pytest.mark.parametrize(("name", "value"), CASES, ids=[f"{name}={value!r}" for name, value in CASES])
-def test_a_wrong_value_is_refused_by_name(name: str, value: Any) -> None:  # noqa: ANN401 - anything
-    """One line that begins with the setting, or names the column that is not there, and shows the value."""
-    message = complaint(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, **{**TOGETHER.get(name, {}), name: value}))
+def test_wrong_value_is_rejected_with_its_name(name: str, value: Any) -> None:  # noqa: ANN401 - anything
+    """The message names the setting or the missing column, and shows the value."""
+    message = error_message(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, **{**TOGETHER.get(name, {}), name: value}))
     assert ("column" if name.endswith("_column") else name) in message
     shown = type(value).__name__ if name == "keep" and not isinstance(value, str) else repr(value)
     assert shown in message or str(value) in message
 
 
 @pytest.mark.parametrize("value", ["xls", 5, ""])
-def test_a_wrong_format_is_refused_by_name(value: Any, tmp_path: Path) -> None:  # noqa: ANN401 - anything
-    """Of files, where it matters."""
+def test_wrong_format_is_rejected_with_its_name(value: Any, tmp_path: Path) -> None:  # noqa: ANN401 - anything
+    """Only files have a format."""
     (tmp_path / "x.data").write_text("{}", encoding="utf-8")
-    message = complaint(mw.MinwiseError, lambda: mw.pairs(tmp_path / "x.data", format=value))
+    message = error_message(mw.MinwiseError, lambda: mw.pairs(tmp_path / "x.data", format=value))
     assert message.startswith(
         "format must be one of parquet, jsonl, csv, tsv, arrow, text, baskets, named-baskets, got "
     )
 
 
-def test_every_option_has_been_given_a_wrong_value() -> None:
-    """All but a source, a progress receiver, and the format of a file (above)."""
+def test_wrong_values_cover_every_option() -> None:
+    """Except for a source, a progress receiver, and the format of a file (above)."""
     assert set(definitions(DedupOptions)) - WRONG.keys() == {"format", "against", "progress"}
 
 
 @pytest.mark.parametrize("call", ["pairs", "clusters"])
 @pytest.mark.parametrize("option", [{"keep": "last"}, {"keep": "nonsense"}, {"against": DOCUMENTS}])
-def test_options_that_a_call_would_ignore_are_refused(call: str, option: dict[str, Any]) -> None:
-    """Pairs and clusters keep nothing, and compare a corpus with itself."""
+def test_options_that_a_call_would_ignore_are_rejected(call: str, option: dict[str, Any]) -> None:
+    """Pairs and clusters keep nothing, and have no reference corpus."""
     [name] = option
-    assert name in complaint(ConfigError, lambda: CALLS[call](DOCUMENTS, **option))
+    assert name in error_message(ConfigError, lambda: CALLS[call](DOCUMENTS, **option))
 
 
 @pytest.mark.parametrize("call", ["pairs", "clusters"])
 @pytest.mark.parametrize("output", ["x.txt", "x", ".parquet/", 5])
-def test_an_output_that_can_not_be_written_is_refused_first(call: str, output: Any) -> None:  # noqa: ANN401 - anything
-    """By its name, before anything is read."""
-    message = complaint(ConfigError, lambda: WRITERS[call]("nowhere.jsonl", output))
+def test_wrong_output_is_rejected_before_the_source_is_read(call: str, output: Any) -> None:  # noqa: ANN401 - anything
+    """The source does not exist, which would be another error."""
+    message = error_message(ConfigError, lambda: WRITERS[call]("nowhere.jsonl", output))
     assert message.startswith("output must ")
 
 
-def test_an_output_that_is_no_path_is_refused() -> None:
-    """For dedup, which takes a directory."""
-    assert "output must " in complaint(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, 5))  # type: ignore[arg-type]
+def test_output_of_dedup_must_be_a_path() -> None:
+    assert "output must " in error_message(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, 5))  # type: ignore[arg-type]
 
 
 def test_documents_in_memory_are_written_as_one_table(tmp_path: Path) -> None:
-    """The kept rows with all their columns."""
+    """It has the kept rows with all columns."""
     rows = [*DOCUMENTS, {"id": "c", "text": "One two, three four five!"}]
     result = mw.dedup(rows, tmp_path / "out")
     assert pq.read_table(tmp_path / "out" / "kept" / "documents.parquet").to_pylist() == DOCUMENTS
     assert result.kept.to_pylist() == DOCUMENTS
 
 
-def test_outputs_may_lie_in_folders_that_are_not_there_yet(tmp_path: Path) -> None:
-    """They are made, for a directory and for a table."""
+def test_missing_parents_of_outputs_are_created(tmp_path: Path) -> None:
+    """For an output directory and for a table."""
     source = tmp_path / "x.jsonl"
     source.write_text('{"text": "one two"}\n', encoding="utf-8")
     mw.dedup(source, tmp_path / "new" / "folder" / "out")
@@ -242,21 +238,19 @@ def test_outputs_may_lie_in_folders_that_are_not_there_yet(tmp_path: Path) -> No
     assert (tmp_path / "another" / "folder" / "pairs.csv").exists()
 
 
-def test_a_bag_that_would_be_ignored_is_refused() -> None:
-    """A shingler says itself whether it counts repetitions, and sets of a DataFrame are not counted."""
-    assert "bag" in complaint(ConfigError, lambda: mw.pairs(DOCUMENTS, shingle=mw.Shingler("word:2"), bag=True))
+def test_bag_that_would_be_ignored_is_rejected() -> None:
+    """A shingler has its own setting, and sets of a DataFrame have no repetitions."""
+    assert "bag" in error_message(ConfigError, lambda: mw.pairs(DOCUMENTS, shingle=mw.Shingler("word:2"), bag=True))
     options = resolve_options(DedupOptions, None, {"shingle": "set", "bag": True})
-    assert "bag" in complaint(ConfigError, lambda: search_settings(options, of_frame=True))
+    assert "bag" in error_message(ConfigError, lambda: search_settings(options, of_frame=True))
 
 
-def test_sets_need_no_further_word() -> None:
-    """`ShingleSets` can be nothing else."""
+def test_shingle_setting_is_optional_for_shingle_sets() -> None:
     sets = mw.ShingleSets.from_sets([[1, 2], [1, 2]])
     assert mw.pairs(sets).to_pylist() == [{"left": 0, "right": 1, "similarity": 1.0}]
 
 
-def test_numpy_numbers_are_numbers() -> None:
-    """As settings, like everywhere else."""
+def test_numpy_numbers_are_valid_settings() -> None:
     options: dict[str, Any] = {"threshold": np.float64(0.7), "max_bucket": np.int64(20), "seed": np.uint64(3)}
     assert mw.dedup(DOCUMENTS, **options).report["counts"]["kept"] == 2
 
@@ -285,3 +279,33 @@ def test_defaults_of_the_plan_are_those_of_a_search() -> None:
     assert mw.plan() == mw.plan(known["threshold"].default, known["recall"].default, slots=known["slots"].default)
     assert mw.Shingler().settings == mw.Shingler(known["shingle"].default).settings
     assert mw.FastSketch().slots == known["slots"].default
+
+
+# Calls with explicit parameters, some of which are settings of a search.
+EXPLICIT_CALLS = (
+    mw.plan,
+    plan_by_area,
+    mw.Index.add_from,
+    mw.Index.add_stream,
+    mw.Index.query_from,
+    mw.EuclideanLSH.plan,
+    mw.EuclideanLSH.pairs,
+    mw.EuclideanLSH.write_pairs,
+    mw.EuclideanLSH.query,
+    mw.EuclideanLSH.write_query,
+    RunLimits.of,
+    SearchSettings,
+)
+
+
+@pytest.mark.parametrize("call", EXPLICIT_CALLS, ids=lambda call: call.__qualname__)
+def test_explicit_parameters_have_the_defaults_of_the_definitions(call: Callable[..., Any]) -> None:
+    known = definitions(DedupOptions)
+    if call is mw.Index.query_from:
+        del known["threshold"]  # by default that of the index
+    parameters = inspect.signature(call).parameters.values()
+    shared = [parameter for parameter in parameters if parameter.name in known]
+    assert shared
+    for parameter in shared:
+        if parameter.default is not inspect.Parameter.empty:
+            assert parameter.default == known[parameter.name].default, parameter.name

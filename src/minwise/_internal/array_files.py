@@ -99,7 +99,7 @@ class ArrayFile:
         with Path(path).open("rb") as file, _header_errors(path):
             self.header = _decode_header(file, path, kind)
             self._entries = {entry["name"]: entry for entry in self.header["arrays"]}
-            _check_length(file, path, self.header)
+            _check_length(file, path, self.header, kind)
 
     def read(self, name: str) -> NDArray[Any]:
         """Read an array and verify its checksum."""
@@ -181,14 +181,15 @@ def _decode_header(file: BinaryIO, path: str | PathLike[str], kind: FileKind) ->
     return dict(header)
 
 
-def _check_length(file: BinaryIO, path: str | PathLike[str], header: dict[str, Any]) -> None:
+def _check_length(file: BinaryIO, path: str | PathLike[str], header: dict[str, Any], kind: FileKind) -> None:
     length = os.fstat(file.fileno()).st_size
     if length != header["file_bytes"]:
-        raise FormatError(f"{path}: the file must have {header['file_bytes']} bytes, got {length}")
+        wanted = header["file_bytes"]
+        raise FormatError(f"{path}: the file must have {wanted} bytes, got {length}; restore the file or {kind.remedy}")
 
 
 def _read_arrays(file: io.BufferedReader, path: str | PathLike[str], header: dict[str, Any], kind: FileKind) -> Arrays:
-    _check_length(file, path, header)
+    _check_length(file, path, header, kind)
     arrays: Arrays = {}
     for entry in header["arrays"]:
         padding = file.read(-file.tell() % ALIGNMENT)

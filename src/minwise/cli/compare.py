@@ -38,7 +38,7 @@ SHOWN_BANDS = 12
 @setting_option("seed")
 @click.option("--full", is_flag=True, help="Show both texts whole, not only around their differences.")
 @click.option("--html", type=click.Path(), default=None, help="Write the texts side by side to this file instead.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's values
     """Show the similarity of two texts and their shared passages.
 

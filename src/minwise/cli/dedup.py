@@ -20,7 +20,11 @@ __all__ = ["dedup"]
 @click.command()
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option(
-    "-o", "--output", required=True, type=click.Path(), help="New directory for the result; - streams JSON lines."
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    help="New directory for the result, or its URL; - streams JSON lines.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
 @selection_options

@@ -93,7 +93,7 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 @click.command()
 @click.argument("index", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def stats(index: str, as_json: bool) -> None:
     """Show the size and settings of INDEX.
 
@@ -139,7 +139,7 @@ def _size(count: int) -> str:
 
 @click.command()
 @click.argument("index", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="Print nothing if the index is intact.")
 def verify(index: str, as_json: bool, quiet: bool) -> None:
     """Read all of INDEX and check every checksum and count.

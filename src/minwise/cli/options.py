@@ -45,6 +45,20 @@ def add_options(*options: Option[Any]) -> Callable[[Command], Command]:
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
+def with_option_names(message: str) -> str:
+    """Return an error message of the library with settings named as the command line names them.
+
+    >>> with_option_names("row 1: text is null; set on_error='quarantine' to skip such rows")
+    'row 1: text is null; set --on-error quarantine to skip such rows'
+    """
+    given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {found[2]}", message)
+    return PYTHON_NAME.sub(lambda found: _flag(found[0]), given)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def setting_option(name: str, *, of: type = DedupOptions, **changes: Any) -> Option[Any]:  # noqa: ANN401 - click's own
     """Return the option of a setting: its type, default and help follow from the definition.
 
@@ -54,11 +68,9 @@ def setting_option(name: str, *, of: type = DedupOptions, **changes: Any) -> Opt
         **changes: Arguments of ``click.option`` that differ on the command line.
     """
     definition = definitions(of)[name]
-    return click.option(_flag(name), **{**_click_arguments(definition), "help": definition.help, **changes})
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return click.option(
+        _flag(name), **{**_click_arguments(definition), "help": with_option_names(definition.help), **changes}
+    )
 
 
 def _click_arguments(definition: Definition) -> dict[str, Any]:
@@ -76,14 +88,18 @@ def _setting_options(*names: str, of: type = DedupOptions) -> tuple[Option[Any],
 
 def on_error_option(subject: str) -> Option[Any]:
     """Return the option that says what to do with rows or vectors that cannot be used."""
-    choices = click.Choice(["quarantine", "skip", "fail"])
-    return setting_option("on_error", default="quarantine", type=choices, help=f"What to do with {subject}.")
+    meaning = f"What to do with {subject}: fail, list them in quarantine, or skip them."
+    return setting_option("on_error", default="quarantine", help=meaning)
 
 
 MACHINE_OPTIONS = _setting_options("memory", "threads")
 WORK_OPTION = setting_option("work", type=click.Path())
 table_output = click.option(
-    "-o", "--output", required=True, type=click.Path(), help="A .parquet, .csv, .tsv or .jsonl file; - for JSON lines."
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    help="A .parquet, .csv, .tsv or .jsonl file, or its URL; - prints JSON lines.",
 )
 OUTPUT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),
@@ -149,16 +165,6 @@ def settings_of(given: dict[str, Any]) -> dict[str, Any]:
     if "spark_conf" in settings:
         settings["spark_conf"] = _spark_conf(settings["spark_conf"])
     return settings
-
-
-def with_option_names(message: str) -> str:
-    """Return an error message of the library with settings named as the command line names them.
-
-    >>> with_option_names("row 1: text is null; set on_error='quarantine' to skip such rows")
-    'row 1: text is null; set --on-error quarantine to skip such rows'
-    """
-    given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {found[2]}", message)
-    return PYTHON_NAME.sub(lambda found: _flag(found[0]), given)
 
 
 def _spark_conf(given: tuple[str, ...]) -> dict[str, str] | None:

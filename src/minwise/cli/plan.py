@@ -20,7 +20,7 @@ BAR_WIDTH = 40
 @click.command()
 @add_options(*(setting_option(name) for name in ("threshold", "recall", "slots", "bands", "rows")))
 @click.option("--plot", type=click.Path(), default=None, help="Draw the curve into this .svg file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def plan(
     threshold: float, recall: float, slots: int, bands: int | None, rows: int | None, plot: str | None, as_json: bool
 ) -> None:

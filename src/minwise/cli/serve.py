@@ -44,7 +44,7 @@ server_options = add_options(
 @index_options
 @click.pass_context
 def serve(context: click.Context, /, index: str, create: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
-    """Serve an index over HTTP, with a page for people at /.
+    """Serve an index over HTTP, with a web page at /.
 
     Listens on this machine only, unless --host is given, which requires a token file. Ctrl-C or SIGTERM stops the
     server after open requests have finished. Options of an existing index may be repeated, but not changed.
@@ -97,29 +97,33 @@ def _compare(index: str, chosen: dict[str, Any]) -> None:
     if not chosen:
         return
     with mw.Index.open(index) as opened:
-        there = opened.stats()["settings"]
+        settings = opened.stats()["settings"]
     # With a given layout, recall and slots are ignored, as when the index was created.
     ignored = {"recall", "slots"} if {"bands", "rows"} <= set(chosen) else set()
     for name, value in chosen.items():
-        theirs, ours = _both(name, value, there)
-        if theirs != ours and name not in ignored:
+        stored, given = _stored_and_given(name, value, settings)
+        if stored != given and name not in ignored:
             option = name.replace("_", "-")
-            raise ConfigError(f"{option} must be that of {index}, {theirs}, got {ours}; {REMEDY}")
+            raise ConfigError(f"{option} must be that of {index}, {stored}, got {given}; {REMEDY}")
 
 
-def _both(name: str, value: Any, there: dict[str, Any]) -> tuple[object, object]:  # noqa: ANN401 - any setting
+def _stored_and_given(
+    name: str,
+    value: Any,  # noqa: ANN401 - any setting
+    stored: dict[str, Any],
+) -> tuple[object, object]:
     """Return the value of the index and the given one, in comparable form."""
     if name in ("store_text", "sketch_only"):
-        return f"an index of {there['store']}", f"an index of {'text' if name == 'store_text' else 'sketch'}"
-    if name == "seed" and there["secret_seed"]:
+        return f"an index of {stored['store']}", f"an index of {'text' if name == 'store_text' else 'sketch'}"
+    if name == "seed" and stored["secret_seed"]:
         return "which is secret", value
-    if name == "slots" and there["wanted_recall"] is not None:
-        planned = mw.plan(there["threshold"], there["wanted_recall"], slots=value)
-        layouts = [f"{one['bands']} bands × {one['rows']} rows" for one in (there, planned.to_dict())]
+    if name == "slots" and stored["wanted_recall"] is not None:
+        planned = mw.plan(stored["threshold"], stored["wanted_recall"], slots=value)
+        layouts = [f"{layout['bands']} bands × {layout['rows']} rows" for layout in (stored, planned.to_dict())]
         return layouts[0], layouts[0] if layouts[0] == layouts[1] else f"{value}, which gives {layouts[1]}"
-    if name in ("recall", "slots") and there["wanted_recall"] is None:
-        return f"made with {there['bands']} bands × {there['rows']} rows", value
-    return there["wanted_recall" if name == "recall" else name], value
+    if name in ("recall", "slots") and stored["wanted_recall"] is None:
+        return f"made with {stored['bands']} bands × {stored['rows']} rows", value
+    return stored["wanted_recall" if name == "recall" else name], value
 
 
 @click.command()

@@ -132,16 +132,17 @@ class Index:
 
         Keyword Args:
             threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-            recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-                0.99.
-            scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+            recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach
+                it. Default: 0.99.
+            scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
             slots: Maximum number of slots of a signature that the plan may use. Default: 256.
             bands: Number of bands, given together with rows; replaces recall.
             rows: Slots per band, given together with bands.
             shingle: Tokens of a shingle: word:N, char:N or byte:N. Default: word:5.
             bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
             seed: Seed of every hash; if not given, a random one that is kept secret, against crafted documents.
-            max_bucket: Members up to which a whole bucket is compared; above it, its first 16 are. Default: 64.
+            max_bucket: Members up to which a whole bucket is searched; of a larger one, only the first 16 are. Default:
+                64.
             store: What to store of a document: shingles for exact similarities, text to keep texts too, sketch for
                 estimates in little space. Default: shingles.
 

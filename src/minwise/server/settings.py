@@ -38,7 +38,7 @@ class ServerSettings:
             may read and write.
         read_only: Refuse all changes; another process may then write to the index. Default: False.
         cache: Memory for blocks of the index that were read. Default: 256MB.
-        allow_host: Further host names that clients may use, besides those of the loopback and of host. Default: ().
+        allow_host: Further host names that clients may use, besides those of the loopback and of host.
         max_document: Maximum size of one text. Default: 1MB.
         max_metadata: Maximum size of the metadata of one document as JSON. A query returns the metadata of up to a
             hundred hits. Default: 64KB.

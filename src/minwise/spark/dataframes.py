@@ -135,9 +135,9 @@ def dedup(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -149,8 +149,8 @@ def dedup(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
-        group: How pairs form clusters: star removes documents similar to the kept one itself, components all that are
-            connected. Default: star.
+        group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
+            that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
 
     Raises:
@@ -192,9 +192,9 @@ def pairs(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -249,9 +249,9 @@ def clusters(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -263,8 +263,8 @@ def clusters(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
-        group: How pairs form clusters: components joins connected documents, star only those similar to the first.
-            Default: components.
+        group: How pairs form clusters: components joins all documents that pairs connect, star only those similar to
+            the first. Default: components.
 
     Returns:
         ``id``, ``cluster`` (the id of its first document) and ``size``.
@@ -399,9 +399,9 @@ def sketch(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -440,9 +440,9 @@ def shingles(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -476,9 +476,9 @@ def candidate_pairs(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
@@ -514,9 +514,9 @@ def verified_pairs(
 
     Keyword Args:
         threshold: Minimum Jaccard similarity of a near-duplicate pair, above 0 and at most 1. Default: 0.8.
-        recall: Probability that a pair at the threshold is found, between 0 and 1; bands and rows follow. Default:
-            0.99.
-        scheme: Sketch scheme: fast is FastSketch, minhash is MinHash. Default: fast.
+        recall: Probability of finding a pair at the threshold, between 0 and 1; bands and rows are chosen to reach it.
+            Default: 0.99.
+        scheme: Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower). Default: fast.
         slots: Maximum number of slots of a signature that the plan may use. Default: 256.
         bands: Number of bands, given together with rows; replaces recall.
         rows: Slots per band, given together with bands.
