@@ -1,4 +1,4 @@
-"""`minwise audit` and `minwise pairs --exact` as a user runs them: what is shown, what is written, what is refused."""
+"""`minwise audit` and `minwise pairs --exact`: output, files and errors."""
 
 import json
 import random
@@ -10,6 +10,7 @@ import pytest
 from support.commands import FAILURE, INPUT_OUTPUT, OK, USAGE, Done, execute, hidden, one_line, run
 
 import minwise as mw
+from minwise.results import Audit
 
 FIND = ("--threshold", "0.6", "--shingle", "word:2", "--bands", "8", "--rows", "4")
 SETTINGS: dict[str, Any] = {"threshold": 0.6, "shingle": "word:2", "bands": 8, "rows": 4}
@@ -18,16 +19,16 @@ SAMPLE = 40
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs: 90 texts in two files, of which two of three have near-duplicates."""
+    """Return the working directory, with 91 texts in two files: 30 groups of three similar texts, and a copy."""
     draw = random.Random(1)
     texts: list[str] = []
     for _ in range(30):
         words = [f"w{draw.randrange(10**6)}" for _ in range(40)]
         changed = [words.copy(), words.copy()]
-        for one, places in zip(changed, (2, 6), strict=True):
-            for place in draw.sample(range(40), places):
-                one[place] = f"x{draw.randrange(10**6)}"
-        texts += [" ".join(one) for one in (words, *changed)]
+        for variant, changes in zip(changed, (2, 6), strict=True):
+            for position in draw.sample(range(40), changes):
+                variant[position] = f"x{draw.randrange(10**6)}"
+        texts += [" ".join(variant) for variant in (words, *changed)]
     lines = [json.dumps({"id": f"d{number}", "text": text}) + "\n" for number, text in enumerate([*texts, texts[0]])]
     (tmp_path / "a.jsonl").write_text("".join(lines[:50]))
     (tmp_path / "b.jsonl").write_text("".join(lines[50:]))
@@ -35,18 +36,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def audit(folder: Path, *arguments: str) -> Done:
-    """The audit of both files."""
+    """Run an audit of both files."""
     return run(folder, "audit", "b.jsonl", "a.jsonl", *FIND, *arguments)
 
 
-def expected(folder: Path, sample: int = SAMPLE, **options: Any) -> mw.Audit:  # noqa: ANN401 - settings
-    """What the library says of them."""
+def expected(folder: Path, sample: int = SAMPLE, **options: Any) -> Audit:  # noqa: ANN401 - settings
+    """Return the result of the library for both files."""
     return mw.audit([folder / "a.jsonl", folder / "b.jsonl"], sample=sample, **{**SETTINGS, **options})
 
 
 @pytest.mark.parametrize("options", [{}, {"scheme": "minhash"}, {"bag": True}, {"seed": 7}], ids=str)
-def test_json(folder: Path, options: dict[str, Any]) -> None:
-    """Is what `mw.audit` gives, and nothing else is printed."""
+def test_json_equals_the_result_of_the_library(folder: Path, options: dict[str, Any]) -> None:
     given = [
         part
         for name, value in options.items()
@@ -58,16 +58,14 @@ def test_json(folder: Path, options: dict[str, Any]) -> None:
     assert hidden(folder) == []
 
 
-def test_the_installed_command(folder: Path) -> None:
-    """Of standard input too."""
+def test_standard_input_is_audited_by_the_installed_command(folder: Path) -> None:
     data = (folder / "a.jsonl").read_bytes()
     done = execute(folder, "audit", "-", "--json", *FIND, stdin=data)
     assert (done.returncode, done.stderr) == (OK, b"")
     assert json.loads(done.stdout)["documents"] == data.count(b"\n")
 
 
-def test_the_summary(folder: Path) -> None:
-    """Shows recall, promise, precision and bins as they are."""
+def test_summary_shows_recall_precision_and_bins(folder: Path) -> None:
     result = expected(folder)
     done = audit(folder, "--sample", str(SAMPLE))
     assert (done.status, done.err) == (OK, "")
@@ -85,21 +83,20 @@ def test_the_summary(folder: Path) -> None:
     assert f"{SAMPLE} of {result.distinct} distinct documents" in text
     assert "1 more are identical to one of them" in text
     assert "8 bands × 4 rows" in text
-    for one in result.bins:
-        assert f"{one.start:.2f} to {one.end:.2f} {one.share.of}" in text
-        if one.share.value is not None:
-            assert f"{one.share.value:.2%} {one.share.low:.1%} to {one.share.high:.1%} {one.promised:.2%}" in text
+    for row in result.bins:
+        assert f"{row.start:.2f} to {row.end:.2f} {row.share.of}" in text
+        if row.share.value is not None:
+            assert f"{row.share.value:.2%} {row.share.low:.1%} to {row.share.high:.1%} {row.promised:.2%}" in text
 
 
-def test_the_summary_of_all_documents(folder: Path) -> None:
-    """Says so, and estimates nothing."""
+def test_summary_of_all_documents_has_no_estimates(folder: Path) -> None:
     done = audit(folder)
     assert "all 90 distinct documents with every other" in done.out
     assert not [line for line in done.out.splitlines() if "about" in line and "note:" not in line]
 
 
-def test_the_summary_of_nothing(folder: Path) -> None:
-    """Documents without a pair, and none at all."""
+def test_summary_without_pairs(folder: Path) -> None:
+    """One document, and none."""
     (folder / "one.jsonl").write_text('{"text": "all alone"}\n')
     (folder / "none.jsonl").write_text("")
     for name in ("one.jsonl", "none.jsonl"):
@@ -108,14 +105,14 @@ def test_the_summary_of_nothing(folder: Path) -> None:
         assert "none of 0 pairs" in done.out
 
 
-def test_a_suggestion_is_shown(tmp_path: Path) -> None:
-    """With the threshold, the layout and why; pairs are near 0.45 and near 0.95, the threshold is 0.8."""
+def test_suggested_threshold_is_shown_with_layout_and_reason(tmp_path: Path) -> None:
+    """Pairs are near 0.45 and near 0.95; the threshold is 0.8."""
     draw = random.Random(2)
     lines = []
     for changed in [37] * 120 + [3] * 120:  # of 100 words: (100 − 37) / (100 + 37) = 0.46 and 97 / 103 = 0.94
         words = [f"w{draw.randrange(10**9)}" for _ in range(100)]
         other = [*words[changed:], *(f"w{draw.randrange(10**9)}" for _ in range(changed))]
-        lines += [json.dumps({"text": " ".join(one)}) + "\n" for one in (words, other)]
+        lines += [json.dumps({"text": " ".join(text)}) + "\n" for text in (words, other)]
     (tmp_path / "in.jsonl").write_text("".join(lines))
     suggestion = mw.audit(tmp_path / "in.jsonl", shingle="word:1").suggestion
     assert suggestion is not None
@@ -125,15 +122,14 @@ def test_a_suggestion_is_shown(tmp_path: Path) -> None:
     assert suggestion.why in text
 
 
-def test_quiet(folder: Path) -> None:
-    """Nothing is printed; -o is still written."""
+def test_quiet_audit_writes_its_file_and_prints_nothing(folder: Path) -> None:
     done = audit(folder, "--quiet", "-o", "measured.json")
     assert (done.status, done.out, done.err) == (OK, "", "")
     assert json.loads((folder / "measured.json").read_bytes()) == expected(folder, sample=20_000).to_dict()
 
 
-def test_a_written_file_is_what_is_printed(folder: Path) -> None:
-    """With -o and --json both; an earlier file is replaced."""
+def test_written_file_equals_the_printed_json(folder: Path) -> None:
+    """With -o and --json; an earlier file is replaced."""
     (folder / "measured.json").write_text("old")
     done = audit(folder, "--json", "-o", "measured.json", "--sample", str(SAMPLE))
     assert done.status == OK
@@ -141,8 +137,7 @@ def test_a_written_file_is_what_is_printed(folder: Path) -> None:
     assert hidden(folder) == []
 
 
-def test_figures_in_place_of_an_input(folder: Path) -> None:
-    """An output that is an input is refused: the input would be gone."""
+def test_output_that_is_an_input_is_rejected(folder: Path) -> None:
     (folder / "a.jsonl").rename(folder / "a.json")
     before = (folder / "a.json").read_bytes()
     done = run(folder, "audit", "a.json", "--format", "jsonl", "-o", "./a.json")
@@ -151,7 +146,7 @@ def test_figures_in_place_of_an_input(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--sample", "0"], "sample must be"),
         (["--sample", "-3"], "sample must be"),
@@ -162,29 +157,27 @@ def test_figures_in_place_of_an_input(folder: Path) -> None:
     ],
     ids=str,
 )
-def test_wrong_values(folder: Path, arguments: list[str], said: str) -> None:
-    """One line, exit code 2, nothing written."""
+def test_wrong_values_are_a_usage_error(folder: Path, arguments: list[str], message: str) -> None:
+    """One line, exit code 2, and nothing is written."""
     before = sorted(folder.iterdir())
-    assert said in one_line(audit(folder, *arguments), USAGE)
+    assert message in one_line(audit(folder, *arguments), USAGE)
     assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize("option", ["--exact", "--verify=none", "--keep=first", "--group=star", "--against=a.jsonl"])
-def test_options_of_other_commands(folder: Path, option: str) -> None:
-    """Mean nothing to an audit."""
+def test_options_of_other_commands_are_rejected(folder: Path, option: str) -> None:
     done = audit(folder, option)
     assert (done.status, done.out) == (USAGE, "")
     assert option.partition("=")[0] in done.err
 
 
-def test_files_that_can_not_be_read_or_written(folder: Path) -> None:
-    """One line each, with the name."""
+def test_error_names_a_file_that_cannot_be_read_or_written(folder: Path) -> None:
     assert "none.jsonl" in one_line(run(folder, "audit", "none.jsonl"), INPUT_OUTPUT)
     assert "no/where" in one_line(audit(folder, "-o", "no/where.json"), INPUT_OUTPUT)
 
 
-def test_a_report_with_an_audit(folder: Path) -> None:
-    """Shows what was measured and keeps a copy; an audit with other settings is refused, and changes nothing."""
+def test_report_shows_an_audit_of_the_same_settings(folder: Path) -> None:
+    """A copy of the audit is stored; an audit with other settings is rejected, and changes nothing."""
     assert run(folder, "dedup", "a.jsonl", "b.jsonl", "-o", "out", "--quiet", *FIND).status == OK
     plain = (folder / "out/report.html").read_text()
     assert audit(folder, "--quiet", "-o", "measured.json").status == OK
@@ -195,24 +188,24 @@ def test_a_report_with_an_audit(folder: Path) -> None:
     assert run(folder, "report", "out", "--audit", "measured.json").status == OK
     recall = expected(folder, sample=20_000).recall
     page = (folder / "out/report.html").read_text()
-    said = f"{recall.found:,} of {recall.of:,} pairs found"
-    assert [said in re.sub("<[^>]*>", "", one) for one in (plain, page)] == [False, True]
+    statement = f"{recall.found:,} of {recall.of:,} pairs found"
+    assert [statement in re.sub("<[^>]*>", "", html) for html in (plain, page)] == [False, True]
     assert (folder / "out/audit.json").read_bytes() == (folder / "measured.json").read_bytes()
 
 
-# --- The exact join ---
+# --- Exact join ---
 
 EXACT = ("--exact", "--threshold", "0.6", "--shingle", "word:2")
 
 
-def test_exact_pairs(folder: Path) -> None:
-    """Every pair; the report says that there is no plan."""
+def test_exact_pairs_are_all_similar_pairs(folder: Path) -> None:
+    """The report has no plan."""
     done = run(folder, "pairs", "a.jsonl", "b.jsonl", "-o", "p.jsonl", *EXACT)
     assert (done.status, done.err) == (OK, "")
     rows = [json.loads(line) for line in (folder / "p.jsonl").read_text().splitlines()]
     lines = (folder / "a.jsonl").read_text() + (folder / "b.jsonl").read_text()
     texts = [json.loads(line)["text"] for line in lines.splitlines()]
-    sets = [set(one.tolist()) for one in mw.Shingler("word:2").shingle(texts)]
+    sets = [set(shingles.tolist()) for shingles in mw.Shingler("word:2").shingle(texts)]
     truth = {
         (f"d{left}", f"d{right}"): len(sets[left] & sets[right]) / len(sets[left] | sets[right])
         for right in range(len(sets))
@@ -226,16 +219,14 @@ def test_exact_pairs(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["clusters", "dedup"])
-def test_exact_everywhere(folder: Path, command: str) -> None:
-    """Clusters and clean corpora too."""
+def test_exact_clusters_and_dedup_have_no_plan(folder: Path, command: str) -> None:
     name = "out" if command == "dedup" else "c.jsonl"
     done = run(folder, command, "a.jsonl", "b.jsonl", "-o", name, "--json", *EXACT)
     assert (done.status, done.err) == (OK, "")
     assert json.loads(done.out)["plan"] is None
 
 
-def test_a_dry_run_of_an_exact_one(folder: Path) -> None:
-    """Says so and writes nothing."""
+def test_exact_dry_run_is_described_and_writes_nothing(folder: Path) -> None:
     done = run(folder, "dedup", "a.jsonl", "-o", "out", "--dry-run", *EXACT)
     assert done.status == OK
     assert "exact join finds every pair" in done.out
@@ -247,22 +238,20 @@ def test_a_dry_run_of_an_exact_one(folder: Path) -> None:
     [("recall", "0.9"), ("scheme", "minhash"), ("slots", "128"), ("bands", "8"), ("rows", "4"), ("verify", "none")],
 )
 @pytest.mark.parametrize("command", ["pairs", "clusters", "dedup"])
-def test_exact_leaves_nothing_to_chance(folder: Path, command: str, option: str, value: str) -> None:
-    """Settings that do are refused in one line that names them."""
+def test_settings_of_a_sketch_are_rejected_with_exact(folder: Path, command: str, option: str, value: str) -> None:
     name = "out" if command == "dedup" else "p.csv"
     done = run(folder, command, "a.jsonl", "-o", name, "--exact", f"--{option}", value)
     assert one_line(done, USAGE).startswith(f"minwise: {option} must be left out with exact")
     assert not (folder / name).exists()
 
 
-def test_a_stream_can_not_be_exact(folder: Path) -> None:
-    """One line says why."""
+def test_exact_stream_is_rejected(folder: Path) -> None:
     done = run(folder, "dedup", "-", "-o", "-", "--exact")
     assert "exact must be" in one_line(done, USAGE)
 
 
-def test_an_exact_run_goes_on(folder: Path) -> None:
-    """With what is in the work directory; with other settings it is refused."""
+def test_exact_run_resumes_from_its_work_directory(folder: Path) -> None:
+    """With other settings it is rejected."""
     arguments = ["pairs", "a.jsonl", "b.jsonl", "--work", "work"]
     assert run(folder, *arguments, *EXACT, "-o", "one.parquet").status == OK
     (folder / "work" / "verified").unlink()

@@ -1,4 +1,4 @@
-"""`minwise dedup` as a user runs it: every option, what is printed where, and exit codes."""
+"""`minwise dedup`: options, output on both streams, and exit codes."""
 
 import gzip
 import json
@@ -17,13 +17,13 @@ from support.small_corpus import FERRY, KEPT, ROWS, TRAIN, json_lines, kept_ids,
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs."""
+    """Return the working directory, with a corpus of five documents."""
     write(tmp_path / "in.jsonl", ROWS)
     return tmp_path
 
 
-def test_json(folder: Path) -> None:
-    """One object on standard output: the report, and what only this run knows; nothing on standard error."""
+def test_json_is_the_report_with_facts_of_the_run(folder: Path) -> None:
+    """One object on standard output, and nothing on standard error."""
     done = run(folder, "dedup", "in.jsonl", "-o", "out", "--json")
     assert (done.status, done.err) == (OK, "")
     printed = json.loads(done.out)
@@ -34,23 +34,12 @@ def test_json(folder: Path) -> None:
     assert about["already_published"] is False
 
 
-def test_quiet(folder: Path) -> None:
-    """Nothing at all."""
-    assert run(folder, "dedup", "in.jsonl", "-o", "out", "--quiet") == Done(OK, "", "", _any())
+def test_quiet_run_prints_nothing(folder: Path) -> None:
+    done = run(folder, "dedup", "in.jsonl", "-o", "out", "--quiet")
+    assert done == Done(OK, "", "", done.child)
 
 
-class _any(int):  # noqa: N801 - reads as a word above
-    """Equal to every number."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, int)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-def test_the_summary(folder: Path) -> None:
-    """What was read, kept and removed; in a pipe without spaces at the ends of lines, which a diff would show."""
+def test_summary_has_counts_and_no_trailing_spaces(folder: Path) -> None:
     done = run(folder, "dedup", "in.jsonl", "-o", "out")
     lines = done.out.splitlines()
     assert " 5 documents " in lines[0]
@@ -60,8 +49,8 @@ def test_the_summary(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--quiet"], ["--json"]], ids=["plain", "quiet", "json"])
-def test_progress_on_a_terminal(folder: Path, options: list[str]) -> None:
-    """A bar for each stage on standard error if that is a terminal, unless nobody wants it."""
+def test_progress_is_shown_on_a_terminal_only_without_quiet_and_json(folder: Path, options: list[str]) -> None:
+    """Standard error, a terminal, has a bar for each stage."""
     ours, theirs = pty.openpty()
     try:
         done = subprocess.run(
@@ -82,19 +71,19 @@ def test_progress_on_a_terminal(folder: Path, options: list[str]) -> None:
 
 
 def drain(terminal: int) -> bytes:
-    """All that was written to a terminal whose other end is closed."""
+    """Return everything that was written to a terminal whose other end is closed."""
     shown = b""
     while True:
         try:
-            piece = os.read(terminal, 65536)
+            chunk = os.read(terminal, 65536)
         except OSError:
             return shown
-        if not piece:
+        if not chunk:
             return shown
-        shown += piece
+        shown += chunk
 
 
-def test_no_progress_in_a_pipe(folder: Path) -> None:
+def test_no_progress_is_written_to_a_pipe(folder: Path) -> None:
     """Even if standard output is a terminal."""
     ours, theirs = pty.openpty()
     try:
@@ -150,8 +139,8 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("option", "value", "name"), WRONG)
-def test_wrong_values(folder: Path, option: str, value: str, name: str) -> None:
-    """Exit code 2 and one line with the name and the value; nothing is written, not even a work directory."""
+def test_wrong_values_are_a_usage_error(folder: Path, option: str, value: str, name: str) -> None:
+    """One line has the name and the value; nothing is written, not even a work directory."""
     done = run(folder, "dedup", "in.jsonl", "-o", "out", "--work", "work", option, value)
     assert (done.status, done.out) == (USAGE, ""), done
     (line,) = [line for line in done.err.splitlines() if line.startswith(("minwise: ", "Error: "))]
@@ -161,14 +150,13 @@ def test_wrong_values(folder: Path, option: str, value: str, name: str) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["in.jsonl"]
 
 
-def test_wrong_values_are_found_before_anything_is_read(tmp_path: Path) -> None:
-    """The file named here is not there."""
+def test_wrong_values_are_rejected_before_inputs_are_read(tmp_path: Path) -> None:
+    """The input does not exist, which would be another error."""
     assert "threshold" in one_line(run(tmp_path, "dedup", "none.jsonl", "-o", "out", "--threshold", "7"), USAGE)
 
 
 @pytest.mark.parametrize("arguments", [["dedup"], ["dedup", "in.jsonl"], ["dedup", "-o", "out"]], ids=" ".join)
-def test_too_few_arguments(folder: Path, arguments: list[str]) -> None:
-    """Exit code 2, and what is missing."""
+def test_missing_arguments_are_a_usage_error(folder: Path, arguments: list[str]) -> None:
     done = run(folder, *arguments)
     assert done.status == USAGE
     assert "Missing" in done.err
@@ -176,8 +164,8 @@ def test_too_few_arguments(folder: Path, arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("command", ["dedup", "pairs", "clusters"])
 @pytest.mark.parametrize("name", ["none.jsonl", "none.txt", "none", "no/such/dir"])
-def test_files_that_are_not_there(folder: Path, command: str, name: str) -> None:
-    """Whatever the name looks like, it is a name: 74 and the reason, even beside others that are there."""
+def test_missing_input_is_named(folder: Path, command: str, name: str) -> None:
+    """Alone and together with an existing file; exit code 74."""
     for inputs in ([name], ["in.jsonl", name]):
         output = "out" if command == "dedup" else "out.csv"
         line = one_line(run(folder, command, *inputs, "-o", output), INPUT_OUTPUT)
@@ -186,14 +174,13 @@ def test_files_that_are_not_there(folder: Path, command: str, name: str) -> None
 
 
 @pytest.mark.parametrize("pattern", ["*.parquet", "none/*", "in.j?", "**/*.txt"])
-def test_patterns_that_match_nothing(folder: Path, pattern: str) -> None:
-    """Are an error, for an empty result would look like success."""
+def test_pattern_without_a_match_is_an_error(folder: Path, pattern: str) -> None:
+    """An empty result would look like success."""
     line = one_line(run(folder, "dedup", pattern, "-o", "out"), FAILURE)
     assert line == f"minwise: {pattern}: no file matches this pattern\n"
 
 
-def test_an_empty_directory(folder: Path) -> None:
-    """Is an error too."""
+def test_empty_input_directory_is_an_error(folder: Path) -> None:
     (folder / "empty").mkdir()
     assert "empty" in one_line(run(folder, "dedup", "empty", "-o", "out"), FAILURE)
 
@@ -208,8 +195,8 @@ def test_an_empty_directory(folder: Path) -> None:
         ("e.jsonl.gz", gzip.compress(b"", mtime=0)),
     ],
 )
-def test_files_without_documents(folder: Path, name: str, content: bytes) -> None:
-    """Are no error: nothing was read of them, or one document without a word, and a copy of nothing is there."""
+def test_empty_files_are_copied(folder: Path, name: str, content: bytes) -> None:
+    """They have no documents, or, as a text file, one empty document."""
     (folder / name).write_bytes(content)
     done = run(folder, "dedup", name, "-o", "out")
     assert (done.status, done.err) == (OK, "")
@@ -222,8 +209,8 @@ def test_files_without_documents(folder: Path, name: str, content: bytes) -> Non
 
 @pytest.mark.parametrize("name", ["in.csv", "in.parquet", "in.arrow", "in.jsonl"])
 @pytest.mark.parametrize("option", ["--text-column", "--id-column"])
-def test_a_column_that_is_not_there(tmp_path: Path, name: str, option: str) -> None:
-    """One line with the file and the columns that are there: a run that could read nothing was told the wrong name."""
+def test_error_of_a_missing_column_lists_the_columns_of_the_file(tmp_path: Path, name: str, option: str) -> None:
+    """No row can be read, so the column is wrong, not the rows. JSON lines have no list of columns."""
     write(tmp_path / name, ROWS)
     line = one_line(run(tmp_path, "dedup", name, "-o", "out", option, "body"), FAILURE)
     assert name in line
@@ -233,8 +220,7 @@ def test_a_column_that_is_not_there(tmp_path: Path, name: str, option: str) -> N
     assert not (tmp_path / "out").exists()
 
 
-def test_a_keep_column_that_is_not_there(folder: Path) -> None:
-    """One line that names it."""
+def test_missing_keep_column_is_named(folder: Path) -> None:
     done = run(folder, "dedup", "in.jsonl", "-o", "out", "--keep", "max:size")
     assert done.status in (FAILURE, USAGE)
     assert "size" in one_line(done, done.status or 0)
@@ -251,23 +237,23 @@ def test_a_keep_column_that_is_not_there(folder: Path) -> None:
         ("min:year", ["d0", "d3", "d4"]),
     ],
 )
-def test_keep_policies(folder: Path, policy: str, expected: list[str]) -> None:
-    """Which of a group stays; ties go to the first, and rows stay in order."""
+def test_keep_policy_chooses_the_kept_document(folder: Path, policy: str, expected: list[str]) -> None:
+    """The first of equal documents is kept, and rows stay in order."""
     assert run(folder, "dedup", "in.jsonl", "-o", "out", "--keep", policy).status == OK
     assert kept_ids(folder, "in.jsonl") == expected
     assert report(folder)["settings"]["keep"] == policy
 
 
 @pytest.mark.parametrize("name", ["in.parquet", "in.csv", "in.arrow"])
-def test_keep_by_a_column_of_any_format(tmp_path: Path, name: str) -> None:
-    """Numbers are compared as numbers, also where a file has only strings: 980 is less than 1991."""
+def test_keep_compares_numbers_in_every_format(tmp_path: Path, name: str) -> None:
+    """980 is less than 1991, also in a file that has only strings."""
     write(tmp_path / name, [{**row, "year": 980 if row["id"] == "d4" else row["year"]} for row in ROWS])
     assert run(tmp_path, "dedup", name, "-o", "out", "--keep", "max:year").status == OK
     assert kept_ids(tmp_path, name) == ["d1", "d2", "d3"]
 
 
-def test_against(folder: Path) -> None:
-    """What is in the other corpus goes, duplicates inside go as well, and the other corpus is not written."""
+def test_duplicates_of_the_reference_corpus_are_removed(folder: Path) -> None:
+    """Duplicates within the input are removed, too, and the reference corpus is unchanged."""
     write(folder / "old" / "old.parquet", [{"id": "o1", "text": FERRY}, {"id": "o2", "text": FERRY}])
     before = digest(folder / "old")
     assert run(folder, "dedup", "in.jsonl", "-o", "out", "--against", "old/*.parquet").status == OK
@@ -281,14 +267,12 @@ def test_against(folder: Path) -> None:
     assert digest(folder / "old") == before
 
 
-def test_groups_by_components(folder: Path) -> None:
-    """A setting like any other; here nothing is chained, so the answer is the same."""
+def test_components_equal_stars_without_chains(folder: Path) -> None:
     assert run(folder, "dedup", "in.jsonl", "-o", "out", "--group", "components").status == OK
     assert kept_ids(folder, "in.jsonl") == KEPT
 
 
-def test_a_layout_by_hand(folder: Path) -> None:
-    """--bands and --rows win over --recall, and the report says what recall that is."""
+def test_bands_and_rows_determine_the_reported_recall(folder: Path) -> None:
     assert run(folder, "dedup", "in.jsonl", "-o", "out", "--bands", "20", "--rows", "5").status == OK
     plan = report(folder)["plan"]
     assert (plan["bands"], plan["rows"]) == (20, 5)
@@ -296,8 +280,8 @@ def test_a_layout_by_hand(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
-def test_a_dry_run_writes_nothing_and_reads_little(tmp_path: Path, options: list[str]) -> None:
-    """Of a file with 100 GB behind its first lines, and of one whose later rows are broken, it is soon done."""
+def test_dry_run_writes_nothing_and_reads_a_sample(tmp_path: Path, options: list[str]) -> None:
+    """One file has 100 GB after its first lines, another has a faulty last row; neither is read to its end."""
     line = json_lines([{"text": TRAIN}])
     with (tmp_path / "huge.jsonl").open("wb") as file:
         file.write(line * (12_000_000 // len(line)))
@@ -318,24 +302,24 @@ def test_a_dry_run_writes_nothing_and_reads_little(tmp_path: Path, options: list
         assert "nothing was written" in done.out
 
 
-def test_a_dry_run_of_standard_input_reads_nothing(folder: Path) -> None:
-    """A stream can not be read twice, so it is refused rather than run."""
+def test_dry_run_of_standard_input_is_rejected(folder: Path) -> None:
+    """A stream cannot be read twice."""
     done = execute(folder, "dedup", "-", "-o", "-", "--dry-run", stdin=(folder / "in.jsonl").read_bytes())
     assert done.returncode == USAGE
     assert done.stdout == b""
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
-def test_a_reader_that_went_away(folder: Path, options: list[str]) -> None:
-    """`| true`: nothing is told, and the result is there."""
+def test_closed_standard_output_is_no_error(folder: Path, options: list[str]) -> None:
+    """As with `| true`; the output directory is complete."""
     done = run_with_closed_output(folder, "dedup", "in.jsonl", "-o", "out", *options)
     assert done.stderr == b""
     assert report(folder)["counts"]["kept"] == 3
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_a_summary_that_can_not_be_written(folder: Path) -> None:
-    """Is a failure in one line, though the result is there."""
+def test_summary_that_cannot_be_written_is_an_error(folder: Path) -> None:
+    """The output directory is complete."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [MINWISE, "dedup", "in.jsonl", "-o", "out"],
@@ -347,8 +331,7 @@ def test_a_summary_that_can_not_be_written(folder: Path) -> None:
     assert report(folder)["counts"]["kept"] == 3
 
 
-def test_the_executable_itself(folder: Path) -> None:
-    """Installed, started by a shell's environment with no home and no locale, it does the same."""
+def test_installed_executable_needs_no_home_and_no_locale(folder: Path) -> None:
     done = subprocess.run(
         [MINWISE, "dedup", "in.jsonl", "-o", "out"],
         cwd=folder, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, capture_output=True, timeout=60, check=False,

@@ -1,4 +1,4 @@
-"""`minwise pairs` and `minwise clusters` as a user runs them: tables of every format, options, and exit codes."""
+"""`minwise pairs` and `minwise clusters`: tables of every format, options, and exit codes."""
 
 import csv
 import io
@@ -19,14 +19,14 @@ TEXTS = {
     "b": [BASE, "nothing in common with the others, really", BASE],
     "a": [BASE.replace("six", "eight"), BASE.upper(), "also alone on its page here"],
 }
-# a.jsonl comes first: its rows are a0, a1, a2.
+# a.jsonl precedes b.jsonl; its rows are a0, a1, a2.
 PAIRS = [("a0", "a1"), ("a0", "b0"), ("a0", "b2"), ("a1", "b0"), ("a1", "b2"), ("b0", "b2")]
 FIND = ("--threshold", "0.5")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the files are and the command runs."""
+    """Return the working directory, with two files."""
     for name, texts in TEXTS.items():
         rows = [json.dumps({"id": f"{name}{row}", "text": text}) for row, text in enumerate(texts)]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(rows) + "\n")
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read(path: Path, text: str | None = None) -> list[dict[str, Any]]:
-    """The rows of a table; numbers as numbers."""
+    """Return the rows of a table, with numbers parsed."""
     if path.suffix == ".parquet":
         return list(pq.read_table(path).to_pylist())
     content = path.read_text() if text is None else text
@@ -46,8 +46,8 @@ def read(path: Path, text: str | None = None) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["p.parquet", "p.csv", "p.tsv", "p.jsonl"])
-def test_pairs_in_every_format(folder: Path, name: str) -> None:
-    """Every pair, those of identical documents too, in document order whatever the order of the arguments."""
+def test_pairs_are_written_in_every_format(folder: Path, name: str) -> None:
+    """All pairs, identical documents included, in document order for any order of the arguments."""
     done = run(folder, "pairs", "b.jsonl", "a.jsonl", "-o", name, *FIND)
     assert (done.status, done.err) == (OK, "")
     assert "6 pairs among 6 documents" in done.out
@@ -59,8 +59,8 @@ def test_pairs_in_every_format(folder: Path, name: str) -> None:
     assert hidden(folder) == []
 
 
-def test_pairs_on_standard_output(folder: Path) -> None:
-    """JSON lines there and nothing else; what a person reads is on standard error."""
+def test_standard_output_has_json_lines_only(folder: Path) -> None:
+    """The summary is on standard error."""
     done = run(folder, "pairs", "a.jsonl", "b.jsonl", "-o", "-", *FIND)
     assert done.status == OK
     assert run(folder, "pairs", "a.jsonl", "b.jsonl", "-o", "p.jsonl", *FIND).status == OK
@@ -69,7 +69,7 @@ def test_pairs_on_standard_output(folder: Path) -> None:
     assert run(folder, "pairs", "a.jsonl", "b.jsonl", "-o", "-", "--quiet", *FIND).err == ""
 
 
-def test_pairs_of_standard_input(folder: Path) -> None:
+def test_pairs_of_standard_input_are_found(folder: Path) -> None:
     """`cat a.jsonl | minwise pairs - -o -`."""
     done = execute(folder, "pairs", "-", "-o", "-", "--quiet", *FIND, stdin=(folder / "a.jsonl").read_bytes())
     assert (done.returncode, done.stderr) == (OK, b"")
@@ -79,16 +79,13 @@ def test_pairs_of_standard_input(folder: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["a.jsonl", "b.jsonl", "--rows"],
         ["a.jsonl", "b.jsonl", "--sources"],
-        ["--rows", "a.jsonl", "b.jsonl"],
-        ["a.jsonl", "--rows", "b.jsonl"],
+        ["a.jsonl", "--sources", "b.jsonl"],
         ["--sources", "a.jsonl", "b.jsonl"],
     ],
     ids=" ".join,
 )
-def test_pairs_with_source_and_row(folder: Path, arguments: list[str]) -> None:
-    """`--rows` alone, wherever it stands, or `--sources`."""
+def test_sources_adds_source_and_row_of_each_document(folder: Path, arguments: list[str]) -> None:
     done = run(folder, "pairs", *arguments, "-o", "p.csv", *FIND)
     assert (done.status, done.err) == (OK, "")
     rows = read(folder / "p.csv")
@@ -101,10 +98,22 @@ def test_pairs_with_source_and_row(folder: Path, arguments: list[str]) -> None:
         assert all(row[f"{side}_source"].endswith(".jsonl") for row in rows)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["a.jsonl", "b.jsonl", "--rows"], ["--rows", "a.jsonl", "b.jsonl"], ["a.jsonl", "--rows", "b.jsonl"], ["--rows"]],
+    ids=" ".join,
+)
+def test_rows_without_a_number_is_a_usage_error(folder: Path, arguments: list[str]) -> None:
+    done = run(folder, "pairs", "-o", "p.csv", *arguments)
+    assert (done.status, done.out) == (USAGE, "")
+    assert "'--rows'" in done.err
+    assert not (folder / "p.csv").exists()
+
+
 @pytest.mark.parametrize("layout", ["--bands 20 --rows 5", "--rows 5 --bands 20", "--bands=20 --rows=5"])
 @pytest.mark.parametrize("sources", [[], ["--sources"]])
-def test_rows_as_a_number(folder: Path, layout: str, sources: list[str]) -> None:
-    """Is the slots of a band, and adds no columns."""
+def test_rows_with_a_number_is_the_slots_of_a_band(folder: Path, layout: str, sources: list[str]) -> None:
+    """It adds no columns."""
     done = run(folder, "pairs", *layout.split(), *sources, "a.jsonl", "b.jsonl", "-o", "p.csv", "--json", *FIND)
     assert (done.status, done.err) == (OK, "")
     plan = json.loads(done.out)["plan"]
@@ -112,8 +121,7 @@ def test_rows_as_a_number(folder: Path, layout: str, sources: list[str]) -> None
     assert ("left_source" in read(folder / "p.csv")[0]) is bool(sources)
 
 
-def test_pairs_as_json(folder: Path) -> None:
-    """The report holds the counts, the plan and what was capped."""
+def test_json_report_has_counts_settings_and_caps(folder: Path) -> None:
     done = run(folder, "pairs", "a.jsonl", "b.jsonl", "-o", "p.csv", "--json", *FIND)
     found = json.loads(done.out)
     assert (found["pairs"], found["counts"]["documents"], found["counts"]["quarantined"]) == (6, 6, 0)
@@ -122,8 +130,7 @@ def test_pairs_as_json(folder: Path) -> None:
     assert found["run"]["output"] == "p.csv"
 
 
-def test_no_pair_is_a_table_without_rows(folder: Path) -> None:
-    """With its columns; success."""
+def test_table_without_pairs_has_its_columns(folder: Path) -> None:
     (folder / "one.jsonl").write_text('{"id": "x", "text": "all alone"}\n')
     for name in ("p.parquet", "p.csv", "p.jsonl"):
         assert run(folder, "pairs", "one.jsonl", "-o", name).status == OK
@@ -132,8 +139,8 @@ def test_no_pair_is_a_table_without_rows(folder: Path) -> None:
     assert (folder / "p.jsonl").read_text() == ""
 
 
-def test_many_copies_are_capped_and_the_report_says_so(tmp_path: Path) -> None:
-    """Each with the first sixteen only: 40 copies have 780 pairs, of which 16·24 + 120 are left."""
+def test_report_counts_capped_pairs_of_copies(tmp_path: Path) -> None:
+    """A copy is paired with the first sixteen only: of the 780 pairs of 40 copies, 16·24 + 120 are written."""
     (tmp_path / "in.jsonl").write_text(json.dumps({"text": BASE}) + "\n")
     (tmp_path / "in.jsonl").write_text((tmp_path / "in.jsonl").read_text() * 40)
     found = json.loads(run(tmp_path, "pairs", "in.jsonl", "-o", "p.csv", "--max-bucket", "20", "--json").out)
@@ -145,15 +152,15 @@ def test_many_copies_are_capped_and_the_report_says_so(tmp_path: Path) -> None:
     assert (everything["pairs"], everything["caps"]["identical_pairs_left_out"]) == (780, 0)
 
 
-def test_estimates_are_not_passed_off_as_similarities(folder: Path) -> None:
-    """Without exact verification the column says so."""
+def test_column_of_estimates_is_similarity_estimate(folder: Path) -> None:
+    """Without exact verification."""
     assert run(folder, "pairs", "a.jsonl", "-o", "p.csv", "--verify", "signature", *FIND).status == OK
     assert (folder / "p.csv").read_text().splitlines()[0] == '"left","right","similarity_estimate"'
 
 
 @pytest.mark.parametrize("name", ["c.parquet", "c.csv", "c.jsonl"])
-def test_clusters(folder: Path, name: str) -> None:
-    """Every document with the first of its cluster, and the size."""
+def test_clusters_are_written_in_every_format(folder: Path, name: str) -> None:
+    """Every document has the first document and the size of its cluster."""
     done = run(folder, "clusters", "b.jsonl", "a.jsonl", "-o", name, *FIND)
     assert (done.status, done.err) == (OK, "")
     assert "1 clusters among 6 documents" in done.out
@@ -162,8 +169,8 @@ def test_clusters(folder: Path, name: str) -> None:
     ]  # fmt: skip
 
 
-def test_clusters_of_chains(tmp_path: Path) -> None:
-    """Components join what is connected; a star only what is similar to its first document."""
+def test_components_join_chains_and_stars_do_not(tmp_path: Path) -> None:
+    """All documents of a star are similar to its first one."""
     words = [f"w{number}" for number in range(60)]
     texts = [" ".join(words[start : start + 30]) for start in (0, 4, 8)]
     lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(texts)]
@@ -176,16 +183,15 @@ def test_clusters_of_chains(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.xlsx", "out.parquet.gz"])
-def test_names_that_do_not_tell_how_to_write(folder: Path, command: str, name: str) -> None:
-    """Are refused before anything is read, with the names that would."""
+def test_output_of_unknown_format_is_rejected_before_inputs_are_read(folder: Path, command: str, name: str) -> None:
+    """The error lists the known endings; the input does not exist, which would be another error."""
     line = one_line(run(folder, command, "none.jsonl", "-o", name), USAGE)
     assert name in line
     assert ".parquet" in line
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_a_table_in_place_of_an_input(folder: Path, command: str) -> None:
-    """An output that is an input is refused: the input would be gone."""
+def test_output_that_is_an_input_is_rejected(folder: Path, command: str) -> None:
     before = (folder / "a.jsonl").read_bytes()
     line = one_line(run(folder, command, "a.jsonl", "b.jsonl", "-o", "./a.jsonl"), USAGE)
     assert "a.jsonl" in line
@@ -193,8 +199,8 @@ def test_a_table_in_place_of_an_input(folder: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_faults(folder: Path, command: str) -> None:
-    """Rows that can not be read are named, and left out; with --on-error fail there is no table."""
+def test_faulty_rows_are_named_and_skipped(folder: Path, command: str) -> None:
+    """With --on-error fail there is no table."""
     (folder / "bad.jsonl").write_text('{"id": "x", "text": null}\n')
     done = run(folder, command, "a.jsonl", "bad.jsonl", "-o", "out.csv")
     assert done.status == OK
@@ -218,25 +224,24 @@ def test_faults(folder: Path, command: str) -> None:
         ("--keep", "last"),
     ],
 )
-def test_wrong_values(folder: Path, command: str, option: str, value: str) -> None:
-    """Exit code 2, with the name; `--keep` is no option of a search."""
+def test_wrong_values_are_a_usage_error(folder: Path, command: str, option: str, value: str) -> None:
+    """The error has the name; `--keep` is not an option of these commands."""
     done = run(folder, command, "a.jsonl", "-o", "out.csv", option, value)
     assert (done.status, done.out) == (USAGE, "")
     assert option.lstrip("-") in done.err
     assert not (folder / "out.csv").exists()
 
 
-def test_no_input(folder: Path) -> None:
-    """Exit code 2, also behind a --rows that might have taken it."""
-    for arguments in (["pairs", "-o", "p.csv"], ["pairs", "-o", "p.csv", "--rows"], ["clusters", "-o", "c.csv"]):
+def test_missing_input_is_a_usage_error(folder: Path) -> None:
+    for arguments in (["pairs", "-o", "p.csv"], ["clusters", "-o", "c.csv"]):
         done = run(folder, *arguments)
         assert done.status == USAGE
         assert "Missing argument" in done.err
 
 
 @pytest.mark.parametrize("command", ["pairs", "clusters"])
-def test_a_reader_that_went_away(tmp_path: Path, command: str) -> None:
-    """`| head -1` of a table that no pipe holds: no traceback, and no wait."""
+def test_closed_standard_output_ends_the_command(tmp_path: Path, command: str) -> None:
+    """As with `| head -1`, for a table that exceeds the pipe buffer: no traceback, and no waiting."""
     lines = [json.dumps({"id": number, "text": BASE}) for number in range(600)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     with subprocess.Popen(
@@ -254,8 +259,7 @@ def test_a_reader_that_went_away(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_a_full_disk_on_standard_output(folder: Path) -> None:
-    """One line, exit code 74."""
+def test_full_standard_output_is_one_line_with_exit_code_74(folder: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [MINWISE, "pairs", "a.jsonl", "-o", "-", "--quiet", *FIND],
@@ -266,8 +270,7 @@ def test_a_full_disk_on_standard_output(folder: Path) -> None:
     assert b"No space left on device" in done.stderr
 
 
-def test_the_work_directory_of_pairs(folder: Path) -> None:
-    """A second run takes what the first one found, and writes the same."""
+def test_second_run_with_a_work_directory_writes_the_same_table(folder: Path) -> None:
     arguments = ["pairs", "a.jsonl", "b.jsonl", "--work", "work", *FIND]
     assert run(folder, *arguments, "-o", "one.parquet").status == OK
     assert run(folder, *arguments, "-o", "two.parquet", "--threads", "1").status == OK

@@ -1,4 +1,4 @@
-"""`minwise plan`: what it prints, draws and refuses."""
+"""`minwise plan`: output, plot and errors."""
 
 import json
 from pathlib import Path
@@ -9,31 +9,33 @@ from click.testing import CliRunner, Result
 
 import minwise as mw
 from minwise.cli.plan import plan as plan_command
+from minwise.errors import ConfigError
+from minwise.sketches import Plan
 
 
 def run(*arguments: str, **options: Any) -> Result:  # noqa: ANN401
-    """The command in this process."""
+    """Run the command in this process."""
     return CliRunner().invoke(plan_command, arguments, **options)
 
 
 def lines(*arguments: str) -> list[str]:
-    """What a run that goes well prints, with single spaces."""
+    """Return the lines that a successful run prints, with single spaces."""
     done = run(*arguments)
     assert (done.exit_code, done.stderr) == (0, "")
     return [" ".join(line.split()) for line in done.stdout.splitlines()]
 
 
-def refusal(*arguments: str) -> str:
-    """The message of the library's error, which the command's door prints as one line; nothing was printed before."""
+def rejection(*arguments: str) -> str:
+    """Return the message of the library's error, which the command group prints; check that nothing was printed."""
     done = run(*arguments)
-    assert isinstance(done.exception, mw.ConfigError)
+    assert isinstance(done.exception, ConfigError)
     assert done.stdout == ""
     assert "\n" not in str(done.exception)
     return str(done.exception)
 
 
-def test_the_default_plan() -> None:
-    """The facts, an empty line, and the curve with the threshold marked."""
+def test_default_plan_is_printed_with_its_curve() -> None:
+    """The threshold is marked in the curve."""
     found = lines()
     expected = mw.plan()
     assert found[:6] == [
@@ -49,28 +51,26 @@ def test_the_default_plan() -> None:
     assert [line.split()[0] for line in found if line.endswith(" threshold")] == ["0.80"]
 
 
-def test_a_given_layout() -> None:
-    """Its recall, though none was asked for."""
+def test_recall_of_a_given_layout_is_printed() -> None:
     found = lines("--bands", "20", "--rows", "5")
     assert found[:4] == ["bands 20", "rows 5", "slots used 100", "recall 0.9996 at the threshold 0.8"]
 
 
-def test_a_threshold_between_the_steps_has_a_line() -> None:
-    """In its place."""
+def test_threshold_between_the_steps_has_its_own_line() -> None:
     found = lines("--threshold", "0.725")
     marked = next(number for number, line in enumerate(found) if line.endswith(" threshold"))
     assert [found[number].split()[0] for number in (marked - 1, marked, marked + 1)] == ["0.70", "0.725", "0.75"]
     assert len(found) == 8 + 22
 
 
-def test_bars_are_as_long_as_the_probability() -> None:
-    """Forty characters for a certainty, none for none."""
+def test_bars_are_proportional_to_the_probability() -> None:
+    """Forty characters for 1, none for 0."""
     bars = [line.count("#") for line in lines("--bands", "1", "--rows", "1")[8:]]
     assert bars == [2 * step for step in range(21)]
 
 
-def test_output_into_a_pipe_is_plain() -> None:
-    """ASCII without colours or spaces at the ends, whatever COLUMNS says; a terminal gets blocks."""
+def test_output_to_a_pipe_is_plain_ascii() -> None:
+    """Without colours and trailing spaces, for any COLUMNS; a terminal gets block characters."""
     done = run(env={"COLUMNS": "20"})
     assert done.stdout.isascii()
     assert done.stdout.splitlines() == [line.rstrip() for line in done.stdout.splitlines()]
@@ -87,8 +87,7 @@ def test_output_into_a_pipe_is_plain() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_json_is_what_the_library_says(options: list[str], expected: mw.Plan) -> None:
-    """Every number, and the table."""
+def test_json_equals_the_plan_of_the_library(options: list[str], expected: Plan) -> None:
     done = run("--json", *options)
     assert (done.exit_code, done.stderr) == (0, "")
     found = json.loads(done.stdout)
@@ -96,8 +95,8 @@ def test_json_is_what_the_library_says(options: list[str], expected: mw.Plan) ->
     assert found == expected.to_dict()
 
 
-def test_plot(tmp_path: Path) -> None:
-    """The library's picture, and where it is; a file that exists is replaced."""
+def test_plot_equals_that_of_the_library(tmp_path: Path) -> None:
+    """Its path is printed; an existing file is replaced."""
     path, other = tmp_path / "curve.svg", tmp_path / "other.svg"
     path.write_text("old", encoding="utf-8")
     mw.plan().plot(other)
@@ -106,22 +105,20 @@ def test_plot(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [path, other]
 
 
-def test_plot_in_json(tmp_path: Path) -> None:
-    """The same name as given."""
+def test_plot_path_is_printed_unchanged(tmp_path: Path) -> None:
     path = str(tmp_path / "[bold]curve.svg")
     assert json.loads(run("--json", "--plot", path).stdout)["plot"] == path
     assert f"plot {path}" in lines("--plot", path)
 
 
-def test_only_svg(tmp_path: Path) -> None:
-    """One clear line, and no file."""
+def test_plot_must_be_an_svg_file(tmp_path: Path) -> None:
     path = tmp_path / "c.png"
-    assert refusal("--plot", str(path)).startswith("plot must be a file that ends in .svg, got ")
+    assert rejection("--plot", str(path)).startswith("plot must be a file that ends in .svg, got ")
     assert not path.exists()
 
 
-def test_a_plot_that_can_not_be_written(tmp_path: Path) -> None:
-    """Nothing is printed, so that nobody takes the run for a good one."""
+def test_nothing_is_printed_if_the_plot_cannot_be_written(tmp_path: Path) -> None:
+    """A printed plan would look like success."""
     done = run("--plot", str(tmp_path / "nowhere" / "curve.svg"))
     assert isinstance(done.exception, FileNotFoundError)
     assert done.stdout == ""
@@ -141,21 +138,18 @@ def test_a_plot_that_can_not_be_written(tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_settings_that_break_their_rule(arguments: list[str], message: str) -> None:
-    """The library's own line."""
-    assert message in refusal(*arguments)
+def test_wrong_settings_are_rejected_by_the_library(arguments: list[str], message: str) -> None:
+    assert message in rejection(*arguments)
 
 
 @pytest.mark.parametrize("arguments", [["--threshold", "high"], ["--frobnicate"], ["extra"]], ids=" ".join)
-def test_misspelt_commands(arguments: list[str]) -> None:
-    """Exit code 2 and what was wrong."""
+def test_wrong_arguments_are_a_usage_error(arguments: list[str]) -> None:
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert arguments[-1] in done.stderr
 
 
-def test_every_option_has_help() -> None:
-    """A sentence each, and a default where there is one."""
+def test_help_shows_defaults() -> None:
     help_text = run("--help").stdout
     assert "Choose bands and rows for a threshold" in help_text
     for default in ("0.8", "0.99", "256"):
