@@ -38,7 +38,7 @@ from minwise.index.result_types import (
 )
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
 from minwise.inputs.open_sources import Files, open_sources
-from minwise.inputs.source import Batch, Columns, Fault, Source, Unreadable
+from minwise.inputs.source import Batch, Columns, Fault, Source, UnreadableError
 from minwise.options import DocumentSource, OnError
 from minwise.progress import NullProgress, Progress
 from minwise.settings import RunLimits
@@ -405,7 +405,7 @@ class SourceReader:
         for lines in read_available_lines(stream, self._batch_bytes):
             try:
                 batch = reader.batch(read, lines)
-            except Unreadable as error:
+            except UnreadableError as error:
                 raise InputError(f"{STANDARD_INPUT} {error}") from None
             yield self._to_batch(batch, None, [line if isinstance(line, bytes) else b"" for _, line in lines])
             read += len(lines)

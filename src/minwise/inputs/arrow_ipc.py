@@ -14,7 +14,7 @@ from pyarrow import ipc
 
 from minwise.inputs.columns import check_types, select_columns, to_batches
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
-from minwise.inputs.source import Batch, Columns, RowMask, Unreadable
+from minwise.inputs.source import Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
 
 __all__ = ["ArrowFile"]
@@ -32,7 +32,7 @@ class ArrowFile(FileSource):
         try:
             with _open_reader(self.file) as reader:
                 return int(reader.count_rows()) if hasattr(reader, "count_rows") else None
-        except Unreadable:
+        except UnreadableError:
             return None
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
@@ -63,7 +63,7 @@ def _open_reader(file: File, fields: list[int] | None = None) -> Iterator[Any]:
     with translate_errors(file), file.open() as raw:
         is_file = raw.read(len(FILE_MAGIC)) == FILE_MAGIC
     if not file.size_bytes():
-        raise Unreadable("cannot be read: an empty file is not an Arrow file")
+        raise UnreadableError("cannot be read: an empty file is not an Arrow file")
     options = ipc.IpcReadOptions(included_fields=fields)
     with translate_errors(file), file.open_arrow(memory_map=True) as mapped:
         yield (ipc.open_file if is_file else ipc.open_stream)(mapped, options=options)

@@ -14,9 +14,9 @@ import pyarrow as pa
 from minwise._internal.arrays import from_bytes
 from minwise.errors import InputError
 from minwise.inputs.elements import decode_utf8
-from minwise.inputs.files import File, FileSource, open_output, output_path, prime, strip_bom
+from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
 from minwise.inputs.items import ItemLists, ItemSets, split_items
-from minwise.inputs.schemaless import (
+from minwise.inputs.row_reader import (
     Line,
     OversizedLine,
     RowReader,
@@ -24,7 +24,7 @@ from minwise.inputs.schemaless import (
     oversized_reason,
     values_and_faults,
 )
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, Unreadable
+from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
 
 __all__ = ["BasketFile"]
 
@@ -46,17 +46,17 @@ class BasketFile(FileSource):
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         other = next((name for name in (columns.id, columns.rank, *columns.metadata) if name is not None), None)
         if other is not None:
-            raise Unreadable(f"has no column {other!r}: each of its lines is one set and nothing else")
+            raise UnreadableError(f"has no column {other!r}: each of its lines is one set and nothing else")
         if not isinstance(columns.elements, (ItemSets, ItemLists)):
             name = columns.text[0]
-            raise Unreadable(f"has no column {name!r}: each of its lines is one set, which needs shingle set")
+            raise UnreadableError(f"has no column {name!r}: each of its lines is one set, which needs shingle set")
         return BasketReader(self.name, columns.elements, named=self.named).read(self._lines(), wanted, batch_bytes)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""
         written = 0
         with self._copying(keep):
-            lines = prime(self._lines())
+            lines = read_first(self._lines())
             with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
                 for kept, line in zip(keep.tolist(), lines, strict=False):
                     if kept and isinstance(line, bytes):

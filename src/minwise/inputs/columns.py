@@ -27,7 +27,7 @@ from minwise._internal.arrays import (
     valid_mask,
 )
 from minwise.inputs.elements import Extracted, Reasons, decode_dictionary, id_column, value_type
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, Unreadable
+from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
 
 __all__ = [
     "Selection",
@@ -65,15 +65,15 @@ def select_columns(columns: Columns, names: Sequence[str]) -> Selection:
     """Return the selection for a file with the columns ``names``.
 
     Raises:
-        Unreadable: If one of the columns is missing or occurs twice.
+        UnreadableError: If one of the columns is missing or occurs twice.
     """
     id_name = columns.id if columns.id is not None or "id" not in names else "id"
     selection = Selection(columns, id_name)
     for name in selection.needed:
         if name not in names:
-            raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(names)}")
+            raise UnreadableError(f"has no column {name!r}; its columns are: {', '.join(names)}")
         if list(names).count(name) > 1:
-            raise Unreadable(f"has more than one column {name!r}; its columns are: {', '.join(names)}")
+            raise UnreadableError(f"has more than one column {name!r}; its columns are: {', '.join(names)}")
     return selection
 
 
@@ -81,20 +81,20 @@ def check_types(selection: Selection, schema: pa.Schema) -> None:
     """Reject a table whose columns cannot be values, ids or ranks, before any of it is read.
 
     Raises:
-        Unreadable: With the type that was found.
+        UnreadableError: With the type that was found.
     """
     elements = selection.columns.elements
     for name in selection.columns.text:
         problem = None if elements is None else elements.type_problem(name, schema.field(name).type)
         if problem is not None:
-            raise Unreadable(problem)
+            raise UnreadableError(problem)
         if elements is None and not is_text_type(value_type(schema.field(name).type)):
-            raise Unreadable(f"{name} must be strings, got a column of {schema.field(name).type}")
+            raise UnreadableError(f"{name} must be strings, got a column of {schema.field(name).type}")
     if selection.id is not None and not _is_id_type(value_type(schema.field(selection.id).type)):
-        raise Unreadable(f"{selection.id} {ID_RULE}, got a column of {schema.field(selection.id).type}")
+        raise UnreadableError(f"{selection.id} {ID_RULE}, got a column of {schema.field(selection.id).type}")
     rank = selection.columns.rank
     if rank is not None and not _is_rank_type(value_type(schema.field(rank).type)):
-        raise Unreadable(f"{rank} must be numbers, strings or dates, got a column of {schema.field(rank).type}")
+        raise UnreadableError(f"{rank} must be numbers, strings or dates, got a column of {schema.field(rank).type}")
 
 
 def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: str, max_bytes: int) -> Iterator[Batch]:

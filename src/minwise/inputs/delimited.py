@@ -20,10 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
-from minwise.inputs import schemaless
+from minwise.inputs import row_reader
 from minwise.inputs.columns import Selection, select_columns
-from minwise.inputs.files import BOM, File, FileSource, open_output, output_path, prime, strip_bom
-from minwise.inputs.schemaless import (
+from minwise.inputs.files import BOM, File, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.row_reader import (
     Line,
     OversizedLine,
     RankColumn,
@@ -32,7 +32,7 @@ from minwise.inputs.schemaless import (
     quoted_lines,
     values_and_faults,
 )
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, Unreadable
+from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
 
 __all__ = ["DelimitedFile"]
 
@@ -67,7 +67,7 @@ class DelimitedFile(FileSource):
         """Write the header and the kept records unchanged."""
         written = 0
         with self._copying(keep):
-            records = prime(self._records())
+            records = read_first(self._records())
             with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
                 for header in islice(records, 1):
                     copy.write(header.raw)
@@ -106,7 +106,7 @@ class _LineFeeder:
         if piece is None:
             self.ended = True
             raise StopIteration
-        limit = schemaless.MAX_RECORD_BYTES - self.size
+        limit = row_reader.MAX_RECORD_BYTES - self.size
         if isinstance(piece, bytes) and len(piece) > limit and _has_several_lines(piece):
             piece = self._split(piece)
         if isinstance(piece, OversizedLine) or len(piece.removesuffix(b"\n")) > limit:
@@ -170,7 +170,7 @@ def _has_several_lines(piece: bytes) -> bool:
 
 def _parse_records(lines: _LineFeeder, delimiter: str) -> Iterator[_Record]:
     """Yield the records of all lines that are not blank."""
-    csv.field_size_limit(max(csv.field_size_limit(), schemaless.MAX_RECORD_BYTES + len(BOM)))
+    csv.field_size_limit(max(csv.field_size_limit(), row_reader.MAX_RECORD_BYTES + len(BOM)))
     reader = csv.reader(lines, delimiter=delimiter)
     while True:
         begin = lines.number + 1
@@ -208,9 +208,9 @@ def _header_names(records: Iterator[_Record]) -> list[str]:
     """Return the names of the columns."""
     header = next(records, None)
     if header is None:
-        raise Unreadable("has no header: it is empty")
+        raise UnreadableError("has no header: it is empty")
     if header.reason is not None:
-        raise Unreadable(f"has no header: {header.reason}")
+        raise UnreadableError(f"has no header: {header.reason}")
     return [name.encode("latin-1").decode("utf-8", "replace") for name in header.fields]
 
 

@@ -1,7 +1,7 @@
 """Files by path or URL: opening, decompression, and the paths and compression of copies.
 
 A system error (no permission, disk full) stays an ``OSError`` and names the file. A content error (truncated file,
-wrong format) becomes ``Unreadable``, which a source reports as a fault.
+wrong format) becomes ``UnreadableError``, which a source reports as a fault.
 """
 
 import bz2
@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, TypeVar
 import pyarrow as pa
 
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.source import RowMask, Source, Unreadable
+from minwise.inputs.source import RowMask, Source, UnreadableError
 
 __all__ = [
     "BOM",
@@ -31,7 +31,7 @@ __all__ = [
     "is_url",
     "open_output",
     "output_path",
-    "prime",
+    "read_first",
     "strip_bom",
     "translate_errors",
     "url_filesystem",
@@ -125,10 +125,10 @@ class File:
         """Yield the decompressed bytes in chunks.
 
         Raises:
-            Unreadable: If they cannot be decompressed to the end.
+            UnreadableError: If they cannot be decompressed to the end.
         """
         if self.compression and not self.size_bytes():
-            raise Unreadable(f"truncated {self.compression}: it is empty")
+            raise UnreadableError(f"truncated {self.compression}: it is empty")
         with self.open() as raw, translate_errors(self), _decompress(raw, self.compression) as stream:
             # read1 returns the bytes before damaged ones; streams of Arrow do not have it.
             read = getattr(stream, "read1", stream.read)
@@ -164,7 +164,7 @@ class FileSource(Source):
         """
         try:
             yield
-        except Unreadable as error:
+        except UnreadableError as error:
             if keep.any():
                 raise InputError(f"{self.name}: kept rows cannot be copied: {error}") from None
 
@@ -211,17 +211,17 @@ def _decompress(raw: BinaryIO, compression: str | None) -> Iterator[Any]:
 
 @contextmanager
 def translate_errors(file: File) -> Iterator[None]:
-    """Translate read errors: system errors name the file, content errors become ``Unreadable``."""
+    """Translate read errors: system errors name the file, content errors become ``UnreadableError``."""
     try:
         yield
-    except (pa.ArrowMemoryError, Unreadable):
+    except (pa.ArrowMemoryError, UnreadableError):
         raise
     except OSError as error:
         if error.errno is None and type(error) in CONTENT_ERRORS:
-            raise Unreadable(_content_reason(file, error)) from None
+            raise UnreadableError(_content_reason(file, error)) from None
         raise _with_path(error, file.path) from None
     except (pa.ArrowException, EOFError, zlib.error) as error:
-        raise Unreadable(_content_reason(file, error)) from None
+        raise UnreadableError(_content_reason(file, error)) from None
 
 
 def _content_reason(file: File, error: Exception) -> str:
@@ -240,7 +240,7 @@ def _with_path(error: OSError, path: str) -> OSError:
     return OSError(error.errno, os.strerror(error.errno), path)
 
 
-def prime(items: Iterator[Item]) -> Iterator[Item]:
+def read_first(items: Iterator[Item]) -> Iterator[Item]:
     """Return the same items after reading the first, so that its error is raised now."""
     return chain(list(islice(items, 1)), items)
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.inputs.elements import id_array
-from minwise.inputs.files import File, FileSource, open_output, output_path, prime, strip_bom
-from minwise.inputs.schemaless import (
+from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.row_reader import (
     Line,
     OversizedLine,
     RankColumn,
@@ -31,7 +31,7 @@ from minwise.inputs.schemaless import (
     oversized_reason,
     values_and_faults,
 )
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, Unreadable
+from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
 
 __all__ = [
     "JsonLinesFile",
@@ -60,7 +60,7 @@ class JsonLinesFile(FileSource):
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""
         written = 0
         with self._copying(keep):
-            lines = prime(_numbered_lines(self.file))
+            lines = read_first(_numbered_lines(self.file))
             with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
                 for kept, (_, line) in zip(keep.tolist(), lines, strict=False):
                     if kept and isinstance(line, bytes):
@@ -74,7 +74,7 @@ def looks_like_json_lines(file: File) -> bool:
     try:
         _, line = next(_numbered_lines(file), (0, b""))
         return isinstance(line, bytes) and isinstance(orjson.loads(line), dict)
-    except (Unreadable, orjson.JSONDecodeError):
+    except (UnreadableError, orjson.JSONDecodeError):
         return False
 
 
@@ -160,7 +160,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
         """Raise if none of the first objects has a metadata column; a later object may lack it and is null there."""
         if record and self.unseen:
             name = next(name for name in self.columns.metadata if name in self.unseen)
-            raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(record)}")
+            raise UnreadableError(f"has no column {name!r}; its columns are: {', '.join(record)}")
 
     def _id(self, record: dict[str, Any]) -> int | str | None:
         if self.has_ids is None:

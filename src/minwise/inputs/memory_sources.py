@@ -20,7 +20,7 @@ from minwise.errors import ConfigError, InputError
 from minwise.inputs.columns import check_types, filter_rows, is_text_type, select_columns, to_batches
 from minwise.inputs.elements import INT64_RANGE, build_sets
 from minwise.inputs.items import ItemLists, ItemSets
-from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, Unreadable
+from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, UnreadableError
 from minwise.inputs.table_writer import write_tables
 from minwise.text.shingling import ShingleSets, hash_member
 
@@ -99,7 +99,7 @@ class TableSource(Source):
         """Raise if metadata values were lost when the table was made because a column had values of several types."""
         for name in names:
             for row, reason in self.reasons.get(name, {}).items():
-                raise Unreadable(f"row {row}: {reason}; metadata of a table must be of one type in all rows")
+                raise UnreadableError(f"row {row}: {reason}; metadata of a table must be of one type in all rows")
 
     def _with_reasons(self, batch: Batch, names: list[str]) -> Batch:
         """Return the batch with the reasons that were found when the table was made."""
@@ -320,7 +320,7 @@ class SetsSource(Source):
         names = [] if self.table is None else self.table.column_names
         if self.table is None or name is None or name not in names:
             if name is not None and required:
-                raise Unreadable(f"has no column {name!r}; its columns are: {', '.join(names)}")
+                raise UnreadableError(f"has no column {name!r}; its columns are: {', '.join(names)}")
             return None
         array = self.table.column(name).combine_chunks()
         array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from minwise._internal.prefetch import prefetch
 from minwise.inputs.columns import check_types, is_text_type, select_columns, to_batches
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
-from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, Unreadable
+from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
 
 __all__ = ["ParquetFile"]
@@ -42,7 +42,7 @@ class ParquetFile(FileSource):
         try:
             with _open_parquet(self.file) as parquet:
                 return int(parquet.metadata.num_rows)
-        except Unreadable:
+        except UnreadableError:
             return None
 
     def split_points(self, max_bytes: int) -> list[int]:
@@ -50,7 +50,7 @@ class ParquetFile(FileSource):
         try:
             with _open_parquet(self.file) as parquet:
                 groups = [parquet.metadata.row_group(number) for number in range(parquet.num_row_groups)]
-        except Unreadable:
+        except UnreadableError:
             return []
         sizes = np.cumsum([sum(chunk.total_compressed_size for chunk in _column_chunks(group)) for group in groups])
         piece = sizes // max(1, max_bytes)
@@ -122,7 +122,7 @@ def _read_group(
             for rows in parquet.iter_batches(size, row_groups=[number], columns=names, use_threads=len(names) > 1):
                 yield done, rows
                 done += len(rows)
-    except Unreadable:
+    except UnreadableError:
         if size == 1:
             raise
         for row, rows in _read_group(parquet, file, number, names, 1):
@@ -147,7 +147,7 @@ def _rows_within(
     try:
         with translate_errors(file):
             rows = next(parquet.iter_batches(PEEK_ROWS, row_groups=[number], columns=names, use_threads=False), None)
-    except Unreadable:
+    except UnreadableError:
         return size  # reading the rows will raise the same error
     return max(1, max_bytes * len(rows) // max(1, rows.nbytes)) if rows is not None and len(rows) else size
 

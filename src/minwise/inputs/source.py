@@ -21,7 +21,7 @@ from minwise.errors import ConfigError
 from minwise.inputs.elements import Elements
 from minwise.text.html import html_to_text
 
-__all__ = ["BATCH_BYTES", "BATCH_ROWS", "Batch", "Columns", "Fault", "RowMask", "Source", "Unreadable"]
+__all__ = ["BATCH_BYTES", "BATCH_ROWS", "Batch", "Columns", "Fault", "RowMask", "Source", "UnreadableError"]
 
 # Approximate bytes of text in a batch: enough to keep every core busy, little compared with the memory of a run.
 BATCH_BYTES = 1 << 25
@@ -32,8 +32,8 @@ BATCH_ROWS = 65_536
 RowMask = NDArray[np.bool_]
 
 
-class Unreadable(Exception):  # noqa: N818 - it never leaves this package: a source turns it into its last fault
-    """The content of a file is invalid from some point on; the message is the reason."""
+class UnreadableError(Exception):
+    """The content of a file is invalid from some point on; the message is the reason. A source reports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +195,13 @@ class Source(ABC):
             for batch in self._read(columns, wanted, batch_bytes):
                 rows = batch.first + len(batch)
                 yield replace(batch, values=html_to_text(batch.values)) if columns.html else batch
-        except Unreadable as error:
+        except UnreadableError as error:
             empty = pa.nulls(0, pa.large_string() if columns.elements is None else pa.large_list(pa.uint64()))
             yield Batch(rows, empty, faults=(Fault(self.name, None, str(error)),))
 
     @abstractmethod
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        """Yield the batches; raise ``Unreadable`` where the source cannot be read any further."""
+        """Yield the batches; raise ``UnreadableError`` where the source cannot be read any further."""
 
     def locate(self, rows: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
         """Return the file name and the row within that file for each of ``rows``."""

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bytes, from_strings
 from minwise.errors import InputError
-from minwise.inputs import schemaless
+from minwise.inputs import row_reader
 from minwise.inputs.files import File, open_output, output_path, strip_bom
-from minwise.inputs.schemaless import oversized_reason
-from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, Unreadable
+from minwise.inputs.row_reader import oversized_reason
+from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, UnreadableError
 
 __all__ = ["TextFiles"]
 
@@ -72,9 +72,9 @@ class TextFiles(Source):
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         if columns.metadata:
-            raise Unreadable(f"has no column {columns.metadata[0]!r}: a text file is one text and nothing else")
+            raise UnreadableError(f"has no column {columns.metadata[0]!r}: a text file is one text and nothing else")
         if columns.elements is not None:
-            raise Unreadable(f"has no column {columns.text[0]!r}: a text file is one text and nothing else")
+            raise UnreadableError(f"has no column {columns.text[0]!r}: a text file is one text and nothing else")
         first = size = 0
         texts: list[bytes | None] = []
         faults: list[Fault] = []
@@ -113,8 +113,8 @@ def _read_document(file: File) -> bytes | Fault:
         for chunk in file.chunks():
             parts.append(chunk)
             size += len(chunk)
-            if size > schemaless.MAX_RECORD_BYTES:
+            if size > row_reader.MAX_RECORD_BYTES:
                 return Fault(file.name, 0, oversized_reason())
-    except Unreadable as error:
+    except UnreadableError as error:
         return Fault(file.name, 0, str(error))
     return strip_bom(b"".join(parts))

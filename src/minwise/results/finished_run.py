@@ -27,7 +27,7 @@ from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MismatchError
 from minwise.inputs.files import File, FileSource, is_url, translate_errors
 from minwise.inputs.open_sources import open_files
-from minwise.inputs.source import Columns, Source, Unreadable
+from minwise.inputs.source import Columns, Source, UnreadableError
 from minwise.inputs.table_writer import TABLE_ROWS
 from minwise.inputs.text_files import TextFiles
 
@@ -311,7 +311,7 @@ class FinishedRun:
         try:
             with translate_errors(file), file.open_arrow() as raw:
                 yield pq.ParquetFile(raw)
-        except Unreadable as error:
+        except UnreadableError as error:
             raise FormatError(f"{file.path}: must be the table of a run, {error}; run minwise dedup again") from None
 
 

@@ -188,7 +188,7 @@ class Clustering:
         self._sizes = np.bincount(self._heads[self._readable], minlength=len(documents))
 
     @property
-    def of_two_or_more(self) -> int:
+    def cluster_count(self) -> int:
         """Number of clusters with more than one document."""
         return int(np.count_nonzero(self._sizes > 1))
 

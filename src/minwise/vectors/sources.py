@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from minwise._internal.arrays import from_matrix, from_numpy, to_numpy, valid_mask
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, Unreadable
+from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, UnreadableError
 from minwise.text.chunks import ArrowArray, ArrowStream
 
 __all__ = ["MatrixSource", "ParquetVectors", "VectorSource", "VectorsLike", "open_vectors"]
@@ -160,7 +160,7 @@ class ParquetVectors(VectorSource):
                     yield self._batch(first, rows.column(0))
                     first += len(rows)
         except pa.ArrowException as error:
-            raise Unreadable(" ".join(str(error).split())) from None
+            raise UnreadableError(" ".join(str(error).split())) from None
 
     def _batch(self, first: int, lists: pa.Array) -> Batch:
         valid = valid_mask(lists)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minwise as mw
-from minwise.inputs import schemaless
+from minwise.inputs import row_reader
 from minwise.inputs.baskets import BasketFile
 from minwise.inputs.elements import Elements
 from minwise.inputs.files import File
@@ -72,7 +72,7 @@ def test_a_named_basket_without_a_name_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_an_oversized_line_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 10)
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 10)
     (batch,) = batches(source(tmp_path / "x.dat", b"a b\n" + b"c " * 50 + b"\nd\n"), ItemLists(column="text"))
     assert batch.values.to_pylist() == [["a", "b"], None, ["d"]]
     assert [fault.row for fault in batch.faults] == [1]

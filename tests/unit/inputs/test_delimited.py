@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.source_rows import COMPRESS, TEXTS, delimited, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
 
-from minwise.inputs import files, schemaless
+from minwise.inputs import files, row_reader
 from minwise.inputs.delimited import DelimitedFile
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns, Fault
@@ -178,7 +178,7 @@ def test_an_oversized_record_is_a_fault_and_ends_with_its_quotes(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On one line or on many, which are skipped without being held."""
-    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 30)
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 30)
     long = b'"' + b"x" * 40 + b'\ny,\n""z",2\n'
     many = b'"' + b"short\n" * 10 + b'",3\n'
     data = b"text,id\na,1\n" + long + b"b,2\n" + many + b"c,3\n" + b"d" * 50 + b",4\ne,5\n"

@@ -13,7 +13,7 @@ from support.source_rows import COMPRESS
 
 from minwise.errors import ConfigError
 from minwise.inputs.files import File, open_output, output_path, url_filesystem
-from minwise.inputs.source import Unreadable
+from minwise.inputs.source import UnreadableError
 
 BODY = os.urandom(150_000).hex().encode()
 PACKED = [".gz", ".bz2", ".zst"]
@@ -38,7 +38,7 @@ def test_a_file_of_one_or_several_members_is_read_completely(suffix: str, tmp_pa
 def test_an_empty_file_is_valid_only_without_compression(suffix: str, tmp_path: Path) -> None:
     """Compressors write a header even for empty input."""
     if suffix:
-        with pytest.raises(Unreadable, match=r"truncated .+: it is empty"):
+        with pytest.raises(UnreadableError, match=r"truncated .+: it is empty"):
             unpacked(tmp_path, suffix, b"")
     assert unpacked(tmp_path, suffix, COMPRESS[suffix](b"")) == b""
 
@@ -58,7 +58,7 @@ def test_a_truncated_stream_yields_its_data_and_raises(suffix: str, share: float
     packed = COMPRESS[suffix](BODY)
     path.write_bytes(packed + packed[: max(5, int(share * len(packed)))])
     found: list[bytes] = []
-    with pytest.raises(Unreadable, match=r"truncated (gzip|bz2|zstd)"):
+    with pytest.raises(UnreadableError, match=r"truncated (gzip|bz2|zstd)"):
         found.extend(File(str(path)).chunks())
     assert (BODY + BODY).startswith(b"".join(found))
     assert len(b"".join(found)) >= 0.8 * len(BODY)
@@ -66,7 +66,7 @@ def test_a_truncated_stream_yields_its_data_and_raises(suffix: str, share: float
 
 @pytest.mark.parametrize("suffix", PACKED)
 def test_an_uncompressed_file_with_the_suffix_of_a_compression_is_unreadable(suffix: str, tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match=r"damaged (gzip|bz2|zstd): .+"):
+    with pytest.raises(UnreadableError, match=r"damaged (gzip|bz2|zstd): .+"):
         unpacked(tmp_path, suffix, b"not compressed")
 
 

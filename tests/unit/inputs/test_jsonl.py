@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.source_rows import COMPRESS, TEXTS, faults_of, ids_of, json_lines, kept, masks, ranks_of, texts_of
 
-from minwise.inputs import schemaless
+from minwise.inputs import row_reader
 from minwise.inputs.files import File
 from minwise.inputs.jsonl import JsonLinesFile, looks_like_json_lines
 from minwise.inputs.source import Columns, Fault
@@ -147,7 +147,7 @@ def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
 
 
 def test_an_oversized_line_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 30)
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 30)
     file = source(tmp_path / "x.jsonl", b'{"text":"a"}\n{"text":"' + b"x" * 40 + b'"}\n{"text":"b"}\n')
     assert texts_of(file) == ["a", None, "b"]
     assert faults_of(file) == [Fault(file.name, 1, "is longer than 30 bytes")]

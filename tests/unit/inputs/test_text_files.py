@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.source_rows import COMPRESS, TEXTS, faults_of, kept, masks, texts_of
 
-from minwise.inputs import schemaless
+from minwise.inputs import row_reader
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns, Fault
 from minwise.inputs.text_files import TextFiles
@@ -64,7 +64,7 @@ def test_a_byte_order_mark_is_part_of_the_copy_but_not_of_the_text(tmp_path: Pat
 
 def test_faults_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file too long, also when decompressed, or truncated; the row is 0."""
-    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 50)
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 50)
     files = source(tmp_path, [b"a", bytes(51), b"b" * 50, b"c"], ".gz")
     (tmp_path / "3.txt.gz").write_bytes((tmp_path / "3.txt.gz").read_bytes()[:-3])
     assert texts_of(files) == ["a", None, "b" * 50, None]

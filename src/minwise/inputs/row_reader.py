@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bytes, from_numbers
 from minwise.inputs.elements import Elements
-from minwise.inputs.source import BATCH_ROWS, Batch, Fault, RowMask, Unreadable
+from minwise.inputs.source import BATCH_ROWS, Batch, Fault, RowMask, UnreadableError
 
 __all__ = [
     "MAX_RECORD_BYTES",
@@ -158,7 +158,7 @@ class RowReader(ABC, Generic[Row]):
         """Yield groups of about ``max_bytes`` with the number of their first row, up to the row of a failure."""
         first = size = 0
         held: list[Row] = []
-        failure: Unreadable | None = None
+        failure: UnreadableError | None = None
         try:
             for row in rows:
                 held.append(row)
@@ -166,7 +166,7 @@ class RowReader(ABC, Generic[Row]):
                 if size >= max_bytes or len(held) == BATCH_ROWS:
                     yield first, held
                     first, size, held = first + len(held), 0, []
-        except Unreadable as error:
+        except UnreadableError as error:
             failure = error
         if held:
             yield first, held

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minwise.inputs import schemaless
+from minwise.inputs import row_reader
 from minwise.inputs.files import File
-from minwise.inputs.schemaless import Line, OversizedLine, lines_by_chunk, quoted_lines
+from minwise.inputs.row_reader import Line, OversizedLine, lines_by_chunk, quoted_lines
 
 
 def read_lines(chunks: Iterable[bytes]) -> list[Line]:
@@ -54,7 +54,7 @@ def test_lines_within_quotes_are_yielded_together(data: str, size: int) -> None:
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_an_oversized_line_is_replaced_and_its_quotes_are_counted(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line of exactly the limit, without its line feed, is allowed."""
-    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 8)
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 8)
     data = b'a\n12345678\n12"4"67"9 and "more"\nb\n123456789'
     chunks = [data[start : start + size] for start in range(0, len(data), size)]
     assert read_lines(chunks) == [b"a\n", b"12345678\n", OversizedLine(5), b"b\n", OversizedLine(0)]
@@ -62,7 +62,7 @@ def test_an_oversized_line_is_replaced_and_its_quotes_are_counted(size: int, mon
 
 def test_a_line_of_a_gigabyte_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """64 gzip members of 16 MiB of zeros are one line, of which at most the limit is held."""
-    monkeypatch.setattr(schemaless, "MAX_RECORD_BYTES", 1 << 22)
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 1 << 22)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(bytes(1 << 24), 9) * 64 + gzip.compress(b"\nshort\n"))
     tracemalloc.start()
