@@ -1,6 +1,6 @@
-"""Bombs: what is small on disk and huge in memory, or one line without an end, costs a row and no memory.
+"""Decompression bombs and endless lines: the record is quarantined, and memory stays bounded.
 
-By default bombs of 250 MB; `make torture` makes them 2 GB.
+Bombs have 250 MB by default; `make torture` makes them 2 GB.
 """
 
 import gzip
@@ -15,15 +15,15 @@ from support.commands import MINWISE, TORTURE, digest
 
 BOMB_BYTES = (2_000 if TORTURE else 250) * 10**6
 CHUNK = b"a" * 10**7
-# The interpreter with Arrow takes 150 MB, a record of at most 128 MiB is held a few times.
-MOST_BYTES = 700 * 10**6
+# The interpreter with Arrow takes 150 MB; a record of at most 128 MiB is held a few times.
+MAX_BYTES = 700 * 10**6
 GOOD = [
     json.dumps({"id": f"g{number}", "text": f"good document number {number} of its own kind"}) for number in range(5)
 ]
 
 
 def lines_with_a_bomb() -> Iterator[bytes]:
-    """Two good lines, one that is too long, and three more."""
+    """Yield two good lines, one that is too long, and three more good lines."""
     yield "".join(f"{line}\n" for line in GOOD[:2]).encode()
     yield b'{"id": "bomb", "text": "'
     for _ in range(BOMB_BYTES // len(CHUNK)):
@@ -33,7 +33,7 @@ def lines_with_a_bomb() -> Iterator[bytes]:
 
 
 def peak_memory(folder: Path, *arguments: str) -> tuple[int, int, str]:
-    """Exit code, the most memory that the command had, and what it said about failing."""
+    """Run the command; return its exit code, its peak memory in bytes, and its standard error."""
     with subprocess.Popen(
         [MINWISE, *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
@@ -46,7 +46,7 @@ def peak_memory(folder: Path, *arguments: str) -> tuple[int, int, str]:
 
 
 def high_water(process: int) -> int:
-    """The most memory that a process has had so far, in bytes."""
+    """Return the peak memory of a process so far, in bytes."""
     try:
         status = Path(f"/proc/{process}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -56,8 +56,7 @@ def high_water(process: int) -> int:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["bomb.jsonl.gz", "long.jsonl", "long.csv"])
-def test_a_line_without_an_end(tmp_path: Path, name: str) -> None:
-    """Is quarantined; the lines around it are kept."""
+def test_too_long_line_is_quarantined_and_the_others_are_kept(tmp_path: Path, name: str) -> None:
     if name.endswith(".gz"):
         with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
             file.writelines(lines_with_a_bomb())
@@ -70,9 +69,9 @@ def test_a_line_without_an_end(tmp_path: Path, name: str) -> None:
             plain.write(b"id,text\ng0,good one\ng1,another good one\nbomb,")
             plain.writelines(CHUNK for _ in range(BOMB_BYTES // len(CHUNK)))
             plain.write(b"\ng2,three\ng3,four words of text\ng4,five\n")
-    status, peak, complaint = peak_memory(tmp_path, "dedup", name, "-o", "out", "--memory", "256MB")
-    assert (status, complaint) == (0, "")
-    assert 0 < peak < MOST_BYTES
+    status, peak, error = peak_memory(tmp_path, "dedup", name, "-o", "out", "--memory", "256MB")
+    assert (status, error) == (0, "")
+    assert 0 < peak < MAX_BYTES
     faults = [json.loads(line) for line in (tmp_path / "out/quarantine.jsonl").read_text().splitlines()]
     assert [(fault["source"], fault["row"]) for fault in faults] == [(name, 2)]
     assert "longer than" in faults[0]["reason"]
@@ -82,33 +81,31 @@ def test_a_line_without_an_end(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_text_file_that_is_a_bomb(tmp_path: Path) -> None:
-    """A document per file: that file is quarantined, those beside it are kept."""
+def test_too_long_text_file_is_quarantined_and_the_others_are_kept(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts/good.txt").write_text("a good text of several words")
     with gzip.open(tmp_path / "texts/bomb.txt.gz", "wb", compresslevel=1) as file:
         file.writelines(CHUNK for _ in range(BOMB_BYTES // len(CHUNK)))
-    status, peak, complaint = peak_memory(tmp_path, "dedup", "texts/bomb.txt.gz", "texts/good.txt", "-o", "out")
-    assert (status, complaint) == (0, "")
-    assert 0 < peak < MOST_BYTES
+    status, peak, error = peak_memory(tmp_path, "dedup", "texts/bomb.txt.gz", "texts/good.txt", "-o", "out")
+    assert (status, error) == (0, "")
+    assert 0 < peak < MAX_BYTES
     assert "bomb.txt.gz" in (tmp_path / "out/quarantine.jsonl").read_text()
     assert "kept/good.txt" in digest(tmp_path / "out")
 
 
 @pytest.mark.timeout(900)
-def test_a_bomb_in_a_stream(tmp_path: Path) -> None:
-    """From standard input: reported, left out, and not held."""
+def test_too_long_line_of_a_stream_is_reported_and_skipped(tmp_path: Path) -> None:
     with subprocess.Popen(
         [MINWISE, "dedup", "-", "-o", "-"],
         cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         assert process.stdin
-        for piece in lines_with_a_bomb():
-            process.stdin.write(piece)
+        for chunk in lines_with_a_bomb():
+            process.stdin.write(chunk)
             peak = high_water(process.pid)
         out, err = process.communicate(timeout=300)
     assert process.returncode == 0
-    assert peak < MOST_BYTES
+    assert peak < MAX_BYTES
     assert out.decode().splitlines() == GOOD
     assert b"row 2" in err
     assert b"longer than" in err

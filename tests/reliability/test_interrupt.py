@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in the middle of every stage: one line, nothing at OUT, nothing left over, and a way to go on."""
+"""Ctrl-C and SIGTERM in every stage: one line, no output, no leftovers; the same command then completes."""
 
 import json
 import os
@@ -16,72 +16,71 @@ DEDUP = ("dedup", *NAMES, "-o", "out")
 
 
 @pytest.fixture(scope="module")
-def whole(small: Path) -> dict[str, str]:
-    """The output of a run that nobody interrupts."""
+def complete(small: Path) -> dict[str, str]:
+    """Return the output of an uninterrupted run."""
     assert run(small, "dedup", *NAMES, "-o", "quiet", "--quiet").status == OK
     return digest(small / "quiet")
 
 
 @pytest.mark.parametrize("options", [["--work", "work"], []], ids=["work", "temporary"])
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_interrupt(place: Path, whole: dict[str, str], stage: str, options: list[str]) -> None:
-    """While the run stands still in the middle of a stage; it goes on with the same command."""
-    (place / "tmp").mkdir()
-    job = Job(stage_trap=(stage, "stop"), environment={"TMPDIR": str(place / "tmp")})
-    stopped = run(place, *DEDUP, *options, job=job)
+def test_run_resumes_after_an_interrupt(folder: Path, complete: dict[str, str], stage: str, options: list[str]) -> None:
+    """The run is stopped in the middle of a stage, then interrupted."""
+    (folder / "tmp").mkdir()
+    job = Job(stage_trap=(stage, "stop"), environment={"TMPDIR": str(folder / "tmp")})
+    stopped = run(folder, *DEDUP, *options, job=job)
     assert stopped.status is None, f"there is no stage {stage!r}"
     done = resume(stopped.child, signal.SIGINT)
     assert (done.status, done.out, done.err) == (INTERRUPTED, "", "minwise: interrupted\n")
-    assert not (place / "out").exists()
-    assert hidden(place) == []
-    assert list((place / "tmp").iterdir()) == []
-    again = run(place, *DEDUP, *options)
+    assert not (folder / "out").exists()
+    assert hidden(folder) == []
+    assert list((folder / "tmp").iterdir()) == []
+    again = run(folder, *DEDUP, *options)
     assert (again.status, again.err) == (OK, "")
-    assert digest(place / "out") == whole
+    assert digest(folder / "out") == complete
 
 
 @pytest.mark.parametrize(
     ("command", "stage"), [("pairs", "band"), ("pairs", "verify"), ("clusters", "shingle candidates")]
 )
-def test_an_interrupt_of_a_search(place: Path, command: str, stage: str) -> None:
-    """No half of a table."""
-    stopped = run(place, command, *NAMES, "-o", "found.csv", job=Job(stage_trap=(stage, "stop")))
+def test_interrupted_search_leaves_no_partial_table(folder: Path, command: str, stage: str) -> None:
+    stopped = run(folder, command, *NAMES, "-o", "found.csv", job=Job(stage_trap=(stage, "stop")))
     done = resume(stopped.child, signal.SIGINT)
     assert (done.status, done.out, done.err) == (INTERRUPTED, "", "minwise: interrupted\n")
-    assert {path.name for path in place.iterdir()} == set(NAMES)
+    assert {path.name for path in folder.iterdir()} == set(NAMES)
 
 
 @pytest.mark.parametrize("stage", ["band", "write"])
-def test_an_end_by_signal(place: Path, whole: dict[str, str], stage: str) -> None:
-    """SIGTERM, as at shutdown: nothing at OUT, and the run goes on."""
-    stopped = run(place, *DEDUP, "--work", "work", job=Job(stage_trap=(stage, "stop")))
+def test_run_resumes_after_sigterm(folder: Path, complete: dict[str, str], stage: str) -> None:
+    """A shutdown sends SIGTERM."""
+    stopped = run(folder, *DEDUP, "--work", "work", job=Job(stage_trap=(stage, "stop")))
     done = resume(stopped.child, signal.SIGTERM)
     assert done.status in (-signal.SIGTERM, 128 + signal.SIGTERM)
-    assert not (place / "out").exists()
-    assert run(place, *DEDUP, "--work", "work").status == OK
-    assert digest(place / "out") == whole
-    assert hidden(place) == []
+    assert not (folder / "out").exists()
+    assert run(folder, *DEDUP, "--work", "work").status == OK
+    assert digest(folder / "out") == complete
+    assert hidden(folder) == []
 
 
 @pytest.mark.parametrize("options", [["--work", "work"], []], ids=["work", "temporary"])
-def test_an_interrupt_while_other_files_are_still_being_copied(tmp_path: Path, options: list[str]) -> None:
-    """Whoever copies them has stopped before the half-filled directory is deleted, or it would come back."""
+def test_interrupt_during_parallel_copies_leaves_nothing(tmp_path: Path, options: list[str]) -> None:
+    """All copying threads end before the partial directory is deleted; a later copy would create it again."""
     (tmp_path / "a.jsonl").write_text('{"text": "one line is soon copied"}\n')
     (tmp_path / "texts").mkdir()
     for number in range(500):
         (tmp_path / "texts" / f"{number}.txt").write_text(f"text {number} of its own {number} kind {number * 7} " * 100)
     arguments = ("dedup", "a.jsonl", "texts", "-o", "out", "--threads", "4", *options)
-    slowly = {"minwise.inputs.text_files.COPY_BYTES": 1}
+    slow_copies = {"minwise.inputs.text_files.COPY_BYTES": 1}
     for _ in range(4):
-        stopped = run(tmp_path, *arguments, job=Job(stage_trap=("write", "stop"), constants=slowly))
+        stopped = run(tmp_path, *arguments, job=Job(stage_trap=("write", "stop"), constants=slow_copies))
         done = resume(stopped.child, signal.SIGINT)
         assert (done.status, done.out, done.err) == (INTERRUPTED, "", "minwise: interrupted\n")
         assert hidden(tmp_path) == []
         assert not (tmp_path / "out").exists()
 
 
-def test_interrupts_of_the_executable(large: Path) -> None:
-    """From outside, at moments spread over the run, once its work directory is there; it ends within seconds."""
+def test_interrupted_executable_ends_within_seconds(large: Path) -> None:
+    """The interrupt is sent at several times after the work directory was locked."""
     arguments = ["dedup", *NAMES, "-o", "interrupted", "--work", "interrupted.work"]
     for seconds in (0.05, 0.5):
         with subprocess.Popen(
@@ -109,7 +108,7 @@ def test_interrupts_of_the_executable(large: Path) -> None:
 
 
 def is_locked(path: Path, process: int) -> bool:
-    """Whether a process has a file open."""
+    """Return whether a process has a file open."""
     try:
         return any(entry.readlink() == path.resolve() for entry in Path(f"/proc/{process}/fd").iterdir())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a work directory or an output refuses, in one line that shows the difference, with everything left as it was."""
+"""Runs that a work directory or an output rejects: one line that shows the difference, and no change of any file."""
 
 import json
 import os
@@ -17,26 +17,26 @@ DEDUP = ("dedup", *NAMES, "-o", "out", "--work", "work", "--quiet")
 
 
 @pytest.fixture
-def begun(place: Path) -> Path:
-    """A folder with a work directory whose run was killed in its middle."""
-    killed = run(place, *DEDUP, job=Job(stage_trap=("band", "kill")))
+def killed_run(folder: Path) -> Path:
+    """Return a folder with the work directory of a killed run."""
+    killed = run(folder, *DEDUP, job=Job(stage_trap=("band", "kill")))
     assert killed.status == -signal.SIGKILL
-    assert (place / "work" / "documents").exists()
-    return place
+    assert (folder / "work" / "documents").exists()
+    return folder
 
 
 @pytest.fixture(scope="module")
-def untouched(small: Path) -> Path:
-    """The same for tests that all leave it as it is."""
+def shared_killed_run(small: Path) -> Path:
+    """Return the same for tests that do not change it."""
     for name in NAMES:
-        (small / "untouched").mkdir(exist_ok=True)
-        shutil.copy2(small / name, small / "untouched")
-    assert run(small / "untouched", *DEDUP, job=Job(stage_trap=("band", "kill"))).status == -signal.SIGKILL
-    return small / "untouched"
+        (small / "killed").mkdir(exist_ok=True)
+        shutil.copy2(small / name, small / "killed")
+    assert run(small / "killed", *DEDUP, job=Job(stage_trap=("band", "kill"))).status == -signal.SIGKILL
+    return small / "killed"
 
 
-def refused(folder: Path, *arguments: str) -> str:
-    """The line of a refusal, after which the work directory is as it was and nothing is at OUT."""
+def rejection(folder: Path, *arguments: str) -> str:
+    """Return the error line of a run; check that the work directory is unchanged and that there is no output."""
     before = inodes(folder / "work")
     done = run(folder, *arguments)
     line = one_line(done, FAILURE if done.status == FAILURE else USAGE)
@@ -67,246 +67,232 @@ def refused(folder: Path, *arguments: str) -> str:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_another_setting(untouched: Path, options: list[str], name: str, before: str, now: str) -> None:
-    """By its name, with both values and the remedy."""
-    line = refused(untouched, *DEDUP, *options)
-    assert re.search(rf"\b{name}\b", line), line
+def test_changed_setting_is_named_with_both_values_and_the_remedy(
+    shared_killed_run: Path, options: list[str], name: str, before: str, now: str
+) -> None:
+    line = rejection(shared_killed_run, *DEDUP, *options)
+    assert re.search(rf"(?<!\w){name}\b", line), line
     assert f" {before}," in line
     assert f" {now};" in line
     assert "work" in line
     assert "--work" in line
 
 
-def test_a_file_that_was_touched(begun: Path) -> None:
-    """By its name: whoever has twenty files must know which."""
-    later = (begun / "b.jsonl.gz").stat().st_mtime_ns + 1
-    os.utime(begun / "b.jsonl.gz", ns=(later, later))
-    line = refused(begun, *DEDUP)
+def test_input_with_another_modification_time_is_named(killed_run: Path) -> None:
+    later = (killed_run / "b.jsonl.gz").stat().st_mtime_ns + 1
+    os.utime(killed_run / "b.jsonl.gz", ns=(later, later))
+    line = rejection(killed_run, *DEDUP)
     assert "modified" in line
     assert str(later) in line
     assert str(later - 1) in line
     assert "b.jsonl.gz" in line
 
 
-def test_a_file_that_was_rewritten(begun: Path) -> None:
-    """Even if somebody set its time back."""
-    before = (begun / "a.jsonl").stat()
-    with (begun / "a.jsonl").open("a", encoding="utf-8") as file:
+def test_input_of_another_size_is_named_although_its_time_was_reset(killed_run: Path) -> None:
+    before = (killed_run / "a.jsonl").stat()
+    with (killed_run / "a.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"id": "new", "text": "one more line"}\n')
-    os.utime(begun / "a.jsonl", ns=(before.st_mtime_ns, before.st_mtime_ns))
-    line = refused(begun, *DEDUP)
+    os.utime(killed_run / "a.jsonl", ns=(before.st_mtime_ns, before.st_mtime_ns))
+    line = rejection(killed_run, *DEDUP)
     assert str(before.st_size) in line
-    assert str((begun / "a.jsonl").stat().st_size) in line
+    assert str((killed_run / "a.jsonl").stat().st_size) in line
     assert "a.jsonl" in line
 
 
-def test_another_file(begun: Path) -> None:
-    """One more than before is named."""
-    shutil.copy(begun / "a.jsonl", begun / "more.jsonl")
-    assert "inputs [], this one has ['more.jsonl']" in refused(begun, *DEDUP, "more.jsonl")
+def test_additional_input_is_named(killed_run: Path) -> None:
+    shutil.copy(killed_run / "a.jsonl", killed_run / "more.jsonl")
+    assert "inputs [], this one has ['more.jsonl']" in rejection(killed_run, *DEDUP, "more.jsonl")
 
 
-def test_a_file_of_another_name(begun: Path) -> None:
-    """Ids may be made of names, so it is another input."""
-    (begun / "a.jsonl").rename(begun / "a2.jsonl")
-    line = refused(begun, "dedup", "a2.jsonl", *DEDUP[2:])
+def test_renamed_input_is_rejected(killed_run: Path) -> None:
+    """Ids may contain file names, so a renamed file is another input."""
+    (killed_run / "a.jsonl").rename(killed_run / "a2.jsonl")
+    line = rejection(killed_run, "dedup", "a2.jsonl", *DEDUP[2:])
     assert "a.jsonl" in line
     assert "a2.jsonl" in line
 
 
-def test_another_command(begun: Path) -> None:
-    """A work directory of dedup is none of pairs."""
-    before = inodes(begun / "work")
-    line = one_line(run(begun, "pairs", *NAMES, "-o", "pairs.csv", "--work", "work"), FAILURE)
+def test_work_directory_of_another_command_is_rejected(killed_run: Path) -> None:
+    before = inodes(killed_run / "work")
+    line = one_line(run(killed_run, "pairs", *NAMES, "-o", "pairs.csv", "--work", "work"), FAILURE)
     assert "'dedup'" in line
     assert "'pairs'" in line
-    assert inodes(begun / "work") == before
+    assert inodes(killed_run / "work") == before
 
 
-def test_the_order_of_files_and_the_limits_are_no_difference(begun: Path) -> None:
-    """Nor is the name of the output: none of them changes a result."""
+def test_run_resumes_with_other_limits_output_and_order_of_files(killed_run: Path) -> None:
+    """None of them changes a result."""
     done = run(
-        begun, "dedup", *reversed(NAMES), "-o", "elsewhere", "--work", "work", "--memory", "1GB", "--threads", "1"
+        killed_run, "dedup", *reversed(NAMES), "-o", "elsewhere", "--work", "work", "--memory", "1GB", "--threads", "1"
     )
     assert done.status == OK
-    assert (begun / "elsewhere" / "report.json").exists()
+    assert (killed_run / "elsewhere" / "report.json").exists()
 
 
-def test_a_directory_of_something_else(place: Path) -> None:
-    """Is left alone."""
-    (place / "work").mkdir()
-    (place / "work" / "thesis.txt").write_text("years of work")
-    line = one_line(run(place, *DEDUP), USAGE)
+def test_directory_with_other_files_is_rejected_as_work_directory(folder: Path) -> None:
+    (folder / "work").mkdir()
+    (folder / "work" / "thesis.txt").write_text("years of work")
+    line = one_line(run(folder, *DEDUP), USAGE)
     assert "work" in line
     assert "other files" in line
-    assert [path.name for path in (place / "work").iterdir() if path.name != ".lock"] == ["thesis.txt"]
-    assert (place / "work" / "thesis.txt").read_text() == "years of work"
+    assert [path.name for path in (folder / "work").iterdir() if path.name != ".lock"] == ["thesis.txt"]
+    assert (folder / "work" / "thesis.txt").read_text() == "years of work"
 
 
-def test_a_file_for_a_work_directory(place: Path) -> None:
-    """Is one line too."""
-    (place / "work").write_text("a file")
-    done = run(place, *DEDUP)
+def test_file_is_rejected_as_work_directory(folder: Path) -> None:
+    (folder / "work").write_text("a file")
+    done = run(folder, *DEDUP)
     assert done.status in (USAGE, 74)
     assert "work" in one_line(done, done.status or 0)
 
 
-def test_a_manifest_that_is_damaged(begun: Path) -> None:
-    """Says what is damaged and what to do, and deletes nothing."""
-    (begun / "work" / "manifest.json").write_text("{")
-    done = run(begun, *DEDUP)
+def test_damaged_manifest_is_reported_and_nothing_is_deleted(killed_run: Path) -> None:
+    (killed_run / "work" / "manifest.json").write_text("{")
+    done = run(killed_run, *DEDUP)
     assert "work" in one_line(done, FAILURE)
-    assert (begun / "work" / "documents").exists()
+    assert (killed_run / "work" / "documents").exists()
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped"])
-def test_a_piece_that_is_damaged(begun: Path, damage: str) -> None:
-    """Is noticed, named, and never becomes part of a result."""
-    piece = begun / "work" / "part-000000"
-    content = bytearray(piece.read_bytes())
+def test_damaged_work_file_is_named_and_not_used(killed_run: Path, damage: str) -> None:
+    path = killed_run / "work" / "part-000000"
+    content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
-    piece.write_bytes(content[:-100] if damage == "cut" else content)
-    line = one_line(run(begun, *DEDUP), FAILURE)
+    path.write_bytes(content[:-100] if damage == "cut" else content)
+    line = one_line(run(killed_run, *DEDUP), FAILURE)
     assert "part-000000" in line
-    assert "delete the work directory" in line or "cut" in line
-    assert not (begun / "out").exists()
+    assert "delete the work directory" in line
+    assert not (killed_run / "out").exists()
 
 
-def test_two_at_a_time(place: Path) -> None:
-    """The second is refused as long as the first lives, even if it does nothing; after it, it goes on."""
-    first = run(place, *DEDUP, job=Job(stage_trap=("band", "stop")))
+def test_second_run_is_rejected_while_the_first_is_alive(folder: Path) -> None:
+    """The first run is stopped, not ended; after it has ended, the same command is accepted."""
+    first = run(folder, *DEDUP, job=Job(stage_trap=("band", "stop")))
     assert first.status is None
     try:
-        before = inodes(place / "work")
-        line = one_line(run(place, *DEDUP), USAGE)
+        before = inodes(folder / "work")
+        line = one_line(run(folder, *DEDUP), USAGE)
         assert "in use by another process" in line
         assert "--work" in line
-        assert inodes(place / "work") == before
+        assert inodes(folder / "work") == before
     finally:
         ended = resume(first.child)
     assert (ended.status, ended.err) == (OK, "")
-    again = run(place, *DEDUP[:-1])
+    again = run(folder, *DEDUP[:-1])
     assert again.status == OK
     assert "already" in again.out
 
 
-def test_after_one_that_was_killed(place: Path) -> None:
-    """A lock dies with whoever held it."""
-    first = run(place, *DEDUP, job=Job(stage_trap=("band", "stop")))
+def test_lock_ends_with_a_killed_process(folder: Path) -> None:
+    first = run(folder, *DEDUP, job=Job(stage_trap=("band", "stop")))
     assert resume(first.child, signal.SIGKILL).status == -signal.SIGKILL
-    assert run(place, *DEDUP).status == OK
+    assert run(folder, *DEDUP).status == OK
 
 
-def test_an_output_with_something_in_it(place: Path) -> None:
-    """Is refused before anything is read: the input does not even have to be readable."""
-    (place / "out").mkdir()
-    (place / "out" / "mine").write_text("mine")
-    (place / "c.parquet").write_bytes(b"no Parquet at all")
+def test_nonempty_output_is_rejected_before_inputs_are_read(folder: Path) -> None:
+    """One input is unreadable, which would be another error."""
+    (folder / "out").mkdir()
+    (folder / "out" / "mine").write_text("mine")
+    (folder / "c.parquet").write_bytes(b"no Parquet at all")
     for options in ([], ["--work", "work"]):
-        line = one_line(run(place, "dedup", *NAMES, "-o", "out", *options, "--on-error", "fail"), USAGE)
+        line = one_line(run(folder, "dedup", *NAMES, "-o", "out", *options, "--on-error", "fail"), USAGE)
         assert "out" in line
         assert "--overwrite" in line
-    assert digest(place / "out").keys() == {"mine"}
-    assert not (place / "work").exists() or {path.name for path in (place / "work").iterdir()} <= {
+    assert digest(folder / "out").keys() == {"mine"}
+    assert not (folder / "work").exists() or {path.name for path in (folder / "work").iterdir()} <= {
         ".lock",
         "manifest.json",
     }
-    assert hidden(place) == []
+    assert hidden(folder) == []
 
 
-def test_an_output_that_is_a_file(place: Path) -> None:
-    """Is refused with or without --overwrite: a directory is wanted."""
-    (place / "out").write_text("mine")
+def test_file_is_rejected_as_output_directory(folder: Path) -> None:
+    (folder / "out").write_text("mine")
     for options in ([], ["--overwrite"]):
-        assert "out" in one_line(run(place, "dedup", *NAMES, "-o", "out", *options), USAGE)
-    assert (place / "out").read_text() == "mine"
+        assert "out" in one_line(run(folder, "dedup", *NAMES, "-o", "out", *options), USAGE)
+    assert (folder / "out").read_text() == "mine"
 
 
-def test_overwriting_replaces_all_of_it(place: Path) -> None:
-    """What was there is gone, what comes is complete, and nothing lies beside it."""
-    assert run(place, "dedup", *NAMES, "-o", "new", "--quiet").status == OK
-    (place / "out" / "kept").mkdir(parents=True)
-    (place / "out" / "kept" / "old.jsonl").touch()
-    (place / "out" / "old").touch()
-    assert run(place, "dedup", *NAMES, "-o", "out", "--quiet", "--overwrite").status == OK
-    assert digest(place / "out") == digest(place / "new")
-    assert hidden(place) == []
+def test_overwrite_replaces_the_whole_output(folder: Path) -> None:
+    assert run(folder, "dedup", *NAMES, "-o", "new", "--quiet").status == OK
+    (folder / "out" / "kept").mkdir(parents=True)
+    (folder / "out" / "kept" / "old.jsonl").touch()
+    (folder / "out" / "old").touch()
+    assert run(folder, "dedup", *NAMES, "-o", "out", "--quiet", "--overwrite").status == OK
+    assert digest(folder / "out") == digest(folder / "new")
+    assert hidden(folder) == []
 
 
-def test_an_empty_output_is_no_obstacle(place: Path) -> None:
-    """Somebody may have made it for us."""
-    (place / "out").mkdir()
-    assert run(place, "dedup", *NAMES, "-o", "out", "--quiet").status == OK
-    assert (place / "out" / "report.json").exists()
+def test_empty_output_directory_is_accepted(folder: Path) -> None:
+    (folder / "out").mkdir()
+    assert run(folder, "dedup", *NAMES, "-o", "out", "--quiet").status == OK
+    assert (folder / "out" / "report.json").exists()
 
 
-def test_an_output_in_directories_that_are_not_there_yet(place: Path) -> None:
-    """They are made, with a work directory and without."""
-    assert run(place, *DEDUP, "-o", "x/y/out").status == OK
-    done = run(place, "dedup", *NAMES, "-o", "deep/down/out", "--quiet")
+def test_missing_parents_of_the_output_are_created(folder: Path) -> None:
+    assert run(folder, *DEDUP, "-o", "x/y/out").status == OK
+    done = run(folder, "dedup", *NAMES, "-o", "deep/down/out", "--quiet")
     assert (done.status, done.err) == (OK, "")
-    assert digest(place / "deep/down/out") == digest(place / "x/y/out")
+    assert digest(folder / "deep/down/out") == digest(folder / "x/y/out")
 
 
 @pytest.mark.parametrize("output", [".", "in", "in/corpus", "in/corpus/a.jsonl", "link"])
 @pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=" ".join)
-def test_an_output_that_is_or_holds_an_input(place: Path, output: str, options: list[str]) -> None:
-    """Is refused, through links too, for it would be replaced together with the input."""
-    (place / "in/corpus").mkdir(parents=True)
-    shutil.move(place / "a.jsonl", place / "in/corpus")
-    (place / "link").symlink_to("in")
-    before = digest(place)
-    line = one_line(run(place, "dedup", "in/corpus/a.jsonl", "-o", output, *options), USAGE)
+def test_output_that_is_or_contains_an_input_is_rejected(folder: Path, output: str, options: list[str]) -> None:
+    """The input would be replaced with the output; links are followed."""
+    (folder / "in/corpus").mkdir(parents=True)
+    shutil.move(folder / "a.jsonl", folder / "in/corpus")
+    (folder / "link").symlink_to("in")
+    before = digest(folder)
+    line = one_line(run(folder, "dedup", "in/corpus/a.jsonl", "-o", output, *options), USAGE)
     assert "output" in line
-    assert digest(place) == before
+    assert digest(folder) == before
 
 
-def test_an_output_that_holds_what_is_compared_against(place: Path) -> None:
-    """`old is never written`, nor deleted."""
-    (place / "old").mkdir()
-    shutil.move(place / "c.parquet", place / "old")
-    line = one_line(run(place, "dedup", "a.jsonl", "-o", "old", "--overwrite", "--against", "old/c.parquet"), USAGE)
+def test_output_that_contains_the_reference_corpus_is_rejected(folder: Path) -> None:
+    (folder / "old").mkdir()
+    shutil.move(folder / "c.parquet", folder / "old")
+    line = one_line(run(folder, "dedup", "a.jsonl", "-o", "old", "--overwrite", "--against", "old/c.parquet"), USAGE)
     assert "old/c.parquet" in line
-    assert (place / "old" / "c.parquet").exists()
+    assert (folder / "old" / "c.parquet").exists()
 
 
 @pytest.mark.parametrize(("output", "work"), [("same", "same"), ("out", "out/work")])
-def test_an_output_and_a_work_directory_in_each_other(place: Path, output: str, work: str) -> None:
-    """Are refused: publishing the one would delete the other."""
-    line = one_line(run(place, "dedup", *NAMES, "-o", output, "--work", work, "--overwrite"), USAGE)
+def test_work_directory_in_the_output_is_rejected(folder: Path, output: str, work: str) -> None:
+    """Publishing the output would delete the work directory."""
+    line = one_line(run(folder, "dedup", *NAMES, "-o", output, "--work", work, "--overwrite"), USAGE)
     assert "work" in line
 
 
-def test_published_already(place: Path) -> None:
-    """The same command again says so and rewrites nothing, with --overwrite too."""
-    assert run(place, *DEDUP).status == OK
-    before = inodes(place / "out"), inodes(place / "work")
+def test_published_output_is_not_rewritten(folder: Path) -> None:
+    """The same command reports that the output is published, with --overwrite too."""
+    assert run(folder, *DEDUP).status == OK
+    before = inodes(folder / "out"), inodes(folder / "work")
     for options in ([], ["--overwrite"]):
-        done = run(place, *DEDUP[:-1], *options)
+        done = run(folder, *DEDUP[:-1], *options)
         assert (done.status, done.err) == (OK, "")
         assert "published" in done.out
         assert "already" in done.out
-        report = json.loads(run(place, *DEDUP[:-1], "--json", *options).out)
+        report = json.loads(run(folder, *DEDUP[:-1], "--json", *options).out)
         assert report["run"]["already_published"] is True
-        assert report["counts"] == json.loads((place / "out/report.json").read_text())["counts"]
-    assert (inodes(place / "out"), inodes(place / "work")) == before
+        assert report["counts"] == json.loads((folder / "out/report.json").read_text())["counts"]
+    assert (inodes(folder / "out"), inodes(folder / "work")) == before
 
 
-def test_published_but_deleted(place: Path) -> None:
-    """Is made again from the work directory, with the same bytes."""
-    assert run(place, *DEDUP).status == OK
-    expected = digest(place / "out")
-    shutil.rmtree(place / "out")
-    assert run(place, *DEDUP).status == OK
-    assert digest(place / "out") == expected
+def test_deleted_output_is_written_again_from_the_work_directory(folder: Path) -> None:
+    assert run(folder, *DEDUP).status == OK
+    expected = digest(folder / "out")
+    shutil.rmtree(folder / "out")
+    assert run(folder, *DEDUP).status == OK
+    assert digest(folder / "out") == expected
 
 
-def test_published_but_emptied(place: Path) -> None:
-    """An empty directory is no result, even if it is the one that was published; nor is one that lacks a file."""
-    assert run(place, *DEDUP).status == OK
-    expected = digest(place / "out")
-    shutil.rmtree(place / "out" / "kept")
-    for path in (place / "out").iterdir():
+def test_emptied_output_is_written_again(folder: Path) -> None:
+    """It is still the published directory, but its files are missing."""
+    assert run(folder, *DEDUP).status == OK
+    expected = digest(folder / "out")
+    shutil.rmtree(folder / "out" / "kept")
+    for path in (folder / "out").iterdir():
         path.unlink()
-    assert run(place, *DEDUP).status == OK
-    assert digest(place / "out") == expected
+    assert run(folder, *DEDUP).status == OK
+    assert digest(folder / "out") == expected

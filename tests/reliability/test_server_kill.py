@@ -34,7 +34,7 @@ def path() -> Iterator[Path]:
         yield folder / "news.mw"
 
 
-class Life:
+class KilledIndex:
     """An index whose servers are killed.
 
     Attributes:
@@ -90,10 +90,10 @@ class Life:
 
 @pytest.mark.timeout(3000)
 def test_acknowledged_changes_survive_kills(path: Path) -> None:
-    """After each kill and after all of them."""
-    life = Life(path)
+    """The index is checked after each kill and after all of them."""
+    index = KilledIndex(path)
     for number in range(KILLS):
-        life.round(number)
-    life.verify(set(life.there), life.gone)
-    assert len(life.there) >= KILLS * WRITERS
-    assert life.gone
+        index.round(number)
+    index.verify(set(index.there), index.gone)
+    assert len(index.there) >= KILLS * WRITERS
+    assert index.gone

@@ -1,4 +1,4 @@
-"""Running the command: as the installed executable, or quickly as a fork of a process that has imported it already."""
+"""Runs of the command: of the installed executable, or of a fork of a process that has already imported it."""
 
 import atexit
 import hashlib
@@ -35,19 +35,19 @@ __all__ = [
 MINWISE = str(Path(sys.executable).with_name("minwise"))
 OK, FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 0, 1, 2, 74, 130
 TIMEOUT_SECONDS = 120
-# `make torture` sets it: more kills, more points, larger bombs. No result depends on it.
+# `make torture` sets it: more kills, more kill points, larger bombs. No result depends on it.
 TORTURE = os.environ.get("MINWISE_TORTURE") == "1"
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a run ended.
+    """Result of a run.
 
     Attributes:
-        status: The exit code; a signal's number, negative, if one ended it; None if it is only stopped.
+        status: Exit code; the negative number of the signal that ended it; None if it is only stopped.
         out: Standard output.
         err: Standard error.
-        child: The number of the process.
+        child: Process id.
     """
 
     status: int | None
@@ -58,15 +58,15 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What a run is given beside its arguments.
+    """Conditions of a run, in addition to its arguments.
 
     Attributes:
-        stdin: What is read from standard input.
-        environment: Variables beside those of this process.
-        constants: Constants of modules, by their full names, so that little data makes many pieces.
-        file_bytes: The largest file it may write.
-        trap: Where among what happens to files it gets a signal; see `forks.Trap`.
-        stage_trap: The name of a stage in whose middle it gets a signal, and which.
+        stdin: Path of the file that is its standard input.
+        environment: Additional environment variables.
+        constants: Values for constants of modules, by full name, so that small data exercise limits.
+        file_bytes: Largest file that it may write.
+        trap: File operation at which it gets a signal; see `forks.Trap`.
+        stage_trap: Name of a stage in which it gets a signal, and name of the signal.
     """
 
     stdin: str | None = None
@@ -77,8 +77,8 @@ class Job:
     stage_trap: tuple[str, str] | None = None
 
 
-class _Forks:
-    """The process that forks."""
+class _ForkServer:
+    """Client of the process that forks a child for each run."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -89,74 +89,74 @@ class _Forks:
             )
         self._socket = ours
         self._socket.settimeout(TIMEOUT_SECONDS)
-        self._answers = ours.makefile("rb")
+        self._replies = ours.makefile("rb")
         self._folder = tempfile.TemporaryDirectory(prefix="minwise-forks-")
         self._outputs: dict[int, tuple[Path, Path]] = {}
         self._runs = 0
 
     def close(self) -> None:
-        """Ends the process."""
-        self._answers.close()
+        """End the process."""
+        self._replies.close()
         self._socket.close()
         self._server.wait(timeout=TIMEOUT_SECONDS)
         self._folder.cleanup()
 
     def start(self, folder: Path, arguments: tuple[str, ...], job: Job) -> Done:
-        """Runs a child until it ends or is stopped."""
+        """Run a child until it ends or is stopped."""
         self._runs += 1
         out, err = (Path(self._folder.name) / f"{self._runs}.{name}" for name in ("out", "err"))
         for path in (out, err):
             path.touch()
-        question = {
+        request = {
             "folder": str(folder), "arguments": arguments, "stdin": job.stdin or os.devnull, "stdout": str(out),
             "stderr": str(err), "environment": job.environment, "constants": job.constants,
             "file_bytes": job.file_bytes, "trap": job.trap, "stage_trap": job.stage_trap,
         }  # fmt: skip
-        self._ask(question)
-        child = int(self._answer()["child"])
+        self._send(request)
+        child = int(self._receive()["child"])
         self._outputs[child] = (out, err)
         return self._done(child)
 
     def wait(self, child: int) -> Done:
-        """Waits for a child that was stopped."""
-        self._ask({"wait": child})
+        """Wait until a child that was stopped ends or is stopped again."""
+        self._send({"wait": child})
         return self._done(child)
 
     def _done(self, child: int) -> Done:
         try:
-            answer = self._answer()
+            reply = self._receive()
         except TimeoutError:
             os.kill(child, signal.SIGKILL)
             raise
         out, err = self._outputs[child]
-        return Done(answer["status"], out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"), child)
+        return Done(reply["status"], out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"), child)
 
-    def _ask(self, question: dict[str, Any]) -> None:
-        self._socket.sendall(json.dumps(question).encode() + b"\n")
+    def _send(self, request: dict[str, Any]) -> None:
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
 
-    def _answer(self) -> dict[str, Any]:
-        return dict(json.loads(self._answers.readline()))
+    def _receive(self) -> dict[str, Any]:
+        return dict(json.loads(self._replies.readline()))
 
 
 @cache
-def _forks() -> _Forks:
-    forks = _Forks()
-    atexit.register(forks.close)
-    return forks
+def _fork_server() -> _ForkServer:
+    server = _ForkServer()
+    atexit.register(server.close)
+    return server
 
 
 def run(folder: Path, *arguments: str, job: Job | None = None) -> Done:
-    """The command in a folder, until it ends or stops itself; whatever happens, there is no traceback."""
-    done = _forks().start(folder, arguments, job or Job())
+    """Run the command in a folder until it ends or is stopped; check that it prints no traceback."""
+    done = _fork_server().start(folder, arguments, job or Job())
     assert "Traceback" not in done.err, done.err
     return done
 
 
 def resume(child: int, *signals: signal.Signals) -> Done:
-    """Sends a stopped child signals, lets it go on, and waits for its end."""
-    for one in (*signals, signal.SIGCONT):
-        os.kill(child, one)
-    return _forks().wait(child)
+    """Send signals to a stopped child, continue it, and wait for its end."""
+    for number in (*signals, signal.SIGCONT):
+        os.kill(child, number)
+    return _fork_server().wait(child)
 
 
 def execute(
@@ -165,7 +165,7 @@ def execute(
     stdin: bytes | None = None,
     **options: Any,  # noqa: ANN401
 ) -> subprocess.CompletedProcess[bytes]:
-    """The installed executable in a folder; no traceback either."""
+    """Run the installed executable in a folder; check that it prints no traceback."""
     done = subprocess.run(
         [MINWISE, *arguments], cwd=folder, input=stdin, capture_output=True, timeout=TIMEOUT_SECONDS, check=False,
         **options,
@@ -175,7 +175,7 @@ def execute(
 
 
 def one_line(done: Done, status: int) -> str:
-    """The one line that a failed run leaves on standard error, and nothing on standard output."""
+    """Return the line that a failed run prints to standard error; check that standard output is empty."""
     assert (done.status, done.out) == (status, ""), done
     assert done.err.startswith("minwise: "), done.err
     assert done.err.endswith("\n")
@@ -184,7 +184,7 @@ def one_line(done: Done, status: int) -> str:
 
 
 def digest(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file below a folder, by its path; empty folders too."""
+    """Return the SHA-256 of every file below a folder by its path, and an empty string for every folder."""
     return {
         path.relative_to(folder).as_posix(): _fingerprint(path) if path.is_file() else ""
         for path in sorted(folder.rglob("*"))
@@ -192,7 +192,7 @@ def digest(folder: Path) -> dict[str, str]:
 
 
 def _fingerprint(path: Path) -> str:
-    """The SHA-256 of a file; of one that tells how long a run took, which is never the same, only that it is whole."""
+    """Return the SHA-256 of a file; of a file with durations, which differ from run to run, only its structure."""
     data = path.read_bytes()
     if path.name == "run.json":
         return " ".join(json.loads(data))
@@ -202,5 +202,5 @@ def _fingerprint(path: Path) -> str:
 
 
 def hidden(folder: Path) -> list[str]:
-    """What a run might leave behind beside its output."""
+    """Return the names of hidden and temporary files in a folder, which a run must not leave."""
     return sorted(path.name for path in folder.iterdir() if path.name.startswith(".") or ".minwise" in path.name)

@@ -1,4 +1,4 @@
-"""Corpora for the reliability tests: near-duplicates and copies over three shards, the same on every run."""
+"""Corpora for the reliability tests: near-duplicates and copies in three files, the same in every run."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ NAMES = ("a.jsonl", "b.jsonl.gz", "c.parquet")
 
 
 def documents(count: int, seed: int = 1) -> list[str]:
-    """Short texts of which about a tenth are copies of earlier ones and a sixth near-duplicates."""
+    """Return short texts of which about a tenth are copies of earlier ones and a sixth near-duplicates."""
     draw = random.Random(seed)
     words = [f"w{number:x}" for number in range(20_000)]
     texts: list[str] = []
@@ -32,7 +32,7 @@ def documents(count: int, seed: int = 1) -> list[str]:
 
 
 def write_corpus(folder: Path, count: int, seed: int = 1) -> Path:
-    """The texts as JSON lines, as gzipped JSON lines with faults among them, and as Parquet with another column."""
+    """Write texts as JSON lines, as gzipped JSON lines with two invalid rows, and as Parquet with another column."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = documents(count, seed)
     third = count // 3

@@ -1,10 +1,9 @@
-"""A process that has imported the command already and forks a child for each run of it; started by `commands.py`.
+"""Process that has imported the command and forks a child for each run of it; started by `commands.py`.
 
-The child is a process of its own, and can be told to be killed, stopped or interrupted by a real signal exactly where a
-file is about to be synced, renamed or deleted, or in the middle of a stage. It leaves as the interpreter does, except
-that it does not take down every module first, which costs more than a small run does.
-Jobs come as JSON lines from the socket whose number is the only argument; each is answered by the child's number, and
-then by how it ended or that it was stopped.
+A child can be killed, stopped or interrupted by a real signal exactly where a file is synced, renamed or deleted, or in
+the middle of a stage. It exits like the interpreter, but without the deletion of all modules, which takes longer than a
+small run. Jobs are JSON lines from the socket whose descriptor is the only argument. The replies to each are the
+process id of the child, and then its status when it has ended or is stopped.
 """
 
 import atexit
@@ -23,7 +22,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import pandas  # noqa: F401 - what a run imports only when it needs it, so that not every child has to
+import pandas  # noqa: F401 - imported lazily by a run; here, so that not every child imports it
 import pyarrow.csv
 import pyarrow.parquet  # noqa: F401 - as above
 
@@ -37,12 +36,12 @@ SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "interrupt": signal.S
 
 
 class Trap:
-    """Counts what happens to files, writes it to a log, and sends this process a signal when a number is reached.
+    """Counter of file operations that logs them and sends this process a signal at a chosen one.
 
     Attributes:
-        log: Where each event goes as a line, or None.
-        point: The event at which to act, counted from 0; None never acts.
-        after: Whether to act after the event rather than before it.
+        log: Descriptor of the log, which has a line for each event, or None.
+        point: Number of the event at which to send the signal, from 0; None sends none.
+        after: Whether to send it after the event rather than before it.
     """
 
     def __init__(self, *, log: str | None = None, point: int | None = None, after: bool = False, act: str) -> None:
@@ -51,7 +50,7 @@ class Trap:
         self.seen = 0
 
     def around(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The same call as an event."""
+        """Return the call as an event."""
 
         def trapped(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401
             here = self.seen == self.point
@@ -70,7 +69,7 @@ class Trap:
         return trapped
 
     def set(self) -> None:
-        """Puts the trap around everything that makes a difference to what lies on the disk."""
+        """Make events of all calls that change durable files."""
         for owner, name in (
             (os, "fsync"), (Path, "replace"), (Path, "rename"), (Path, "unlink"), (shutil, "rmtree"),
         ):  # fmt: skip
@@ -78,37 +77,37 @@ class Trap:
 
 
 def tear(file: int) -> None:
-    """Leaves of a file what a process leaves that dies while it writes: half of it."""
+    """Truncate a file to half, as if the process ended while it wrote."""
     with suppress(OSError):  # a directory, or a file that is open for reading
         os.ftruncate(file, os.fstat(file).st_size // 2)
 
 
 class StageTrap:
-    """Sends this process a signal when a stage has done its first piece."""
+    """Progress receiver that sends this process a signal at the first advance of a stage."""
 
     def __init__(self, name: str, act: str) -> None:
         self.name, self.signal = name, SIGNALS[act]
         self.sent = False
 
     def set(self) -> None:
-        """Takes the place of whoever watches in silence."""
+        """Replace the stages of the silent progress receiver."""
 
         def stage(_: object, name: str, total: int | None, unit: str, *, done: int = 0) -> AbstractContextManager[Any]:
-            return nullcontext(self if name == self.name else minwise.progress.Silence())
+            return nullcontext(self if name == self.name else minwise.progress.NullProgress())
 
-        setattr(minwise.progress.Silence, "stage", stage)  # noqa: B010 - an assignment is what mypy objects to
+        setattr(minwise.progress.NullProgress, "stage", stage)  # noqa: B010 - an assignment is what mypy objects to
 
     def advance(self, amount: int) -> None:
-        """Acts, once."""
+        """Send the signal, once."""
         if not self.sent:
             self.sent = True
             os.kill(os.getpid(), self.signal)
 
-    reach = advance
+    advance_to = advance
 
 
 def serve(jobs: socket.socket) -> list[str]:
-    """Answers jobs until there are no more; in a child, returns its arguments."""
+    """Run jobs until the socket is closed; in a child, return its arguments."""
     lines = jobs.makefile("rb")
     for line in lines:
         job = json.loads(line)
@@ -121,13 +120,13 @@ def serve(jobs: socket.socket) -> list[str]:
             jobs.sendall(json.dumps({"child": child}).encode() + b"\n")
         _, status = os.waitpid(child, os.WUNTRACED)
         stopped = os.WIFSTOPPED(status)
-        answer = {"stopped": stopped, "status": None if stopped else os.waitstatus_to_exitcode(status)}
-        jobs.sendall(json.dumps(answer).encode() + b"\n")
+        reply = {"stopped": stopped, "status": None if stopped else os.waitstatus_to_exitcode(status)}
+        jobs.sendall(json.dumps(reply).encode() + b"\n")
     os._exit(0)
 
 
 def prepare(job: dict[str, Any]) -> list[str]:
-    """Turns a fresh child into what the job asks for."""
+    """Set up a new child for its job; return the arguments of the command."""
     os.chdir(job["folder"])
     os.environ.update(job["environment"])
     for number, (path, flags) in enumerate(
@@ -150,8 +149,8 @@ def prepare(job: dict[str, Any]) -> list[str]:
     return list(job["arguments"])
 
 
-def leave(command: Callable[[], object]) -> None:
-    """Runs the command, then what is to be done at exit, and ends the process with the command's exit code."""
+def run_and_exit(command: Callable[[], object]) -> None:
+    """Run the command and the exit handlers, and end the process with the command's exit code."""
     status = 1
     try:
         command()
@@ -173,4 +172,4 @@ if __name__ == "__main__":
         importlib.import_module(f"minwise.{name}")
     gc.freeze()
     sys.argv = ["minwise", *serve(socket.socket(fileno=int(sys.argv[1])))]
-    leave(main)
+    run_and_exit(main)

@@ -1,4 +1,4 @@
-"""A disk so small that it is soon full."""
+"""Small disks for tests of full disks."""
 
 import os
 import subprocess
@@ -17,19 +17,19 @@ class Disk:
     """A mounted disk.
 
     Attributes:
-        folder: Where it is.
+        folder: Mount point.
     """
 
     folder: Path
 
     def resize(self, size: str) -> None:
-        """Makes it smaller or larger."""
+        """Change its size."""
         subprocess.run(["mount", "-o", f"remount,size={size}", str(self.folder)], check=True)
 
 
 @contextmanager
 def mounted(folder: Path, size: str) -> Iterator[Disk]:
-    """A disk of a size in a new directory; skips the test where none can be mounted."""
+    """Mount a disk of a given size in a new directory; skip the test if that is not permitted."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount a small disk")
     folder.mkdir()
