@@ -1,4 +1,4 @@
-"""Audits of real corpora: what is measured agrees with the S-curve, and the exact join with known truth.
+"""Audits of real corpora: the measured recall agrees with the S-curve, and the exact join with the ground truth.
 
 The texts are not part of this repository; without them the tests are skipped.
 """
@@ -28,45 +28,45 @@ CORPORA: dict[str, dict[str, Any]] = {
 }
 SCHEMES: tuple[SchemeName, ...] = ("fast", "minhash")
 SEEDS = 4
-# As in the tests of real texts: where the truth cut words in another way, and the pair that it did not cut at all.
+# As in the tests of real texts: the effect of other word boundaries in the truth, and the pair without any.
 TOKEN_DIFFERENCE = 0.008
 CHINESE = frozenset(("MulanPSL-1.0", "MulanPSL-2.0"))
 
 
 @cache
 def documents(name: str) -> list[dict[str, str]]:
-    """Ids and texts of a corpus."""
+    """Return ids and texts of a corpus."""
     lines = (DATA / name / "docs.jsonl").read_bytes().splitlines()
     return [{name: row[name] for name in ("id", "text")} for row in map(json.loads, lines)]
 
 
 @cache
 def audit(name: str, scheme: SchemeName, seed: int) -> Audit:
-    """An audit of a whole corpus, at a recall that misses pairs enough to be measured."""
+    """Audit a whole corpus, at a recall low enough that missed pairs can be measured."""
     return mw.audit(documents(name), scheme=scheme, seed=seed, recall=0.9, **CORPORA[name])
 
 
 def seeds(name: str, scheme: SchemeName) -> range:
-    """Seeds that no other case has, so that the cases are independent."""
+    """Return seeds that no other case has, so that the cases are independent."""
     first = 1000 * list(CORPORA).index(name) + 100 * SCHEMES.index(scheme)
     return range(first, first + SEEDS)
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_the_corpora_have_pairs_to_find(name: str) -> None:
-    """All documents are compared, and what is similar is many pairs."""
+def test_corpora_have_similar_pairs(name: str) -> None:
+    """All documents are compared, and at least 20 pairs are similar."""
     found = audit(name, "fast", seeds(name, "fast")[0])
     assert found.complete
     assert found.recall.of >= 20
     assert found.documents == len(documents(name))
 
 
-def test_the_promise_lies_in_the_measured_interval() -> None:
-    """Nineteen times of twenty: of 32 audits with seeds of their own no more miss it than chance may.
+def test_promised_recall_is_in_the_measured_interval() -> None:
+    """At most 10 of 32 audits with different seeds have an interval without the promised recall.
 
-    A 95 % interval misses with a chance of 0.05. That takes for granted that what is found or missed together is
-    counted as one throw; where families of documents hang together more than that, coverage was seen down to 0.9. Cases
-    have hashes of their own, so misses are binomial, and more than 10 of 32 would come with a chance below 10⁻⁶.
+    A 95 % interval misses with a probability of 0.05, provided that pairs found or missed together count as one trial;
+    where documents depend on each other more than that, coverage was 0.9 at the lowest. Cases have independent hashes,
+    so the number of misses is binomial, and more than 10 of 32 have a probability below 10⁻⁶.
     """
     cases = [(name, scheme, seed) for name in CORPORA for scheme in SCHEMES for seed in seeds(name, scheme)]
     results = [audit(*case) for case in cases]
@@ -80,8 +80,8 @@ def test_the_promise_lies_in_the_measured_interval() -> None:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_planted_articles_are_the_pairs_and_are_found(scheme: SchemeName) -> None:
-    """At the usual recall: every planted pair is similar, no other is, and the bands propose all of them."""
+def test_planted_articles_are_the_similar_pairs_and_all_are_found(scheme: SchemeName) -> None:
+    """At the default recall every planted pair is similar, no other is, and the bands propose all of them."""
     name = "text/articles_2500"
     lines = (DATA / name / "pairs.tsv").read_text(encoding="utf-8").splitlines()
     planted = {frozenset(line.split("\t")[:2]) for line in lines}
@@ -92,8 +92,8 @@ def test_planted_articles_are_the_pairs_and_are_found(scheme: SchemeName) -> Non
     assert {frozenset((row["left"], row["right"])) for row in table.to_pylist()} == planted
 
 
-def test_the_exact_join_of_licences_is_the_known_truth() -> None:
-    """At 0.5 of word-3 sets 1,546 of the 1,547 pairs, with their similarities; others are right at the threshold."""
+def test_exact_join_of_licences_equals_the_ground_truth() -> None:
+    """At 0.5 of word-3 sets it has 1,546 of the 1,547 pairs, with their similarities; others are at the threshold."""
     folder = DATA / "text" / "spdx_licenses"
     truth = np.loadtxt(folder / "spdx_licenses_w3.jaccard0.5.tsv")
     order = (folder / "spdx_licenses_w3.ids").read_text(encoding="utf-8").split()
@@ -107,15 +107,16 @@ def test_the_exact_join_of_licences_is_the_known_truth() -> None:
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_a_sample_agrees_with_the_whole(name: str) -> None:
-    """The true numbers of pairs by similarity lie in their intervals, but for a quarter of them.
+def test_sample_agrees_with_the_whole_corpus(name: str) -> None:
+    """At least three quarters of the intervals contain the true number of pairs.
 
-    A twentieth is to be expected. Bins share documents, so there is no exact tail; five times as many is no chance.
+    A twentieth is expected to miss. Bins share documents, so there is no exact tail; five times as many is the bound.
     """
     whole = audit(name, "fast", seeds(name, "fast")[0])
     part = mw.audit(
         documents(name), sample=whole.distinct // 3, seed=seeds(name, "fast")[0], recall=0.9, **CORPORA[name]
     )
     assert part.sampled == whole.distinct // 3
-    inside = [one.low <= every.seen <= one.high for one, every in zip(part.histogram, whole.histogram, strict=True)]
+    bins = zip(part.histogram, whole.histogram, strict=True)
+    inside = [sampled.low <= true.seen <= sampled.high for sampled, true in bins]
     assert sum(inside) >= 0.75 * len(inside)

@@ -54,7 +54,7 @@ def test_estimates_in_a_small_universe_are_unbiased(bits: int, left: int, right:
     assert_mean(bbit_estimate(agree, c1, c2), jaccard, slack=0.5 / UNIVERSE / (1 - float(c2)))
 
 
-def test_the_slack_for_a_small_universe_is_what_enumeration_shows() -> None:
+def test_slack_for_a_small_universe_follows_from_enumeration() -> None:
     """The worst error of C1 + (1−C2)·R over all set sizes, times D, stays below one half from D = 10 to D = 40."""
     for universe in (10, 20, 40):
         for bits in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Real texts with labels: planted copies are found and nothing else, and more copying means more similarity.
+"""Labelled real texts: planted copies are found and no other pairs, and more copying means more similarity.
 
 The texts are not part of this repository; without them the tests are skipped.
 """
@@ -24,34 +24,34 @@ OPTIONS: dict[str, Any] = {"shingle": "word:3", "threshold": 0.4}
 
 
 def read_documents(name: str) -> list[dict[str, str]]:
-    """The documents of a corpus, with id and text."""
+    """Return the documents of a corpus, with id and text."""
     return [json.loads(line) for line in (DATA / name / "docs.jsonl").read_bytes().splitlines()]
 
 
 def read_labels(name: str) -> list[list[str]]:
-    """The lines of a corpus's table of pairs."""
+    """Return the rows of the table of pairs of a corpus."""
     return [line.split("\t") for line in (DATA / name / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.mark.parametrize("name", ARTICLES)
-@pytest.mark.parametrize("given", ["file", "rows", "texts"])
-def test_planted_articles_are_found_and_no_others(name: str, given: str) -> None:
-    """At 0.4 of word-3 shingles, whichever way the articles come in."""
+@pytest.mark.parametrize("kind", ["file", "rows", "texts"])
+def test_planted_articles_are_found_and_no_others(name: str, kind: str) -> None:
+    """At 0.4 of word-3 shingles, for every kind of source."""
     documents = read_documents(name)
     planted = {frozenset(line[:2]) for line in read_labels(name)}
     ids: list[Any] = [document["id"] for document in documents]
-    ways: dict[str, Any] = {
+    sources: dict[str, Any] = {
         "file": DATA / name / "docs.jsonl",
         "rows": documents,
-        "texts": [one["text"] for one in documents],
+        "texts": [document["text"] for document in documents],
     }
-    found = mw.pairs(ways[given], **OPTIONS).to_pylist()
-    if given == "texts":  # these are called by their number
+    found = mw.pairs(sources[kind], **OPTIONS).to_pylist()
+    if kind == "texts":  # the id of a text is its number
         found = [{**row, "left": ids[row["left"]], "right": ids[row["right"]]} for row in found]
     assert len(planted) == {"articles_100": 5, "articles_1000": 10, "articles_2500": 20}[name]
     assert {frozenset((row["left"], row["right"])) for row in found} == planted
     assert len(found) == len(planted)
-    texts = {one["id"]: one["text"] for one in documents}
+    texts = {document["id"]: document["text"] for document in documents}
     for row in found:
         left, right = mw.Shingler("word:3").shingle([texts[row["left"]], texts[row["right"]]])
         assert row["similarity"] == mw.jaccard(left, right) >= 0.4
@@ -59,7 +59,7 @@ def test_planted_articles_are_found_and_no_others(name: str, given: str) -> None
 
 @pytest.mark.parametrize("scheme", ["fast", "minhash"])
 def test_one_of_each_planted_pair_is_removed(scheme: SchemeName, tmp_path: Path) -> None:
-    """The second, for the first; every other article is kept as it was, byte for byte."""
+    """The second is removed; every other article is kept, byte for byte."""
     source = DATA / "articles_1000" / "docs.jsonl"
     result = mw.dedup(source, tmp_path / "out", scheme=scheme, **OPTIONS)
     planted = {frozenset(line[:2]) for line in read_labels("articles_1000")}
@@ -73,13 +73,13 @@ def test_one_of_each_planted_pair_is_removed(scheme: SchemeName, tmp_path: Path)
 
 @pytest.mark.parametrize("measure", [mw.jaccard, containment], ids=["jaccard", "containment"])
 def test_more_copied_answers_are_more_similar(measure: Any) -> None:  # noqa: ANN401 - one of two functions
-    """Copies above light revisions above heavy ones above answers of one's own, on average."""
+    """Copies, light revisions, heavy revisions and own answers have decreasing mean similarities."""
     documents = read_documents("clough")
     sets = mw.Shingler("word:3").shingle([document["text"] for document in documents])
-    place = {document["id"]: number for number, document in enumerate(documents)}
+    number_of = {document["id"]: number for number, document in enumerate(documents)}
     similarities: dict[str, list[float]] = {label: [] for label in LABELS}
     for answer, original, label in read_labels("clough"):
-        similarities[label].append(measure(sets[place[answer]], sets[place[original]]))
+        similarities[label].append(measure(sets[number_of[answer]], sets[number_of[original]]))
     assert sum(map(len, similarities.values())) == 95
     means = [fmean(similarities[label]) for label in LABELS]
     assert means == sorted(means, reverse=True)
@@ -87,12 +87,12 @@ def test_more_copied_answers_are_more_similar(measure: Any) -> None:  # noqa: AN
 
 
 def test_near_copies_are_found_at_a_threshold_and_own_answers_are_not() -> None:
-    """The pairs of answer and original are those whose exact similarity reaches 0.3; none of them is an own answer."""
+    """The found pairs of answer and original are those with an exact similarity of at least 0.3."""
     documents = read_documents("clough")
     sets = mw.Shingler("word:3").shingle([document["text"] for document in documents])
-    place = {document["id"]: number for number, document in enumerate(documents)}
+    number_of = {document["id"]: number for number, document in enumerate(documents)}
     label = {frozenset((answer, original)): kind for answer, original, kind in read_labels("clough")}
-    expected = {pair for pair in label if mw.jaccard(*(sets[place[one]] for one in pair)) >= 0.3}
+    expected = {pair for pair in label if mw.jaccard(*(sets[number_of[name]] for name in pair)) >= 0.3}
     table = mw.pairs(DATA / "clough" / "docs.jsonl", shingle="word:3", threshold=0.3, bands=250, rows=2)
     found = {frozenset((row["left"], row["right"])) for row in table.to_pylist()}
     assert expected == found & label.keys()  # a pair at 0.3 is missed with a chance of (1 − 0.09)²⁵⁰ < 10⁻¹⁰

@@ -1,4 +1,4 @@
-"""Real baskets and real records: exact pairs equal a brute-force join, and people with typos are found.
+"""Real baskets and records: exact pairs equal a brute-force join, and records with typos are found.
 
 The data is not part of this repository; without it the tests are skipped.
 """
@@ -22,30 +22,30 @@ BASKETS: dict[str, dict[str, Any]] = {
     "groceries.csv": {"format": "baskets", "separator": ",", "threshold": 0.7},
     "onlineretail_invoices.txt": {"format": "named-baskets", "threshold": 0.5},
 }
-ROWS_AT_ONCE = 1000
+BLOCK_ROWS = 1000
 # Groups of identical baskets are paired all with all.
 UNCAPPED: dict[str, Any] = {"max_bucket": 10_000}
 
 
 def brute_force(sets: dict[Any, frozenset[str]], threshold: float) -> dict[frozenset[Any], float]:
-    """Every similar pair, from the matrix of how many items each two sets share, some rows of it at a time."""
-    names, columns = list(sets), {item: place for place, item in enumerate(sorted(set().union(*sets.values())))}
+    """Return every similar pair, from the matrix of shared item counts, some rows of it at a time."""
+    names, columns = list(sets), {item: number for number, item in enumerate(sorted(set().union(*sets.values())))}
     sizes = np.array([len(items) for items in sets.values()])
-    places = [columns[item] for items in sets.values() for item in items]
+    indices = [columns[item] for items in sets.values() for item in items]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    matrix = csr_array((np.ones(len(places), dtype=np.int32), places, starts), shape=(len(names), len(columns)))
+    matrix = csr_array((np.ones(len(indices), dtype=np.int32), indices, starts), shape=(len(names), len(columns)))
     pairs = {}
-    for first in range(0, len(names), ROWS_AT_ONCE):
-        shared = (matrix[first : first + ROWS_AT_ONCE] @ matrix.T).tocoo()
+    for first in range(0, len(names), BLOCK_ROWS):
+        shared = (matrix[first : first + BLOCK_ROWS] @ matrix.T).tocoo()
         left, right = shared.row + first, shared.col
         similarity = shared.data / (sizes[left] + sizes[right] - shared.data)
-        for place in np.flatnonzero((similarity >= threshold) & (left < right)).tolist():
-            pairs[frozenset((names[left[place]], names[right[place]]))] = float(similarity[place])
+        for position in np.flatnonzero((similarity >= threshold) & (left < right)).tolist():
+            pairs[frozenset((names[left[position]], names[right[position]]))] = float(similarity[position])
     return pairs
 
 
 def read_baskets(name: str) -> dict[Any, frozenset[str]]:
-    """The sets of a file, by id."""
+    """Return the sets of a file by id."""
     lines = (SETS / name).read_text(encoding="utf-8").splitlines()
     if name == "groceries.csv":
         return {
@@ -57,8 +57,8 @@ def read_baskets(name: str) -> dict[Any, frozenset[str]]:
 
 @has_sets
 @pytest.mark.parametrize("name", BASKETS)
-def test_exact_pairs_of_baskets_are_those_of_a_brute_force_join(name: str) -> None:
-    """All of them, no other, each with its similarity to the last bit."""
+def test_exact_pairs_of_baskets_equal_a_brute_force_join(name: str) -> None:
+    """The similarities are equal to the last bit."""
     options = BASKETS[name]
     truth = brute_force(read_baskets(name), options["threshold"])
     rows = mw.pairs(SETS / name, shingle="set", exact=True, **options, **UNCAPPED).to_pylist()
@@ -68,8 +68,8 @@ def test_exact_pairs_of_baskets_are_those_of_a_brute_force_join(name: str) -> No
 
 
 @has_sets
-def test_similar_items_are_those_of_a_brute_force_join() -> None:
-    """The invoices turned round."""
+def test_similar_items_equal_a_brute_force_join() -> None:
+    """The sets are the invoices of each item."""
     items: dict[str, set[str]] = defaultdict(set)
     for invoice, bought in read_baskets("onlineretail_invoices.txt").items():
         for item in bought:
@@ -84,7 +84,7 @@ def test_similar_items_are_those_of_a_brute_force_join() -> None:
 @has_febrl
 @pytest.mark.parametrize(("number", "completeness"), [(1, 0.99), (2, 0.99), (3, 0.99)])
 def test_people_with_typos_are_found(number: int, completeness: float, tmp_path: Path) -> None:
-    """At least 99 of 100 true pairs, while 99 of 100 pairs need no look: the target for the first set."""
+    """At least 99 % of the true pairs are candidates, and at least 99 % of all pairs are not."""
     report = mw.write_pairs(
         read_people(FEBRL, number),
         tmp_path / "pairs.csv",

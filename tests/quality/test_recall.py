@@ -61,7 +61,7 @@ def found_pairs(sets: list[Words], **options: Any) -> dict[tuple[int, int], floa
     return dict(zip(zip(left, right, strict=True), similarity, strict=True))
 
 
-def test_the_binomial_bounds() -> None:
+def test_binomial_bounds() -> None:
     """For 20 coins, P[0 heads] = 9.5·10⁻⁷, P[at most 1] = 2·10⁻⁵."""
     assert min_hits(20, 0.5) == 1
     assert max_hits(20, 0.5) == 19
@@ -91,7 +91,7 @@ def test_pairs_at_the_threshold_are_found_with_the_promised_recall(
 
 @pytest.mark.parametrize("scheme", ["fast", "minhash"])
 @pytest.mark.parametrize("union", [SHORT, LONG])
-def test_a_low_recall_is_not_exceeded_by_much(scheme: SchemeName, union: int) -> None:
+def test_low_recall_is_not_exceeded_by_much(scheme: SchemeName, union: int) -> None:
     """A plan for 0.6 finds about that: exactly the bands and rows of the plan are used."""
     plan = mw.plan(0.8, 0.6)
     assert 0.6 <= plan.recall < 0.75
