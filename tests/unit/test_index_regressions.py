@@ -66,7 +66,7 @@ def test_adds_to_a_deleted_index_are_rejected(path: Path) -> None:
     index = mw.Index.open(path, "w")
     shutil.rmtree(path)
     with pytest.raises(OSError, match="deleted or replaced"):
-        index.add(["b"], ["lost for ever"])
+        index.add(["b"], ["a lost text"])
     index.close()
 
 

@@ -1,4 +1,4 @@
-"""The public surface: what `import minwise` offers, costs and promises."""
+"""Public surface of `import minwise`: names, documentation, errors and import time."""
 
 import doctest
 import importlib
@@ -20,30 +20,30 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(mw.__path__, "minwise.")
     if module.name != "minwise._kernel" and not module.name.endswith("__main__")
 )
-IMPORT_AGAINST_NUMPY = 4
+MAX_RATIO_TO_NUMPY = 4
 HEAVY = ("pandas", "polars", "pyspark", "fastapi", "click", "rich")
 
 
-def test_every_public_name_is_there() -> None:
+def test_public_names_exist_once_and_in_order() -> None:
     assert len(set(mw.__all__)) == len(mw.__all__)
     assert all(hasattr(mw, name) for name in mw.__all__)
     assert sorted(mw.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name)) == mw.__all__
 
 
-def test_nothing_else_looks_public() -> None:
+def test_no_other_name_looks_public() -> None:
     packages = {name.split(".")[1] for name in MODULES}
     seen = {name for name in vars(mw) if not name.startswith("_")}
     assert seen - packages <= set(mw.__all__)
     assert set(dir(mw)) == set(mw.__all__)
 
 
-def test_the_public_api_is_small() -> None:
-    """At most 25 names, six of them reserved for planned features."""
+def test_public_api_has_at_most_19_names() -> None:
+    """The limit is 25 names, six of them reserved for planned features."""
     assert len(mw.__all__) <= 19
 
 
 def test_no_public_name_is_that_of_a_module() -> None:
-    """An attribute that is a function in one program and a module in another would depend on what was imported."""
+    """Otherwise an import of the module would replace the function."""
     assert not {name.split(".")[1] for name in MODULES} & set(mw.__all__)
 
 
@@ -64,21 +64,20 @@ def test_every_parameter_is_documented_where_users_look(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["minwise", *MODULES])
-def test_every_module_has_a_docstring_and_a_true_list_of_names(name: str) -> None:
+def test_every_module_has_a_docstring_and_its_listed_names(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__
-    offered = getattr(module, "__all__", [])
-    assert all(hasattr(module, one) for one in offered)
+    assert all(hasattr(module, exported) for exported in getattr(module, "__all__", []))
 
 
 @pytest.mark.parametrize("name", mw.__all__)
 def test_every_public_name_has_a_docstring(name: str) -> None:
-    """And every public method and property of it too."""
+    """So has every public method and property of it."""
     thing = getattr(mw, name)
     if not (inspect.isclass(thing) or inspect.isfunction(thing)):
         return
     assert thing.__doc__
-    assert not thing.__doc__.startswith(f"{name}("), "a docstring that a dataclass wrote for itself"
+    assert not thing.__doc__.startswith(f"{name}("), "the docstring that dataclass generates"
     members = {} if inspect.isfunction(thing) else vars(thing)
     for member, value in members.items():
         if not member.startswith("_") and (callable(value) or isinstance(value, (property, classmethod))):
@@ -86,7 +85,7 @@ def test_every_public_name_has_a_docstring(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", errors.__all__)
-def test_every_error_is_ours_and_a_builtin(name: str) -> None:
+def test_every_error_is_a_minwise_error_and_a_builtin(name: str) -> None:
     """Both ``except MinwiseError`` and ``except ValueError`` catch it."""
     error = getattr(errors, name)
     assert issubclass(error, mw.MinwiseError)
@@ -96,14 +95,13 @@ def test_every_error_is_ours_and_a_builtin(name: str) -> None:
         assert builtins[0] not in (Exception, BaseException, object)
 
 
-def test_every_error_class_is_announced() -> None:
-    """None is hidden in the errors module."""
+def test_every_error_class_is_exported() -> None:
     classes = {name for name, thing in vars(errors).items() if inspect.isclass(thing)}
     assert classes == set(errors.__all__)
 
 
 def test_version_is_that_of_the_workspace() -> None:
-    """Written in Cargo.toml and nowhere else."""
+    """Only Cargo.toml has it."""
     manifest = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
     found = re.search(r'^\[workspace\.package\][^\[]*?^version = "([^"]+)"', manifest, re.MULTILINE | re.DOTALL)
     assert found
@@ -111,35 +109,34 @@ def test_version_is_that_of_the_workspace() -> None:
 
 
 def fresh_python(program: str) -> str:
-    """What a program prints in a Python of its own."""
+    """Return the output of a program in a new Python process."""
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 def import_seconds(package: str) -> float:
-    """What importing a package takes of the processor in a fresh process."""
+    """Return the processor time of importing a package in a new process."""
     return float(
         fresh_python(f"import time; start = time.thread_time(); import {package}; print(time.thread_time() - start)")
     )
 
 
-def test_import_is_quick() -> None:
-    """The least of five, each beside an import of NumPy, without which nothing works; 1.6 to 2.1 measured."""
+def test_import_takes_little_longer_than_that_of_numpy() -> None:
+    """The minimum of five, each next to an import of NumPy, which is required; the measured ratio is 1.6 to 2.1."""
     times = [(import_seconds("minwise"), import_seconds("numpy")) for _ in range(5)]
-    ours, numpys = (min(column) for column in zip(*times, strict=True))
-    assert ours < IMPORT_AGAINST_NUMPY * numpys
+    minwise, numpy = (min(column) for column in zip(*times, strict=True))
+    assert minwise < MAX_RATIO_TO_NUMPY * numpy
 
 
-def test_import_is_light() -> None:
-    """Nothing that only some users need, and nothing of the command."""
+def test_import_loads_no_optional_package() -> None:
+    """Neither those that only some users need nor those of the command."""
     loaded = fresh_python("import sys, minwise; print(*sorted({name.partition('.')[0] for name in sys.modules}))")
     assert not set(HEAVY) & set(loaded.split())
     assert "minwise" in loaded.split()
 
 
 @pytest.mark.parametrize("module", ["minwise", *MODULES])
-def test_examples_in_docstrings(module: str) -> None:
-    """Every example runs and prints what it says."""
+def test_examples_in_docstrings_are_correct(module: str) -> None:
     assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
@@ -148,6 +145,6 @@ def test_the_reference_package_exports_every_name_of_its_modules() -> None:
     assert sorted(reference.__all__) == sorted(name for module in modules for name in module.__all__)
 
 
-def test_package_is_typed() -> None:
-    """The marker that lets type checkers read our annotations."""
+def test_package_is_marked_as_typed() -> None:
+    """Type checkers read the annotations only with this file."""
     assert (Path(mw.__file__).parent / "py.typed").exists()

@@ -25,13 +25,13 @@ def write_lines(path: Path, *texts: str) -> None:
 
 def test_swapped_inputs_and_against_are_another_run(tmp_path: Path) -> None:
     """The manifest had the number of files compared against, not their names."""
-    one, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
-    write_lines(one, SHARED, "no other file has this row at all")
-    write_lines(other, SHARED, "another text that is only here")
-    mw.dedup(str(other), tmp_path / "out", against=str(one), work=tmp_path / "work")
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    write_lines(first, SHARED, "no other file has this row at all")
+    write_lines(second, SHARED, "another text that is only here")
+    mw.dedup(str(second), tmp_path / "out", against=str(first), work=tmp_path / "work")
     message = error_message(
         MismatchError,
-        lambda: mw.dedup(str(one), tmp_path / "again", against=str(other), work=tmp_path / "work"),
+        lambda: mw.dedup(str(first), tmp_path / "again", against=str(second), work=tmp_path / "work"),
     )
     assert "a.jsonl" in message
     assert "b.jsonl" in message
@@ -60,7 +60,7 @@ def test_a_table_of_sets_keeps_its_ids_and_columns() -> None:
     ],
     ids=["half", "string view", "binary view"],
 )
-def test_rank_columns_that_arrow_cannot_sort_are_supported(ranks: pa.Array) -> None:
+def test_keep_columns_that_arrow_cannot_sort_are_supported(ranks: pa.Array) -> None:
     result = mw.dedup(pa.table({"text": [SHARED, SHARED], "rank": ranks}), keep="max:rank")
     assert result.removed.column("kept_row").to_pylist() == [1]
 

@@ -99,8 +99,8 @@ def test_error_of_a_wrong_setting_has_the_rule_and_the_value(changed: dict[str, 
 
 
 @pytest.mark.parametrize(("keep", "column"), [("first", None), ("max:score", "score"), ("min:a:b", "a:b")])
-def test_rank_column_follows_the_first_colon(keep: str, column: str | None) -> None:
-    assert find_settings(keep=keep).rank_column == column
+def test_keep_column_follows_the_first_colon(keep: str, column: str | None) -> None:
+    assert find_settings(keep=keep).keep_column == column
 
 
 def test_every_setting_changes_the_dictionary() -> None:
