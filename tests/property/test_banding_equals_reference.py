@@ -142,8 +142,8 @@ def test_keys_and_contents_of_sets_equal_the_reference(
     settings = find_settings(layout, scheme, seed, None)
     block = banded(settings, members.to_arrow(), batch=2)
     assert block.keys.T.tolist() == expected_keys(settings, list(members))
-    assert [tuple(row) for row in block.contents.tolist()] == [content_hash(sorted(one), seed) for one in sets]
-    assert block.states.tolist() == [FILLED if one else EMPTY for one in sets]
+    assert [tuple(row) for row in block.contents.tolist()] == [content_hash(sorted(items), seed) for items in sets]
+    assert block.states.tolist() == [FILLED if items else EMPTY for items in sets]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -273,7 +273,7 @@ def test_bucket_counts_do_not_depend_on_the_parts(keys: list[int], parts: int, m
 
 runs_of_words = st.lists(
     st.lists(st.integers(0, 60) | st.sampled_from((2**32, WORD)), max_size=30).map(sorted), max_size=6
-).map(lambda lists: [np.array(one, dtype=np.uint64) for one in lists])
+).map(lambda lists: [np.array(words, dtype=np.uint64) for words in lists])
 limits = st.integers(1, 50)
 
 

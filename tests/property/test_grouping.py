@@ -165,7 +165,7 @@ def assert_orders(order: KeepOrder, expected: list[int]) -> None:
 @given(lengths=st.lists(st.sampled_from((0, 1, 2, 3, 2**40)), max_size=12), data=st.data())
 @example(lengths=[], data=None)
 def test_plain_policies_equal_a_sort(lengths: list[int], data: st.DataObject | None) -> None:
-    """Ties by document order; protected documents first, whatever their length."""
+    """Ties by document order; protected documents first, for any length."""
     protected = 0 if data is None else data.draw(st.integers(0, len(lengths)))
     count, array = len(lengths), np.array(lengths, dtype=np.uint64)
     for policy, key in (

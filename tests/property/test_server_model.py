@@ -26,7 +26,7 @@ import minwise as mw
 # Cases that a run must cover.
 SITUATIONS = (
     "added", "replaced", "unchanged", "skipped", "duplicate", "conflict", "id_taken", "hits", "a hit below 1",
-    "a filtered hit", "a cut answer", "a page that goes on", "removed", "missing",
+    "a filtered hit", "a cut answer", "a page with a next one", "removed", "missing",
 )  # fmt: skip
 # Shrinking a failing run takes longer than a test may; only the search profile has the time.
 PHASES = [phase for phase in Phase if phase is not Phase.shrink or not settings().derandomize]
@@ -138,7 +138,7 @@ class ServerMachine(RuleBasedStateMachine):
         """Compare fates, near-duplicates and similarities exactly."""
         assert answer.status == 200, answer.body
         results = answer.json["results"]
-        duplicates = [one.pop("duplicates") for one in results]
+        duplicates = [result.pop("duplicates") for result in results]
         assert results == expected
         for result, found in zip(results, duplicates, strict=True):
             self.note(result["fate"])
@@ -243,9 +243,9 @@ class ServerMachine(RuleBasedStateMachine):
             query = f"?limit={limit}" + ("" if following is None else f"&before={following}")
             answer = self.ask("GET", f"/v1/documents{query}").json
             assert answer["documents"]
-            found += [one["id"] for one in answer["documents"]]
+            found += [document["id"] for document in answer["documents"]]
             following = answer["next"]
-            self.note("a page that goes on", following is not None)
+            self.note("a page with a next one", following is not None)
             assert len(answer["documents"]) == limit or following is None
         assert found[: len(wanted)] == wanted
 
@@ -266,8 +266,8 @@ class ServerMachine(RuleBasedStateMachine):
 
 def path_for(policy: str, unique: bool) -> str:
     """Return the path for adding documents; default options are omitted."""
-    said = {"error": [], "skip": ["on_duplicate_id=skip"], "replace": ["on_duplicate_id=replace"]}[policy]
-    return "/v1/documents?" + "&".join([*said, *(["unique=true"] if unique else [])])
+    options = {"error": [], "skip": ["on_duplicate_id=skip"], "replace": ["on_duplicate_id=replace"]}[policy]
+    return "/v1/documents?" + "&".join([*options, *(["unique=true"] if unique else [])])
 
 
 def path_of(name: Id) -> str:

@@ -123,7 +123,8 @@ def test_records_weigh_their_fields(rows: list[tuple[str, str]]) -> None:
     for name, phone in rows:
         digits = "".join(filter(str.isdigit, phone))
         fields = zip(weights, mw.Shingler("char:2").shingle([name, digits]), strict=True)
-        bags.append(Counter({(field, one): weights[field] for field, some in fields for one in some.tolist()}))
+        counts = {(field, element): weights[field] for field, elements in fields for element in elements.tolist()}
+        bags.append(Counter(counts))
     assert mw.jaccard(sets[0], sets[1]) == weighted(*bags)
 
 
@@ -134,9 +135,9 @@ def test_mixing_is_that_of_the_specification(words: list[int]) -> None:
     assert mix_hashes(array).tolist() == [mix(word) for word in words]
 
 
-def test_a_bag_with_too_many_elements_is_refused() -> None:
+def test_a_bag_with_too_many_elements_is_rejected() -> None:
     """The reason contains the number; other bags are not affected."""
     owners, hashes = pa.array([0, 1, 1], pa.int64()).to_numpy(), hash_values(["a", "a", "b"], 1)
     made, reasons = build_sets(owners, hashes, pa.array([2, MAX_ELEMENTS, 1], pa.int64()).to_numpy(), 3)
     assert reasons == {1: f"has {MAX_ELEMENTS + 1} elements, more than {MAX_ELEMENTS}"}
-    assert [None if one is None else len(one) for one in made.to_pylist()] == [2, None, 0]
+    assert [None if items is None else len(items) for items in made.to_pylist()] == [2, None, 0]

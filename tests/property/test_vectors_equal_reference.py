@@ -98,7 +98,8 @@ def test_the_result_does_not_depend_on_threads_and_batches(dtype: type, width: f
 def test_bytes_have_the_keys_of_the_same_numbers() -> None:
     """So that an image can be searched without conversion to floats."""
     vectors = np.random.default_rng(4).integers(0, 256, (50, 19)).astype(np.uint8)
-    small, large = (banded(one, (2, 9), 30.0, 1, simd=True)[0] for one in (vectors, vectors.astype(np.float32)))
+    both = (vectors, vectors.astype(np.float32))
+    small, large = (banded(values, (2, 9), 30.0, 1, simd=True)[0] for values in both)
     np.testing.assert_array_equal(small.keys, large.keys)
     np.testing.assert_array_equal(small.contents, large.contents)
 
