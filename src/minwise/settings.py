@@ -152,7 +152,7 @@ class SearchSettings:
             raise ConfigError(f"{rule}, got {show(self.keep)}")
 
     @property
-    def rank_column(self) -> str | None:
+    def keep_column(self) -> str | None:
         """Column that the keep policy compares, if it compares one."""
         return self.keep.partition(":")[2] or None
 
@@ -311,7 +311,7 @@ def _refuse_texts(options: DedupOptions, context: str) -> None:
 
 def columns_to_read(options: DedupOptions, settings: SearchSettings) -> Columns:
     """Return the columns that are read from every source."""
-    columns = Columns.of(options["text_column"], options["id_column"], rank=settings.rank_column)
+    columns = Columns.of(options["text_column"], options["id_column"], keep_column=settings.keep_column)
     if settings.elements is None:
         return replace(columns, html=settings.html)
     return replace(columns, text=settings.elements.columns, elements=settings.elements)

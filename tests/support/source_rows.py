@@ -47,9 +47,9 @@ def ids_of(source: Source, columns: Columns | None = None) -> list[Any]:
     return [id_ for batch in source.batches(columns or Columns()) if batch.ids is not None for id_ in plain(batch.ids)]
 
 
-def ranks_of(source: Source, rank: str) -> list[Any]:
-    """Return all ranks of a source."""
-    return [value for batch in source.batches(Columns(rank=rank)) for value in plain(batch.rank)]
+def keep_values_of(source: Source, keep_column: str) -> list[Any]:
+    """Return all keep values of a source."""
+    return [value for batch in source.batches(Columns(keep_column=keep_column)) for value in plain(batch.keep_values)]
 
 
 def faults_of(source: Source, columns: Columns | None = None, **options: Any) -> list[Fault]:  # noqa: ANN401
@@ -61,7 +61,7 @@ def faults_of(source: Source, columns: Columns | None = None, **options: Any) ->
         rows = batch.first + len(batch)
         per_row = [fault for fault in batch.faults if fault.row is not None]
         assert len(per_row) == batch.values.null_count
-        assert all(column is None or len(column) == len(batch) for column in (batch.ids, batch.rank))
+        assert all(column is None or len(column) == len(batch) for column in (batch.ids, batch.keep_values))
         faults.extend(batch.faults)
     return faults
 

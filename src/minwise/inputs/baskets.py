@@ -44,7 +44,7 @@ class BasketFile(FileSource):
         return chain.from_iterable(lines_by_chunk(self.file.chunks()))
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        other = next((name for name in (columns.id, columns.rank, *columns.metadata) if name is not None), None)
+        other = next((name for name in (columns.id, columns.keep_column, *columns.metadata) if name is not None), None)
         if other is not None:
             raise UnreadableError(f"has no column {other!r}: each of its lines is one set and nothing else")
         if not isinstance(columns.elements, (ItemSets, ItemLists)):

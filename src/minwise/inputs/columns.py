@@ -1,4 +1,4 @@
-"""Columns of typed tables (Parquet, Arrow, tables in memory) as batches of values, ids, ranks and metadata.
+"""Columns of typed tables (Parquet, Arrow, tables in memory) as batches of values, ids, keep values and metadata.
 
 Ids are int64 if all fit, else large_string. A row has a fault if a text column is null, if its id or its metadata is
 not valid UTF-8, or if its elements cannot be made.
@@ -57,7 +57,7 @@ class Selection:
     def __init__(self, columns: Columns, id_column: str | None) -> None:
         self.columns = columns
         self.id = id_column
-        named = [*columns.text, id_column, columns.rank, *columns.metadata]
+        named = [*columns.text, id_column, columns.keep_column, *columns.metadata]
         self.needed = list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -78,7 +78,7 @@ def select_columns(columns: Columns, names: Sequence[str]) -> Selection:
 
 
 def check_types(selection: Selection, schema: pa.Schema) -> None:
-    """Reject a table whose columns cannot be values, ids or ranks, before any of it is read.
+    """Reject a table whose columns cannot be values, ids or keep values, before any of it is read.
 
     Raises:
         UnreadableError: With the type that was found.
@@ -92,9 +92,11 @@ def check_types(selection: Selection, schema: pa.Schema) -> None:
             raise UnreadableError(f"{name} must be strings, got a column of {schema.field(name).type}")
     if selection.id is not None and not _is_id_type(value_type(schema.field(selection.id).type)):
         raise UnreadableError(f"{selection.id} {ID_RULE}, got a column of {schema.field(selection.id).type}")
-    rank = selection.columns.rank
-    if rank is not None and not _is_rank_type(value_type(schema.field(rank).type)):
-        raise UnreadableError(f"{rank} must be numbers, strings or dates, got a column of {schema.field(rank).type}")
+    keep_column = selection.columns.keep_column
+    if keep_column is not None and not _is_keep_type(value_type(schema.field(keep_column).type)):
+        raise UnreadableError(
+            f"{keep_column} must be numbers, strings or dates, got a column of {schema.field(keep_column).type}"
+        )
 
 
 def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: str, max_bytes: int) -> Iterator[Batch]:
@@ -120,9 +122,10 @@ def _batch(rows: pa.RecordBatch, first: int, selection: Selection, source: str) 
     invalid.update(invalid_metadata)
     if invalid:
         values = _keep_valid(values, ~np.isin(np.arange(len(rows)), list(invalid)))
-    rank = None if selection.columns.rank is None else decode_dictionary(rows.column(selection.columns.rank))
+    keep_column = selection.columns.keep_column
+    keep_values = None if keep_column is None else decode_dictionary(rows.column(keep_column))
     faults = [Fault(source, first + row, reason) for row, reason in sorted({**invalid, **reasons}.items())]
-    return Batch(first, values, ids, rank, tuple(faults), metadata)
+    return Batch(first, values, ids, keep_values, tuple(faults), metadata)
 
 
 def _keep_valid(values: pa.Array, valid: RowMask) -> pa.Array:
@@ -277,7 +280,7 @@ def _is_id_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind)) or is_text_type(kind)
 
 
-def _is_rank_type(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+def _is_keep_type(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
     return bool(
         _is_id_type(kind)
         or pa.types.is_boolean(kind)

@@ -1,8 +1,8 @@
 """CSV and TSV with a header line, perhaps compressed; blank lines are not rows.
 
-All values are strings: ids are large_string, metadata strings, ranks numbers if the first one is a number. A row has a
-fault if it has not as many fields as the header, if a quotation mark is never closed, or if its id or metadata is not
-valid UTF-8. The header and the kept records are copied byte for byte.
+All values are strings: ids are large_string, metadata strings, keep values numbers if the first one is a number. A row
+has a fault if it has not as many fields as the header, if a quotation mark is never closed, or if its id or metadata is
+not valid UTF-8. The header and the kept records are copied byte for byte.
 
 Lines are decoded as Latin-1, in which every byte is one character, so that fields can be encoded to the original bytes;
 the kernel checks whether texts are UTF-8.
@@ -24,9 +24,9 @@ from minwise.inputs import row_reader
 from minwise.inputs.columns import Selection, select_columns
 from minwise.inputs.files import BOM, File, FileSource, open_output, output_path, read_first, strip_bom
 from minwise.inputs.row_reader import (
+    KeepValueColumn,
     Line,
     OversizedLine,
-    RankColumn,
     RowReader,
     oversized_reason,
     quoted_lines,
@@ -222,15 +222,15 @@ class DelimitedReader(RowReader[_Record]):
         self.elements = selection.columns.elements
         self.texts = [names.index(name) for name in selection.columns.text]
         self.id = None if selection.id is None else names.index(selection.id)
-        self.rank = None if selection.columns.rank is None else names.index(selection.columns.rank)
-        self.ranks = RankColumn(digits_are_numbers=True)
+        self.keep_column = None if selection.columns.keep_column is None else names.index(selection.columns.keep_column)
+        self.keep_values = KeepValueColumn(digits_are_numbers=True)
         self.metadata = {name: names.index(name) for name in selection.columns.metadata}
         self.checked = {**({} if selection.id is None else {selection.id: names.index(selection.id)}), **self.metadata}
 
     @property
     def knows_columns(self) -> bool:
-        """Whether the kind of ranks is known."""
-        return self.rank is None or self.ranks.kind is not None
+        """Whether the kind of keep values is known."""
+        return self.keep_column is None or self.keep_values.kind is not None
 
     def size_of(self, row: _Record) -> int:
         """Return the bytes of the record."""
@@ -243,12 +243,12 @@ class DelimitedReader(RowReader[_Record]):
         faults = [Fault(self.source, row, reason) for row, reason in enumerate(reasons, first) if reason]
         values, faults = self._values(rows, reasons, first, faults)
         ids = [None if reason else value for value, reason in zip(ids, reasons, strict=True)]
-        ranks = [(_field(record, self.rank) or b"").decode("utf-8", "replace") for record in rows]
+        keep_values = [(_field(record, self.keep_column) or b"").decode("utf-8", "replace") for record in rows]
         return Batch(
             first,
             values,
             None if self.id is None else from_bytes(ids, pa.large_string()),
-            None if self.rank is None else self.ranks.array(ranks),
+            None if self.keep_column is None else self.keep_values.array(keep_values),
             tuple(faults),
             [self._metadata(record) for record in rows] if self.metadata else None,
         )

@@ -23,9 +23,9 @@ from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.inputs.elements import id_array
 from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
 from minwise.inputs.row_reader import (
+    KeepValueColumn,
     Line,
     OversizedLine,
-    RankColumn,
     RowReader,
     lines_by_chunk,
     oversized_reason,
@@ -111,13 +111,17 @@ class JsonLinesReader(RowReader[NumberedLine]):
         self.columns = columns
         self.id = columns.id or "id"
         self.has_ids = True if columns.id else None  # None until the first object decides
-        self.rank = None if columns.rank is None else RankColumn(digits_are_numbers=False)
+        self.keep_values = None if columns.keep_column is None else KeepValueColumn(digits_are_numbers=False)
         self.unseen = set(columns.metadata)
 
     @property
     def knows_columns(self) -> bool:
-        """Whether ids, metadata columns and the kind of ranks are known."""
-        return not self.unseen and self.has_ids is not None and (self.rank is None or self.rank.kind is not None)
+        """Whether ids, metadata columns and the kind of keep values are known."""
+        return (
+            not self.unseen
+            and self.has_ids is not None
+            and (self.keep_values is None or self.keep_values.kind is not None)
+        )
 
     def size_of(self, row: NumberedLine) -> int:
         """Return the bytes of the line; 0 if it is too long to be held."""
@@ -127,7 +131,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
         """Return the batch of consecutive lines."""
         values: list[Any] = []
         ids: list[int | str | None] = []
-        ranks: list[object] = []
+        keep_values: list[object] = []
         metadata: list[dict[str, Any]] = []
         faults: list[Fault] = []
         last: dict[str, Any] = {}
@@ -141,7 +145,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
                 faults.append(Fault(self.source, row, str(error)))
                 values.append(None)
                 ids.extend([None] * (len(values) - len(ids)))
-            ranks.append(record.get(self.columns.rank) if self.columns.rank else None)
+            keep_values.append(record.get(self.columns.keep_column) if self.columns.keep_column else None)
             metadata.append({name: record.get(name) for name in self.columns.metadata})
             self.unseen.difference_update(record)
             last = record or last
@@ -151,7 +155,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
             first,
             column,
             id_array(ids) if self.has_ids else None,
-            None if self.rank is None else self.rank.array(ranks),
+            None if self.keep_values is None else self.keep_values.array(keep_values),
             tuple(faults),
             metadata if self.columns.metadata else None,
         )

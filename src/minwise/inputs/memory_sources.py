@@ -306,13 +306,15 @@ class SetsSource(Source):
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         sets, offsets = self._sets.to_arrow(), self._sets.offsets
         ids = self._table_column(columns.id or "id", required=columns.id is not None)
-        rank = self._table_column(columns.rank, required=True)
+        keep_column = self._table_column(columns.keep_column, required=True)
         start = 0
         while start < len(self._sets):
             end = int(np.searchsorted(offsets, offsets[start] + batch_bytes // 8, side="right")) - 1
             end = min(max(end, start + 1), len(self._sets))
-            batch_ids, ranks = (None if column is None else column.slice(start, end - start) for column in (ids, rank))
-            yield Batch(start, sets.slice(start, end - start), batch_ids, ranks)
+            batch_ids, keep_values = (
+                None if column is None else column.slice(start, end - start) for column in (ids, keep_column)
+            )
+            yield Batch(start, sets.slice(start, end - start), batch_ids, keep_values)
             start = end
 
     def _table_column(self, name: str | None, *, required: bool) -> pa.Array | None:

@@ -66,7 +66,7 @@ class Columns:
     Attributes:
         text: The text columns; several are joined by a line break.
         id: The id column; None selects ``id`` where a file has it.
-        rank: The column that a keep policy such as ``max:COL`` compares: numbers, strings or dates.
+        keep_column: The column that a keep policy such as ``max:COL`` compares: numbers, strings or dates.
         metadata: Columns that are returned as JSON values.
         elements: How the columns in ``text`` become sets; None if they are texts.
         html: Whether texts are HTML pages, of which only the visible text counts.
@@ -74,7 +74,7 @@ class Columns:
 
     text: tuple[str, ...] = ("text",)
     id: str | None = None
-    rank: str | None = None
+    keep_column: str | None = None
     metadata: tuple[str, ...] = ()
     elements: Elements | None = None
     html: bool = False
@@ -85,7 +85,7 @@ class Columns:
         text_column: str | Sequence[str],
         id_column: str | None,
         *,
-        rank: str | None = None,
+        keep_column: str | None = None,
         metadata_columns: str | Sequence[str] = (),
     ) -> "Columns":
         """Return the columns that a user named.
@@ -98,7 +98,8 @@ class Columns:
             raise ConfigError(f"text_column must be one or more names, got {show(text_column)}")
         if id_column is not None and not (isinstance(id_column, str) and id_column):
             raise ConfigError(f"id_column must be a name, got {show(id_column)}")
-        return cls(text=text, id=id_column, rank=rank, metadata=_column_names("metadata_columns", metadata_columns))
+        metadata = _column_names("metadata_columns", metadata_columns)
+        return cls(text=text, id=id_column, keep_column=keep_column, metadata=metadata)
 
 
 def _column_names(setting: str, given: str | Sequence[str]) -> tuple[str, ...]:
@@ -119,7 +120,7 @@ class Batch:
             large_binary; sets are lists of hashed elements, vectors fixed-size lists of numbers.
         ids: int64 or large_string, null where a row has none; None if the source has no ids. A format without a schema
             (JSON lines) may give whole numbers in one batch and strings in the next.
-        rank: The values that a keep policy compares, null where a row has none; None without a rank column.
+        keep_values: The values that a keep policy compares, null where a row has none; None without a keep column.
         faults: One for each null value. If a source cannot be read to its end, its last batch is empty and holds one
             fault whose row is None.
         metadata: A JSON object for each row with the metadata columns, None where a row has no value; None without
@@ -129,7 +130,7 @@ class Batch:
     first: int
     values: pa.Array
     ids: pa.Array | None = None
-    rank: pa.Array | None = None
+    keep_values: pa.Array | None = None
     faults: tuple[Fault, ...] = ()
     metadata: list[dict[str, Any]] | None = None
 
@@ -141,11 +142,13 @@ class Batch:
         if (start, stop) == (0, len(self)):
             return self
         values = self.values.slice(start, stop - start)
-        ids, rank = (None if column is None else column.slice(start, stop - start) for column in (self.ids, self.rank))
+        ids, keep_values = (
+            None if column is None else column.slice(start, stop - start) for column in (self.ids, self.keep_values)
+        )
         nulls_before = self.values.slice(0, start).null_count
         faults = self.faults[nulls_before : nulls_before + values.null_count]  # one fault per null, in their order
         metadata = None if self.metadata is None else self.metadata[start:stop]
-        return Batch(self.first + start, values, ids, rank, faults, metadata)
+        return Batch(self.first + start, values, ids, keep_values, faults, metadata)
 
 
 class Source(ABC):

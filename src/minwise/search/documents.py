@@ -177,7 +177,7 @@ class DocumentPart:
                 pa.nulls(count) if values is None else values
                 for count, values in zip(rows, self.keep_values, strict=True)
             ]
-            columns["rank"] = concat_keep_values(complete, corpus.columns.rank)
+            columns["rank"] = concat_keep_values(complete, corpus.columns.keep_column)
         return columns
 
     def _span_ids(self, corpus: Corpus, span: int) -> pa.Array:
@@ -331,7 +331,7 @@ class Documents:
         )
 
     def _keep_values(self) -> pa.Array:
-        name = self.corpus.columns.rank
+        name = self.corpus.columns.keep_column
         columns = []
         for number, part in enumerate(self.parts):
             table = self._columns.get(number, pa.table({}))

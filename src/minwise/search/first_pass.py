@@ -81,7 +81,7 @@ class ResumableReader(ABC):
             skip = row if number == source else 0
             columns = self.corpus.columns
             if number < self.corpus.against:  # no keep policy reorders these
-                columns = replace(columns, rank=None)
+                columns = replace(columns, keep_column=None)
             for batch in self.corpus.sources[number].batches(columns, batch_bytes=self.limits.batch_bytes):
                 if batch.first + len(batch) > skip or len(batch) == 0:
                     yield number, batch.slice(max(0, skip - batch.first), len(batch))
@@ -157,7 +157,7 @@ class _FirstPass(ResumableReader):
         if any(fault.row is None for fault in batch.faults):  # a resumed run must not read up to the fault again
             part.ended.append(source)
         ids = batch_ids(self.corpus.sources[source], batch)
-        part.add(source, batch.first, text_lengths(batch.values), ids, batch.rank)
+        part.add(source, batch.first, text_lengths(batch.values), ids, batch.keep_values)
         self.rows[source] = max(self.rows[source], batch.first + len(batch))
         refuse_too_many(part.first + self.block.used)
 

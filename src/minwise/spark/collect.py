@@ -13,7 +13,7 @@ from minwise.search.clustering import PairBlock
 from minwise.search.documents import PART_DOCUMENTS, Corpus, DocumentPart, refuse_nothing_readable, refuse_too_many
 from minwise.search.verification import write_verified
 from minwise.search.workdir import WorkDirectory
-from minwise.spark.read_tasks import ENDED, FAILED, raise_failure, unpack_ranks
+from minwise.spark.read_tasks import ENDED, FAILED, raise_failure, unpack_keep_values
 from minwise.spark.stage_store import StageStore
 
 __all__ = ["collect_documents", "collect_pairs"]
@@ -48,7 +48,7 @@ class _DocumentCollector:
         self.corpus, self.work = corpus, work
         self.rows = [0] * len(corpus.sources)
         self.ended: set[int] = set()
-        self.ranks: list[pa.Array] = []  # of rows that have not been added yet
+        self.keep_values: list[pa.Array] = []  # of rows that have not been added yet
         self.number, self.part = 0, DocumentPart(0)
         self.states: list[NDArray[np.uint8]] = []
         self.contents: list[NDArray[np.uint64]] = []
@@ -84,7 +84,7 @@ class _DocumentCollector:
             self.part.add_faults([(0, Fault(self.corpus.sources[source].name, None, reason))], self.corpus.on_error)
 
     def _add(self, number: int, first: int, rows: pa.RecordBatch) -> None:
-        ranks = self._ranks_of(rows)
+        keep_values = self._keep_values_of(rows)
         if number in self.ended:  # the local engine reads nothing after an unreadable row group either
             return
         source = self.corpus.sources[number]
@@ -97,10 +97,10 @@ class _DocumentCollector:
         lengths = to_numpy(rows.column("text_bytes")).view(np.uint64)
         ids = _ids_of(rows)
         start = 0
-        for rank in ranks or [None]:
-            end = len(rows) if rank is None else start + len(rank)
+        for values in keep_values or [None]:
+            end = len(rows) if values is None else start + len(values)
             part_ids = None if ids is None else ids.slice(start, end - start)
-            self.part.add(number, first + start, lengths[start:end], part_ids, rank)
+            self.part.add(number, first + start, lengths[start:end], part_ids, values)
             start = end
         contents = (to_numpy(rows.column(name)).view(np.uint64) for name in ("content_high", "content_low"))
         self.contents.append(np.stack(list(contents), axis=1))
@@ -108,15 +108,15 @@ class _DocumentCollector:
         self.rows[number] = first + len(rows)
         refuse_too_many(self.part.first + sum(map(len, self.states)))
 
-    def _ranks_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """Return the ranks of some rows, in arrays of one type each."""
+    def _keep_values_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """Return the keep values of some rows, in arrays of one type each."""
         packed = rows.column("ranks").drop_null()
-        self.ranks.extend(unpack_ranks(stream) for stream in packed)
+        self.keep_values.extend(unpack_keep_values(stream) for stream in packed)
         missing, found = len(rows), []
-        while missing and self.ranks:
-            found.append(self.ranks[0].slice(0, missing))
-            rest = self.ranks[0].slice(missing)
-            self.ranks[:1] = [rest] if len(rest) else []
+        while missing and self.keep_values:
+            found.append(self.keep_values[0].slice(0, missing))
+            rest = self.keep_values[0].slice(missing)
+            self.keep_values[:1] = [rest] if len(rest) else []
             missing -= len(found[-1])
         return found
 

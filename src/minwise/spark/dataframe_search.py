@@ -98,12 +98,12 @@ class DataFrameSearch:
             InputError: If an id is null or occurs twice, if no row can be used, or if one cannot and that is an error.
             ConfigError: If the column of the keep policy has no values.
         """
-        rank = f.count("rank") if "rank" in self.signatures.columns else f.lit(0)
+        keep_values = f.count("rank") if "rank" in self.signatures.columns else f.lit(0)
         found = self.signatures.groupBy("own", "state").agg(
             f.count("*").alias("rows"),
             f.sum("text_bytes").alias("text_bytes"),
             f.sum(f.col("id").isNull().cast("long")).alias("null_ids"),
-            rank.alias("ranked"),
+            keep_values.alias("ranked"),
             f.min("id").alias("first"),
             f.min_by("fault", "id").alias("fault"),
         )
@@ -139,8 +139,8 @@ class DataFrameSearch:
                 raise InputError(f"{where}; set on_error='quarantine' to skip such rows")
             if row["rows"] == total:
                 raise InputError(f"no document can be read; {where}")
-        if table.rank is not None and total and not any(row["ranked"] for row in rows):
-            raise ConfigError(f"keep column {table.rank!r} has no values")
+        if table.keep_column is not None and total and not any(row["ranked"] for row in rows):
+            raise ConfigError(f"keep column {table.keep_column!r} has no values")
 
     @property
     def own_counts(self) -> TableCounts:
@@ -332,10 +332,10 @@ def _sort_columns(keep: str, documents: DataFrame) -> list[Column]:
     if policy == "shortest":
         return [own, length, ident]
     if policy in ("max", "min"):
-        rank = f.col("rank")
+        value = f.col("rank")
         if isinstance(documents.schema["rank"].dataType, (t.FloatType, t.DoubleType)):
-            rank = f.when(~f.isnan(rank), rank)
-        return [own, rank.desc_nulls_last() if policy == "max" else rank.asc_nulls_last(), ident]
+            value = f.when(~f.isnan(value), value)
+        return [own, value.desc_nulls_last() if policy == "max" else value.asc_nulls_last(), ident]
     return [own, ident]
 
 

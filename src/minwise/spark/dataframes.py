@@ -298,7 +298,8 @@ class _DataFrameRun:
     ) -> None:
         settings = _search_settings(call, options)
         check_on_error(on_error)
-        own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).ranked(settings.rank_column)
+        own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings)
+        own = own.with_keep_column(settings.keep_column)
         others = None
         if against is not None:
             others = DocumentTable.of(against, name="against", text=text, id=ident, settings=settings)

@@ -37,7 +37,7 @@ class DocumentTable:
         text: Text columns; several are joined by a line break.
         id: Id column.
         id_type: Type that ids are cast to.
-        rank: Column that the keep policy compares, if it compares one.
+        keep_column: Column that the keep policy compares, if it compares one.
     """
 
     frame: DataFrame
@@ -45,7 +45,7 @@ class DocumentTable:
     text: tuple[str, ...]
     id: str
     id_type: t.DataType
-    rank: str | None = None
+    keep_column: str | None = None
 
     @classmethod
     def of(
@@ -77,7 +77,7 @@ class DocumentTable:
             raise InputError(f"{name}: {id} must be numbers, strings, dates or a struct of these, got {shown}")
         return cls(frame=found, name=name, text=columns.text, id=id, id_type=types[id])
 
-    def ranked(self, column: str | None) -> "DocumentTable":
+    def with_keep_column(self, column: str | None) -> "DocumentTable":
         """Return the table with the column that the keep policy compares."""
         if column is None:
             return self
@@ -86,7 +86,7 @@ class DocumentTable:
             raise InputError(
                 f"{self.name}: {column} must be numbers, strings or dates, got a column of {kind.simpleString()}"
             )
-        return replace(self, rank=column)
+        return replace(self, keep_column=column)
 
     @property
     def ids(self) -> Column:
@@ -99,9 +99,9 @@ class DocumentTable:
 
     def sketched(self, settings: SearchSettings) -> DataFrame:
         """Return ``id``, ``rank`` if there is one, and the columns of ``arrow_columns.signature_columns``."""
-        rank = [] if self.rank is None else [_column(self.rank).alias("rank")]
-        chosen = self.frame.select(self.ids, *rank, *self._texts)
-        schema = t.StructType(chosen.schema.fields[: 1 + len(rank)])
+        keep_values = [] if self.keep_column is None else [_column(self.keep_column).alias("rank")]
+        chosen = self.frame.select(self.ids, *keep_values, *self._texts)
+        schema = t.StructType(chosen.schema.fields[: 1 + len(keep_values)])
         for field in signature_fields(settings):
             schema.add(field.name, SPARK_TYPES[field.type])
         return chosen.mapInArrow(partial(_sketch, settings=settings, names=self.text), schema)

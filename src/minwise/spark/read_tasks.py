@@ -34,7 +34,7 @@ __all__ = [
     "raise_failure",
     "read_sets",
     "read_signatures",
-    "unpack_ranks",
+    "unpack_keep_values",
     "working_directory",
 ]
 
@@ -86,10 +86,10 @@ def plan_tasks(sources: list[Source]) -> list[ReadTask]:
 def read_signatures(
     session: "SparkSession", corpus: Corpus, settings: SearchSettings, tasks: list[ReadTask]
 ) -> "DataFrame":
-    """Return a row for each row of the sources, with source, row, id, rank and signature.
+    """Return a row for each row of the sources, with source, row, id, keep value and signature.
 
     ``id_is_number`` is null where a source has no ids. If a source cannot be read to its end, its last row has the
-    state ``ENDED``. The ranks of rows that were read together are stored with the first of them, as an Arrow stream:
+    state ``ENDED``. Keep values of rows that were read together are stored with the first of them, as an Arrow stream:
     they may have any type.
     """
     schema = pa.schema(
@@ -116,7 +116,7 @@ def read_signatures(
 
 def _span_signatures(corpus: Corpus, settings: SearchSettings, span: RowSpan, schema: pa.Schema) -> Batches:
     source = corpus.sources[span.source]
-    columns = corpus.columns if span.source >= corpus.against else replace(corpus.columns, rank=None)
+    columns = corpus.columns if span.source >= corpus.against else replace(corpus.columns, keep_column=None)
     for batch in _span_batches(source, columns, span):
         if len(batch):
             yield _signature_rows(source, span.source, batch, settings, schema)
@@ -136,7 +136,7 @@ def _signature_rows(
         **signature_columns(batch.values, settings, faults),
         "id": pa.nulls(len(batch), pa.string()) if ids is None else ids.cast(pa.string()),
         "id_is_number": _constant_column(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
-        "ranks": pa.array([_pack_ranks(batch.rank), *[None] * (len(batch) - 1)], pa.binary()),
+        "ranks": pa.array([_pack_keep_values(batch.keep_values), *[None] * (len(batch) - 1)], pa.binary()),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
@@ -145,19 +145,19 @@ def _constant_column(flag: bool | None, rows: int) -> pa.Array:
     return pa.nulls(rows, pa.bool_()) if flag is None else from_bools(np.full(rows, flag))
 
 
-def _pack_ranks(ranks: pa.Array | None) -> bytes | None:
+def _pack_keep_values(keep_values: pa.Array | None) -> bytes | None:
     """Return values of any type as an Arrow stream."""
-    if ranks is None:
+    if keep_values is None:
         return None
     sink = pa.BufferOutputStream()
-    batch = pa.record_batch({"rank": ranks})
+    batch = pa.record_batch({"rank": keep_values})
     with pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     return bytes(sink.getvalue())
 
 
-def unpack_ranks(packed: pa.Scalar) -> pa.Array:
-    """Return the ranks of all rows that were read together, from the column ``ranks`` of the first."""
+def unpack_keep_values(packed: pa.Scalar) -> pa.Array:
+    """Return the keep values of all rows that were read together, from the column ``ranks`` of the first."""
     with pa.ipc.open_stream(packed.as_buffer()) as stream:
         return stream.read_next_batch().column("rank")
 
@@ -283,7 +283,7 @@ def _span_sets(
     """Yield the sets of some rows of a span. A row that no longer exists yields none, which the driver detects."""
     if not len(rows):
         return
-    columns = replace(corpus.columns, rank=None)
+    columns = replace(corpus.columns, keep_column=None)
     for batch in _span_batches(corpus.sources[span.source], columns, span, rows):
         first, stop = np.searchsorted(rows, [batch.first, batch.first + len(batch)])
         texts = batch.values.take(from_numpy(rows[first:stop] - batch.first))

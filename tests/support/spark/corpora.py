@@ -31,7 +31,7 @@ def texts(seed: int, chains: int) -> list[str]:
 
 
 def rows(seed: int, chains: int) -> list[Row]:
-    """Return documents of two text columns, with characters that formats must escape, and a rank column."""
+    """Return documents of two text columns, with characters that formats must escape, and a keep column."""
     rng = random.Random(seed)
     titles = ("", "a title", 'with "quotes", commas\tand a tab', "two\nlines", "ünïcödé")
     return [

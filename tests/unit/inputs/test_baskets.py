@@ -78,7 +78,7 @@ def test_an_oversized_line_is_a_fault(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [fault.row for fault in batch.faults] == [1]
 
 
-@pytest.mark.parametrize("columns", [{"id": "key"}, {"rank": "score"}, {"metadata": ("m",)}])
+@pytest.mark.parametrize("columns", [{"id": "key"}, {"keep_column": "score"}, {"metadata": ("m",)}])
 def test_requests_for_other_columns_are_rejected(columns: dict[str, Any], tmp_path: Path) -> None:
     columns_read = Columns(elements=ItemSets(column="text"), **columns)
     (batch,) = source(tmp_path / "x.dat", b"a\n").batches(columns_read)

@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.source_rows import COMPRESS, TEXTS, delimited, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
+from support.source_rows import (
+    COMPRESS,
+    TEXTS,
+    delimited,
+    faults_of,
+    ids_of,
+    keep_values_of,
+    kept,
+    masks,
+    plain,
+    texts_of,
+)
 
 from minwise.inputs import files, row_reader
 from minwise.inputs.delimited import DelimitedFile
@@ -162,10 +173,10 @@ def test_an_unusable_header_is_a_fault_of_the_file(data: bytes, reason: str, tmp
         (["nan", "1"], [None, 1.0]),
     ],
 )
-def test_ranks_are_numbers_if_the_first_is(values: list[str], expected: list[Any], tmp_path: Path) -> None:
+def test_keep_values_are_numbers_if_the_first_is(values: list[str], expected: list[Any], tmp_path: Path) -> None:
     """So 10 is more than 9."""
     data = "text,rank\n" + "".join(f"x,{value}\n" for value in values)
-    assert ranks_of(source(tmp_path / "x.csv", data.encode()), "rank") == expected
+    assert keep_values_of(source(tmp_path / "x.csv", data.encode()), "rank") == expected
 
 
 def test_columns_with_unicode_names_are_joined_by_a_line_break(tmp_path: Path) -> None:
@@ -208,9 +219,9 @@ def test_a_truncated_file_yields_its_complete_records_and_a_fault(tmp_path: Path
 
 
 def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
-    """The others have the kind of rank that the first rows decided."""
+    """The others have the kind of keep values that the first rows decided."""
     file = source(tmp_path / "x.csv", b"text,rank\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(50)))
     wanted = np.zeros(50, dtype=np.bool_)
     wanted[30] = True
-    (batch,) = file.batches(Columns(rank="rank"), wanted=wanted, batch_bytes=1)
-    assert (batch.first, plain(batch.rank)) == (30, [30.0])
+    (batch,) = file.batches(Columns(keep_column="rank"), wanted=wanted, batch_bytes=1)
+    assert (batch.first, plain(batch.keep_values)) == (30, [30.0])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.expect import error_message
-from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, plain, ranks_of, texts_of
+from support.source_rows import TEXTS, faults_of, ids_of, keep_values_of, kept, masks, plain, texts_of
 
 from minwise.errors import InputError
 from minwise.inputs import parquet, table_writer
@@ -67,7 +67,7 @@ def test_a_missing_column_is_a_fault_that_lists_the_columns(tmp_path: Path) -> N
     file = source(tmp_path / "x.parquet", pa.table({"a": ["x"], "b": [1]}))
     assert faults_of(file)[0].reason == "has no column 'text'; its columns are: a, b"
     assert faults_of(file, Columns(text=("a",), id="c"))[0].reason.startswith("has no column 'c'")
-    assert faults_of(file, Columns(text=("a",), rank="c"))[0].reason.startswith("has no column 'c'")
+    assert faults_of(file, Columns(text=("a",), keep_column="c"))[0].reason.startswith("has no column 'c'")
 
 
 def test_text_columns_are_joined_and_a_null_in_one_is_a_fault(tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_ids_of_a_wrong_type_are_a_fault_of_the_file_and_wrong_bytes_of_the_row(
     assert ids_of(file) == ["a", "b", None]
 
 
-def test_ranks_keep_their_type_and_a_list_is_rejected(tmp_path: Path) -> None:
+def test_keep_values_have_their_type_and_a_list_is_rejected(tmp_path: Path) -> None:
     dates = pa.array([1, None], pa.date32())
     file = source(tmp_path / "x.parquet", pa.table({"text": ["x", "y"], "when": dates, "list": [[1], [2]]}))
-    assert ranks_of(file, "when") == dates.to_pylist()
-    assert "list" in faults_of(file, Columns(rank="list"))[0].reason
+    assert keep_values_of(file, "when") == dates.to_pylist()
+    assert "list" in faults_of(file, Columns(keep_column="list"))[0].reason
 
 
 def test_invalid_utf8_is_passed_on(tmp_path: Path) -> None:
