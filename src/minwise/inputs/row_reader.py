@@ -22,9 +22,9 @@ from minwise.inputs.source import BATCH_ROWS, Batch, Fault, RowMask, UnreadableE
 
 __all__ = [
     "MAX_RECORD_BYTES",
+    "KeepValueColumn",
     "Line",
     "OversizedLine",
-    "RankColumn",
     "RowReader",
     "lines_by_chunk",
     "oversized_reason",
@@ -198,8 +198,8 @@ def values_and_faults(
     return column, [fault for _, fault in sorted(by_row.items(), key=lambda entry: entry[0] or 0)]
 
 
-class RankColumn:
-    """The rank column: numbers or strings, as its first value that is not null decides.
+class KeepValueColumn:
+    """Values that a keep policy compares: numbers or strings, as the first one that is not null decides.
 
     Numbers are float64, so whole numbers beyond 2**53 are rounded. A value of the other kind is null.
     """
