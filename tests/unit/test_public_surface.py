@@ -21,7 +21,7 @@ MODULES = sorted(
     if module.name != "minwise._kernel" and not module.name.endswith("__main__")
 )
 MAX_RATIO_TO_NUMPY = 4
-HEAVY = ("pandas", "polars", "pyspark", "fastapi", "click", "rich")
+HEAVY = ("pandas", "polars", "pyspark", "click", "rich")
 
 
 def test_public_names_exist_once_and_in_order() -> None:

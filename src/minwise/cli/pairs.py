@@ -61,7 +61,7 @@ def pairs(
 @engine_options
 @run_options
 def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noqa: ANN401 - click's values
-    """List every document of INPUTS with its cluster: id, cluster, size.
+    """List the cluster of every document in INPUTS: id, cluster, size.
 
     A cluster has the id of its first document; a document without near-duplicates is a cluster of its own.
     """
