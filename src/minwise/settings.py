@@ -157,16 +157,16 @@ class SearchSettings:
         return self.keep.partition(":")[2] or None
 
     @property
-    def measured(self) -> str:
+    def similarity_name(self) -> str:
         """Name of the similarity column; an estimate is never called a similarity."""
         return "similarity" if self.verify == "exact" else "similarity_estimate"
 
     @property
-    def of_identical(self) -> float:
+    def identical_similarity(self) -> float:
         """Value of that column for identical documents."""
         return 1.0
 
-    def planned(self) -> dict[str, Any] | None:
+    def plan_dict(self) -> dict[str, Any] | None:
         """Return the plan as plain values; None for an exact join, which has no plan."""
         return None if self.exact else self.plan.to_dict()
 

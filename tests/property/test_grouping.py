@@ -15,7 +15,7 @@ from support.strategies import effort
 
 from minwise.reference.banding import components, star
 from minwise.search.bands import NO_DOCUMENT
-from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock, group_by_components, group_by_star
+from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock, cluster_by_components, cluster_by_star
 
 DOCUMENTS = 14
 SIMILARITIES = (0.8, 0.8, 0.85, 0.9, 1.0)
@@ -79,7 +79,7 @@ def test_stars_equal_the_reference(graph: tuple[Pairs, Groups], most: int, prote
     pairs, groups = graph
     pairs = {pair: value for pair, value in pairs.items() if pair[1] >= protected}
     full = {pair: value for pair, value in with_copies(pairs, groups).items() if pair[1] >= protected}
-    found = group_by_star(as_blocks(pairs, most), copy_groups(groups), DOCUMENTS, protected)
+    found = cluster_by_star(as_blocks(pairs, most), copy_groups(groups), DOCUMENTS, protected)
     kept, removed = star(full, DOCUMENTS)
     assert np.flatnonzero(~found.removed).tolist() == kept
     assert {
@@ -94,7 +94,7 @@ def test_stars_of_unknown_similarities_keep_the_same_documents(graph: tuple[Pair
     """The witness is the first kept partner; copies have their leader with 1.0."""
     pairs, groups = graph
     unknown = dict.fromkeys(pairs, math.nan)
-    found = group_by_star(as_blocks(unknown, 3), copy_groups(groups), DOCUMENTS)
+    found = cluster_by_star(as_blocks(unknown, 3), copy_groups(groups), DOCUMENTS)
     kept, removed = star(with_copies(dict.fromkeys(pairs, 0.5), groups), DOCUMENTS)
     assert np.flatnonzero(~found.removed).tolist() == kept
     assert {document: int(found.witness[document]) for document in removed} == {
@@ -110,7 +110,7 @@ def test_stars_of_unknown_similarities_keep_the_same_documents(graph: tuple[Pair
 def test_components_equal_the_reference(graph: tuple[Pairs, Groups], most: int) -> None:
     """Copies are connected to their leader."""
     pairs, groups = graph
-    found = group_by_components(as_blocks(pairs, most), copy_groups(groups), DOCUMENTS)
+    found = cluster_by_components(as_blocks(pairs, most), copy_groups(groups), DOCUMENTS)
     assert found.tolist() == components(with_copies(pairs, groups), DOCUMENTS)
 
 
@@ -122,7 +122,7 @@ def test_large_random_graphs_equal_a_graph_search(seed: int) -> None:
     chain = np.column_stack([np.arange(1000, 1400), np.arange(1001, 1401)])
     pairs: Pairs = {(int(low), int(high)): 0.9 for low, high in np.concatenate([ends, chain]) if low < high}
     nothing = copy_groups([])
-    found = group_by_components(as_blocks(pairs, 700), nothing, documents)
+    found = cluster_by_components(as_blocks(pairs, 700), nothing, documents)
     partners: dict[int, list[int]] = {number: [] for number in range(documents)}
     for low, high in pairs:
         partners[low].append(high)
@@ -136,7 +136,7 @@ def test_large_random_graphs_equal_a_graph_search(seed: int) -> None:
                 label[document] = first
                 waiting.extend(partners[document])
     assert found.tolist() == label
-    stars = group_by_star(as_blocks(pairs, 700), nothing, documents)
+    stars = cluster_by_star(as_blocks(pairs, 700), nothing, documents)
     kept = set(np.flatnonzero(~stars.removed).tolist())
     for document in range(documents):
         has_kept_before = any(other in kept for other in partners[document] if other < document)

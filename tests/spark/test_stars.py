@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from minwise.search.clustering import CopyGroups, PairBlock, group_by_star
+from minwise.search.clustering import CopyGroups, PairBlock, cluster_by_star
 from minwise.spark.clustering import _OpenComponent, _removed_places, connected_components, star_groups
 
 if TYPE_CHECKING:
@@ -63,10 +63,13 @@ def expected(pairs: Pairs, protected: int = 0) -> Removed:
     counting = pairs.high >= protected
     low, high = (side[counting].astype(np.uint32) for side in (pairs.low, pairs.high))
     block = PairBlock(low, high, pairs.similarity[counting])
-    grouping = group_by_star(lambda: [block], NO_COPIES, pairs.documents, protected)
+    clustering = cluster_by_star(lambda: [block], NO_COPIES, pairs.documents, protected)
     return {
-        int(place) + pairs.first: (int(grouping.witness[place]) + pairs.first, repr(float(grouping.similarity[place])))
-        for place in np.flatnonzero(grouping.removed)
+        int(place) + pairs.first: (
+            int(clustering.witness[place]) + pairs.first,
+            repr(float(clustering.similarity[place])),
+        )
+        for place in np.flatnonzero(clustering.removed)
     }
 
 

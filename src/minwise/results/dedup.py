@@ -145,24 +145,24 @@ class DedupResult:
             removed = identity_columns(search, removals.documents[rows])
             kept = identity_columns(search, removals.witness[rows])
             similarity = similarity_column(removals.similarity[rows])
-            yield pa.table({**removed, **_kept_names(kept), search.settings.measured: similarity})
+            yield pa.table({**removed, **_kept_names(kept), search.settings.similarity_name: similarity})
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
         documents, removals = self._search.documents, self._decision.removals
         readable = np.flatnonzero(documents.states != FAULTY)
         for numbers in table_slices(readable[readable >= documents.protected]):
-            heads = removals.heads_of(numbers)
-            size = from_numpy(removals.sizes_of(heads))
-            yield pa.table({**identity_columns(self._search, numbers), "cluster": documents.ids(heads), "size": size})
+            kept = removals.kept_of(numbers)
+            size = from_numpy(removals.sizes_of(kept))
+            yield pa.table({**identity_columns(self._search, numbers), "cluster": documents.ids(kept), "size": size})
 
     def largest_clusters(self, count: int = 5) -> list[dict[str, Any]]:
         """Return the clusters with most removed documents: kept_id, removed (how many), and the id of one of them."""
         removals, ids = self._decision.removals, self._search.documents.ids
         clusters = []
-        for head, removed in removals.largest(count):
-            example = removals.documents[removals.witness == head][:1]
+        for kept, removed in removals.largest(count):
+            example = removals.documents[removals.witness == kept][:1]
             clusters.append(
-                {"kept_id": ids(np.array([head]))[0].as_py(), "removed": removed, "id": ids(example)[0].as_py()}
+                {"kept_id": ids(np.array([kept]))[0].as_py(), "removed": removed, "id": ids(example)[0].as_py()}
             )
         return clusters
 
@@ -218,7 +218,7 @@ def _kept_names(columns: dict[str, Any]) -> dict[str, Any]:
 
 def _removed_schema(search: SearchResult) -> pa.Schema:
     identity = identity_schema(search)
-    return pa.schema({**identity, **_kept_names(identity), search.settings.measured: pa.float64()})
+    return pa.schema({**identity, **_kept_names(identity), search.settings.similarity_name: pa.float64()})
 
 
 def _cluster_schema(search: SearchResult) -> pa.Schema:

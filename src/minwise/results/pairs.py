@@ -19,7 +19,7 @@ from minwise.inputs.items import SingleValue
 from minwise.inputs.source import Columns
 from minwise.inputs.table_writer import TABLE_ROWS
 from minwise.search.bands import FAULTY, cut_runs, pack_pairs, unpack_pairs
-from minwise.search.clustering import CopyExpansion, PairBlock, group_by_components, group_by_star
+from minwise.search.clustering import CopyExpansion, PairBlock, cluster_by_components, cluster_by_star
 from minwise.search.engine import SearchResult
 
 __all__ = [
@@ -100,7 +100,7 @@ def _spill_expanded(search: SearchResult) -> None:
     search.work.delete("expanded-")  # of an interrupted run
     expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
     across = (expanded for block in search.blocks() for expanded in expansion.across(block, EXPANDED_PAIRS))
-    within = expansion.within(EXPANDED_PAIRS, search.settings.of_identical)
+    within = expansion.within(EXPANDED_PAIRS, search.settings.identical_similarity)
     for number, block in enumerate(chain(across, within)):
         pairs = pack_pairs(block.low, block.high)
         order = np.argsort(pairs)
@@ -118,7 +118,7 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
     return {
         "minwise": _kernel.VERSION,
         "settings": search.settings.to_dict(),
-        "plan": search.settings.planned(),
+        "plan": search.settings.plan_dict(),
         "counts": search.documents.counts,
         **({"rows": rows} if (rows := search.documents.grouped_rows()) else {}),
         "candidates": search.candidates,
@@ -162,7 +162,7 @@ def _pair_table(
             columns |= {side: identity["id"], f"{side}_source": identity["source"], f"{side}_row": identity["row"]}
         else:
             columns[side] = search.documents.ids(documents)
-    columns[search.settings.measured] = similarity_column(similarity)
+    columns[search.settings.similarity_name] = similarity_column(similarity)
     return pa.table(columns)
 
 
@@ -178,14 +178,14 @@ class Clustering:
     def __init__(self, search: SearchResult) -> None:
         documents = search.documents
         if search.settings.group == "components":
-            heads = group_by_components(search.blocks, search.copies, len(documents))
+            firsts = cluster_by_components(search.blocks, search.copies, len(documents))
         else:
-            grouping = group_by_star(search.blocks, search.copies, len(documents))
-            heads = np.where(grouping.removed, grouping.witness, np.arange(len(documents)))
+            clustering = cluster_by_star(search.blocks, search.copies, len(documents))
+            firsts = np.where(clustering.removed, clustering.witness, np.arange(len(documents)))
         self._documents = documents
-        self._heads = heads.astype(np.int64)
+        self._firsts = firsts.astype(np.int64)
         self._readable = np.flatnonzero(documents.states != FAULTY)
-        self._sizes = np.bincount(self._heads[self._readable], minlength=len(documents))
+        self._sizes = np.bincount(self._firsts[self._readable], minlength=len(documents))
 
     @property
     def cluster_count(self) -> int:
@@ -195,9 +195,9 @@ class Clustering:
     def tables(self) -> Iterator[pa.Table]:
         """Yield every document with the id of its cluster's first document and the cluster's size."""
         for documents in table_slices(self._readable):
-            heads = self._heads[documents]
-            ids, clusters = self._documents.ids(documents), self._documents.ids(heads)
-            yield pa.table({"id": ids, "cluster": clusters, "size": from_numpy(self._sizes[heads])})
+            firsts = self._firsts[documents]
+            ids, clusters = self._documents.ids(documents), self._documents.ids(firsts)
+            yield pa.table({"id": ids, "cluster": clusters, "size": from_numpy(self._sizes[firsts])})
 
     @property
     def schema(self) -> pa.Schema:

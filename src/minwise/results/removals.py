@@ -1,6 +1,6 @@
 """Removals: the documents that deduplication removes, each with the kept document that it duplicates.
 
-:class:`DedupDecision` applies the grouping of the settings, at the threshold of the search or a higher one, to the
+:class:`DedupDecision` applies the clustering of the settings, at the threshold of the search or a higher one, to the
 verified pairs. :mod:`minwise.results.dedup` and :mod:`minwise.results.report_data` read everything from it. Memory is
 16 bytes per removed document, plus 13 per document while clusters are formed.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise.search.bands import FAULTY
-from minwise.search.clustering import GroupingResult, PairBlock, group_by_components, group_by_star
+from minwise.search.clustering import ClusteringResult, PairBlock, cluster_by_components, cluster_by_star
 from minwise.search.engine import SearchResult
 from minwise.search.verification import NearMisses, smallest_indices
 
@@ -57,26 +57,26 @@ class Removals:
     @cached_property
     def _clusters(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """The kept documents with removed near-duplicates, ascending, and how many each has."""
-        heads = np.sort(self.witness)
-        firsts = np.flatnonzero(np.concatenate([[True], heads[1:] != heads[:-1]])) if len(heads) else np.empty(0, int)
-        return heads[firsts], np.diff(np.append(firsts, len(heads)))
+        kept = np.sort(self.witness)
+        firsts = np.flatnonzero(np.concatenate([[True], kept[1:] != kept[:-1]])) if len(kept) else np.empty(0, int)
+        return kept[firsts], np.diff(np.append(firsts, len(kept)))
 
-    def heads_of(self, documents: NDArray[Any]) -> NDArray[np.int64]:
+    def kept_of(self, documents: NDArray[Any]) -> NDArray[np.int64]:
         """Return the kept document of each document's cluster: its witness, or itself."""
-        heads = documents.astype(np.int64)
+        kept = documents.astype(np.int64)
         if len(self):
             indices = np.minimum(np.searchsorted(self.documents, documents), len(self) - 1)
             removed = self.documents[indices] == documents
-            heads[removed] = self.witness[indices[removed]]
-        return heads
+            kept[removed] = self.witness[indices[removed]]
+        return kept
 
-    def sizes_of(self, heads: NDArray[Any]) -> NDArray[np.int64]:
+    def sizes_of(self, kept: NDArray[Any]) -> NDArray[np.int64]:
         """Return the number of documents in the cluster of each kept document, including itself."""
         owners, removed = self._clusters
-        sizes = np.ones(len(heads), dtype=np.int64)
+        sizes = np.ones(len(kept), dtype=np.int64)
         if len(owners):
-            indices = np.minimum(np.searchsorted(owners, heads), len(owners) - 1)
-            sizes += np.where(owners[indices] == heads, removed[indices], 0)
+            indices = np.minimum(np.searchsorted(owners, kept), len(owners) - 1)
+            sizes += np.where(owners[indices] == kept, removed[indices], 0)
         return sizes
 
     def largest(self, count: int) -> list[tuple[int, int]]:
@@ -85,12 +85,12 @@ class Removals:
         order = np.argsort(-removed, kind="stable")[:count]
         return list(zip(owners[order].tolist(), removed[order].tolist(), strict=True))
 
-    def least_similar(self, head: int, count: int) -> NDArray[np.int64]:
+    def least_similar(self, kept: int, count: int) -> NDArray[np.int64]:
         """Return the indices of the documents removed for a kept one: least similar first, among equals in order.
 
         An unknown similarity comes first: such documents are connected through others, and are not identical.
         """
-        indices = np.flatnonzero(self.witness == head)
+        indices = np.flatnonzero(self.witness == kept)
         return indices[smallest_indices(np.nan_to_num(self.similarity[indices], nan=-1.0), count)]
 
     @property
@@ -138,24 +138,24 @@ class DedupDecision:
         search = self.search
         if search.settings.group == "star":
             documents, protected = len(search.documents), search.documents.protected
-            grouping = group_by_star(self.blocks, search.copies, documents, protected)
+            clustering = cluster_by_star(self.blocks, search.copies, documents, protected)
         else:
-            grouping = self._group_by_components()
-        ranks = np.flatnonzero(grouping.removed)
-        removed, witness = search.order.document_at[ranks], search.order.document_at[grouping.witness[ranks]]
+            clustering = self._cluster_by_components()
+        ranks = np.flatnonzero(clustering.removed)
+        removed, witness = search.order.document_at[ranks], search.order.document_at[clustering.witness[ranks]]
         order = np.argsort(removed)
-        return Removals(removed[order], witness[order], grouping.similarity[ranks][order])
+        return Removals(removed[order], witness[order], clustering.similarity[ranks][order])
 
-    def _group_by_components(self) -> GroupingResult:
+    def _cluster_by_components(self) -> ClusteringResult:
         """Keep one document per connected component: the first in keep order."""
         documents, protected = len(self.search.documents), self.search.documents.protected
-        first = group_by_components(self.blocks, self.search.copies, documents)
+        first = cluster_by_components(self.blocks, self.search.copies, documents)
         removed = first != np.arange(documents, dtype=np.uint32)
         removed[:protected] = False
         similarity = np.full(documents, np.nan)
         removed_ranks = np.flatnonzero(removed)
         similarity[removed_ranks] = self._similarities_to_kept(first[removed_ranks], removed_ranks.astype(np.uint32))
-        return GroupingResult(removed, first, similarity)
+        return ClusteringResult(removed, first, similarity)
 
     def _similarities_to_kept(self, kept: Ranks, removed: Ranks) -> NDArray[np.float64]:
         """Return the similarity of removed documents to the kept one of their component, often not a candidate pair."""

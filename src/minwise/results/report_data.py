@@ -141,9 +141,9 @@ class SimilarityStats:
 def largest_clusters(decision: DedupDecision) -> list[dict[str, Any]]:
     """Return the largest clusters, each with its kept document and the members least similar to it."""
     removals, clusters = decision.removals, []
-    for head, removed in removals.largest(NAMED_CLUSTERS):
-        indices = removals.least_similar(head, NAMED_MEMBERS)
-        kept, *members = _identities(decision.search, np.append([head], removals.documents[indices]))
+    for first, removed in removals.largest(NAMED_CLUSTERS):
+        indices = removals.least_similar(first, NAMED_MEMBERS)
+        kept, *members = _identities(decision.search, np.append([first], removals.documents[indices]))
         similarity = [None if np.isnan(value) else value for value in removals.similarity[indices].tolist()]
         with_similarity = [{**member, "similarity": value} for member, value in zip(members, similarity, strict=True)]
         clusters.append({"kept": kept, "size": removed + 1, "members": with_similarity})
@@ -185,7 +185,7 @@ class DedupReport:
             "minwise": _kernel.VERSION,
             "settings": settings,
             "on_error": search.documents.corpus.on_error,
-            "plan": search.settings.planned(),
+            "plan": search.settings.plan_dict(),
             "counts": self._counts(),
             "text_bytes": self._text_bytes(),
             "clusters": self._clusters(),
@@ -264,10 +264,10 @@ class DedupReport:
                 f"removed although less similar to the kept one than the threshold: {chained:,} documents; "
                 "they were joined through others. --group star removes none of these"
             )
-        total, (head, largest) = len(documents) - documents.protected, self._largest
+        total, (kept, largest) = len(documents) - documents.protected, self._largest
         if total >= MANY_DOCUMENTS and largest > total / 100:
-            head_id = documents.ids(np.array([head]))[0].as_py()
-            warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {head_id}")
+            kept_id = documents.ids(np.array([kept]))[0].as_py()
+            warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {kept_id}")
         warnings.extend(
             f"{row['source'] or 'the input'} loses {row['removed']} of its {row['rows']} documents, more than half"
             for row in self._sources

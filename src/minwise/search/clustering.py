@@ -2,7 +2,7 @@
 
 The input is the verified pairs of :mod:`minwise.search.verification`; :mod:`minwise.results` turns the clusters into
 tables. Documents are identified by their rank, that is their position in the keep order, so that the smaller rank of
-two documents is the one to keep. Grouping takes two passes over the pairs and 13 bytes per document.
+two documents is the one to keep. Clustering takes two passes over the pairs and 13 bytes per document.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,14 +19,14 @@ from minwise.search.bands import NO_DOCUMENT
 
 __all__ = [
     "FIRST_MEMBERS",
+    "ClusteringResult",
     "CopyExpansion",
     "CopyGroups",
-    "GroupingResult",
     "KeepOrder",
     "PairBlock",
+    "cluster_by_components",
+    "cluster_by_star",
     "earlier_members",
-    "group_by_components",
-    "group_by_star",
 ]
 
 # Members of a group above the cap that every other member is paired with.
@@ -92,7 +92,7 @@ class CopyGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupingResult:
+class ClusteringResult:
     """Removed documents and the kept document that each duplicates, by rank.
 
     Attributes:
@@ -109,8 +109,8 @@ class GroupingResult:
 Blocks = Callable[[], Iterable[PairBlock]]
 
 
-def group_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0) -> GroupingResult:
-    """Return groups in which every removed document is similar to the kept one itself.
+def cluster_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0) -> ClusteringResult:
+    """Return clusters in which every removed document is similar to the kept one itself.
 
     Documents are processed in keep order; a document is removed if it has a pair with a kept one of smaller rank. Its
     witness is its most similar kept partner, the first among equals. Copies are removed with their leader.
@@ -127,22 +127,22 @@ def group_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected:
     witness, best = np.full(documents, NO_DOCUMENT, dtype=np.uint32), np.full(documents, np.nan)
     for block in blocks():
         _kernel.choose_witnesses(block.low, block.high, block.similarity, removed, witness, best)
-    _remove_followers(GroupingResult(removed, witness, best), copies, protected)
-    return GroupingResult(removed, witness, best)
+    _remove_followers(ClusteringResult(removed, witness, best), copies, protected)
+    return ClusteringResult(removed, witness, best)
 
 
-def _remove_followers(grouping: GroupingResult, copies: CopyGroups, protected: int) -> None:
+def _remove_followers(clustering: ClusteringResult, copies: CopyGroups, protected: int) -> None:
     """Remove copies: of a kept leader in favour of it, of a removed one in favour of the leader's witness."""
     followers, leaders = copies.followers()
     free = followers >= protected
     followers, leaders = followers[free], leaders[free]
-    leader_removed = grouping.removed[leaders]
-    grouping.removed[followers] = True
-    grouping.witness[followers] = np.where(leader_removed, grouping.witness[leaders], leaders)
-    grouping.similarity[followers] = np.where(leader_removed, grouping.similarity[leaders], 1.0)
+    leader_removed = clustering.removed[leaders]
+    clustering.removed[followers] = True
+    clustering.witness[followers] = np.where(leader_removed, clustering.witness[leaders], leaders)
+    clustering.similarity[followers] = np.where(leader_removed, clustering.similarity[leaders], 1.0)
 
 
-def group_by_components(blocks: Blocks, copies: CopyGroups, documents: int) -> NDArray[np.uint32]:
+def cluster_by_components(blocks: Blocks, copies: CopyGroups, documents: int) -> NDArray[np.uint32]:
     """Return the first member of each document's connected component."""
     parents = np.arange(documents, dtype=np.uint32)
     for block in blocks():

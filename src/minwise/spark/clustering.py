@@ -197,7 +197,7 @@ def star_groups(
     """Return the removed places: in ascending order, each that has a pair with a kept place before it.
 
     Its witness is its most similar kept partner, the smallest among equals, as
-    :func:`minwise.search.clustering.group_by_star` decides.
+    :func:`minwise.search.clustering.cluster_by_star` decides.
 
     The pairs of a component pass through one task in ascending order; Spark sorts them on disk if they are many. The
     task does not hold them: only 21 bytes for each member of the open component, 24 bytes for each pair whose smaller

@@ -165,7 +165,7 @@ def dedup_report(search: DataFrameSearch, removed: DataFrame, on_error: str) -> 
         "minwise": _kernel.VERSION,
         "settings": settings.to_dict(),
         "on_error": on_error,
-        "plan": settings.planned(),
+        "plan": settings.plan_dict(),
         "counts": _counts(search, removals),
         "text_bytes": None if settings.shingler is None else _text_bytes(search, removals),
         "clusters": {
@@ -226,8 +226,8 @@ def _warnings(
     if total >= MANY_DOCUMENTS and largest > total / 100:
         clusters = removed.groupBy("witness").agg(f.count("*").alias("removed"), f.min("kept_id").alias("id"))
         own = f.col("witness") >= search.protected
-        head = clusters.filter(f.col("removed") == largest - 1).orderBy(own, "id").limit(1).collect()[0]["id"]
-        warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {head}")
+        kept_id = clusters.filter(f.col("removed") == largest - 1).orderBy(own, "id").limit(1).collect()[0]["id"]
+        warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {kept_id}")
     if total > 1 and removals["removed"] > total / 2:
         warnings.append(f"the input loses {removals['removed']} of its {total} documents, more than half")
     return warnings

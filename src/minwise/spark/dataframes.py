@@ -378,9 +378,9 @@ def _clusters(documents: DataFrame, removals: DataFrame, protected: int) -> Data
     sizes = removals.groupBy("witness").agg((f.count("*") + 1).alias("size"), f.min("kept_id").alias("id"))
     gone = removals.join(sizes.drop("id"), "witness").select("id", f.col("kept_id").alias("cluster"), "size")
     kept = documents.filter(f.col("state") != FAULTY).select("id").join(removals.select("id"), "id", "left_anti")
-    heads = sizes.filter(f.col("witness") >= protected).select("id", "size")
+    kept_sizes = sizes.filter(f.col("witness") >= protected).select("id", "size")
     size = f.coalesce("size", f.lit(1)).alias("size")
-    return gone.union(kept.join(heads, "id", "left").select("id", f.col("id").alias("cluster"), size))
+    return gone.union(kept.join(kept_sizes, "id", "left").select("id", f.col("id").alias("cluster"), size))
 
 
 def sketch(

@@ -66,16 +66,16 @@ class VectorSettings(SearchSettings):
     radius: float
 
     @property
-    def measured(self) -> str:
+    def similarity_name(self) -> str:
         """Name of the distance column."""
         return "distance"
 
     @property
-    def of_identical(self) -> float:
+    def identical_similarity(self) -> float:
         """Distance of identical vectors."""
         return 0.0
 
-    def planned(self) -> dict[str, Any]:
+    def plan_dict(self) -> dict[str, Any]:
         """Return the radius and the probability that a pair at the radius is found."""
         slot = slot_probability(self.measure, self.radius, self.width)
         return {"radius": self.radius, "recall": bucket_probability(slot, self.plan.rows, self.plan.bands)}
