@@ -184,7 +184,7 @@ class SearchSettings:
 
 
 def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchSettings:
-    """Return what decides the result.
+    """Return the search settings of a call.
 
     Args:
         options: All settings of a call, from :func:`resolve_options`.
@@ -238,7 +238,7 @@ def _shingler(options: DedupOptions, seed: int) -> Shingler:
 
 
 def make_elements(options: DedupOptions, seed: int) -> Elements | None:
-    """Return what makes sets from rows; None for texts, which a shingler cuts.
+    """Return the converter from rows to sets; None for texts, which a shingler cuts.
 
     Raises:
         ConfigError: If a setting is wrong, or contradicts another one.

@@ -437,7 +437,7 @@ class Store:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def check_commits(self, commit: int) -> None:
-        """Check that the database has all commits that the head file knows of.
+        """Check that the database has all commits recorded in the head file.
 
         Raises:
             FormatError: If the last commits are missing.

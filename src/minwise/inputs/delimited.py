@@ -83,7 +83,9 @@ class _OversizedRecord(Exception):  # noqa: N818 - a signal through the csv modu
 
 
 class _LineFeeder:
-    """Iterator of lines for the csv module, several at once where they seem to be one record; records what it took.
+    """Iterator of lines for the csv module.
+
+    Feeds lines that probably form one record together, and keeps the bytes fed.
 
     Attributes:
         number: The number of lines that were fed.
@@ -125,7 +127,7 @@ class _LineFeeder:
         return taken
 
     def retry(self) -> bool:
-        """Take back the bytes taken, to feed them line by line; return False if they were fed so."""
+        """Take back the bytes taken, to feed them line by line; return False if they were already fed line by line."""
         if not any(_has_several_lines(piece) for piece in self.taken):
             return False
         self.number -= sum(map(_line_count, self.taken))

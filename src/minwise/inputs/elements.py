@@ -80,7 +80,7 @@ class Elements(ABC):
 
     @abstractmethod
     def from_arrow(self, columns: Sequence[pa.Array]) -> Extracted:
-        """Return the values of rows whose columns have types."""
+        """Return the values of rows of a typed table."""
 
     @abstractmethod
     def from_values(self, rows: Sequence[Sequence[Any] | None]) -> Extracted:

@@ -142,7 +142,7 @@ class _PartialLine:
 
 
 class RowReader(ABC, Generic[Row]):
-    """Converts rows to batches, and remembers what earlier rows decided about the columns."""
+    """Converts rows to batches, and keeps the column types found so far."""
 
     def read(self, rows: Iterator[Row], wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         """Yield the batches that have a wanted row."""

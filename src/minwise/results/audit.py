@@ -119,7 +119,7 @@ def suggest_threshold(
 
 
 def _valley(counts: NDArray[np.int64]) -> tuple[int, int] | None:
-    """Return first and last bin of the lowest stretch between two higher ones; None if it is not clearly lower."""
+    """Return the first and last bin of the deepest gap between two peaks; None if no gap is clear."""
     if len(counts) < 3 * STRETCH:
         return None
     sums = np.convolve(counts, np.ones(STRETCH), "valid")

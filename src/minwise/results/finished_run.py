@@ -106,7 +106,7 @@ def _time(modified: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _RunFile(File):
-    """Input file with the name that the run knew, opened independently of the current directory.
+    """Input file with the name recorded by the run, opened independently of the current directory.
 
     Attributes:
         directory: The working directory of the run.
@@ -124,7 +124,7 @@ class _RunFile(File):
         return File(self.location).size_bytes()
 
     def fingerprint(self) -> dict[str, object]:
-        """Return the fingerprint under the name that the run knew."""
+        """Return the fingerprint under the name recorded by the run."""
         return {**File(self.location).fingerprint(), "name": self.name}
 
     def open(self) -> BinaryIO:
@@ -179,7 +179,7 @@ class FinishedRun:
 
     @property
     def root(self) -> str:
-        """The common parent of the inputs, as the run knew it."""
+        """The common parent of the inputs, as recorded by the run."""
         return str(self.record["root"])
 
     @cached_property
@@ -255,7 +255,7 @@ class FinishedRun:
                 yield from (fault["source"] for fault in faults if fault["row"] == 0)
 
     def source(self, number: int) -> Source:
-        """Open an input under the name that the run knew; it must exist."""
+        """Open an input under the name recorded by the run; it must exist."""
         return self.open_source(self.files[number], as_texts="files" in self.record["inputs"][number])
 
     def open_source(self, files: list[File], *, as_texts: bool) -> Source:

@@ -167,7 +167,7 @@ def _indexes(verifier: CandidateVerifier, sampled: Numbers, floor: float) -> Ite
 def _matches(
     verifier: CandidateVerifier, index: "_kernel.SetIndex", distinct: Numbers
 ) -> Iterator[tuple[PairBlock, int]]:
-    """Yield the similar pairs of queries (``low``) and members of the index (``high``), and how many queries."""
+    """Yield similar pairs of queries (``low``) and index members (``high``), and the number of queries processed."""
     threads, start = verifier.limits.threads, 0
     for texts in prefetch(verifier.texts_of(distinct)):
         offsets, elements = element_arrays(texts, verifier.settings.shingler, threads)

@@ -267,7 +267,7 @@ class Documents:
         return int(self.starts[-1])
 
     def input_slice(self, source: int) -> slice:
-        """Return where the rows of a source are among those of the input, which excludes the protected documents."""
+        """Return the slice of the input rows that a source has; protected documents do not count."""
         start = int(self.starts[source]) - self.protected
         return slice(start, start + self.rows[source])
 
