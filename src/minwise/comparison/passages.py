@@ -258,11 +258,11 @@ def heaviest_chain(starts: Positions, ends: Positions, weights: Positions) -> ND
     if (starts[1:] >= ends[:-1]).all():
         return np.ones(len(starts), dtype=bool)
     sorted_ends = np.sort(ends)
-    ranks = (np.searchsorted(sorted_ends, ends) + 1).tolist()
+    nodes = (np.searchsorted(sorted_ends, ends) + 1).tolist()
     allowed = np.searchsorted(sorted_ends, starts, side="right").tolist()
     # A weight and the number of the interval that reached it share one integer, which is faster than two.
     tree, before, heaviest = [0] * (len(sorted_ends) + 1), [], 0
-    for number, (rank, limit, weight) in enumerate(zip(ranks, allowed, weights.tolist(), strict=True), 1):
+    for number, (node, limit, weight) in enumerate(zip(nodes, allowed, weights.tolist(), strict=True), 1):
         best = 0
         while limit:
             if tree[limit] > best:
@@ -271,10 +271,10 @@ def heaviest_chain(starts: Positions, ends: Positions, weights: Positions) -> ND
         before.append((best & LOW) - 1)
         best = ((best >> 32) + weight << 32) | number
         heaviest = max(heaviest, best)
-        while rank < len(tree):
-            if tree[rank] < best:
-                tree[rank] = best
-            rank += rank & -rank
+        while node < len(tree):
+            if tree[node] < best:
+                tree[node] = best
+            node += node & -node
     return _chain_flags(before, (heaviest & LOW) - 1)
 
 

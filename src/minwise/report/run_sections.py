@@ -90,13 +90,13 @@ def source_section(report: Values) -> str:
     """Return a table of the sources, those with the most removed documents first."""
     against = [source for source in report["sources"] if source.get("against")]
     written = [source for source in report["sources"] if not source.get("against")]
-    ranked = sorted(written, key=lambda source: (-source["removed"], -source["quarantined"]))
+    by_removed = sorted(written, key=lambda source: (-source["removed"], -source["quarantined"]))
     heads = ["source", "share removed", "read", "kept", "removed", "quarantined"]
-    body = table("Sources", heads, [_row(source) for source in ranked[:SHOWN_SOURCES]]) if written else ""
-    left_out = len(ranked) - SHOWN_SOURCES
+    body = table("Sources", heads, [_row(source) for source in by_removed[:SHOWN_SOURCES]]) if written else ""
+    left_out = len(by_removed) - SHOWN_SOURCES
     notes = []
     if left_out > 0:
-        removed = sum(source["removed"] for source in ranked[SHOWN_SOURCES:])
+        removed = sum(source["removed"] for source in by_removed[SHOWN_SOURCES:])
         notes.append(
             f"These {SHOWN_SOURCES} lost the most documents. Together, {plural(left_out, 'more source')} lost "
             f"{plural(removed, 'document')}; report.json lists them."

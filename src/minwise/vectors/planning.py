@@ -115,9 +115,9 @@ def cheapest_layout(
             if tables > MAX_TABLES:
                 break
             cost, largest = _cost(sample, by_bin**hashes, hashes, tables, queries)
-            rank = (queries is None and largest > max_bucket, cost)
-            if best is None or rank < best[0]:
-                best = rank, VectorLayout(width, hashes, tables)
+            sort_key = (queries is None and largest > max_bucket, cost)
+            if best is None or sort_key < best[0]:
+                best = sort_key, VectorLayout(width, hashes, tables)
     if best is None:
         raise InputError(f"recall {recall} at radius {radius} needs more than {MAX_TABLES} tables; lower recall")
     return best[1]
@@ -154,12 +154,12 @@ def neighbour_radius(source: VectorSource, queries: VectorSource | None, top: in
     if not len(among) or not len(asking):
         return 1.0
     own = 0 if queries is not None else 1  # a vector is its own nearest
-    rank = min(len(among), own + max(1, math.ceil(top * len(among) / max(1, source.rows)))) - 1
+    index = min(len(among), own + max(1, math.ceil(top * len(among) / max(1, source.rows)))) - 1
     both = np.concatenate([among, asking.astype(among.dtype)])
     left = np.repeat(np.arange(len(asking), dtype=np.uint32) + np.uint32(len(among)), len(among))
     right = np.tile(np.arange(len(among), dtype=np.uint32), len(asking))
     distances = np.sort(_distances(both, left, right, measure).reshape(len(asking), len(among)), axis=1)
-    farthest = np.sort(distances[:, rank])
+    farthest = np.sort(distances[:, index])
     return float(farthest[math.ceil(0.9 * len(farthest)) - 1])
 
 
