@@ -777,7 +777,8 @@ def _refuse_nesting(output: Output | None, work: PathOrUrl | None) -> None:
     check_path("work", work)
     first, second = (f"{path if is_url(path) else os.path.realpath(path)}/" for path in (str(output), str(work)))
     if first.startswith(second) or second.startswith(first):
-        raise ConfigError(f"work must not be, hold or lie in the output, got {work} and {output}; give another --work")
+        rule = "work must not be, hold or lie in the output"
+        raise ConfigError(f"{rule}, got {work} and {output}; give another work directory")
 
 
 def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, task: str) -> dict[str, Any]:

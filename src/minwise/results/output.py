@@ -51,10 +51,12 @@ class RemoteOutput:
         """Raise ConfigError if the output would replace existing files, or contains an input."""
         for path in (path for source in sources for path in source.paths()):
             if f"{path}/".startswith(f"{self.url}/"):
-                raise ConfigError(f"output must not be or hold an input, got {self.url} with {path}; give another -o")
+                raise ConfigError(
+                    f"output must not be or hold an input, got {self.url} with {path}; give another output"
+                )
         if not overwrite and self._list_files() and not self._has(UNFINISHED):
             raise ConfigError(
-                f"output must be new or empty, got {self.url} with files in it; give another -o or --overwrite"
+                f"output must be new or empty, got {self.url} with files in it; give another output or set overwrite"
             )
 
     def is_published(self, work: WorkDirectory) -> bool:
@@ -126,7 +128,8 @@ def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> N
     if output.exists() and not output.is_dir():
         raise ConfigError(f"output must be a directory, got the file {output}")
     if not overwrite and output.exists() and any(output.iterdir()):
-        raise ConfigError(f"output must be new or empty, got {output} with files in it; give another -o or --overwrite")
+        remedy = "give another output or set overwrite"
+        raise ConfigError(f"output must be new or empty, got {output} with files in it; {remedy}")
 
 
 def refuse_inputs(output: Path, sources: list[Source]) -> None:
@@ -135,7 +138,7 @@ def refuse_inputs(output: Path, sources: list[Source]) -> None:
     for path in (path for source in sources for path in source.paths()):
         real_path = os.path.realpath(path)
         if "://" not in path and path and (real_path == target or real_path.startswith(f"{target}{os.sep}")):
-            raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another -o")
+            raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another output")
 
 
 def is_published(work: WorkDirectory, output: Output) -> bool:

@@ -154,7 +154,8 @@ def _lock(lock: IO[str], folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise ConfigError(f"work {folder} is in use by another process; wait for it, or give another --work") from None
+        remedy = "wait for it, or give another work directory"
+        raise ConfigError(f"work {folder} is in use by another process; {remedy}") from None
 
 
 def refuse_other_run(folder: Path | str, earlier: dict[str, Any], manifest: dict[str, Any]) -> None:
@@ -163,7 +164,7 @@ def refuse_other_run(folder: Path | str, earlier: dict[str, Any], manifest: dict
     for name, before, after in _differences(earlier, current):
         raise MismatchError(
             f"work {folder} belongs to a run with {name} {before!r}, this one has {after!r}; "
-            "give another --work, or delete it to start again"
+            "give another work directory, or delete it to start again"
         )
 
 
