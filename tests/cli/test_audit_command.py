@@ -241,7 +241,7 @@ def test_exact_dry_run_is_described_and_writes_nothing(folder: Path) -> None:
 def test_settings_of_a_sketch_are_rejected_with_exact(folder: Path, command: str, option: str, value: str) -> None:
     name = "out" if command == "dedup" else "p.csv"
     done = run(folder, command, "a.jsonl", "-o", name, "--exact", f"--{option}", value)
-    assert one_line(done, USAGE).startswith(f"minwise: {option} must be left out with exact")
+    assert one_line(done, USAGE).startswith(f"minwise: --{option} must be left out with exact")
     assert not (folder / name).exists()
 
 

@@ -150,7 +150,7 @@ def test_an_option_that_differs_from_the_index(folder: Path, options: list[str],
     """Is refused with both values; the index stays as it is."""
     before = digest(folder)
     line = refusal(folder, USAGE, "--index", "news.mw", *options)
-    assert line.startswith(f"minwise: {options[0].removeprefix('--')} must be that of news.mw, ")
+    assert line.startswith(f"minwise: {options[0]} must be that of news.mw, ")
     there, _, here = line.partition(", got ")
     assert theirs in there
     assert here.startswith(ours)
@@ -166,7 +166,7 @@ def test_a_secret_seed_is_not_told(tmp_path: Path) -> None:
         seed = index.shingler.seed
     for guess in (seed, 1):
         line = refusal(tmp_path, USAGE, "--index", "news.mw", "--seed", str(guess))
-        there = "seed must be that of news.mw, which is secret"
+        there = "--seed must be that of news.mw, which is secret"
         assert line == f"minwise: {there}, got {guess}; leave it out, or create another index\n"
 
 

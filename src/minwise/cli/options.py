@@ -33,10 +33,11 @@ __all__ = [
 ]
 
 NAMES = "|".join(definitions(DedupOptions) | definitions(IndexOptions))
-# A setting and its value as Python gives them, and a name that only Python spells like this.
+# A setting and its value as Python gives them; a setting that a message is about, or that only Python spells like this.
 PYTHON_VALUE = re.compile(rf"\b({NAMES})='([^']*)'")
 PYTHON_NAME = re.compile(
-    rf"\bsettings\.({NAMES})\b|(?<![.\w])({'|'.join(name for name in NAMES.split('|') if '_' in name)})\b"
+    rf"^({NAMES})(?= must )|\bsettings\.({NAMES})\b"
+    rf"|(?<![.\w])({'|'.join(name for name in NAMES.split('|') if '_' in name)})\b"
 )
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Command], Command]
@@ -54,9 +55,11 @@ def with_option_names(message: str) -> str:
     'row 1: text is null; set --on-error quarantine to skip such rows'
     >>> with_option_names("work belongs to a run with settings.max_bucket 2000, got 100")
     'work belongs to a run with --max-bucket 2000, got 100'
+    >>> with_option_names("threshold must be a number above 0 and at most 1, got 2")
+    '--threshold must be a number above 0 and at most 1, got 2'
     """
     given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {found[2]}", message)
-    return PYTHON_NAME.sub(lambda found: _flag(found[1] or found[2]), given)
+    return PYTHON_NAME.sub(lambda found: _flag(found[found.lastindex or 0]), given)
 
 
 def _flag(name: str) -> str:

@@ -103,7 +103,7 @@ def _compare(index: str, chosen: dict[str, Any]) -> None:
     for name, value in chosen.items():
         stored, given = _stored_and_given(name, value, settings)
         if stored != given and name not in ignored:
-            option = name.replace("_", "-")
+            option = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{option} must be that of {index}, {stored}, got {given}; {REMEDY}")
 
 
