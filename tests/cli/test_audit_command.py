@@ -75,7 +75,7 @@ def test_summary_shows_recall_precision_and_bins(folder: Path) -> None:
     assert precision.value is not None
     assert documents.value is not None
     assert f"recall {recall.value:.2%} ({recall.low:.2%} to {recall.high:.2%}) of {recall.of} pairs" in text
-    assert f"the S-curve promises {result.promised:.2%}" in text
+    assert f"the S-curve predicts {result.promised:.2%}" in text
     assert f"documents {documents.value:.2%}" in text
     assert f"of {documents.of} with a near-duplicate" in text
     assert f"precision {precision.value:.2%}" in text

@@ -49,7 +49,7 @@ def _show(console: Console, result: "Audit") -> None:
     copies = f"; {result.identical:,} more are identical to one of them" if result.identical else ""
     facts.add_row("compared", f"{whole} distinct documents with every other{copies}")
     facts.add_row("plan", str(result.plan))
-    promised = "" if result.promised is None else f"; the S-curve promises {result.promised:.2%}"
+    promised = "" if result.promised is None else f"; the S-curve predicts {result.promised:.2%}"
     facts.add_row("recall", f"[bold]{_share(result.recall)}[/] of {result.recall.of:,} pairs{promised}")
     facts.add_row(
         "documents", f"{_share(result.with_duplicates)} of {result.with_duplicates.of:,} with a near-duplicate"
@@ -71,7 +71,7 @@ def _show(console: Console, result: "Audit") -> None:
 def _bins(result: "Audit") -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     whole = [] if result.complete else ["in the corpus"]
-    for name in ("similarity", "pairs", *whole, "found", "interval", "promised"):
+    for name in ("similarity", "pairs", *whole, "found", "interval", "expected"):
         table.add_column(name, justify="left" if name == "similarity" else "right")
     for one in result.bins:
         inside = [part for part in result.histogram if one.start <= part.start < one.end]

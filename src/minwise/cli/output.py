@@ -28,6 +28,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from minwise._internal.formatting import plural
 from minwise.progress import NullProgress, Progress
 from minwise.results import DedupResult
 
@@ -70,7 +71,7 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: 
         console.print(f"[bold]{escape(output)}[/bold] was already published from this work directory; nothing to do")
     facts = _table()
     rate = counts["read"] / seconds if seconds else 0.0
-    facts.add_row("read", f"{counts['read']:,} documents in {seconds:.1f} s ({rate:,.0f} a second)")
+    facts.add_row("read", f"{plural(counts['read'], 'document')} in {seconds:.1f} s ({rate:,.0f} a second)")
     facts.add_row("kept", f"[bold green]{counts['kept']:,}[/] ({_share(counts['kept'], counts['read'])})")
     near = counts["removed"] - counts["removed_identical"]
     removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
