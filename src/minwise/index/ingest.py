@@ -38,7 +38,7 @@ from minwise.index.result_types import (
 )
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
 from minwise.inputs.open_sources import Files, open_sources
-from minwise.inputs.source import Batch, Columns, Fault, Source, UnreadableError
+from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, UnreadableError
 from minwise.options import DocumentSource, OnError
 from minwise.progress import NullProgress, Progress
 from minwise.settings import RunLimits
@@ -67,8 +67,6 @@ BATCH_BYTES = 1 << 24
 # Documents that are looked up together: few enough that answers appear soon, and enough to make the cost of a call
 # negligible.
 QUERY_DOCUMENTS = 256
-# Faults that a result lists.
-LISTED_FAULTS = 100
 STANDARD_INPUT = "standard input"
 # The count that each decision increases.
 COUNT_NAMES = {name: name for name in ("added", "replaced", "unchanged", "skipped")} | {"duplicate": "duplicates"}
@@ -324,14 +322,13 @@ class IngestFaults:
     Attributes:
         rows: Rows that could not be used.
         files: Files that could not be read, or not to their end.
-        first: The first faults of both kinds.
+        log: The first faults of both kinds.
     """
 
     def __init__(self, options: ReadOptions) -> None:
-        self._on_error = check_on_error(options.on_error)
+        self.log = FaultLog(check_on_error(options.on_error))
         self._on_fault = options.on_fault
         self.rows = self.files = 0
-        self.first: list[Fault] = []
 
     def record(self, batch: SourceBatch) -> None:
         """Record the faults of a batch.
@@ -341,23 +338,21 @@ class IngestFaults:
         """
         file = [batch.unreadable] if batch.unreadable is not None else []
         faults = [*batch.faults.values(), *file]
-        if faults and self._on_error == "fail":
-            raise InputError(f"{faults[0]}; set on_error='quarantine' to skip such rows")
+        self.log.add(faults)
         self.rows += len(batch.faults)
         self.files += len(file)
-        self.first.extend(faults[: LISTED_FAULTS - len(self.first)])
         if self._on_fault is not None:
             for fault in faults:
                 self._on_fault(str(fault))
 
     def check_any_readable(self, read: int) -> None:
         """Raise ``InputError`` if no row could be used, which means a wrong column or file."""
-        if self.first and self.rows >= read:
-            raise InputError(f"no document can be read; {self.first[0]}")
+        if self.log.shown and self.rows >= read:
+            raise InputError(f"no document can be read; {self.log.shown[0]}")
 
     def to_list(self) -> list[dict[str, Any]]:
         """Return the first faults in plain values."""
-        return [fault.to_dict() for fault in self.first]
+        return [fault.to_dict() for fault in self.log.shown]
 
 
 class SourceReader:

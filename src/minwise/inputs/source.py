@@ -6,7 +6,7 @@ ends in an empty batch whose fault has no row number.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,23 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_numpy, repeat_string
 from minwise.checks import show
-from minwise.errors import ConfigError
+from minwise.errors import ConfigError, InputError
 from minwise.inputs.elements import Elements
 from minwise.text.html import html_to_text
 
-__all__ = ["BATCH_BYTES", "BATCH_ROWS", "Batch", "Columns", "Fault", "RowMask", "Source", "UnreadableError"]
+__all__ = [
+    "BATCH_BYTES",
+    "BATCH_ROWS",
+    "LISTED_FAULTS",
+    "Batch",
+    "Columns",
+    "Fault",
+    "FaultLog",
+    "RowMask",
+    "Source",
+    "UnreadableError",
+    "fault_error",
+]
 
 # Approximate bytes of text in a batch: enough to keep every core busy, little compared with the memory of a run.
 BATCH_BYTES = 1 << 25
@@ -34,6 +46,10 @@ RowMask = NDArray[np.bool_]
 
 class UnreadableError(Exception):
     """The content of a file is invalid from some point on; the message is the reason. A source reports it."""
+
+
+# Faults that a report lists; without an output directory there is no quarantine file with all of them.
+LISTED_FAULTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,45 @@ class Fault:
     def __str__(self) -> str:
         where = [self.source, "" if self.row is None else f"row {self.row}"]
         return ": ".join([*filter(None, where), self.reason])
+
+
+def fault_error(fault: object) -> InputError:
+    """Return the error that ends a run at a fault, with ``on_error="fail"``."""
+    return InputError(f"{fault}; set on_error='quarantine' to skip such rows")
+
+
+@dataclass(slots=True)
+class FaultLog:
+    """Rows that cannot be used: their number, and the first of them.
+
+    Attributes:
+        on_error: ``fail``, ``quarantine`` or ``skip``.
+        count: Number of faults.
+        shown: The first 100 faults.
+    """
+
+    on_error: str
+    count: int = 0
+    shown: list[Fault] = field(default_factory=list)
+
+    def add(self, faults: list[Fault]) -> None:
+        """Add faults.
+
+        Raises:
+            InputError: If there are any and ``on_error`` is ``fail``.
+        """
+        if faults and self.on_error == "fail":
+            raise fault_error(faults[0])
+        self.count += len(faults)
+        self.shown.extend(faults[: LISTED_FAULTS - len(self.shown)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for the work directory."""
+        return {"count": self.count, "shown": [[fault.source, fault.row, fault.reason] for fault in self.shown]}
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Replace the content by what :meth:`to_dict` returned."""
+        self.count, self.shown = values["count"], [Fault(*fault) for fault in values["shown"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

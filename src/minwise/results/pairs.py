@@ -16,7 +16,7 @@ from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
 from minwise.errors import InputError
 from minwise.inputs.items import SingleValue
-from minwise.inputs.source import Columns
+from minwise.inputs.source import LISTED_FAULTS, Columns
 from minwise.inputs.table_writer import TABLE_ROWS
 from minwise.search.bands import FAULTY, cut_runs, pack_pairs, unpack_pairs
 from minwise.search.clustering import CopyExpansion, PairBlock, cluster_by_components, cluster_by_star
@@ -40,8 +40,6 @@ __all__ = [
 EXPANDED_PAIRS = 1 << 22
 # Groups of identical documents that a report names.
 SHOWN_GROUPS = 20
-# Faults that the report of a search names: without an output directory there is no quarantine file.
-SHOWN_FAULTS = 100
 
 
 def table_slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
@@ -129,7 +127,7 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
             "largest_identical_groups": [{"first": first, "documents": size} for first, size in groups],
         },
         "unreadable": search.documents.unreadable(),
-        "faults": list(islice(search.documents.faults(), SHOWN_FAULTS)),
+        "faults": list(islice(search.documents.faults(), LISTED_FAULTS)),
     }
 
 

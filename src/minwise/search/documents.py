@@ -21,7 +21,7 @@ from minwise import _kernel
 from minwise._internal.array_files import ArrayFile
 from minwise._internal.arrays import from_numbers, from_numpy, from_strings, to_numpy, valid_mask
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.source import Batch, Columns, Fault, Source
+from minwise.inputs.source import Batch, Columns, Fault, Source, fault_error
 from minwise.progress import Progress
 from minwise.search.bands import EMPTY, FAULTY, FILLED
 from minwise.search.clustering import KeepOrder
@@ -151,7 +151,7 @@ class DocumentPart:
         """
         ordered = [fault for _, fault in sorted(faults, key=itemgetter(0))]
         if ordered and on_error == "fail":
-            raise InputError(f"{ordered[0]}; set on_error='quarantine' to skip such rows")
+            raise fault_error(ordered[0])
         self.faults.extend(ordered)
 
     def write(self, work: WorkDirectory, number: int, corpus: Corpus, arrays: dict[str, NDArray[Any]]) -> None:

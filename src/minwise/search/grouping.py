@@ -21,7 +21,7 @@ from minwise._internal.arrays import from_lists, from_numpy, to_numpy, valid_mas
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.columns import split_by_bytes
 from minwise.inputs.elements import MAX_ELEMENTS, build_sets, hash_column, too_many_elements
-from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source
+from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, fault_error
 from minwise.search.bands import cut_runs
 from minwise.search.documents import SearchJob, describe_first_fault, fault_table, unify_types
 from minwise.search.first_pass import ResumableReader
@@ -221,7 +221,7 @@ class _RowGrouper(ResumableReader):
 
     def add(self, source: int, batch: Batch) -> None:
         if batch.faults and self.corpus.on_error == "fail":
-            raise InputError(f"{batch.faults[0]}; set on_error='quarantine' to skip such rows")
+            raise fault_error(batch.faults[0])
         self.run_rows.faults.extend(batch.faults)
         self.rows += len(batch)
         self.unusable += batch.values.null_count

@@ -19,6 +19,7 @@ from pyspark.sql import types as t
 from minwise._internal.arrays import from_numpy
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
+from minwise.inputs.source import fault_error
 from minwise.search.bands import EMPTY, FAULTY, FILLED, BucketCounts
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import Batches
@@ -136,7 +137,7 @@ class DataFrameSearch:
                 continue
             where = f"{table.name}: {table.id} {_shown(row['first'])}: {row['fault']}"
             if self._on_error == "fail":
-                raise InputError(f"{where}; set on_error='quarantine' to skip such rows")
+                raise fault_error(where)
             if row["rows"] == total:
                 raise InputError(f"no document can be read; {where}")
         if table.keep_column is not None and total and not any(row["ranked"] for row in rows):

@@ -17,7 +17,7 @@ import pyarrow as pa
 from minwise import _kernel
 from minwise.checks import check_integer, check_on_error, check_seed, show
 from minwise.errors import ConfigError, InputError, MismatchError
-from minwise.inputs.source import Columns
+from minwise.inputs.source import Columns, FaultLog
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import OnError, PathOrUrl
 from minwise.progress import NullProgress, Progress
@@ -28,7 +28,7 @@ from minwise.search.engine import SearchResult
 from minwise.search.workdir import WorkDirectory, choose_workdir
 from minwise.settings import RunLimits
 from minwise.sketches.planning import Plan
-from minwise.vectors.nearest import NEIGHBOUR_SCHEMA, FaultLog, NearestSearch
+from minwise.vectors.nearest import NEIGHBOUR_SCHEMA, NearestSearch
 from minwise.vectors.pairs import find_pairs
 from minwise.vectors.planning import DistanceSample, cheapest_layout, neighbour_radius
 from minwise.vectors.projection import Measure, VectorSettings, bucket_probability, slot_probability

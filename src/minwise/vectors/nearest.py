@@ -4,7 +4,7 @@ Vectors are searched block by block, so that memory is bounded.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_matrix
-from minwise.errors import InputError
-from minwise.inputs.source import Fault
-from minwise.options import OnError
+from minwise.inputs.source import Fault, FaultLog
 from minwise.progress import Progress
 from minwise.search.bands import KeyBlock
 from minwise.search.workdir import WorkDirectory
@@ -23,47 +21,11 @@ from minwise.settings import RunLimits
 from minwise.vectors.projection import VectorBander, VectorSettings
 from minwise.vectors.sources import VectorSource
 
-__all__ = ["NEIGHBOUR_SCHEMA", "FaultLog", "NearestSearch"]
+__all__ = ["NEIGHBOUR_SCHEMA", "NearestSearch"]
 
 NEIGHBOUR_SCHEMA = pa.schema([("query", pa.int64()), ("neighbour", pa.int64()), ("distance", pa.float64())])
 # Queries that are answered together.
 QUERY_BLOCK = 4096
-# Faults that a report lists.
-SHOWN_FAULTS = 100
-
-
-@dataclass(slots=True)
-class FaultLog:
-    """Rows that cannot be used: their number, and the first of them.
-
-    Attributes:
-        on_error: ``fail``, ``quarantine`` or ``skip``.
-        count: Number of faults.
-        shown: The first 100 faults.
-    """
-
-    on_error: OnError
-    count: int = 0
-    shown: list[Fault] = field(default_factory=list)
-
-    def add(self, faults: list[Fault]) -> None:
-        """Add faults.
-
-        Raises:
-            InputError: If there are any and ``on_error`` is ``fail``.
-        """
-        if faults and self.on_error == "fail":
-            raise InputError(f"{faults[0]}; set on_error='quarantine' to skip such rows")
-        self.count += len(faults)
-        self.shown.extend(faults[: SHOWN_FAULTS - len(self.shown)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for the work directory."""
-        return {"count": self.count, "shown": [[fault.source, fault.row, fault.reason] for fault in self.shown]}
-
-    def restore(self, values: dict[str, Any]) -> None:
-        """Replace the content by what :meth:`to_dict` returned."""
-        self.count, self.shown = values["count"], [Fault(*fault) for fault in values["shown"]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def test_each_line_of_a_stream_needs_its_own_id_except_in_a_query(index: mw.Inde
 
 
 def test_all_faults_are_reported_and_the_first_are_listed(index: mw.Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest, "LISTED_FAULTS", 2)
+    monkeypatch.setattr("minwise.inputs.source.LISTED_FAULTS", 2)
     reported: list[str] = []
     source = [None, "a b c", None, "d e f", None]
     counts = index.add_from(source, on_error="quarantine", on_fault=reported.append)
