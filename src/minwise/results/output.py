@@ -51,12 +51,10 @@ class RemoteOutput:
         """Raise ConfigError if the output would replace existing files, or contains an input."""
         for path in (path for source in sources for path in source.paths()):
             if f"{path}/".startswith(f"{self.url}/"):
-                raise ConfigError(
-                    f"output must not be or hold an input, got {self.url} with {path}; give another output"
-                )
+                raise ConfigError(f"output must not be or hold an input, got {self.url} with {path}; give another -o")
         if not overwrite and self._list_files() and not self._has(UNFINISHED):
             raise ConfigError(
-                f"output must be new or empty, got {self.url} with files in it; give another output or set overwrite"
+                f"output must be new or empty, got {self.url} with files in it; give another -o or --overwrite"
             )
 
     def is_published(self, work: WorkDirectory) -> bool:
@@ -128,7 +126,7 @@ def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> N
     if output.exists() and not output.is_dir():
         raise ConfigError(f"output must be a directory, got the file {output}")
     if not overwrite and output.exists() and any(output.iterdir()):
-        remedy = "give another output or set overwrite"
+        remedy = "give another -o or --overwrite"
         raise ConfigError(f"output must be new or empty, got {output} with files in it; {remedy}")
 
 
@@ -138,7 +136,7 @@ def refuse_inputs(output: Path, sources: list[Source]) -> None:
     for path in (path for source in sources for path in source.paths()):
         real_path = os.path.realpath(path)
         if "://" not in path and path and (real_path == target or real_path.startswith(f"{target}{os.sep}")):
-            raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another output")
+            raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another -o")
 
 
 def is_published(work: WorkDirectory, output: Output) -> bool:
