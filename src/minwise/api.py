@@ -118,7 +118,9 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
         exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
             max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
@@ -193,7 +195,9 @@ def write_pairs(
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
         exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
             max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
@@ -272,7 +276,9 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
         exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
             max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
@@ -340,7 +346,9 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
         exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
             max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
@@ -413,7 +421,9 @@ def dedup(
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
         exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
             max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
@@ -440,7 +450,7 @@ def dedup(
     ['one two three four five six', 'seven']
     """
     chosen = resolve_options(DedupOptions, source, options)
-    watch = Stopwatch(progress_of(chosen))
+    watch = Stopwatch(progress_of(chosen["progress"]))
     folder = None if output is None else output_of(output)
     _refuse_groups(chosen)
     with ExitStack() as session, ExitStack() as stack:
@@ -510,7 +520,9 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
         exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
             max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
@@ -593,7 +605,9 @@ def audit(
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
 
     Returns:
         Recall, precision and the distribution of similarities, with confidence intervals.
@@ -622,7 +636,9 @@ def audit(
         if file is not None:
             refuse_inputs(file, corpus.sources)
         work = _work(chosen, _manifest(chosen, corpus, settings, "audit"), None, stack)
-        job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(chosen))
+        job = SearchJob(
+            corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(chosen["progress"])
+        )
         floor = audit_floor(settings.plan.threshold)
         sampled = run_audit(_grouped(chosen, job), sample=size, floor=floor)
         result = summarise_audit(sampled, settings, floor, recall=chosen["recall"], slots=chosen["slots"])
@@ -669,7 +685,9 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-        progress: A minwise.progress.Progress that receives events.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
         exact: Find every pair by an exact join instead of bands; slower, and needs disk space for all shingles.
             max_bucket still limits the pairs of identical documents. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
@@ -708,7 +726,9 @@ def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, out
         refuse_inputs(file, corpus.sources)
     manifest = _manifest(options, corpus, settings, "pairs")
     work = _work(options, manifest, file, stack)
-    job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(options))
+    job = SearchJob(
+        corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(options["progress"])
+    )
     return _engine(options, limits, manifest, stack).find(_grouped(options, job))
 
 

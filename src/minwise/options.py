@@ -15,7 +15,7 @@ from minwise.checks import check_choice, check_setting_names
 from minwise.text.chunks import ArrowStream
 
 if TYPE_CHECKING:
-    from minwise.progress import Progress
+    from minwise.progress import Progress, ProgressCallback
     from minwise.text.shingling import Shingler
 
 __all__ = [
@@ -92,6 +92,12 @@ DEDUP_GROUP = Setting(
     " connect.",
 )
 KEEP = Setting("first", "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL.")
+PROGRESS = Setting(
+    None,
+    "True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function is called"
+    " with (stage, done, total, unit) at the start of a stage and after every step; total is None if unknown. A"
+    " minwise.progress.Progress receives the start and the end of each stage, too.",
+)
 SCHEME = Setting("fast", "Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower).")
 
 
@@ -207,7 +213,7 @@ class RunOptions(TypedDict, total=False):
         PathOrUrl | None,
         Setting(None, "Directory that keeps finished stages, so that an interrupted run resumes where it stopped."),
     ]
-    progress: Annotated["Progress | None", Setting(None, "A minwise.progress.Progress that receives events.")]
+    progress: Annotated["bool | Progress | ProgressCallback | None", PROGRESS]
 
 
 class EngineOptions(TypedDict, total=False):

@@ -1,16 +1,30 @@
 """Progress reporting and timing of long operations.
 
-An operation that takes a ``progress`` argument calls :meth:`Progress.stage` once per stage and then reports on the
-:class:`Stage` that it returns. :class:`NullProgress` ignores every event; subclass it to handle only some of them.
+A ``progress`` argument is True for progress bars, False or None for nothing, a function that is called with
+``(stage, done, total, unit)``, or a :class:`Progress`. An operation calls :meth:`Progress.stage` once per stage and
+then reports on the :class:`Stage` that it returns. :class:`NullProgress` ignores every event; subclass it to handle
+only some of them.
 """
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timezone
 from typing import Protocol
 
-__all__ = ["NullProgress", "Progress", "Stage", "Stopwatch"]
+__all__ = [
+    "CallbackProgress",
+    "NullProgress",
+    "Progress",
+    "ProgressCallback",
+    "ProgressSetting",
+    "Stage",
+    "Stopwatch",
+]
+
+# Is called with the name of a stage, the units done, the units of the stage or None if unknown, and the unit.
+ProgressCallback = Callable[[str, int, int | None, str], None]
 
 
 class Stage(Protocol):
@@ -49,6 +63,46 @@ class NullProgress:
 
     def advance_to(self, amount: int) -> None:
         """Do nothing."""
+
+
+class CallbackProgress:
+    """Progress receiver that calls a function at the start of every stage and after every advance.
+
+    An exception of the function ends the operation.
+    """
+
+    def __init__(self, callback: ProgressCallback) -> None:
+        self._callback = callback
+
+    @contextmanager
+    def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> "Iterator[_CallbackStage]":
+        """Report the start of a stage; see :meth:`Progress.stage`."""
+        stage = _CallbackStage(lambda amount: self._callback(name, amount, total, unit))
+        stage.advance_to(done)
+        yield stage
+
+
+class _CallbackStage:
+    """Stage that reports its amount; may be advanced by several threads."""
+
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report, self._done, self._lock = report, 0, threading.Lock()
+
+    def advance(self, amount: int) -> None:
+        """Add an amount and report the sum."""
+        with self._lock:
+            self._done += amount
+            self._report(self._done)
+
+    def advance_to(self, amount: int) -> None:
+        """Report an amount."""
+        with self._lock:
+            self._done = amount
+            self._report(amount)
+
+
+# Values of a ``progress`` argument.
+ProgressSetting = bool | Progress | ProgressCallback | None
 
 
 class Stopwatch:

@@ -19,7 +19,7 @@ from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
 from minwise.options import DedupOptions, check_setting, definitions, with_defaults
-from minwise.progress import NullProgress, Progress
+from minwise.progress import CallbackProgress, NullProgress, Progress, ProgressSetting
 from minwise.sketches.planning import Plan
 from minwise.sketches.planning import plan as make_plan
 from minwise.text.shingling import Shingler, ShingleSets
@@ -322,9 +322,24 @@ def run_limits(options: DedupOptions) -> RunLimits:
     return RunLimits.of(options["memory"], options["threads"])
 
 
-def progress_of(options: DedupOptions) -> Progress:
-    """Return the receiver of progress events; one that ignores them if none is given."""
-    return options["progress"] or NullProgress()
+def progress_of(value: ProgressSetting) -> Progress:
+    """Return the receiver of progress events for a value of the setting ``progress``.
+
+    Raises:
+        ConfigError: If the value is neither a truth value, a function nor a receiver.
+    """
+    if value is None or value is False:
+        return NullProgress()
+    if value is True:
+        from minwise._internal.progress_bars import visible_progress  # here, because few calls show bars
+
+        return visible_progress()
+    if hasattr(value, "stage"):
+        return value
+    if not callable(value):
+        rule = "progress must be True, False, a function of (stage, done, total, unit) or a minwise.progress.Progress"
+        raise ConfigError(f"{rule}, got {show(value)}")
+    return CallbackProgress(value)
 
 
 def groups_rows(options: DedupOptions) -> bool:

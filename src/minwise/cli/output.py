@@ -11,29 +11,14 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import (
-    Progress as RichProgress,
-)
 from rich.table import Table
-from rich.text import Text
 
 from minwise._internal.formatting import plural
+from minwise._internal.progress_bars import ProgressBars
 from minwise.progress import NullProgress, Progress
 from minwise.results import DedupResult
 
 __all__ = [
-    "ProgressBars",
     "console_output",
     "fault_lines",
     "print_result",
@@ -214,48 +199,6 @@ def console_output() -> Iterator[Console]:
     with console.capture() as capture:
         yield console
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
-
-
-class _Rate(ProgressColumn):
-    """Column of the rate per second."""
-
-    def render(self, task: Task) -> Text:
-        """Return the rate once it is known."""
-        speed = task.finished_speed or task.speed
-        return Text("" if not speed else f"{speed:,.0f} {task.fields['unit']}/s", style="dim")
-
-
-class _BarStage:
-    """Stage with a progress bar."""
-
-    def __init__(self, bars: RichProgress, task: TaskID) -> None:
-        self._bars, self._task = bars, task
-
-    def advance(self, amount: int) -> None:
-        """Advance the bar."""
-        self._bars.advance(self._task, amount)
-
-    def advance_to(self, amount: int) -> None:
-        """Move the bar to a position."""
-        self._bars.update(self._task, completed=amount)
-
-
-class ProgressBars:
-    """Progress receiver that shows bars on a terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    @contextmanager
-    def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[_BarStage]:
-        """Show a bar while a stage runs."""
-        columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description:<18}"), BarColumn(bar_width=30))
-        rest = (MofNCompleteColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
-        with RichProgress(*columns, *rest, console=self._console) as bars:
-            task = bars.add_task(name, total=total, completed=done, unit=unit)
-            yield _BarStage(bars, task)
-            if total is None:
-                bars.update(task, total=bars.tasks[0].completed or 1, completed=bars.tasks[0].completed or 1)
 
 
 def progress_bars(*, quiet: bool) -> Progress:

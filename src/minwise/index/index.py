@@ -38,7 +38,7 @@ from minwise.index.store import State, Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import MAX_DOCUMENTS, RemovedDocument, WriteBatch, Writer
 from minwise.options import IndexOptions, OnError, StoreName, with_defaults
-from minwise.progress import Progress
+from minwise.progress import ProgressSetting
 from minwise.settings import parse_bytes
 from minwise.sketches.planning import Plan
 from minwise.sketches.schemes import FastSketch, MinHash
@@ -519,7 +519,7 @@ class Index:
         format: FileFormat | None = None,  # noqa: A002 - the public name
         on_error: OnError = "fail",
         memory: str | int = "4GB",
-        progress: Progress | None = None,
+        progress: ProgressSetting = None,
         on_fault: Callable[[str], None] | None = None,
     ) -> AddCounts:
         """Add every document of files, a table or a stream, a batch of at most 16384 documents per transaction.
@@ -537,7 +537,8 @@ class Index:
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
-            progress: Receives progress events; default: none.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
             on_fault: Called with one line for each row or file that is left out; default: not called.
 
         Returns:
@@ -567,7 +568,7 @@ class Index:
         format: FileFormat | None = None,  # noqa: A002 - the public name
         on_error: OnError = "fail",
         memory: str | int = "4GB",
-        progress: Progress | None = None,
+        progress: ProgressSetting = None,
         on_fault: Callable[[str], None] | None = None,
     ) -> DedupCounts:
         """Add the documents of a source that have no near-duplicate in the index or earlier in the source.
@@ -590,7 +591,8 @@ class Index:
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
-            progress: Receives progress events; default: none.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
             on_fault: Called with one line for each row or file that is left out; default: not called.
 
         Returns:
@@ -619,7 +621,7 @@ class Index:
         format: FileFormat | None = None,  # noqa: A002 - the public name
         on_error: OnError = "fail",
         memory: str | int = "4GB",
-        progress: Progress | None = None,
+        progress: ProgressSetting = None,
         on_fault: Callable[[str], None] | None = None,
     ) -> Iterator[QueryRow]:
         """Yield the near-duplicates of every document of a source, in their order.
@@ -641,7 +643,8 @@ class Index:
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
-            progress: Receives progress events; default: none.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
             on_fault: Called with one line for each row or file that is left out; default: not called.
 
         Returns:

@@ -40,8 +40,8 @@ from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
 from minwise.inputs.open_sources import Files, open_sources
 from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, UnreadableError
 from minwise.options import DocumentSource, OnError
-from minwise.progress import NullProgress, Progress
-from minwise.settings import RunLimits
+from minwise.progress import Progress, ProgressSetting
+from minwise.settings import RunLimits, progress_of
 from minwise.text.shingling import ShingleSets
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ class ReadOptions:
     format: FileFormat | None
     on_error: OnError
     memory: str | int
-    progress: Progress | None
+    progress: ProgressSetting
     on_fault: Callable[[str], None] | None
 
     @property
     def receiver(self) -> Progress:
         """The receiver of progress events."""
-        return self.progress or NullProgress()
+        return progress_of(self.progress)
 
 
 def add_from(index: "Index", source: IndexSource, options: ReadOptions, on_duplicate_id: OnDuplicateId) -> AddCounts:

@@ -20,11 +20,11 @@ from minwise.errors import ConfigError, InputError, MinwiseError
 from minwise.inputs.files import File, open_output, output_path
 from minwise.inputs.table_writer import write_tables
 from minwise.inputs.text_files import COPY_BYTES, TextFiles
-from minwise.progress import NullProgress, Progress
+from minwise.progress import Progress, ProgressSetting
 from minwise.results.finished_run import FinishedRun, RowStatus
 from minwise.results.output import check_output, publish
 from minwise.search.workdir import temporary_workdir
-from minwise.settings import RunLimits
+from minwise.settings import RunLimits, progress_of
 
 __all__ = ["restore"]
 
@@ -35,7 +35,7 @@ def restore(
     *,
     ids: Iterable[str | int] | None = None,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: ProgressSetting = None,
 ) -> dict[str, Any]:
     """Write a new directory with the kept rows of a run and removed documents restored among them.
 
@@ -48,7 +48,8 @@ def restore(
         ids: Restore the removed documents that have one of these ids. Without it every row of the input is restored,
             including unreadable rows: the input files are copied as they are.
         overwrite: Whether a directory that is not empty may be replaced.
-        progress: Receives progress events.
+        progress: True for progress bars, a function of (stage, done, total, unit), or a
+            :class:`~minwise.progress.Progress`; default: none.
 
     Returns:
         How many documents were ``restored`` and are ``still_removed``, how many of the restored rows had been
@@ -58,14 +59,14 @@ def restore(
         MismatchError: If an input has changed since the run.
         InputError: If an id is not among the removed documents.
     """
-    folder = check_path("output", destination)
+    folder, receiver = check_path("output", destination), progress_of(progress)
     wanted = None if ids is None else _check_ids(ids)
     run = FinishedRun.open(output)
     run.refuse_changes()
     _check_destination(folder, run, overwrite=overwrite)
     task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted)
     with temporary_workdir(folder.absolute().parent) as work, publish(folder, work) as staging:
-        task.write(staging.folder, progress or NullProgress())
+        task.write(staging.folder, receiver)
         run.refuse_changes()  # during the copy
     return task.counts()
 

@@ -20,13 +20,13 @@ from minwise.errors import ConfigError, InputError, MismatchError
 from minwise.inputs.source import Columns, FaultLog
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import OnError, PathOrUrl
-from minwise.progress import NullProgress, Progress
+from minwise.progress import Progress, ProgressSetting
 from minwise.results.output import refuse_inputs
 from minwise.results.pairs import pair_report, pair_schema, pair_tables
 from minwise.search.documents import Corpus, SearchJob
 from minwise.search.engine import SearchResult
 from minwise.search.workdir import WorkDirectory, choose_workdir
-from minwise.settings import RunLimits
+from minwise.settings import RunLimits, progress_of
 from minwise.sketches.planning import Plan
 from minwise.vectors.nearest import NEIGHBOUR_SCHEMA, NearestSearch
 from minwise.vectors.pairs import find_pairs
@@ -57,11 +57,11 @@ class _RunSettings:
         memory: str | int,
         threads: int | None,
         work: PathOrUrl | None,
-        progress: Progress | None,
+        progress: ProgressSetting,
     ) -> "_RunSettings":
         limits = RunLimits.of(memory, threads)
         check_on_error(on_error)
-        return cls(on_error, limits, work, progress or NullProgress())
+        return cls(on_error, limits, work, progress_of(progress))
 
     @contextmanager
     def work_directory(
@@ -239,7 +239,7 @@ class _VectorLSH:
         memory: str | int = "4GB",
         threads: int | None = None,
         work: PathOrUrl | None = None,
-        progress: Progress | None = None,
+        progress: ProgressSetting = None,
     ) -> pa.Table:
         """Return all pairs of vectors within a distance that share a bucket.
 
@@ -254,7 +254,8 @@ class _VectorLSH:
             memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
             threads: Number of threads; all cores if not given.
             work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-            progress: Receives progress events.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
 
         Returns:
             A table with the columns left and right, which are row numbers, and distance, in row order.
@@ -280,7 +281,7 @@ class _VectorLSH:
         memory: str | int = "4GB",
         threads: int | None = None,
         work: PathOrUrl | None = None,
-        progress: Progress | None = None,
+        progress: ProgressSetting = None,
     ) -> dict[str, Any]:
         """Write all pairs of vectors within a distance that share a bucket, and return the report.
 
@@ -294,7 +295,8 @@ class _VectorLSH:
             memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
             threads: Number of threads; all cores if not given.
             work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
-            progress: Receives progress events.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
 
         Returns:
             The counts, settings and faults of the run.
@@ -321,7 +323,7 @@ class _VectorLSH:
         memory: str | int = "4GB",
         threads: int | None = None,
         work: PathOrUrl | None = None,
-        progress: Progress | None = None,
+        progress: ProgressSetting = None,
     ) -> pa.Table:
         """Return the nearest fitted vectors of each query among those that share a bucket with it.
 
@@ -337,7 +339,8 @@ class _VectorLSH:
             memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
             threads: Number of threads; all cores if not given.
             work: Directory that keeps finished blocks, so that an interrupted run resumes where it stopped.
-            progress: Receives progress events.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
 
         Returns:
             A table with the columns query and neighbour, which are row numbers, and distance; nearest first.
@@ -363,7 +366,7 @@ class _VectorLSH:
         memory: str | int = "4GB",
         threads: int | None = None,
         work: PathOrUrl | None = None,
-        progress: Progress | None = None,
+        progress: ProgressSetting = None,
     ) -> dict[str, Any]:
         """Write the nearest fitted vectors of each query among those that share a bucket, and return the report.
 
@@ -380,7 +383,8 @@ class _VectorLSH:
             memory: Memory for data, in bytes or such as 4GB. Default: 4GB.
             threads: Number of threads; all cores if not given.
             work: Directory that keeps finished blocks, so that an interrupted run resumes where it stopped.
-            progress: Receives progress events.
+            progress: True for progress bars, a function of (stage, done, total, unit), or a
+                :class:`~minwise.progress.Progress`; default: none.
 
         Returns:
             The counts, settings and faults of the run.
