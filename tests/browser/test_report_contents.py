@@ -128,16 +128,19 @@ def test_a_cluster_opens_by_click(opened: Visit, report: dict[str, Any]) -> None
 
 
 def test_differences_are_the_texts_themselves(opened: Visit, report: dict[str, Any]) -> None:
-    """Marked passages are in both texts; the rest of each text is shown too."""
+    """Shared passages are in both texts, and marked parts in one; the rest of each text is shown too."""
     kept, member = (report["largest_clusters"][0][name] for name in ("kept", "members"))
     texts = [Path(document["source"]).read_text(encoding="utf-8") for document in (kept, member[0])]
     cluster = opened.all("#clusters details.cluster").first
     cluster.locator("summary").click()
     shown = cluster.locator(".member").first
-    marked = [mark.strip() for mark in shown.locator("mark").all_text_contents() if mark.strip()]
-    assert marked
-    for mark in marked:
-        assert all(" ".join(mark.split()) in " ".join(text.split()) for text in texts)
+    whole = [" ".join(text.split()) for text in texts]
+    shared = shown.locator(".shared").all_text_contents()
+    assert shared
+    assert all(" ".join(passage.split()) in text for passage in shared for text in whole)
+    for side, text in enumerate(whole, start=1):
+        marked = shown.locator(f".pair:not(.names) .side:nth-child({side}) mark.only").all_text_contents()
+        assert all(" ".join(part.split()) in text for part in marked)
     for text in texts:
         assert text.splitlines()[0] in shown.inner_text()
 

@@ -222,7 +222,7 @@ def test_unpaired_surrogates_are_replaced(go: Opener, server: Server, browser_ha
 
 @pytest.mark.parametrize("name", ["ferry", "ferry-moved"])
 def test_both_texts_are_shown_side_by_side(go: Opener, server: Server, name: str) -> None:
-    """Completely, with shared and moved passages marked."""
+    """Completely; moved passages and what only one text has are marked, shared passages are not."""
     visit = go(server.url)
     ask(visit, CHANGED_FERRY)
     open_hit(visit, name)
@@ -231,7 +231,7 @@ def test_both_texts_are_shown_side_by_side(go: Opener, server: Server, name: str
     for side, (key, text) in enumerate((("left", CHANGED_FERRY), ("right", stored))):
         shown = visit.all(f".sides .pair:not(.names) .side:nth-child({side + 1})")
         assert "".join(shown.all_text_contents()) == text
-        for kind, selector in (("shared", "mark:not(.moved)"), ("moved", "mark.moved")):
+        for kind, selector in (("shared", "span.shared"), ("moved", "mark.moved"), ("only", "mark.only")):
             wanted = [piece["text"] for row in rows for piece in row[key] if piece["kind"] == kind]
             assert shown.locator(selector).all_text_contents() == wanted
     assert visit.all(".sides mark.moved").count() == (2 if name == "ferry-moved" else 0)

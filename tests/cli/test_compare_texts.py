@@ -247,7 +247,7 @@ def test_with_html_the_texts_are_on_the_page_only(folder: Path) -> None:
     assert re.search(r"^page +page\.html$", shown, re.MULTILINE)
     assert "harbour" not in shown
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert "<mark>The ferry leaves the old harbour at</mark> six <mark>" in page
+    assert '<span class="shared">The ferry leaves the old harbour at</span> <mark class="only">six</mark> <span' in page
     assert '<mark class="moved">Nobody waves' in page
 
 

@@ -1,33 +1,22 @@
 """Building blocks of self-contained HTML pages.
 
-A page is one file that loads nothing else. All pages share one style sheet. Its colours follow the light or dark
-setting of the browser; charts and texts refer to them by the variables below (`--ink`, `--shared` …).
+A page is one file that loads nothing else. All pages share one style sheet. Its colours, which are defined in
+``colours.css`` for these pages, the page of the server and the documentation, follow the light or dark setting of the
+browser; charts and texts refer to them by variables (``--ink``, ``--shared`` …).
 """
 
 import base64
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-__all__ = ["definition_list", "details", "escape", "page", "section", "table"]
+__all__ = ["colours", "definition_list", "details", "escape", "page", "section", "table"]
 
 # The browser loads, sends and runs nothing but the page's own script, even if text of a document were not escaped.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src {script}; base-uri 'none'; form-action 'none'"
 
 STYLE = """
-:root {
-  color-scheme: light dark;
-  --page: #ffffff; --panel: #f6f7f9; --ink: #1f2430; --quiet: #5d6675; --line: #dfe3e9; --grid: #e4e7ec;
-  --accent: #1259b5; --bar: #3f7fd0; --shared: #cfe8d5; --moved: #dcd6f7; --warn: #8a5a00; --warn-back: #fff3d6;
-  --bad: #b3263a; --good: #1b7a3d;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #14171d; --panel: #1c2028; --ink: #e8eaee; --quiet: #9aa4b4; --line: #333a46; --grid: #2a303a;
-    --accent: #6db1ff; --bar: #4f93e6; --shared: #1f4a2e; --moved: #3b3370; --warn: #f2c96b; --warn-back: #3a2f12;
-    --bad: #f0606f; --good: #62c587;
-  }
-}
 * { box-sizing: border-box; }
 body {
   margin: 0 auto; padding: 1.5rem clamp(1rem, 3vw, 2.5rem) 4rem; max-width: 78rem; background: var(--page);
@@ -70,6 +59,11 @@ def escape(text: object) -> str:
     return escaped
 
 
+def colours() -> str:
+    """Return the style sheet that defines the colours."""
+    return Path(__file__).with_name("colours.css").read_text(encoding="utf-8")
+
+
 def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
     """Return a whole page.
 
@@ -86,7 +80,7 @@ def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>\n{body}\n{scripts}</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{colours()}{STYLE}{style}</style>\n</head>\n<body>\n{body}\n{scripts}</body>\n</html>\n"
     )
 
 

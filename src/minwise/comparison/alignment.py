@@ -7,7 +7,8 @@ without such positions is split by its length. Together the rows contain both te
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise, zip_longest
+from difflib import SequenceMatcher
+from itertools import accumulate, chain, pairwise, takewhile, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,13 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_ROW, MOST_ROWS = 1200, 20_000
 # Characters, such as a dash or a quotation mark, that may precede the first word of a line.
 LINE_HEAD = 8
-KINDS = ("only", "moved", "shared")
+KINDS = ("only", "moved", "shared", "common")
+# Parts of a text between two passages, which are compared one by one.
+TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+# Words that both texts must have in a row amid differences: a single equal word there is a coincidence.
+MIN_EQUAL_WORDS = 2
+# Products of the numbers of tokens up to which such parts are searched for, which takes at most some milliseconds.
+MAX_TOKEN_PAIRS = 100_000
 
 Span = tuple[int, int]
 
@@ -48,8 +55,9 @@ class Piece(NamedTuple):
 
     Attributes:
         text: The text, without control characters.
-        kind: ``shared``; ``moved``, which is shared at another position; ``only``, which is in this text only; or
-            ``gap``, a note that says how much is left out.
+        kind: ``shared``; ``moved``, which is shared at another position; ``only``, which is in this text only;
+            ``common``, which is blank, or in both texts but too short for a shared passage; or ``gap``, a note that
+            says how much is left out.
     """
 
     text: str
@@ -142,14 +150,57 @@ def row_spans(left: str, right: str, passages: Sequence[Passage]) -> Iterator[Ro
     yield from _split_long((left, right), start, (len(left), len(right)))
 
 
-def _segment_texts(texts: tuple[str, str], passages: Sequence[Passage]) -> tuple[SegmentedText, SegmentedText]:
-    """Return both texts, split where a passage starts or ends."""
+def _segment_texts(
+    texts: tuple[str, str], passages: Sequence[Passage], common: Sequence[tuple[int, int, int, int]] = ()
+) -> tuple[SegmentedText, SegmentedText]:
+    """Return both texts, split where a passage or a common part starts or ends."""
     columns = np.array(passages, dtype=np.int64).reshape(-1, 5)
     moved = columns[:, 4] == 1
+    parts = np.array(common, dtype=np.int64).reshape(-1, 4)
     return (
-        _segment_text(texts[0], columns[~moved, 0:2], columns[moved, 0:2]),
-        _segment_text(texts[1], columns[~moved, 2:4], columns[moved, 2:4]),
+        _segment_text(texts[0], columns[~moved, 0:2], columns[moved, 0:2], parts[:, 0:2]),
+        _segment_text(texts[1], columns[~moved, 2:4], columns[moved, 2:4], parts[:, 2:4]),
     )
+
+
+def _common_parts(texts: tuple[str, str], passages: Sequence[Passage]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield start and end, in both texts, of equal parts that are too short for a shared passage."""
+    for start, end in _unshared(texts, passages):
+        tokens = [TOKEN.findall(text, *span) for text, span in zip(texts, zip(start, end, strict=True), strict=True)]
+        left, right = ([*accumulate(map(len, side), initial=first)] for side, first in zip(tokens, start, strict=True))
+        for at, other, length in _equal_tokens(*tokens):
+            yield left[at], left[at + length], right[other], right[other + length]
+
+
+def _unshared(texts: tuple[str, str], passages: Sequence[Passage]) -> Iterator[tuple[Span, Span]]:
+    """Yield start and end of what is between two passages of the backbone, if both texts have something there."""
+    at = (0, 0)
+    ends = (len(texts[0]), len(texts[1]))
+    for passage in chain(passages, [Passage(ends[0], ends[0], ends[1], ends[1], False)]):
+        if passage.moved:
+            continue
+        if passage.left_start > at[0] and passage.right_start > at[1]:
+            yield at, (passage.left_start, passage.right_start)
+        at = max(at[0], passage.left_end), max(at[1], passage.right_end)
+
+
+def _equal_tokens(left: list[str], right: list[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield position, other position and number of equal tokens: at the start, at the end, and long ones between."""
+    head = _equal_start(left, right)
+    tail = _equal_start(left[head:][::-1], right[head:][::-1])
+    inner = left[head : len(left) - tail], right[head : len(right) - tail]
+    if head:
+        yield 0, 0, head
+    if tail:
+        yield len(left) - tail, len(right) - tail, tail
+    if min(map(len, inner)) > MIN_EQUAL_WORDS and len(inner[0]) * len(inner[1]) <= MAX_TOKEN_PAIRS:
+        for block in SequenceMatcher(None, *inner, autojunk=False).get_matching_blocks():
+            if sum(map(str.isalnum, inner[0][block.a : block.a + block.size])) >= MIN_EQUAL_WORDS:
+                yield head + block.a, head + block.b, block.size
+
+
+def _equal_start(left: list[str], right: list[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
 def texts_differ(left: str, right: str, passages: Sequence[Passage]) -> bool:
@@ -165,10 +216,13 @@ def _spans(side: SegmentedText) -> Iterator[tuple[int, Span]]:
     return zip(side.kinds, pairwise(side.bounds), strict=True)
 
 
-def _segment_text(text: str, shared: NDArray[np.int64], moved: NDArray[np.int64]) -> SegmentedText:
-    bounds = np.sort(np.concatenate([[0, len(text)], shared.ravel(), moved.ravel()]))
+def _segment_text(
+    text: str, shared: NDArray[np.int64], moved: NDArray[np.int64], common: NDArray[np.int64]
+) -> SegmentedText:
+    bounds = np.sort(np.concatenate([[0, len(text)], shared.ravel(), moved.ravel(), common.ravel()]))
     bounds = bounds[np.append(True, bounds[1:] != bounds[:-1])]
-    kinds = np.where(_inside(bounds, shared), 2, np.where(_inside(bounds, moved), 1, 0))[:-1]
+    outside = np.where(_inside(bounds, common), 3, 0)
+    kinds = np.where(_inside(bounds, shared), 2, np.where(_inside(bounds, moved), 1, outside))[:-1]
     changes = np.append(True, kinds[1:] != kinds[:-1])[: len(kinds)]
     return SegmentedText(text, [*bounds[:-1][changes].tolist(), len(text)], kinds[changes].tolist())
 
@@ -187,7 +241,8 @@ def _pieces(side: SegmentedText, span: Span) -> list[Piece]:
     number = bisect_right(side.bounds, start) - 1
     while start < end:
         upto = min(end, side.bounds[number + 1])
-        pieces.append(Piece(show_controls(side.text[start:upto]), KINDS[side.kinds[number]]))
+        text, kind = side.text[start:upto], KINDS[side.kinds[number]]
+        pieces.append(Piece(show_controls(text), "common" if kind == "only" and text.isspace() else kind))
         start, number = upto, number + 1
     return pieces
 
@@ -314,7 +369,7 @@ def align_rows(
         max_chars: Approximate number of characters to show of each text, those around the differences; a gap says how
             much is left out. All if not given.
     """
-    sides = _segment_texts((left, right), passages)
+    sides = _segment_texts((left, right), passages, list(_common_parts((left, right), passages)))
     rows = row_spans(left, right, passages)
     if max_chars is None or max(len(left), len(right)) <= max_chars:
         return (AlignedRow(_pieces(sides[0], row.left), _pieces(sides[1], row.right)) for row in rows)
@@ -376,7 +431,7 @@ def _shorten_pieces(pieces: list[Piece]) -> list[Piece]:
 
 
 def _shorten_piece(piece: Piece) -> list[Piece]:
-    kept = CONTEXT if piece.kind == "shared" else DIFFERENT_CONTEXT
+    kept = CONTEXT if piece.kind in ("shared", "common") else DIFFERENT_CONTEXT
     left_out = len(piece.text) - 2 * kept
     if left_out < MIN_GAP:
         return [piece]

@@ -22,37 +22,47 @@ if TYPE_CHECKING:
 
 __all__ = ["LEGEND", "SIDE_BY_SIDE_STYLE", "compare_page", "side_by_side", "write_page"]
 
-# Moved words are underlined too, so that colour is not the only difference.
+# Differences stand out, shared text is quiet. Colour is never the only cue: what one text has alone is underlined in
+# the colour of its side, and what has moved is underlined with dots.
 SIDE_BY_SIDE_STYLE = """
-.sides { border: 1px solid var(--line); border-radius: 8px; overflow: hidden; }
+.sides { tab-size: 4; border: 1px solid var(--line); border-radius: 8px; overflow: hidden; }
 .sides .pair { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); }
 .sides.many .pair { content-visibility: auto; contain-intrinsic-size: auto 4rem; }
-.sides .side { padding: 0.2rem 0.9rem; white-space: pre-wrap; overflow-wrap: anywhere; tab-size: 4; }
+.sides .side { padding: 0.2rem 0.9rem; color: var(--quiet); white-space: pre-wrap; overflow-wrap: anywhere; }
 .sides .side + .side { border-left: 1px solid var(--line); }
 .sides .names { background: var(--panel); border-bottom: 1px solid var(--line); font-weight: 600; }
+.sides .names .side { color: var(--ink); box-shadow: inset 0 3px 0 var(--accent); padding-top: 0.35rem; }
+.sides .names .side + .side { box-shadow: inset 0 3px 0 var(--warn); }
 .sides .pair:nth-child(2) .side { padding-top: 0.6rem; }
 .sides .pair:last-child .side { padding-bottom: 0.6rem; }
-mark { color: inherit; background: var(--shared); border-radius: 2px; box-decoration-break: clone;
-  -webkit-box-decoration-break: clone; }
-mark.moved { background: var(--moved); text-decoration: underline dotted 1px; text-underline-offset: 3px; }
+mark { color: var(--ink); background: var(--shared); border-radius: 2px; box-decoration-break: clone;
+  -webkit-box-decoration-break: clone; text-underline-offset: 3px; }
+mark.only { background: var(--only-left); text-decoration: underline solid 2px var(--accent); }
+.side + .side mark.only, .legend mark.right { background: var(--only-right); text-decoration-color: var(--warn); }
+mark.moved { text-decoration: underline dotted 2px var(--good); }
 .sides .gap { color: var(--quiet); font-style: italic; }
-.legend { color: var(--quiet); margin: 0.5rem 0; }
-.legend mark { color: var(--ink); padding: 0 0.25rem; }
+.legend { color: var(--quiet); margin: 0.5rem 0; font-size: 0.9rem; }
+.legend mark { padding: 0 0.25rem; }
 @media (max-width: 44rem) {
   .sides .pair { grid-template-columns: minmax(0, 1fr); padding: 0.3rem 0; }
   .sides .pair + .pair { border-top: 1px solid var(--line); }
   .sides .side { padding: 0.1rem 0.7rem; border-left: 4px solid var(--accent); }
   .sides .side + .side { border-left: 4px solid var(--warn); }
+  .sides .names .side, .sides .names .side + .side { box-shadow: none; padding-top: 0.1rem; }
 }
-@media print { .sides.many .pair { content-visibility: visible; } }
+@media print {
+  .sides.many .pair { content-visibility: visible; }
+  mark { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+}
 """
 
 # Number of rows that a browser lays out at once without a noticeable delay.
 MANY_ROWS = 200
 # Meaning of the marks.
 LEGEND = (
-    '<p class="legend"><mark>in both texts</mark> · <mark class="moved">in both, at another position</mark>'
-    " · everything else is in one text only</p>"
+    '<p class="legend"><mark class="only">only in the first text</mark> · '
+    '<mark class="only right">only in the second text</mark> · '
+    '<mark class="moved">in both, at another position</mark> · grey: in both</p>'
 )
 
 
@@ -64,7 +74,7 @@ def side_by_side(
     names: tuple[str, str] | None = None,
     max_chars: int | None = None,
 ) -> str:
-    """Return HTML with both texts in two columns, aligned, and with their shared passages marked.
+    """Return HTML with both texts in two columns, aligned, and with their differences marked.
 
     Args:
         left: The left text.
@@ -74,7 +84,7 @@ def side_by_side(
         max_chars: Approximate number of characters to show of each text, those around the differences. All if not
             given.
     """
-    head = "" if names is None else _pair(AlignedRow([Piece(names[0], "only")], [Piece(names[1], "only")]), " names")
+    head = "" if names is None else _pair(AlignedRow(*([Piece(name, "common")] for name in names)), " names")
     rows = [_pair(row) for row in align_rows(left, right, passages, max_chars=max_chars)]
     many = " many" if len(rows) > MANY_ROWS else ""
     return f'<div class="sides{many}">\n{head}{"".join(rows)}</div>\n'
@@ -88,13 +98,18 @@ def _side(pieces: list[Piece]) -> str:
     return f'<div class="side" dir="auto">{"".join(map(_piece, pieces))}</div>'
 
 
+# Elements of the kinds of pieces; any other text is common to both texts.
+ELEMENTS = {
+    "shared": '<span class="shared">{}</span>',
+    "moved": '<mark class="moved">{}</mark>',
+    "only": '<mark class="only">{}</mark>',
+    "gap": '<span class="gap">{}</span>',
+}
+
+
 def _piece(piece: Piece) -> str:
     text = escape(piece.text)
-    if piece.kind == "shared":
-        return f"<mark>{text}</mark>"
-    if piece.kind == "moved":
-        return f'<mark class="moved">{text}</mark>'
-    return f'<span class="gap">{text}</span>' if piece.kind == "gap" else text
+    return ELEMENTS[piece.kind].format(text) if piece.kind in ELEMENTS else text
 
 
 # Matching bands that are listed by number; of more, only the count is useful.

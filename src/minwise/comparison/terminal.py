@@ -21,10 +21,11 @@ STYLES = {
     "shared": Style.parse("green"),
     "moved": Style.parse("magenta underline"),
     "only": Style.parse("bold"),
+    "common": Style.null(),
     "gap": Style.parse("dim italic"),
 }
 # Marks for output without styles.
-MARKS = {"shared": ("⟦", "⟧"), "moved": ("⟪", "⟫"), "only": ("", ""), "gap": ("", "")}
+MARKS = {"shared": ("⟦", "⟧"), "moved": ("⟪", "⟫"), "only": ("", ""), "common": ("", ""), "gap": ("", "")}
 QUIET, BOLD = Style.parse("dim"), Style.parse("bold")
 WORDS = re.compile(r"\t| +|[^ \t]+")
 TAB = 4

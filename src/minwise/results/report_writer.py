@@ -53,6 +53,8 @@ NOT_AUDITED = ("verify", "group", "keep")
 AUDIT_KEYS = {"minwise": str, "settings": dict, "recall": dict, "precision": dict, "bins": list, "histogram": list}
 # Name of an earlier page that shows texts which the new page cannot show.
 WITH_TEXTS = "report-with-texts.html"
+# Element that the page has once for each two texts it shows.
+TEXTS_SHOWN = '<div class="sides'
 # Keys of a report that the page shows.
 PAGE_KEYS = ("plan", "caps", "clusters", "largest_clusters", "just_below", "unreadable", "warnings")
 
@@ -254,7 +256,7 @@ def _open_run(output: str | PathLike[str]) -> FinishedRun:
 def _preserve_texts(folder: Path, page: str) -> None:
     """Copy the old page under another name if it shows more texts than the new one: they may be lost otherwise."""
     old = folder / "report.html"
-    if old.is_file() and old.read_text(encoding="utf-8", errors="replace").count("<mark") > page.count("<mark"):
+    if old.is_file() and old.read_text(encoding="utf-8", errors="replace").count(TEXTS_SHOWN) > page.count(TEXTS_SHOWN):
         _replace_file(folder / WITH_TEXTS, old.read_bytes())
 
 

@@ -11,7 +11,9 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 import msgspec
 
 import minwise as mw
+from minwise._internal.html import colours
 from minwise.checks import show
+from minwise.comparison.page import SIDE_BY_SIDE_STYLE
 from minwise.server.access import AccessControl, Headers, MessageLimits
 from minwise.server.errors import SECURITY_HEADERS, ApiError, ClientGoneError, as_api_error, busy
 from minwise.server.openapi import openapi_document
@@ -168,10 +170,10 @@ def _parse_options(route: Route, query: bytes) -> Any:  # noqa: ANN401 - depends
 def _page_files() -> dict[str, HttpResponse]:
     """Return the files of the page by path."""
     folder = files("minwise.server") / "page"
+    contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    contents["style.css"] = b"".join([colours().encode(), contents["style.css"], SIDE_BY_SIDE_STYLE.encode()])
     return {
-        PAGE_PATHS.get(file.name, f"/static/{file.name}"): _file(file.read_bytes(), _media_type(file.name))
-        for file in folder.iterdir()
-        if file.is_file()
+        PAGE_PATHS.get(name, f"/static/{name}"): _file(content, _media_type(name)) for name, content in contents.items()
     }
 
 

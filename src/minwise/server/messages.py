@@ -283,10 +283,13 @@ class DocumentListMessage(Struct):
 
 
 class PieceMessage(Struct):
-    """A piece of a text: ``shared``, ``moved`` (shared at another position), ``only`` here, or an omitted ``gap``."""
+    """A piece of a text: ``shared``, ``moved`` (shared at another position), ``only`` here, or an omitted ``gap``.
+
+    ``common`` is blank, or in both texts but too short for a shared passage.
+    """
 
     text: str
-    kind: Literal["shared", "moved", "only", "gap"]
+    kind: Literal["shared", "moved", "only", "common", "gap"]
 
 
 class RowMessage(Struct):

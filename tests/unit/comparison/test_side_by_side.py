@@ -36,8 +36,7 @@ def column_text(fragment: str, side: int) -> str:
 def marked(fragment: str, kind: str, side: int) -> list[str]:
     """Return the marked parts of one column."""
     cells = "".join(re.findall(r'<div class="side" dir="auto">(.*?)</div>', fragment, re.DOTALL)[side::2])
-    start = re.escape('<mark class="moved">' if kind == "moved" else "<mark>")
-    return [html.unescape(text) for text in re.findall(f"{start}(.*?)</mark>", cells, re.DOTALL)]
+    return [html.unescape(text) for text in re.findall(f'class="{kind}">(.*?)</', cells, re.DOTALL)]
 
 
 @given(left=texts, right=texts)
@@ -62,7 +61,7 @@ def test_splitting_long_rows_loses_no_text(left: str, right: str, long_row: int)
 
 @given(left=texts, right=texts)
 def test_pieces_have_the_kind_of_their_passages(left: str, right: str) -> None:
-    """A character of the backbone is shared, one of another passage is moved, and any other is in one text only."""
+    """A character of the backbone is shared, one of another passage is moved, and any other is common or alone."""
     passages = passages_of(left, right)
     rows = list(align_rows(left, right, passages))
     shown = "".join(piece.kind[0] * len(piece.text) for row in rows for piece in row.left)
@@ -70,7 +69,7 @@ def test_pieces_have_the_kind_of_their_passages(left: str, right: str) -> None:
         return
     for position, kind in enumerate(shown):
         over = [passage.moved for passage in passages if passage.left_start <= position < passage.left_end]
-        assert kind == ("o" if not over else "m" if all(over) else "s")
+        assert kind in ("oc" if not over else "m" if all(over) else "s")
 
 
 @given(left=texts, right=texts)
@@ -88,6 +87,48 @@ def test_gaps_count_the_characters_that_are_left_out(left: str, right: str, most
         kinds = [piece for row in rows for piece in getattr(row, row_side)]
         left_out = sum(int(re.sub(r"\D", "", piece.text)) for piece in kinds if piece.kind == "gap")
         assert left_out + sum(len(piece.text) for piece in kinds if piece.kind != "gap") == len(text)
+
+
+@given(left=texts, right=texts)
+def test_what_is_common_is_equal_on_both_sides_or_blank(left: str, right: str) -> None:
+    """Except for moved passages, which may be common on the side where they have not moved."""
+    passages = passages_of(left, right)
+    rows = list(align_rows(left, right, passages))
+    sides = [
+        "".join(piece.text for row in rows for piece in getattr(row, name) if piece.kind == "common").split()
+        for name in ("left", "right")
+    ]
+    if not any(passage.moved for passage in passages):
+        assert "".join(sides[0]) == "".join(sides[1])
+
+
+@given(words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=30), at=st.integers(0, 29))
+def test_one_changed_word_is_the_only_difference(words: list[str], at: int) -> None:
+    """Whatever the shingle is: punctuation and words too few for a shingle are not shown as differences."""
+    at %= len(words)
+    left, right = (f"{' '.join([*words[:at], word, *words[at + 1 :]])}." for word in ("old", "new"))
+    fragment = side_by_side(left, right, passages_of(left, right, "word:5"))
+    assert marked(fragment, "only", 0) == ["old"]
+    assert marked(fragment, "only", 1) == ["new"]
+
+
+def test_differences_stand_out_by_more_than_colour() -> None:
+    """What one text has alone is underlined, in the text and in the legend; shared text has no mark."""
+    left, right = "alpha beta gamma red", "alpha beta gamma blue"
+    fragment = side_by_side(left, right, passages_of(left, right))
+    assert '<mark class="only">red</mark>' in fragment
+    assert '<mark class="only">blue</mark>' in fragment
+    assert '<span class="shared">alpha beta gamma</span>' in fragment
+    assert "underline" in SIDE_BY_SIDE_STYLE.partition("mark.only {")[2].partition("}")[0]
+    assert '<mark class="only">' in LEGEND
+
+
+def test_a_single_equal_word_amid_other_words_is_a_difference() -> None:
+    """Two of them are not: they are what a reader would recognise."""
+    left, right = "one two alpha three four", "five six alpha seven eight"
+    assert marked(side_by_side(left, right, []), "only", 0) == [left]
+    left, right = "one two alpha beta three four", "five six alpha beta seven eight"
+    assert marked(side_by_side(left, right, []), "only", 1) == ["five six", "seven eight"]
 
 
 def test_a_line_of_one_text_only_leaves_the_other_side_empty() -> None:
@@ -149,7 +190,7 @@ PAYLOADS = [
     "</style><style>body{display:none}</style>",
     "<img src=x onerror=alert(1)>",
     "&lt;b&gt; &amp; \"quoted\" 'single'",
-    "</div></mark><a href='javascript:alert(1)'>",
+    "</div></span></mark><a href='javascript:alert(1)'>",
     "<!-- \x1b[2J \x00 \x85 \u202e -->",
 ]
 
@@ -160,7 +201,7 @@ def test_markup_in_texts_and_names_is_escaped(payload: str) -> None:
     tags = set(re.findall(r"<[^>]*>", fragment))
     assert tags <= {
         '<div class="sides">', '<div class="pair">', '<div class="pair names">', '<div class="side" dir="auto">',
-        "</div>", "<mark>", "</mark>",
+        "</div>", '<mark class="only">', "</mark>", '<span class="shared">', "</span>",
     }  # fmt: skip
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", fragment)
 

@@ -186,7 +186,7 @@ def test_byte_shingles_mark_whole_characters() -> None:
     settings["shingle"] = "byte:8"
     for number, document in enumerate(documents(shape)):
         shape.texts[document["source"], document["row"]] = f"{text}{number}"
-    assert f"<mark>{text.strip()}" in shape.page()
+    assert f'<span class="shared">{text.strip()}' in shape.page()
 
 
 def test_an_audit_is_on_the_curve_and_in_a_table() -> None:

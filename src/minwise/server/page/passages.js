@@ -15,15 +15,17 @@ export const markSpans = (text, spans) => {
   return [...pieces, cut(at)].filter((piece) => piece !== "");
 };
 
-const STYLES = {
-  shared: (text) => make("mark", {}, text),
+// Elements of the kinds of pieces; any other text is common to both texts.
+const ELEMENTS = {
+  shared: (text) => make("span", { class: "shared" }, text),
   moved: (text) => make("mark", { class: "moved" }, text),
+  only: (text) => make("mark", { class: "only" }, text),
   gap: (text) => make("span", { class: "gap" }, text),
-  only: (text) => text,
+  common: (text) => text,
 };
 
 const side = (pieces) =>
-  make("div", { class: "side", dir: "auto" }, ...pieces.map(({ kind, text }) => STYLES[kind](text)));
+  make("div", { class: "side", dir: "auto" }, ...pieces.map(({ kind, text }) => ELEMENTS[kind](text)));
 
 // With more rows, the browser lays out only the visible ones.
 const MANY_ROWS = 200;
@@ -39,10 +41,12 @@ export const passageLegend = () =>
   make(
     "p",
     { class: "legend" },
-    make("mark", {}, "in both texts"),
+    make("mark", { class: "only" }, "only in your text"),
+    " · ",
+    make("mark", { class: "only right" }, "only in the stored text"),
     " · ",
     make("mark", { class: "moved" }, "in both, at another position"),
-    " · everything else is in one text only",
+    " · grey: in both",
   );
 
 // Scrollable region that can be focused, so that it can be scrolled with the keyboard.
