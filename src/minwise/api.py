@@ -473,7 +473,7 @@ def dedup(
             result.write(output, overwrite=overwrite)
         watch.stop()
         result.own(session.pop_all())
-        if not work.durable:
+        if work.temporary:
             result.own(stack.pop_all())
     return result
 
@@ -767,8 +767,13 @@ def _refuse_work_inside(work: PathOrUrl | None, source: DocumentSource) -> None:
     """Raise if the work directory lies in an input directory, which would read its files."""
     if work is None:
         return
+    inputs = source if isinstance(source, Files) else [source]
+    if is_url(work):
+        if any(is_url(given) and f"{work}/".startswith(f"{str(given).rstrip('/')}/") for given in inputs):
+            raise ConfigError(f"work must not lie in an input directory, got {work}")
+        return
     real = Path(os.path.realpath(check_path("work", work)))
-    for given in source if isinstance(source, Files) else [source]:
+    for given in inputs:
         folder = Path(os.path.realpath(given)) if isinstance(given, (str, os.PathLike)) and given else None
         if folder is not None and folder.is_dir() and folder in real.parents:
             raise ConfigError(f"work must not lie in an input directory, got {work} in {given}")
@@ -816,8 +821,8 @@ def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, t
 
 
 def _work(options: DedupOptions, manifest: dict[str, Any], output: Path | None, stack: ExitStack) -> WorkDirectory:
-    """Open the work directory; a URL is for Spark executors only, so the driver uses a temporary directory."""
-    given = None if is_url(options["work"]) else options["work"]
+    """Open the work directory; with Spark, executors use that of a URL, and the driver a temporary one."""
+    given = None if is_url(options["work"]) and runs_on_spark(options) else options["work"]
     return stack.enter_context(choose_workdir(given, manifest, output))
 
 

@@ -211,7 +211,9 @@ class RunOptions(TypedDict, total=False):
     threads: Annotated[int | None, Setting(None, "Number of threads; all cores if not given.")]
     work: Annotated[
         PathOrUrl | None,
-        Setting(None, "Directory that keeps finished stages, so that an interrupted run resumes where it stopped."),
+        Setting(
+            None, "Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped."
+        ),
     ]
     progress: Annotated["bool | Progress | ProgressCallback | None", PROGRESS]
 

@@ -14,7 +14,6 @@ from minwise import _kernel
 from minwise.checks import check_integer, check_seed, check_threads, check_type, show
 from minwise.errors import ConfigError
 from minwise.inputs.elements import Elements
-from minwise.inputs.files import is_url
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
@@ -361,6 +360,4 @@ def runs_on_spark(options: DedupOptions) -> bool:
                 raise ConfigError(f"{name} must be left out with engine spark, which does not group rows yet")
         return True
     _refuse(options, "with engine local", "master", "spark_conf")
-    if is_url(options["work"]):
-        raise ConfigError(f"work must be a directory of this machine with engine local, got {options['work']}")
     return False

@@ -24,7 +24,6 @@ WRONG = {
     "conf of another program": (["--engine", "spark", "--spark-conf", "a=1"], "names that begin with spark., got 'a'"),
     "unknown master": (["--engine", "spark", "--master", "lokal"], "master must be local[N], "),
     "exact": (["--engine", "spark", "--exact"], "exact must be left out with engine spark"),
-    "remote work directory": (["--work", "s3://b/w"], "work must be a directory of this machine with engine local"),
 }
 
 

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -73,7 +72,7 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: 
     _show_clusters(console, result)
     for warning in report["warnings"]:
         console.print(f"[yellow]note:[/] {escape(warning)}")
-    kept, page = (escape(str(Path(output) / name)) for name in ("kept", "report.html"))
+    kept, page = (escape(f"{output.rstrip('/')}/{name}") for name in ("kept", "report.html"))
     console.print(f"[dim]kept rows in[/] {kept}[dim]; to inspect the run, open[/] {page}")
 
 

@@ -11,9 +11,10 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -169,6 +170,43 @@ class FileSource(Source):
                 raise InputError(f"{self.name}: kept rows cannot be copied: {error}") from None
 
 
+class RemoteFilesystem:
+    """An fsspec file system whose methods raise only OSErrors that name the URL.
+
+    Drivers raise errors of their own packages, such as those of missing credentials or a refused connection.
+
+    Attributes:
+        url: The URL that errors name.
+    """
+
+    def __init__(self, filesystem: Any, url: str) -> None:  # noqa: ANN401 - fsspec is not typed
+        self._filesystem = filesystem
+        self.url = url
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the file system has
+        member = getattr(self._filesystem, name)
+        return partial(self._call, member) if callable(member) else member
+
+    def _call(self, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - of any method
+        try:
+            return method(*arguments, **options)
+        except Exception as error:
+            raise _remote_error(error, self.url) from None
+
+
+def _remote_error(error: Exception, url: str) -> Exception:
+    """Return an OSError that names the URL, with the first line of a driver's message."""
+    if isinstance(error, FileNotFoundError | PermissionError) and error.errno is None:
+        number = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EACCES
+        return type(error)(number, os.strerror(number), url)
+    if isinstance(error, OSError) and error.filename is not None:
+        return error
+    reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    if isinstance(error, OSError):
+        return OSError(error.errno or errno.EIO, error.strerror or reason, url)
+    return OSError(errno.EIO, reason, url)
+
+
 def url_filesystem(url: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path within it.
 
@@ -180,13 +218,13 @@ def url_filesystem(url: str) -> tuple[Any, str]:
         import fsspec  # type: ignore[import-untyped]
 
         filesystem, path = fsspec.core.url_to_fs(url)
+        return RemoteFilesystem(filesystem, url), path
     except ImportError as error:
         package = " ".join(dict.fromkeys(["fsspec", DRIVERS.get(scheme, "fsspec")]))
         why = " ".join(str(error).split())
         raise ConfigError(f"{url}: {scheme}:// requires another package ({why}): pip install {package}") from None
     except ValueError as error:
         raise ConfigError(f"{url}: {scheme}:// cannot be read: {error}") from None
-    return filesystem, path
 
 
 @contextmanager
@@ -219,9 +257,13 @@ def translate_errors(file: File) -> Iterator[None]:
     except OSError as error:
         if error.errno is None and type(error) in CONTENT_ERRORS:
             raise UnreadableError(_content_reason(file, error)) from None
-        raise _with_path(error, file.path) from None
+        raise (_remote_error if file.is_url else _with_path)(error, file.path) from None
     except (pa.ArrowException, EOFError, zlib.error) as error:
         raise UnreadableError(_content_reason(file, error)) from None
+    except Exception as error:
+        if not file.is_url:
+            raise
+        raise _remote_error(error, file.path) from None  # of a driver, while bytes are read
 
 
 def _content_reason(file: File, error: Exception) -> str:
@@ -233,8 +275,6 @@ def _content_reason(file: File, error: Exception) -> str:
 
 def _with_path(error: OSError, path: str) -> OSError:
     """Return the error with the path of the file if it has none, and without the message that Arrow wraps around it."""
-    if isinstance(error, FileNotFoundError) and error.errno is None:  # as fsspec raises it
-        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if error.filename is not None or error.errno is None:
         return error
     return OSError(error.errno, os.strerror(error.errno), path)

@@ -2,11 +2,13 @@
 
 Every stage of the search writes its output here and reads the output of the stages before it. A file is complete or
 absent. A directory that the user names is synced to disk, locked against other processes and bound to one run by its
-manifest; without one, a temporary directory is used and nothing is synced.
+manifest; without one, a temporary directory is used and nothing is synced. A URL is mirrored: files are read and
+written in a temporary directory of this machine, and each finished one is sent.
 """
 
 import fcntl
 import json
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,12 +22,15 @@ import pyarrow as pa
 from minwise._internal.array_files import ArrayFile, Arrays, FileKind, write_array_file
 from minwise._internal.atomic import atomic_writer
 from minwise.checks import check_path
-from minwise.errors import ConfigError, FormatError, MismatchError
+from minwise.errors import ConfigError, FormatError, MinwiseError, MismatchError
+from minwise.inputs.files import is_url, url_filesystem
 
 __all__ = ["WorkDirectory", "choose_workdir", "open_workdir", "refuse_other_run", "temporary_workdir"]
 
 KIND = FileKind(b"MINWORK\n", 3, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
+# File at a URL that names the run which uses the work directory.
+OWNER = "owner.json"
 
 
 class WorkDirectory:
@@ -35,10 +40,12 @@ class WorkDirectory:
         folder: The directory.
         durable: Whether files are synced to disk, so that a later run can resume.
         resumed: Whether the directory held an earlier run when it was opened.
+        temporary: Whether the directory is deleted when it is closed.
     """
 
-    def __init__(self, folder: Path, *, durable: bool, resumed: bool = False) -> None:
+    def __init__(self, folder: Path, *, durable: bool, resumed: bool = False, temporary: bool = False) -> None:
         self.folder = folder
+        self.temporary = temporary
         self.durable = durable
         self.resumed = resumed
 
@@ -54,6 +61,7 @@ class WorkDirectory:
     def write(self, name: str, arrays: Arrays, **header: object) -> None:
         """Write a file of arrays, with ``header`` as its JSON header."""
         write_array_file(self.folder / name, KIND, header, arrays, sync=self.durable)
+        self._finished(name)
 
     def open(self, name: str) -> ArrayFile:
         """Open a finished file of arrays."""
@@ -63,6 +71,7 @@ class WorkDirectory:
         """Write a file that is an Arrow table."""
         with atomic_writer(self.folder / name, sync=self.durable) as file, pa.ipc.new_file(file, table.schema) as out:
             out.write_table(table)
+        self._finished(name)
 
     def read_table(self, name: str) -> pa.Table:
         """Return a finished Arrow table as a view of its file."""
@@ -73,6 +82,7 @@ class WorkDirectory:
         """Write a file of a few JSON values."""
         with atomic_writer(self.folder / name, sync=self.durable) as file:
             file.write(json.dumps(values, indent=1).encode())
+        self._finished(name)
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Return the values of a finished JSON file.
@@ -97,13 +107,68 @@ class WorkDirectory:
             if int(name.rpartition("-")[2]) >= finished:
                 self.delete(name)
 
+    def take_over(self) -> None:
+        """Become the run that uses the directory; a local one is locked already."""
+
+    def _finished(self, name: str) -> None:
+        """Handle that a file is complete."""
+
+
+class RemoteWorkDirectory(WorkDirectory):
+    """Work directory at a URL, mirrored in a local directory.
+
+    Nothing can be locked at a URL: a second run on the same work directory takes it over, and the first one fails
+    before it sends another file.
+
+    Attributes:
+        url: The URL as the user gave it, without a trailing slash.
+    """
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url.rstrip("/")
+        self._filesystem, path = url_filesystem(self.url)
+        self._path = str(path).rstrip("/")
+        self._token = secrets.token_hex(8).encode()
+        self._fetch(folder)
+        super().__init__(folder, durable=True, resumed=(folder / MANIFEST).exists(), temporary=True)
+
+    def take_over(self) -> None:
+        """Become the run that uses the work directory."""
+        self._filesystem.makedirs(self._path, exist_ok=True)
+        self._filesystem.pipe_file(f"{self._path}/{OWNER}", self._token)
+
+    def delete(self, prefix: str) -> None:
+        """Delete the files whose name starts with ``prefix``, here and at the URL."""
+        for name in self.names(prefix):
+            self._check_owner()
+            (self.folder / name).unlink()
+            self._filesystem.rm_file(f"{self._path}/{name}")
+
+    def _fetch(self, folder: Path) -> None:
+        self._filesystem.invalidate_cache()  # another process may have written here
+        for path in self._filesystem.find(self._path):
+            name = path.rpartition("/")[2]
+            if name != OWNER:
+                self._filesystem.get_file(path, str(folder / name))
+
+    def _finished(self, name: str) -> None:
+        self._check_owner()
+        self._filesystem.put_file(str(self.folder / name), f"{self._path}/{name}")
+
+    def _check_owner(self) -> None:
+        if self._filesystem.cat_file(f"{self._path}/{OWNER}") != self._token:
+            raise MinwiseError(f"work {self.url} was taken over by another run, which continues; this one ends")
+
 
 def choose_workdir(
     given: str | PathLike[str] | None, manifest: dict[str, Any], output: Path | None
 ) -> AbstractContextManager[WorkDirectory]:
     """Return the given work directory, or a temporary one next to the output."""
+    parent = None if output is None else output.absolute().parent
     if given is None:
-        return temporary_workdir(None if output is None else output.absolute().parent)
+        return temporary_workdir(parent)
+    if is_url(given):
+        return open_remote_workdir(str(given), manifest, parent)
     return open_workdir(check_path("work", given), manifest)
 
 
@@ -122,7 +187,7 @@ def temporary_workdir(parent: Path | None) -> Iterator[WorkDirectory]:
     except OSError as error:  # name the parent, which the user gave, not the generated directory
         raise OSError(error.errno, error.strerror, str(parent)) from None
     try:
-        yield WorkDirectory(folder, durable=False)
+        yield WorkDirectory(folder, durable=False, temporary=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -139,15 +204,40 @@ def open_workdir(folder: Path, manifest: dict[str, Any]) -> Iterator[WorkDirecto
     with (folder / ".lock").open("w") as lock:
         _lock(lock, folder)
         work = WorkDirectory(folder, durable=True, resumed=(folder / MANIFEST).exists())
-        if work.resumed:
-            refuse_other_run(folder, work.read_json(MANIFEST), manifest)
-        elif any(path.name != ".lock" and not path.name.endswith(".tmp") for path in folder.iterdir()):
-            raise ConfigError(f"work must be a new or an earlier work directory, got {folder} with other files in it")
-        else:
-            work.write_json(MANIFEST, manifest)
+        _bind(work, manifest, folder)
         for leftover in folder.glob(".*.tmp"):  # of an interrupted write
             leftover.unlink()
         yield work
+
+
+@contextmanager
+def open_remote_workdir(url: str, manifest: dict[str, Any], parent: Path | None) -> Iterator[RemoteWorkDirectory]:
+    """Open a work directory at a URL, and fetch the files of an earlier run.
+
+    Args:
+        url: The URL.
+        manifest: What identifies the run.
+        parent: Where to mirror it; None for the temporary directory of the system.
+
+    Raises:
+        MismatchError: If it belongs to a run with another manifest; the message shows the first difference.
+        ConfigError: If it holds other files.
+    """
+    with temporary_workdir(parent) as mirror:
+        work = RemoteWorkDirectory(url, mirror.folder)
+        _bind(work, manifest, work.url)
+        yield work
+
+
+def _bind(work: WorkDirectory, manifest: dict[str, Any], name: Path | str) -> None:
+    """Bind a work directory to a run, or raise if it belongs to another one or holds other files."""
+    if work.resumed:
+        refuse_other_run(name, work.read_json(MANIFEST), manifest)
+    elif any(path.name != ".lock" and not path.name.endswith(".tmp") for path in work.folder.iterdir()):
+        raise ConfigError(f"work must be a new or an earlier work directory, got {name} with other files in it")
+    work.take_over()
+    if not work.resumed:
+        work.write_json(MANIFEST, manifest)
 
 
 def _lock(lock: IO[str], folder: Path) -> None:

@@ -126,9 +126,9 @@ def test_a_name_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:
 
 
 def test_a_missing_driver_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
-    message = error_message(ConfigError, lambda: url_filesystem("s3://bucket/x.csv"))
-    assert message.endswith("pip install fsspec s3fs")
+    monkeypatch.setitem(__import__("sys").modules, "gcsfs", None)
+    message = error_message(ConfigError, lambda: url_filesystem("gs://bucket/x.csv"))
+    assert message.endswith("pip install fsspec gcsfs")
     assert "no-such" in error_message(ConfigError, lambda: url_filesystem("no-such://bucket/x.csv"))
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     assert error_message(ConfigError, lambda: url_filesystem("memory://x.csv")).endswith("pip install fsspec")
