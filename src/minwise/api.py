@@ -117,7 +117,7 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
@@ -194,7 +194,7 @@ def write_pairs(
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
@@ -275,7 +275,7 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
@@ -345,7 +345,7 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
@@ -420,7 +420,7 @@ def dedup(
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
@@ -519,7 +519,7 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
@@ -604,7 +604,7 @@ def audit(
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
@@ -684,7 +684,7 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
-        work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
