@@ -37,8 +37,10 @@ __all__ = [
     "JsonLinesFile",
     "JsonLinesReader",
     "NumberedLine",
+    "RowError",
     "StandardInput",
     "looks_like_json_lines",
+    "parse_json",
     "read_available_lines",
 ]
 
@@ -99,12 +101,14 @@ def _strip_row(number: int, line: Line) -> Line | None:
     return None if text.isspace() else text
 
 
-class _RowError(Exception):
+class RowError(Exception):
     """The reason why a line, text or id cannot be used."""
 
 
 class JsonLinesReader(RowReader[NumberedLine]):
     """Converts lines to batches; the first object decides whether there are ids."""
+
+    unit = "line"
 
     def __init__(self, source: str, columns: Columns) -> None:
         self.source = source
@@ -138,10 +142,10 @@ class JsonLinesReader(RowReader[NumberedLine]):
         for row, (number, line) in enumerate(rows, first):
             record: dict[str, Any] = {}
             try:
-                record = _parse_line(number, line)
+                record = self._parse(number, line)
                 ids.append(self._id(record))
                 values.append(self._text(record) if self.columns.elements is None else self._fields(record))
-            except _RowError as error:
+            except RowError as error:
                 faults.append(Fault(self.source, row, str(error)))
                 values.append(None)
                 ids.extend([None] * (len(values) - len(ids)))
@@ -160,6 +164,17 @@ class JsonLinesReader(RowReader[NumberedLine]):
             metadata if self.columns.metadata else None,
         )
 
+    def _parse(self, number: int, line: Line) -> dict[str, Any]:
+        """Return the object of a line.
+
+        Raises:
+            RowError: If it is not an object.
+        """
+        record = parse_json(self.unit, number, line)
+        if not isinstance(record, dict):
+            raise RowError(f"{self.unit} {number} must be a JSON object, got {type(record).__name__}")
+        return record
+
     def _reject_unseen(self, record: dict[str, Any]) -> None:
         """Raise if none of the first objects has a metadata column; a later object may lack it and is null there."""
         if record and self.unseen:
@@ -172,11 +187,11 @@ class JsonLinesReader(RowReader[NumberedLine]):
         if not self.has_ids:
             return None
         if self.columns.id and self.id not in record:
-            raise _RowError(f"has no column {self.id!r}")
+            raise RowError(f"has no column {self.id!r}")
         value = record.get(self.id)
         if value is None or (isinstance(value, (int, str)) and not isinstance(value, bool)):
             return value
-        raise _RowError(f"{self.id} must be a string or a whole number, got {type(value).__name__}")
+        raise RowError(f"{self.id} must be a string or a whole number, got {type(value).__name__}")
 
     def _column(self, values: list[Any], first: int, faults: list[Fault]) -> tuple[pa.Array, list[Fault]]:
         """Return the texts, or the elements of the fields, as a column, with all faults in order."""
@@ -187,7 +202,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
     def _fields(self, record: dict[str, Any]) -> list[Any]:
         for name in self.columns.text:
             if name not in record:
-                raise _RowError(f"has no column {name!r}")
+                raise RowError(f"has no column {name!r}")
         return [record[name] for name in self.columns.text]
 
     def _text(self, record: dict[str, Any]) -> bytes:
@@ -200,28 +215,30 @@ def _text_field(record: dict[str, Any], name: str) -> str:
     if isinstance(value, str):
         return value
     if name not in record:
-        raise _RowError(f"has no column {name!r}")
-    raise _RowError(f"{name} is null" if value is None else f"{name} must be a string, got {type(value).__name__}")
+        raise RowError(f"has no column {name!r}")
+    raise RowError(f"{name} is null" if value is None else f"{name} must be a string, got {type(value).__name__}")
 
 
-def _parse_line(number: int, line: Line) -> dict[str, Any]:
+def parse_json(unit: str, number: int, line: Line) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of a line or another unit of a file.
+
+    Raises:
+        RowError: If it is too long, or not JSON.
+    """
     if isinstance(line, OversizedLine):
-        raise _RowError(oversized_reason())
+        raise RowError(oversized_reason())
     try:
-        record = orjson.loads(line)
+        return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise _RowError(_syntax_reason(number, line, error)) from None
-    if not isinstance(record, dict):
-        raise _RowError(f"line {number} must be a JSON object, got {type(record).__name__}")
-    return record
+        raise RowError(_syntax_reason(f"{unit} {number}", line, error)) from None
 
 
-def _syntax_reason(number: int, line: bytes, error: orjson.JSONDecodeError) -> str:
+def _syntax_reason(where: str, line: bytes, error: orjson.JSONDecodeError) -> str:
     invalid = invalid_utf8_offset(line)
     if invalid is not None:
-        return f"line {number} is not valid UTF-8 at byte {invalid}"
+        return f"{where} is not valid UTF-8 at byte {invalid}"
     column = min(error.pos, len(line.decode().rstrip())) + 1
-    return f"line {number} is not JSON: {error.msg} at column {column}"
+    return f"{where} is not JSON: {error.msg} at column {column}"
 
 
 class StandardInput(JsonLinesFile):

@@ -25,6 +25,7 @@ __all__ = [
     "KeepValueColumn",
     "Line",
     "OversizedLine",
+    "PartialRecord",
     "RowReader",
     "lines_by_chunk",
     "oversized_reason",
@@ -64,7 +65,7 @@ def lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
     lines before it blocks. If the chunks end in an error, the bytes after the last line feed are not yielded: the line
     is incomplete.
     """
-    partial = _PartialLine()
+    partial = PartialRecord()
     for chunk in chunks:
         lines = io.BytesIO(chunk).readlines()
         tail = b"" if chunk.endswith(b"\n") else lines.pop()
@@ -80,7 +81,7 @@ def quoted_lines(chunks: Iterable[bytes]) -> Iterator[Line]:
     Whether a line feed is within quotation marks is guessed from the number of marks before it. No result may depend on
     the guess; it makes reading several times as fast where texts have many lines.
     """
-    partial = _PartialLine()
+    partial = PartialRecord()
     odd = 0
     for chunk in chunks:
         whole = chunk.rfind(b"\n") + 1
@@ -110,8 +111,8 @@ def _ends_outside_quotes(data: bytes, quotes_before: int) -> tuple[int, NDArray[
     return quotes_before + len(marks), feeds[even] + 1
 
 
-class _PartialLine:
-    """The part of a line that earlier chunks held."""
+class PartialRecord:
+    """The part of a line, or of another record, that earlier chunks held."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []

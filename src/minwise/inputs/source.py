@@ -228,6 +228,10 @@ class Source(ABC):
         """Return the number of rows, or None if only reading all of them would tell."""
         return None
 
+    def reading(self) -> str | None:
+        """Return how the source is read where a user may doubt it, such as ``;-separated, cp1252``; None otherwise."""
+        return None
+
     def split_points(self, max_bytes: int) -> list[int]:
         """Return rows at which to split the source into pieces of about ``max_bytes``.
 
