@@ -23,7 +23,7 @@ from benchmarks.processes import status_bytes
 from minwise.sketches import Signatures
 
 # 16 bands and 64 slots, of which 16 bits each are stored: a sketch of 128 bytes.
-LAYOUT: dict[str, Any] = {"threshold": 0.6, "bands": 16, "rows": 4, "store": "sketch", "seed": 7}
+LAYOUT: dict[str, Any] = {"threshold": 0.6, "bands": 16, "rows": 4, "sketch_only": True, "seed": 7}
 BATCH = 50_000
 # Number of real texts, which form the first batch.
 TEXTS = 50_000

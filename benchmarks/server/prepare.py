@@ -73,7 +73,9 @@ def build(folder: Path, documents: int, store: StoreName) -> None:
     """Build the index, and write queries and pieces."""
     pieces = cut_pieces(prepare_corpus("short", MEGABYTES).path)
     sample: list[str] = []
-    with mw.Index.create(folder / "index.mw", store=store, seed=SEED) as index:
+    with mw.Index.create(
+        folder / "index.mw", store_text=store == "text", sketch_only=store == "sketch", seed=SEED
+    ) as index:
         for number, texts in enumerate(batches(stored_texts(pieces, documents))):
             first = number * BATCH
             index.add([f"document-{row:08}" for row in range(first, first + len(texts))], texts)

@@ -55,7 +55,7 @@ def _server_page(page: Page, folder: Path) -> bytes:
     """Return the page with a text, its hits, and the first hit side by side with the text."""
     index = folder / "newsroom.mw"
     documents = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-    with mw.Index.create(index, shingle="word:3", threshold=0.5, store="text") as opened:
+    with mw.Index.create(index, shingle="word:3", threshold=0.5, store_text=True) as opened:
         opened.add([row["id"] for row in documents], [row["text"] for row in documents])
     text = next(row["text"] for row in documents if row["id"] == "leek-soup-blog")
     with _serving(index) as address:

@@ -40,7 +40,7 @@ INDEX = """\
 ## Index
 
 Settings of `mw.Index.create` and `minwise index create`. They are stored with the index and cannot
-be changed. `--store-text` and `--sketch-only` mean `store="text"` and `store="sketch"`.
+be changed.
 """
 SERVER = """\
 ## Server

@@ -4,6 +4,7 @@ Every function returns the value converted to its plain Python type, or raises a
 """
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from operator import index
 from os import PathLike
 from pathlib import Path
@@ -81,10 +82,17 @@ def check_on_error(value: object) -> str:
 
 
 def check_setting_names(given: Iterable[str], names: Sequence[str]) -> None:
-    """Raise a ConfigError for the first name of ``given`` that is not in ``names``."""
+    """Raise a ConfigError for the first name of ``given`` that is not in ``names``; propose the one that is meant.
+
+    >>> check_setting_names(["treshold"], ["threshold", "recall"])
+    Traceback (most recent call last):
+    minwise.errors.ConfigError: unknown setting 'treshold'; did you mean 'threshold'?
+    """
     for name in given:
         if name not in names:
-            raise ConfigError(f"there is no setting {show(name)}; settings are: {', '.join(names)}")
+            close = get_close_matches(name.replace("-", "_").lower(), names, n=1)
+            known = f"did you mean {close[0]!r}?" if close else f"settings are: {', '.join(names)}"
+            raise ConfigError(f"unknown setting {show(name)}; {known}")
 
 
 def check_path(name: str, value: object) -> Path:

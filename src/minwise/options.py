@@ -293,13 +293,9 @@ class IndexOptions(LayoutOptions, total=False):
     max_bucket: Annotated[
         int, Setting(64, "Members up to which a whole bucket is searched; of a larger one, only the first 16 are.")
     ]
-    store: Annotated[
-        StoreName,
-        Setting(
-            "shingles",
-            "What to store of a document: shingles for exact similarities, text to keep texts too, sketch for"
-            " estimates in little space.",
-        ),
+    store_text: Annotated[bool, Setting(False, "Store the texts too, to show passages of them.")]
+    sketch_only: Annotated[
+        bool, Setting(False, "Store only sketches: smaller, and similarities are estimates. Excludes store_text.")
     ]
 
 

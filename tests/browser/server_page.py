@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from support.index_oracle import storing
+
 import minwise as mw
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def filled(path: Path, store: StoreName = "text") -> Path:
         ("a/b ?#%25 ü", words("slash"), None),
         *((f"filler-{number:02}", words(f"filler{number}x"), {"n": number}) for number in range(45)),
     ]
-    with mw.Index.create(path, threshold=0.5, shingle="word:2", store=store, seed=1) as index:
+    with mw.Index.create(path, threshold=0.5, shingle="word:2", **storing(store), seed=1) as index:
         index.add([one[0] for one in documents], [one[1] for one in documents], [one[2] for one in documents])
     return path
 

@@ -22,7 +22,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     from minwise.server.tokens import make_token
 
     folder: Path = tmp_path_factory.mktemp("index")
-    mw.Index.create(folder / "docs.mw", threshold=0.5, shingle="word:2", store="text").close()
+    mw.Index.create(folder / "docs.mw", threshold=0.5, shingle="word:2", store_text=True).close()
     token = make_token(folder / "tokens", ["read", "write"], "docs")
     with serving(folder / "docs.mw", "--token-file", str(folder / "tokens")) as running:
         running.token = token

@@ -33,7 +33,7 @@ LINK = re.compile(r"#[a-z]+|/[a-z./_]*")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Serve documents with payloads in all fields."""
     path = tmp_path_factory.mktemp("index") / "payloads.mw"
-    with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text", seed=1) as index:
+    with mw.Index.create(path, threshold=0.5, shingle="word:2", store_text=True, seed=1) as index:
         index.add(
             [f"{payload} {number}" for number, payload in enumerate(PAYLOADS)],
             [f"{payload} {SHARED} {EVERY} {number}" for number, payload in enumerate(PAYLOADS)],

@@ -272,7 +272,7 @@ def test_an_index_without_texts_shows_ids_only(go: Opener, tmp_path: Path) -> No
 
 
 def test_the_first_document_is_added_from_the_page(go: Opener, tmp_path: Path) -> None:
-    mw.Index.create(tmp_path / "new.mw", threshold=0.5, shingle="word:2", store="text").close()
+    mw.Index.create(tmp_path / "new.mw", threshold=0.5, shingle="word:2", store_text=True).close()
     with serving(tmp_path / "new.mw") as server:
         visit = go(server.url)
         visit.wait_for("#outcome", "The index is empty. Paste a text and add it.")

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from support.index_oracle import storing
+
 import minwise as mw
 from minwise.index import StoredDocument, StoreName
 
@@ -34,7 +36,7 @@ IDS = ("2", "ß", -4, "5", "7", "8", "9")
 
 def make(path: Path, store: StoreName) -> None:
     """Create two segments, one with a removed document, recent documents, and ids and metadata of every kind."""
-    with mw.Index.create(path, store=store, **SETTINGS) as index:
+    with mw.Index.create(path, **SETTINGS, **storing(store)) as index:
         index.add(["a", 2, "ß"], TEXTS[:3], [{"lang": "en", "n": 1}, None, {"lang": "de", "deep": {"x": [1, 2.5]}}])
         index.flush()
         index.add([-4, "5", "6", "7"], TEXTS[3:7], [None, {}, None, {"empty": True}])

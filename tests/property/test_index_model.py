@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from support.index_oracle import Expected, Id, Metadata, Oracle, RefusedError, candidate_limit
+from support.index_oracle import Expected, Id, Metadata, Oracle, RefusedError, candidate_limit, storing
 
 import minwise as mw
 from minwise.errors import InputError
@@ -76,7 +76,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.copies = 0
 
     @initialize(
-        store=st.sampled_from(("shingles", "text", "sketch")),
+        stored=st.sampled_from(("shingles", "text", "sketch")),
         max_bucket=st.sampled_from((16, 2000)),
         shingle=st.sampled_from(("word:1", "word:1", "word:2", "char:3", "byte:2")),
         bag=st.booleans(),
@@ -85,10 +85,11 @@ class IndexMachine(RuleBasedStateMachine):
         threshold=st.sampled_from((0.2, 0.5, 0.8)),
         seed=st.sampled_from((0, 1, 2**64 - 1)),
     )
-    def create(self, max_bucket: int, layout: tuple[int, int], **options: Any) -> None:  # noqa: ANN401 - settings
+    def create(self, stored: str, max_bucket: int, layout: tuple[int, int], **options: Any) -> None:  # noqa: ANN401 - settings
         """Create an empty index, and open the reader."""
         bands, rows = layout
         self.path = self.folder / "index.mw"
+        options |= storing(stored)
         self.writer = mw.Index.create(self.path, max_bucket=max_bucket, bands=bands, rows=rows, **options)
         self.reader = mw.Index.open(self.path)
         self.oracle = Oracle(self.reader, max_bucket)

@@ -282,7 +282,7 @@ def machine() -> Iterator[type[ServerMachine]]:
     folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
     path = folder / "news.mw"
     layout: dict[str, Any] = {"bands": 8, "rows": 2, "max_bucket": MAX_BUCKET}
-    mw.Index.create(path, threshold=0.5, shingle="word:1", store="text", **layout).close()
+    mw.Index.create(path, threshold=0.5, shingle="word:1", store_text=True, **layout).close()
     ServerMachine.met.clear()
     try:
         with serving(path) as ServerMachine.server, mw.Index.open(path) as ServerMachine.reader:

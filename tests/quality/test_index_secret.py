@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from support.index_oracle import storing
 
 import minwise as mw
 from minwise.cli.command import command
@@ -35,7 +36,7 @@ def assert_hidden(seed: int, shown: bytes) -> None:
 @pytest.fixture(params=["shingles", "text", "sketch"])
 def secret(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, int]:
     """Return an index with a random seed, and that seed."""
-    with mw.Index.create(tmp_path / "news.mw", store=request.param) as index:
+    with mw.Index.create(tmp_path / "news.mw", **storing(request.param)) as index:
         index.add(IDS, TEXTS, [{"n": 1}, None, {}])
         return index.path, index.scheme.seed
 
@@ -148,7 +149,7 @@ def test_random_seeds_differ(tmp_path: Path) -> None:
 def test_equal_seeds_make_equal_indexes(tmp_path: Path) -> None:
     """After the same calls every file except the lock is equal, and so are the answers."""
     for name, seed in (("one", 7), ("two", 7), ("other", 8)):
-        with mw.Index.create(tmp_path / name, seed=seed, store="text") as index:
+        with mw.Index.create(tmp_path / name, seed=seed, store_text=True) as index:
             index.add(IDS, TEXTS, [{"n": 1}, None, {}])
             index.flush()
             index.remove(["b"])

@@ -30,7 +30,7 @@ SAMPLE = 50
 def path() -> Iterator[Path]:
     """Create an index, on a disk where syncs cost nothing if there is one."""
     with fast_folder() as folder:
-        mw.Index.create(folder / "news.mw", threshold=0.5, shingle="word:2", store="text").close()
+        mw.Index.create(folder / "news.mw", threshold=0.5, shingle="word:2", store_text=True).close()
         yield folder / "news.mw"
 
 

@@ -29,7 +29,7 @@ LIBC = ctypes.CDLL(None)
 def new_index(folder: Path) -> Path:
     """Create an empty index that stores texts, with shingles of two words."""
     path = folder / "news.mw"
-    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
+    mw.Index.create(path, threshold=0.5, shingle="word:2", store_text=True).close()
     return path
 
 

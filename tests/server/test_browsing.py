@@ -167,7 +167,7 @@ def test_invalid_list_options_are_refused(server: Server, query: str) -> None:
 def test_a_read_only_server_lists_new_documents(tmp_path: Path) -> None:
     """Also after segments were flushed, merged and compacted."""
     path = tmp_path / "read.mw"
-    settings: dict[str, Any] = {"threshold": 0.5, "shingle": "word:2", "store": "shingles"}
+    settings: dict[str, Any] = {"threshold": 0.5, "shingle": "word:2"}
     with mw.Index.create(path, **settings) as writer, serving(path, "--read-only") as server:
         for start in range(0, 50, 10):
             writer.add(range(start, start + 10), [text_of(number) for number in range(start, start + 10)])

@@ -37,7 +37,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("compare")
     stores: list[Literal["text", "sketch"]] = ["text", "sketch"]
     for number, store in enumerate(stores):
-        mw.Index.create(folder / f"{number}.mw", threshold=THRESHOLD, shingle=SHINGLE, store=store).close()
+        mw.Index.create(
+            folder / f"{number}.mw",
+            threshold=THRESHOLD,
+            shingle=SHINGLE,
+            store_text=store == "text",
+            sketch_only=store == "sketch",
+        ).close()
     return [folder / "0.mw", folder / "1.mw"]
 
 

@@ -32,7 +32,7 @@ COPIES, LOOSE = 2, 40 * MB
 def path(tmp_path: Path) -> Path:
     """Create an index with one large document."""
     folder = tmp_path / "news.mw"
-    with mw.Index.create(folder, threshold=0.5, shingle="word:2", store="text") as index:
+    with mw.Index.create(folder, threshold=0.5, shingle="word:2", store_text=True) as index:
         index.add(["large"], ["word " * (MB // 5)])
     return folder
 

@@ -40,7 +40,7 @@ class Pressed:
 @contextmanager
 def pressing(folder: Path) -> Iterator[Pressed]:
     """Run a server with the default limits and a longer receive timeout."""
-    with mw.Index.create(folder / "news.mw", threshold=0.5, shingle="word:2", store="text") as index:
+    with mw.Index.create(folder / "news.mw", threshold=0.5, shingle="word:2", store_text=True) as index:
         index.add(["a"], ["one two three four"])
     faults = FaultSwitches(folder / "faults")
     options = ("--receive-timeout", "60")

@@ -284,7 +284,7 @@ def test_documents_and_fates_are_counted(server: Server) -> None:
 def test_statistics_are_those_of_the_index(tmp_path: Path, seed: int | None, read_only: bool) -> None:
     """Without the seed, even a given one; with the limits of the server."""
     path = tmp_path / "news.mw"
-    with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text", seed=seed) as index:
+    with mw.Index.create(path, threshold=0.5, shingle="word:2", store_text=True, seed=seed) as index:
         index.add(range(30), [f"text {number} of {number * 3} words" for number in range(30)])
         index.flush()
         index.add(["more"], ["of this"])
@@ -311,7 +311,7 @@ def test_statistics_are_those_of_the_index(tmp_path: Path, seed: int | None, rea
 def test_no_response_contains_the_seed_or_the_path(tmp_path: Path) -> None:
     path = tmp_path / "a place to hide" / "news.mw"
     path.parent.mkdir()
-    with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text") as index:
+    with mw.Index.create(path, threshold=0.5, shingle="word:2", store_text=True) as index:
         index.add(["a"], ["one two three four"])
         seed = index.scheme.seed
     with serving(path) as server:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.index_oracle import storing
 
 import minwise as mw
 from minwise.index import Answer
@@ -60,7 +61,7 @@ def build(path: Path, **settings: Any) -> None:  # noqa: ANN401 - settings of an
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create an index that stores texts."""
     path = tmp_path_factory.mktemp("query") / "news.mw"
-    build(path, store="text")
+    build(path, store_text=True)
     return path
 
 
@@ -88,7 +89,7 @@ INSIDE = " ".join(f"middle{number}" for number in range(4000))
 def near_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, mw.Index]]:
     """Serve another index: forty near-copies, a long document, and unusual ids."""
     path = tmp_path_factory.mktemp("near_copies") / "news.mw"
-    with mw.Index.create(path, **SETTINGS, store="text") as index:
+    with mw.Index.create(path, **SETTINGS, store_text=True) as index:
         index.add(range(40), [f"{' '.join(WORDS)} {number}" for number in range(40)])
         index.add(["long"], ["🦆 before " * 1500 + INSIDE + " after" * 2000])
         index.add(ODD_IDS, [ODD_TEXT] * 3)
@@ -274,7 +275,7 @@ def test_passages_are_optional(server: Server, index: mw.Index) -> None:
 def test_an_index_without_texts_finds_the_same_documents(tmp_path: Path, store: str, exact: bool) -> None:
     """And reports whether similarities are exact."""
     path = tmp_path / "plain.mw"
-    build(path, store=store)
+    build(path, **storing(store))
     with mw.Index.open(path) as index, serving(path, "--read-only") as server:
         for text in ASKED:
             found = ask(server, text)
@@ -292,7 +293,7 @@ def test_an_index_without_texts_finds_the_same_documents(tmp_path: Path, store: 
 def test_spans_of_other_shingles(tmp_path: Path, shingle: str, bag: bool) -> None:
     """Are code points too, also those of byte shingles."""
     path = tmp_path / "other.mw"
-    build(path, shingle=shingle, bag=bag, store="text")
+    build(path, shingle=shingle, bag=bag, store_text=True)
     with mw.Index.open(path) as index, serving(path, "--read-only") as server:
         for text in ASKED:
             found = ask(server, text)
@@ -318,7 +319,7 @@ def assert_spans_fit(text: str, spans: list[list[int]]) -> None:
 def test_documents_that_are_not_utf8(tmp_path: Path) -> None:
     """Are found, without a text."""
     path, text = tmp_path / "bytes.mw", " ".join(WORDS)
-    with mw.Index.create(path, **{**SETTINGS, "shingle": "byte:4"}, store="text") as index:
+    with mw.Index.create(path, **{**SETTINGS, "shingle": "byte:4"}, store_text=True) as index:
         index.add(["bytes", "text"], [text.encode() + bytes(range(256)), text])
     with serving(path, "--read-only") as server:
         whole, broken = ask(server, text)["hits"]

@@ -43,7 +43,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 401, 403, 422]
 def stored(folder: Path) -> Path:
     """Create an index with similar documents."""
     path = folder / "news.mw"
-    with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text") as index:
+    with mw.Index.create(path, threshold=0.5, shingle="word:2", store_text=True) as index:
         index.add(["a", "b", 3], ["the cat sat on the mat", "the cat sat on a mat", "x"], [{"lang": "en"}, None, {}])
     return path
 

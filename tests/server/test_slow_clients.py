@@ -38,7 +38,7 @@ CROWDED_SECONDS = 2.0
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Create an index with one large document and some small ones."""
     folder = tmp_path_factory.mktemp("slow") / "news.mw"
-    with mw.Index.create(folder, threshold=0.5, shingle="word:2", store="text") as index:
+    with mw.Index.create(folder, threshold=0.5, shingle="word:2", store_text=True) as index:
         index.add(["large"], ["word " * (LARGE_BYTES // 5)])
         draw = random.Random(5)
         index.add(list(map(str, range(200))), [prose(draw) for _ in range(200)])

@@ -32,8 +32,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"text": ("text", "text")}, "text must name each column once, got ('text', 'text')"),
     ({"keep": "max:map"}, "df: map must be numbers, strings or dates, got a column of map<string,int>"),
     ({"keep": "max:year"}, "df has no column 'year'; its columns are: id, text, title, words, data, map"),
-    ({"treshold": 0.8}, "there is no setting 'treshold'; settings are: threshold, recall, "),
-    ({"exact": True}, "there is no setting 'exact'; settings are: threshold, recall, "),
+    ({"treshold": 0.8}, "unknown setting 'treshold'; did you mean 'threshold'?"),
+    ({"exact": True}, "unknown setting 'exact'; settings are: threshold, recall, "),
     ({"threshold": 2}, "threshold must be"),
     ({"on_error": "ignore"}, "on_error must be one of fail, quarantine, skip, got 'ignore'"),
     ({"partitions": 0}, "partitions must be a whole number from 1 to 1000000, got 0"),
@@ -68,7 +68,7 @@ def test_only_dataframes_with_ids_of_one_type_are_accepted(spark: "SparkSession"
     message = "df has more than one column 'text'; its columns are: id, text, text"
     assert error_message(InputError, lambda: dedup(twice)) == message
     message = error_message(ConfigError, lambda: pairs(df, keep="last"))  # type: ignore[call-arg]
-    assert message.startswith("there is no setting 'keep'")
+    assert message.startswith("unknown setting 'keep'")
 
 
 # Rows of id and text, arguments, and the message.

@@ -31,6 +31,11 @@ MAX_CANDIDATES = 256
 LOW_BITS = 16
 
 
+def storing(store: str) -> Any:  # noqa: ANN401 - settings
+    """Return the settings of :meth:`minwise.Index.create` for what an index stores: shingles, text or sketch."""
+    return {"shingles": {}, "text": {"store_text": True}, "sketch": {"sketch_only": True}}[store]
+
+
 @dataclass(frozen=True)
 class TextFeatures:
     """Keys, elements and low bits of a text.

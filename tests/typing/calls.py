@@ -29,7 +29,7 @@ similarity: float = mw.jaccard({1, 2}, {2, 3})
 slots: int = mw.slots_for(0.05)
 shared: float = mw.compare("one two", "one three").similarity
 error: type[mw.MinwiseError] = ConfigError
-with mw.Index.create("news.mw", threshold=0.7, store="text", seed=None) as index:
+with mw.Index.create("news.mw", threshold=0.7, store_text=True, seed=None) as index:
     first_hits = index.query("one two three").hits
 
 # Wrong calls.
@@ -60,7 +60,7 @@ mw.slots_for("0.05")  # wrong: a string for a number
 mw.compare("one", 2)  # wrong: a number is not a text
 mw.Shingler(5)  # wrong: a number is not a specification
 mw.FastSketch(slots="many")  # wrong: a string for a number
-mw.Index.create("news.mw", store="texts")  # wrong: not a choice
+mw.Index.create("news.mw", store_text="yes")  # wrong: not a truth value
 mw.Index.create("news.mw", treshold=0.7)  # wrong: misspelt setting
 mw.restore("clean", ids=["a"])  # wrong: no destination
 text: str = mw.dedup(TEXTS)  # wrong: a result is not a string

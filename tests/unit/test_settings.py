@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from minwise.options import (
     PairsOptions,
     definitions,
 )
+from minwise.server import ServerSettings
 from minwise.settings import RunLimits, SearchSettings, parse_bytes, resolve_options, search_settings
 from minwise.sketches import plan_by_area
 
@@ -132,9 +134,29 @@ def test_every_setting_changes_the_dictionary() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_error_of_an_unknown_setting_lists_all_settings(name: str) -> None:
     message = error_message(ConfigError, lambda: CALLS[name](DOCUMENTS, unknown_setting=1))
-    assert message.startswith("there is no setting 'unknown_setting'; settings are: ")
+    assert message.startswith("unknown setting 'unknown_setting'; settings are: ")
     listed = message.partition("settings are: ")[2].split(", ")
     assert {"threshold", "recall", "shingle", "verify", "max_bucket", "memory"} <= set(listed)
+
+
+MISSPELT: dict[str, Callable[..., Any]] = {
+    **{name: partial(call, DOCUMENTS) for name, call in CALLS.items()},
+    **{f"write_{name}": partial(call, DOCUMENTS, "out.csv") for name, call in WRITERS.items()},
+    "audit": partial(mw.audit, DOCUMENTS),
+    "index": partial(mw.Index.create, "index"),
+}
+
+
+@pytest.mark.parametrize("call", MISSPELT.values(), ids=MISSPELT)
+@pytest.mark.parametrize("name", ["treshold", "Threshold", "thresh_hold"])
+def test_a_misspelt_setting_is_told_the_name_that_is_meant(call: Callable[..., Any], name: str) -> None:
+    message = error_message(ConfigError, lambda: call(**{name: 0.5}))
+    assert message == f"unknown setting {name!r}; did you mean 'threshold'?"
+
+
+def test_a_misspelt_setting_of_the_server_is_told_the_name_that_is_meant() -> None:
+    message = error_message(ConfigError, lambda: ServerSettings(index="i", max_inflight=3))  # type: ignore[call-arg]
+    assert message == "unknown setting 'max_inflight'; did you mean 'max_in_flight'?"
 
 
 # Wrong values of each option: of a wrong type, and outside of its range.

@@ -11,7 +11,7 @@ import click
 
 import minwise as mw
 from minwise.cli.files import LineWriter, open_lines, read_ids
-from minwise.cli.options import index_options, index_settings_of, input_options, settings_of, verbosity_options
+from minwise.cli.options import index_options, input_options, settings_of, verbosity_options
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import ConfigError
 from minwise.inputs import Files
@@ -31,7 +31,7 @@ def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noq
 
     Example: minwise index create news.mw --shingle word:5 --threshold 0.7
     """
-    with mw.Index.create(index, **index_settings_of(given)) as made:
+    with mw.Index.create(index, **settings_of(given)) as made:
         settings, shown = made.stats()["settings"], describe(made)
     print_result({"index": index, "settings": settings}, f"{index}: {shown}", as_json=as_json, quiet=quiet)
 

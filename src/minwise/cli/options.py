@@ -17,7 +17,6 @@ __all__ = [
     "add_options",
     "engine_options",
     "index_options",
-    "index_settings_of",
     "input_options",
     "layout_options",
     "on_error_option",
@@ -35,6 +34,7 @@ __all__ = [
 NAMES = "|".join(definitions(DedupOptions) | definitions(IndexOptions))
 # A setting and its value as Python gives them; a setting that a message is about, or that only Python spells like this.
 PYTHON_VALUE = re.compile(rf"\b({NAMES})='([^']*)'")
+PYTHON_FLAG = re.compile(r"\b(\w+)=True\b")
 PYTHON_NAME = re.compile(
     rf"^({NAMES})(?= must )|\bsettings\.({NAMES})\b"
     rf"|(?<![.\w])({'|'.join(name for name in NAMES.split('|') if '_' in name)})\b"
@@ -57,8 +57,11 @@ def with_option_names(message: str) -> str:
     'work belongs to a run with --max-bucket 2000, got 100'
     >>> with_option_names("threshold must be a number above 0 and at most 1, got 2")
     '--threshold must be a number above 0 and at most 1, got 2'
+    >>> with_option_names("out must be empty; overwrite=True replaces it")
+    'out must be empty; --overwrite replaces it'
     """
-    given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {found[2]}", message)
+    flags = PYTHON_FLAG.sub(lambda found: _flag(found[1]), message)
+    given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {found[2]}", flags)
     return PYTHON_NAME.sub(lambda found: _flag(found[found.lastindex or 0]), given)
 
 
@@ -158,12 +161,8 @@ selection_options = add_options(
 input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)
 verbosity_options = add_options(*OUTPUT_OPTIONS)
-# Settings of a new index; --store-text and --sketch-only set `store`.
-index_options = add_options(
-    *_setting_options(*LAYOUT_NAMES, of=IndexOptions),
-    click.option("--store-text", is_flag=True, help="Store the texts too, to show passages of them."),
-    click.option("--sketch-only", is_flag=True, help="Store only sketches: smaller, and similarities are estimates."),
-)
+# Settings of a new index.
+index_options = add_options(*_setting_options(*LAYOUT_NAMES, "store_text", "sketch_only", of=IndexOptions))
 
 
 def settings_of(given: dict[str, Any]) -> dict[str, Any]:
@@ -180,12 +179,3 @@ def _spark_conf(given: tuple[str, ...]) -> dict[str, str] | None:
         if "=" not in text:
             raise ConfigError(f"spark-conf must be KEY=VALUE, got {text!r}")
     return dict(text.split("=", 1) for text in given) or None
-
-
-def index_settings_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an index among the options, as ``Index.create`` takes them."""
-    rest = settings_of(given)
-    store_text, sketch_only = rest.pop("store_text"), rest.pop("sketch_only")
-    if store_text and sketch_only:
-        raise ConfigError("store-text and sketch-only exclude each other, got both")
-    return {**rest, "store": "text" if store_text else "sketch" if sketch_only else "shingles"}

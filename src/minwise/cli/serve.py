@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 import minwise as mw
 from minwise.cli.index_documents import describe
-from minwise.cli.options import add_options, index_options, index_settings_of, setting_option
+from minwise.cli.options import add_options, index_options, setting_option, settings_of
 from minwise.errors import ConfigError
 from minwise.options import definitions
 from minwise.server import ServerSettings
@@ -84,7 +84,7 @@ def _prepare(index: str, settings: dict[str, Any], chosen: set[str], *, create: 
     if create and not is_there:
         if read_only:
             raise ConfigError(f"create and read-only exclude each other: {index} would stay empty, got both")
-        with mw.Index.create(index, **index_settings_of(settings)) as made:
+        with mw.Index.create(index, **settings_of(settings)) as made:
             click.echo(f"minwise: {index}: {describe(made)}", err=True)
     elif not folder.exists():
         raise FileNotFoundError(errno.ENOENT, "No such index; --create creates it", index)

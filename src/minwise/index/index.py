@@ -143,8 +143,9 @@ class Index:
             seed: Seed of every hash; if not given, a random one that is kept secret, against crafted documents.
             max_bucket: Members up to which a whole bucket is searched; of a larger one, only the first 16 are. Default:
                 64.
-            store: What to store of a document: shingles for exact similarities, text to keep texts too, sketch for
-                estimates in little space. Default: shingles.
+            store_text: Store the texts too, to show passages of them. Default: False.
+            sketch_only: Store only sketches: smaller, and similarities are estimates. Excludes store_text. Default:
+                False.
 
         Raises:
             ConfigError: If a setting breaks its rule, or the directory is not empty.

@@ -152,7 +152,8 @@ def query_from(
 ) -> Iterator[QueryRow]:
     """Yield the near-duplicates of every document of a source; see :meth:`Index.query_from`."""
     if passages and index.store != "text":
-        raise ConfigError(f"passages need an index that stores texts, got one with store {index.store!r}")
+        rule = "passages need an index that stores texts"
+        raise ConfigError(f"{rule}, got one of {index.store}; create it with store_text=True")
     index.query_many([], threshold, top, where=where)  # checks these options before the source is opened
     reader = SourceReader(
         source, options, any_bytes=_takes_bytes(index), need_ids=False, batch_documents=QUERY_DOCUMENTS

@@ -62,7 +62,8 @@ class IndexSettings:
         rows: int | None,
         seed: int | None,
         max_bucket: int,
-        store: str,
+        store_text: bool,
+        sketch_only: bool,
     ) -> "IndexSettings":
         """Check the options of :meth:`Index.create`.
 
@@ -73,6 +74,9 @@ class IndexSettings:
             raise ConfigError("shingle must be word:N, char:N or byte:N for an index, got set")
         if isinstance(shingle, Shingler):
             raise ConfigError("shingle must be a string such as word:5 for an index, got a Shingler")
+        if store_text and sketch_only:
+            raise ConfigError("store_text and sketch_only exclude each other, got both")
+        store = "text" if store_text else "sketch" if sketch_only else "shingles"
         chosen_seed = secrets.randbits(64) if seed is None else check_seed("seed", seed)
         plan = make_plan(threshold, recall, slots=slots, bands=bands, rows=rows)
         shingler = Shingler(shingle, bag=bag, seed=chosen_seed)
@@ -240,7 +244,8 @@ class IndexSketcher:
             MismatchError: If the signatures have another scheme, number of slots or bits.
         """
         if self.settings.exact:
-            raise ConfigError(f"signatures can be added to an index with store sketch only, got {self.settings.store}")
+            rule = "signatures can be added to an index of sketches only"
+            raise ConfigError(f"{rule}, got one of {self.settings.store}; create it with sketch_only=True")
         theirs, ours = signatures.settings, self.settings.scheme.settings
         names = ("scheme", "slots", "bits")
         check_equal_settings(

@@ -2,10 +2,10 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
-from minwise.checks import check_integer, check_path, show
+from minwise.checks import check_integer, check_path, check_setting_names, show
 from minwise.errors import ConfigError
 from minwise.options import setting_field
 from minwise.settings import parse_bytes
@@ -92,6 +92,11 @@ class ServerSettings:
         10.0, "Seconds in which a request must arrive completely, and a response must be read."
     )
     drain_timeout: float = setting_field(10.0, "Seconds in which requests may finish after a signal to stop.")
+
+    def __new__(cls, *values: object, **given: object) -> "ServerSettings":
+        """Check the names, for a message that proposes the setting that is meant."""
+        check_setting_names(given, [field.name for field in fields(cls)])
+        return object.__new__(cls)  # super() is not that of a class with slots
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", check_path("index", self.index))

@@ -138,7 +138,7 @@ def test_passages(tmp_path: Path) -> None:
     """The longest passage of both texts with its offsets in each."""
     write(tmp_path / "in.jsonl", ROWS)
     start, end = FERRY[: len(FERRY) // 2], FERRY[len(FERRY) // 2 :]
-    with mw.Index.create(tmp_path / "news.mw", threshold=0.3, shingle="word:2", store="text") as index:
+    with mw.Index.create(tmp_path / "news.mw", threshold=0.3, shingle="word:2", store_text=True) as index:
         index.add(["whole", "turned"], [FERRY, f"{end} {start}"])
     (answer,) = parse_json_lines(query(tmp_path, "in.jsonl", "--top", "2", "--passages").out)[:1]
     whole, turned = (hit["passage"] for hit in answer["hits"])
@@ -151,7 +151,7 @@ def test_passages(tmp_path: Path) -> None:
 def test_similarities_of_sketches_are_estimates(tmp_path: Path) -> None:
     """An index that stores only sketches gives estimates, marked as such."""
     write(tmp_path / "in.jsonl", ROWS)
-    with mw.Index.create(tmp_path / "news.mw", store="sketch", seed=1) as index:
+    with mw.Index.create(tmp_path / "news.mw", sketch_only=True, seed=1) as index:
         index.add_from(tmp_path / "in.jsonl")
     (hit, *_) = parse_json_lines(query(tmp_path, "in.jsonl").out)[1]["hits"]
     assert (hit["id"], hit["similarity"], hit["exact"]) == ("d1", 1.0, False)

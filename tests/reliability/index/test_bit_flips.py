@@ -46,7 +46,14 @@ class Subject:
 def build(folder: Path, store: StoreName, *, live: bool) -> Subject:
     """Build an index with segments, recent and removed documents; a live one is copied while a writer has it open."""
     draw = random.Random(f"{store} {live}")
-    index = mw.Index.create(folder / "original.mw", threshold=0.7, slots=64, seed=5, store=store)
+    index = mw.Index.create(
+        folder / "original.mw",
+        threshold=0.7,
+        slots=64,
+        seed=5,
+        store_text=store == "text",
+        sketch_only=store == "sketch",
+    )
     content: Content = {}
     for part, count in enumerate((24, 8) if live else (24, 8, 12)):
         add(index, draw, content, part, count)
@@ -136,7 +143,7 @@ def test_missing_and_old_rows_are_detected(table: str, change: str) -> None:
     """A missing row, or an old one under its number, has no wrong checksum: counts and digest reveal it."""
     with fast_folder() as folder:
         for name, text in (("index", "one two three four five six"), ("other", "six five four three two one")):
-            with mw.Index.create(folder / f"{name}.mw", seed=5, store="text") as index:
+            with mw.Index.create(folder / f"{name}.mw", seed=5, store_text=True) as index:
                 index.add(["a"], [text])
         connection = apsw.Connection(str(folder / "index.mw/index.db"))
         connection.execute("ATTACH ? AS other", [str(folder / "other.mw/index.db")])

@@ -64,7 +64,7 @@ def growth(path: Path, seconds: float) -> int:
 def test_reopening_after_a_kill_is_fast(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     """This holds for a reader and then for a writer, and everything acknowledged is present."""
     path = tmp_path / "index.mw"
-    settings: dict[str, Any] = {"bands": 16, "rows": 4, "slots": 64, "store": "sketch", "seed": 1}
+    settings: dict[str, Any] = {"bands": 16, "rows": 4, "slots": 64, "sketch_only": True, "seed": 1}
     with mw.Index.create(path, **settings) as index:
         for first in range(0, DOCUMENTS, 10_000):
             index.add_signatures(range(first, first + 10_000), signatures(index, first, 10_000))

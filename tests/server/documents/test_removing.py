@@ -64,7 +64,7 @@ def test_invalid_additions_are_refused(server: Server, reader: mw.Index, body: o
 def test_a_read_only_server_refuses_changes(tmp_path: Path) -> None:
     """It answers all other requests, and another process may write."""
     path = tmp_path / "read.mw"
-    with mw.Index.create(path, threshold=0.5, shingle="word:2", store="text") as writer:
+    with mw.Index.create(path, threshold=0.5, shingle="word:2", store_text=True) as writer:
         writer.add(["a"], [article("a")])
         with serving(path, "--read-only") as server:
             document = {"id": "b", "text": article("b")}
@@ -100,7 +100,7 @@ def test_changes_are_visible_to_other_processes(server: Server, reader: mw.Index
 
 def test_changes_survive_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "again.mw"
-    mw.Index.create(path, threshold=0.5, shingle="word:2", store="text").close()
+    mw.Index.create(path, threshold=0.5, shingle="word:2", store_text=True).close()
     with serving(path) as first:
         post(first, *((f"a {number}", article(f"a{number}"), None) for number in range(10)))
         remove(first, "a 3")

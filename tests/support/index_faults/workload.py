@@ -26,7 +26,7 @@ __all__ = [
     "set_constants",
 ]
 
-SETTINGS: dict[str, Any] = {"shingle": "word:5", "threshold": 0.7, "slots": 128, "seed": 7, "store": "text"}
+SETTINGS: dict[str, Any] = {"shingle": "word:5", "threshold": 0.7, "slots": 128, "seed": 7, "store_text": True}
 # Little data creates many segments.
 CONSTANTS = {"minwise.index.writer.FLUSH_DOCUMENTS": 64}
 # Weights of the operations, for an index that grows.

@@ -19,7 +19,7 @@ WORDS = [f"word{number}" for number in range(12)]
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[mw.Index]:
     """Yield an empty index that stores texts."""
-    with mw.Index.create(tmp_path / "news.mw", shingle="word:1", threshold=0.5, store="text", seed=1) as created:
+    with mw.Index.create(tmp_path / "news.mw", shingle="word:1", threshold=0.5, store_text=True, seed=1) as created:
         yield created
 
 

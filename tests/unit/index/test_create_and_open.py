@@ -95,7 +95,16 @@ def test_query_takes_one_text_and_query_many_a_list(path: Path) -> None:
             index.query_many(TEXTS[0])
 
 
-@pytest.mark.parametrize("settings", [{"shingle": "set"}, {"shingle": mw.Shingler()}, {"store": "all"}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"shingle": "set"},
+        {"shingle": mw.Shingler()},
+        {"store_text": "all"},
+        {"store_text": True, "sketch_only": True},
+        {"seed": -1},
+    ],
+)
 def test_invalid_settings_create_nothing(tmp_path: Path, settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         mw.Index.create(tmp_path / "a.mw", **settings)  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def test_truth_without_effect_is_rejected(options: dict[str, Any], message: str,
 
 def test_truth_needs_an_output() -> None:
     call: Any = mw.pairs
-    assert error_message(ConfigError, lambda: call(ROWS, truth="user")).startswith("there is no setting 'truth'")
+    assert error_message(ConfigError, lambda: call(ROWS, truth="user")).startswith("unknown setting 'truth'")
 
 
 def test_hashed_sets_cannot_be_transposed_or_be_bags() -> None:

@@ -29,7 +29,7 @@ COLOURS = ("red", "green", "blue")
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[mw.Index]:
     """Create an index with a dozen similar texts."""
-    with mw.Index.create(tmp_path / "news.mw", threshold=0.5, shingle="word:1", store="text") as made:
+    with mw.Index.create(tmp_path / "news.mw", threshold=0.5, shingle="word:1", store_text=True) as made:
         texts = [f"one two three four five six number{number}" for number in range(12)]
         made.add(range(12), texts, [{"colour": COLOURS[number % 3]} for number in range(12)])
         yield made
