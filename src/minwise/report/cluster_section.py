@@ -11,7 +11,7 @@ from minwise._internal.html import escape, section
 from minwise.comparison.alignment import decode_passages, texts_differ
 from minwise.comparison.page import LEGEND, side_by_side
 from minwise.comparison.passages import Passage, align_passages
-from minwise.text.shingling import NORMALISATION, Shingler, ShingleSpans
+from minwise.text.shingling import Shingler, ShingleSpans
 
 __all__ = [
     "MANY_DOCUMENTS",
@@ -109,9 +109,7 @@ class DocumentTexts:
 
     @cached_property
     def _shingler(self) -> Shingler:
-        names = ("bag", "hash_bits", "seed", *NORMALISATION)
-        options = {name: self.settings[name] for name in names if name in self.settings}
-        return Shingler(self.settings["shingle"], **options)
+        return Shingler.from_settings(self.settings)
 
     @cached_property
     def _spans_cache(self) -> dict[str, ShingleSpans]:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from minwise._internal.charts import Bar, Tick, chart, draw_bars, linear_ticks, log_height, log_ticks, vertical_line
-from minwise._internal.formatting import count_element, format_count, plural
+from minwise._internal.formatting import count_element, format_count, format_percent, plural
 from minwise._internal.html import details, section, table
 
-__all__ = ["cluster_size_section", "similarity_section"]
+__all__ = ["cluster_size_section", "similarity_section", "threshold_section"]
 
 Values = Mapping[str, Any]
 
@@ -82,6 +82,52 @@ def cluster_size_section(report: Values) -> str:
         ([_range(size), count_element(size["clusters"])] for size in sizes),
     )
     return section("sizes", title, f'<p class="key">{summary}</p>{drawn}{details("Show numbers", exact)}')
+
+
+def threshold_section(report: Values) -> str:
+    """Return a bar chart of the documents that each threshold from the one of the run on would remove.
+
+    Empty if it is not known, if there is no higher one, or if none removes a document.
+    """
+    steps = report.get("thresholds") or []
+    most = max((step["removed"] for step in steps), default=0)
+    if not most or len(steps) < 2:
+        return ""
+    title, documents = "Documents removed by threshold", report["counts"]["documents"]
+    first, last = steps[0], steps[-1]
+    summary = (
+        f"This run, with a threshold of {first['threshold']:g}, removes {plural(first['removed'], 'document')}; a "
+        f"threshold of 1 would remove {last['removed']:,}. The counts are exact for the pairs that this run found. "
+        "<code>minwise rethreshold</code> writes the result for a higher threshold."
+    )
+    drawn = chart(
+        "threshold-chart",
+        title,
+        f"Documents removed at each threshold, out of {documents:,}; the first bar is this run.",
+        draw_bars(_threshold_bar(number, step, most, len(steps)) for number, step in enumerate(steps)),
+        x_ticks=_threshold_ticks(steps),
+        y_ticks=linear_ticks(most),
+        x_label="threshold",
+        y_label="documents removed",
+    )
+    rows = (
+        [f"{step['threshold']:g}", count_element(step["removed"]), format_percent(step["removed"], documents)]
+        for step in steps
+    )
+    exact = table("Documents removed by threshold", ["threshold", "removed", "share"], rows)
+    return section("thresholds", title, f'<p class="quiet">{summary}</p>{drawn}{details("Show numbers", exact)}')
+
+
+def _threshold_bar(number: int, step: Values, most: int, steps: int) -> Bar:
+    slots = max(LEAST_BARS, steps)
+    tooltip = f"threshold {step['threshold']:g}: {plural(step['removed'], 'document')} removed"
+    return Bar((number + 0.08) / slots, (number + 0.92) / slots, step["removed"] / most, "bar", tooltip)
+
+
+def _threshold_ticks(steps: list[dict[str, Any]]) -> list[Tick]:
+    """Return the threshold below each bar, or below some of them if there are too many for a narrow screen."""
+    slots, every = max(LEAST_BARS, len(steps)), math.ceil(len(steps) / MOST_RANGES)
+    return [Tick((number + 0.5) / slots, f"{steps[number]['threshold']:g}") for number in range(0, len(steps), every)]
 
 
 def _is_below(end: float, threshold: float) -> bool:

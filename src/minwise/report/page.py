@@ -12,7 +12,7 @@ from minwise._internal.html import page
 from minwise.comparison.page import SIDE_BY_SIDE_STYLE
 from minwise.report.audit_section import audit_section
 from minwise.report.cluster_section import DocumentTexts, near_miss_section, removed_section
-from minwise.report.distribution import cluster_size_section, similarity_section
+from minwise.report.distribution import cluster_size_section, similarity_section, threshold_section
 from minwise.report.overview import headline, summary_sentence, warning_section
 from minwise.report.run_sections import settings_section, source_section, timing_section
 
@@ -26,6 +26,7 @@ CONTENTS = {
     "sizes": "cluster sizes",
     "clusters": "removed",
     "just-below": "just below the threshold",
+    "thresholds": "other thresholds",
     "sources": "sources",
     "settings": "settings",
     "audit": "audit",
@@ -58,6 +59,7 @@ def report_page(
         f'<div class="columns">{charts}</div>' if charts else "",
         removed_section(report, shown),
         near_miss_section(report, shown),
+        threshold_section(report),
         source_section(report),
         settings_section(report, audit),
         audit_section(report, run, audit),

@@ -27,9 +27,10 @@ from minwise.inputs.table_writer import write_tables
 from minwise.progress import Progress
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
-from minwise.results.removals import DedupDecision, PairSimilarities
+from minwise.results.removals import STEP, DedupDecision, PairSimilarities
 from minwise.results.report_data import DedupReport, RunRecord
 from minwise.results.report_writer import write_json, write_run_files
+from minwise.results.thresholds import Thresholds, threshold_curve
 from minwise.search.bands import FAULTY
 from minwise.search.engine import SearchResult, StagingDirectory
 
@@ -94,6 +95,40 @@ class DedupResult:
             threshold=raised,
             owner=self,
         )
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        """How many documents each threshold from the one of this result on would remove, with a pair for each step.
+
+        The counts equal those of :meth:`rethreshold`. Each takes one pass over the known pairs; the examples read at
+        most two documents for each step again.
+
+        >>> import minwise as mw
+        >>> mw.dedup(["one two three four", "one two three", "six"], shingle="word:1", threshold=0.6).thresholds
+        threshold  removed  share  kept  pairs
+              0.6        1  33.3%     2      0
+             0.65        1  33.3%     2      0
+              0.7        1  33.3%     2      0
+             0.75        1  33.3%     2      1
+              0.8        0     0%     3      0
+             0.85        0     0%     3      0
+              0.9        0     0%     3      0
+             0.95        0     0%     3      0
+                1        0     0%     3      0
+        """
+        return self.threshold_steps()
+
+    def threshold_steps(self, step: float = STEP) -> Thresholds:
+        """Return :attr:`thresholds` in other steps.
+
+        Args:
+            step: Difference of two thresholds, at least 0.01. The first is that of this result, the others are
+                multiples of the step.
+
+        Raises:
+            ConfigError: If similarities are unknown, or the step is out of range.
+        """
+        return threshold_curve(self._decision, step)
 
     def own(self, resources: ExitStack) -> None:
         """Close ``resources``, such as temporary files, when the result is garbage collected."""

@@ -5,20 +5,39 @@ verified pairs. :mod:`minwise.results.dedup` and :mod:`minwise.results.report_da
 16 bytes per removed document, plus 13 per document while clusters are formed.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minwise.checks import show
+from minwise.errors import ConfigError
 from minwise.search.bands import FAULTY
-from minwise.search.clustering import ClusteringResult, PairBlock, cluster_by_components, cluster_by_star
+from minwise.search.clustering import (
+    ClusteringResult,
+    PairBlock,
+    cluster_by_components,
+    cluster_by_star,
+    removed_by_star,
+)
 from minwise.search.engine import SearchResult
 from minwise.search.verification import NearMisses, smallest_indices
 
-__all__ = ["DedupDecision", "PairSimilarities", "Removals"]
+__all__ = [
+    "STEP",
+    "DedupDecision",
+    "PairSimilarities",
+    "Removals",
+    "count_by_threshold",
+    "removed_at",
+    "threshold_steps",
+]
+
+# Difference of two thresholds, and the smallest one: similarities in a report are counted in hundredths, too.
+STEP, LEAST_STEP = 0.05, 0.01
 
 Ranks = NDArray[np.uint32]
 # Returns the exact similarity of documents that are in candidate pairs, given by rank.
@@ -148,14 +167,26 @@ class DedupDecision:
 
     def _cluster_by_components(self) -> ClusteringResult:
         """Keep one document per connected component: the first in keep order."""
-        documents, protected = len(self.search.documents), self.search.documents.protected
-        first = cluster_by_components(self.blocks, self.search.copies, documents)
-        removed = first != np.arange(documents, dtype=np.uint32)
-        removed[:protected] = False
-        similarity = np.full(documents, np.nan)
+        first, removed = self._components()
+        similarity = np.full(len(removed), np.nan)
         removed_ranks = np.flatnonzero(removed)
         similarity[removed_ranks] = self._similarities_to_kept(first[removed_ranks], removed_ranks.astype(np.uint32))
         return ClusteringResult(removed, first, similarity)
+
+    def _components(self) -> tuple[Ranks, NDArray[np.bool_]]:
+        """Return the first rank of each rank's component, and a flag for each removed rank."""
+        first = cluster_by_components(self.blocks, self.search.copies, len(self.search.documents))
+        removed = first != np.arange(len(first), dtype=np.uint32)
+        removed[: self.search.documents.protected] = False
+        return first, removed
+
+    def count_removed(self) -> int:
+        """Return how many documents are removed: one pass over the pairs, without witnesses and similarities."""
+        search = self.search
+        if search.settings.group == "star":
+            documents, protected = len(search.documents), search.documents.protected
+            return int(np.count_nonzero(removed_by_star(self.blocks, search.copies, documents, protected)))
+        return int(np.count_nonzero(self._components()[1]))
 
     def _similarities_to_kept(self, kept: Ranks, removed: Ranks) -> NDArray[np.float64]:
         """Return the similarity of removed documents to the kept one of their component, often not a candidate pair."""
@@ -178,3 +209,32 @@ class DedupDecision:
         keep: NDArray[np.bool_] = self.search.documents.states != FAULTY
         keep[self.removals.documents] = False
         return keep[self.search.documents.protected :]
+
+
+def threshold_steps(start: float, step: float = STEP) -> list[float]:
+    """Return ``start``, the multiples of ``step`` above it, and 1.
+
+    >>> threshold_steps(0.83), threshold_steps(0.5, 0.25), threshold_steps(1.0)
+    ([0.83, 0.85, 0.9, 0.95, 1.0], [0.5, 0.75, 1.0], [1.0])
+    """
+    if isinstance(step, bool) or not isinstance(step, (int, float)) or not LEAST_STEP <= step <= 1:
+        raise ConfigError(f"step must be a number from {LEAST_STEP} to 1, got {show(step)}")
+    multiples = (round(number * step, 9) for number in range(1, int(1 / step) + 1))
+    return [*dict.fromkeys([start, *(value for value in multiples if start < value < 1), 1.0])]
+
+
+def count_by_threshold(decision: DedupDecision) -> list[dict[str, Any]] | None:
+    """Return how many documents each threshold from the one of the decision on removes.
+
+    None if similarities are unknown.
+    """
+    if decision.search.settings.verify == "none":
+        return None
+    counts = removed_at(decision, threshold_steps(decision.threshold))
+    return [{"threshold": threshold, "removed": removed} for threshold, removed in counts]
+
+
+def removed_at(decision: DedupDecision, thresholds: Iterable[float]) -> Iterator[tuple[float, int]]:
+    """Yield each threshold with the number of documents that it removes; one pass over the pairs for each."""
+    for threshold in thresholds:
+        yield threshold, replace(decision, raised=threshold).count_removed()

@@ -23,7 +23,7 @@ from minwise.inputs.source import Source
 from minwise.progress import Stopwatch
 from minwise.report.cluster_section import MANY_DOCUMENTS
 from minwise.results.pairs import cap_report, identity_columns
-from minwise.results.removals import DedupDecision
+from minwise.results.removals import DedupDecision, count_by_threshold
 from minwise.search.bands import FAULTY
 from minwise.search.engine import SearchResult
 from minwise.search.verification import BINS, count_by_bin, floor_bin
@@ -193,6 +193,7 @@ class DedupReport:
             "pairs": {"candidates": search.candidates, "verified": similarities.pairs},
             "similarities": similarities.counts(),
             "just_below": similarities.just_below(),
+            "thresholds": count_by_threshold(self.decision),
             "caps": cap_report(search),
             "sources": self._sources,
             "unreadable": search.documents.unreadable(),

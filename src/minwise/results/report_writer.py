@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ __all__ = [
     "excerpt",
     "locate_documents",
     "read_texts",
+    "read_whole_texts",
     "shown_documents",
     "write_json",
     "write_report",
@@ -63,6 +64,8 @@ DocumentName = tuple[str, int]
 # The same document as it is read: the number of its source, and its row in that source.
 SourceRow = tuple[int, int]
 Texts = dict[DocumentName, str]
+# What is shown of a text.
+Shown = TypeVar("Shown")
 
 
 def shown_documents(report: dict[str, Any]) -> list[DocumentName]:
@@ -103,18 +106,23 @@ def read_texts(sources: Sequence[Source], columns: Columns, rows: Sequence[Sourc
         columns: The columns of the text.
         rows: Number of the source, and row in it.
     """
-    texts: dict[SourceRow, str] = {}
+    return dict(_read(sources, columns, rows, excerpt))
+
+
+def _read(
+    sources: Sequence[Source], columns: Columns, rows: Sequence[SourceRow], convert: Callable[[memoryview], Shown]
+) -> Iterator[tuple[SourceRow, Shown]]:
+    """Yield documents with what ``convert`` makes of their texts."""
     for number in dict.fromkeys(number for number, _ in rows):
         ascending = sorted({row for source, row in rows if source == number})
         if isinstance(sources[number], SetsSource):
             continue
         with suppress(OSError, MinwiseError):
             for row, text in _read_rows(sources[number], columns, ascending):
-                texts[number, row] = text
-    return texts
+                yield (number, row), convert(text)
 
 
-def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tuple[int, str]]:
+def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tuple[int, memoryview]]:
     """Yield ascending rows of a source with their texts."""
     wanted = np.zeros(max(rows[-1] + 1, source.known_rows() or 0), dtype=bool)
     wanted[np.array(rows)] = True
@@ -130,12 +138,26 @@ def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tu
             return
 
 
-def _row_text(batch: Batch, row: int) -> str | None:
-    """Return the excerpt of a row; None if it has no text."""
+def _row_text(batch: Batch, row: int) -> memoryview | None:
+    """Return the text of a row; None if it has none."""
     if row < batch.first or pa.types.is_large_list(batch.values.type):
         return None
     text = batch.values[row - batch.first]
-    return excerpt(memoryview(text.as_buffer())) if text.is_valid else None
+    return memoryview(text.as_buffer()) if text.is_valid else None
+
+
+def read_whole_texts(search: SearchResult, documents: Sequence[int]) -> dict[int, bytes]:
+    """Return the texts of documents by number: from the text cache, and otherwise from their sources; none of sets."""
+    if search.settings.shingler is None:
+        return {}
+    corpus, starts = search.documents.corpus, search.documents.starts
+    texts = {document: text for document in documents if (text := search.text_cache.get(document)) is not None}
+    rows: dict[SourceRow, int] = {}
+    for document in (document for document in documents if document not in texts):
+        source = int(np.searchsorted(starts, document, side="right")) - 1
+        rows[source, document - int(starts[source])] = document
+    read = _read(corpus.sources, corpus.columns, list(rows), bytes)
+    return texts | {rows[row]: text for row, text in read}
 
 
 def excerpt(text: bytes | memoryview) -> str:

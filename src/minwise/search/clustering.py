@@ -27,6 +27,7 @@ __all__ = [
     "cluster_by_components",
     "cluster_by_star",
     "earlier_members",
+    "removed_by_star",
 ]
 
 # Members of a group above the cap that every other member is paired with.
@@ -121,23 +122,30 @@ def cluster_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protecte
         documents: Number of documents.
         protected: The first ``protected`` ranks are never removed; no two of them may be a pair.
     """
-    removed = np.zeros(documents, dtype=bool)
-    for block in blocks():
-        _kernel.remove_neighbours(block.low, block.high, removed)
+    removed = removed_by_star(blocks, copies, documents, protected)
     witness, best = np.full(documents, NO_DOCUMENT, dtype=np.uint32), np.full(documents, np.nan)
     for block in blocks():
         _kernel.choose_witnesses(block.low, block.high, block.similarity, removed, witness, best)
-    _remove_followers(ClusteringResult(removed, witness, best), copies, protected)
+    _set_witness_of_copies(ClusteringResult(removed, witness, best), copies, protected)
     return ClusteringResult(removed, witness, best)
 
 
-def _remove_followers(clustering: ClusteringResult, copies: CopyGroups, protected: int) -> None:
-    """Remove copies: of a kept leader in favour of it, of a removed one in favour of the leader's witness."""
+def removed_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0) -> NDArray[np.bool_]:
+    """Return a flag for each removed document of :func:`cluster_by_star`, in one pass over the pairs."""
+    removed = np.zeros(documents, dtype=bool)
+    for block in blocks():
+        _kernel.remove_neighbours(block.low, block.high, removed)
+    followers, _ = copies.followers()
+    removed[followers[followers >= protected]] = True
+    return removed
+
+
+def _set_witness_of_copies(clustering: ClusteringResult, copies: CopyGroups, protected: int) -> None:
+    """Set the witness of copies: their leader if it is kept, otherwise the leader's witness."""
     followers, leaders = copies.followers()
     free = followers >= protected
     followers, leaders = followers[free], leaders[free]
     leader_removed = clustering.removed[leaders]
-    clustering.removed[followers] = True
     clustering.witness[followers] = np.where(leader_removed, clustering.witness[leaders], leaders)
     clustering.similarity[followers] = np.where(leader_removed, clustering.similarity[leaders], 1.0)
 

@@ -1,6 +1,6 @@
 """Shingles of texts, hashed to 64 bits, and sets of them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from operator import index
@@ -161,6 +161,12 @@ class Shingler:
         """Every setting by its public name, as stored in signature files."""
         names = ("bag", "hash_bits", "seed", *NORMALISATION)
         return {"shingle": self.spec, **{name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> "Shingler":
+        """Return the shingler with these settings, such as those of a report; other names among them are ignored."""
+        names = ("bag", "hash_bits", "seed", *NORMALISATION)
+        return cls(settings["shingle"], **{name: settings[name] for name in names if name in settings})
 
     def shingle(self, texts: Texts, *, threads: int | None = None) -> "ShingleSets":
         """Return the shingle set of every text.
