@@ -243,7 +243,7 @@ def test_candidates_list_the_first_bands_and_their_number(folder: Path) -> None:
 
 
 def test_with_html_the_texts_are_on_the_page_only(folder: Path) -> None:
-    shown = in_pipe(folder, *OPTIONS, "--html", "page.html")
+    shown = in_pipe(folder, *OPTIONS, "-o", "page.html")
     assert re.search(r"^page +page\.html$", shown, re.MULTILINE)
     assert "harbour" not in shown
     page = (folder / "page.html").read_text(encoding="utf-8")
@@ -252,8 +252,8 @@ def test_with_html_the_texts_are_on_the_page_only(folder: Path) -> None:
 
 
 def test_html_and_json_together(folder: Path) -> None:
-    found = json.loads(in_pipe(folder, *OPTIONS, "--html", "page.html", "--json"))
-    assert found["html"] == "page.html"
+    found = json.loads(in_pipe(folder, *OPTIONS, "-o", "page.html", "--json"))
+    assert found["output"] == "page.html"
     assert (folder / "page.html").exists()
     for passage in found["passages"]:
         left, right = LEFT[slice(*passage["left"])], RIGHT[slice(*passage["right"])]
@@ -266,7 +266,7 @@ def test_a_page_that_cannot_be_written_is_reported_in_one_line(folder: Path) -> 
     before = sorted(folder.iterdir())
     for path, message in (("nowhere/page.html", "nowhere: No such file"), ("folder", "folder: Is a directory")):
         done = subprocess.run(
-            [MINWISE, *OPTIONS, "--html", path], cwd=folder, capture_output=True, encoding="utf-8", check=False
+            [MINWISE, *OPTIONS, "-o", path], cwd=folder, capture_output=True, encoding="utf-8", check=False
         )
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (74, "", 1), done.stderr
         assert message in done.stderr

@@ -153,4 +153,4 @@ def test_help_shows_defaults() -> None:
     help_text = run("--help").stdout
     assert "Choose bands and rows for a threshold" in help_text
     for default in ("0.8", "0.99", "256"):
-        assert default in help_text.partition("Options:")[2]
+        assert default in help_text.partition("Similarity:")[2]

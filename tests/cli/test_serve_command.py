@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -341,8 +342,8 @@ def test_help(tmp_path: Path) -> None:
     """Has an example, and the options of `minwise index create`."""
     done = run(tmp_path, "serve", "--help")
     assert done.status == OK
-    assert "Example: minwise serve --index news.mw --create --store-text" in done.out
+    assert "  minwise serve --index news.mw --create --store-text\n" in done.out
     made = run(tmp_path, "index", "create", "--help").out
-    names = {word for word in made.split() if word.startswith("--")} - {"--json", "--quiet"}
+    names = set(re.findall(r"^  (--[a-z-]+)", made, re.MULTILINE)) - {"--json", "--quiet"}
     assert len(names) > 10
     assert names <= set(done.out.split())

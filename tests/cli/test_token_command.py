@@ -93,4 +93,4 @@ def test_failed_write_prints_no_token_and_leaves_no_partial_line(tmp_path: Path)
 def test_help_has_an_example(tmp_path: Path) -> None:
     done = run(tmp_path, "token", "--help")
     assert done.status == OK
-    assert "Example: minwise token tokens.txt --read --name reader" in done.out
+    assert "  minwise token tokens.txt --read --name reader\n" in done.out

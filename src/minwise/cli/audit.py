@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 import minwise as mw
+from minwise.cli.help import Command
 from minwise.cli.options import layout_options, run_options, set_options, settings_of
 from minwise.cli.output import console_output, progress_bars
 from minwise.inputs import Files
@@ -16,7 +17,7 @@ from minwise.results import Audit
 __all__ = ["audit"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option("--sample", default=20_000, show_default=True, help="Documents to compare with all others, exactly.")
 @click.option("-o", "--output", type=click.Path(), default=None, help="Also write the figures to this .json file.")
@@ -30,7 +31,10 @@ def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any
     of the S-curve, precision before verification, the distribution of similarities, and a better threshold if the
     distribution has a clear gap elsewhere. `minwise report OUT --audit FILE` adds the file of -o to a report.
 
-    Example: minwise audit crawl/ --threshold 0.7 -o audit.json
+    Examples:
+        minwise audit crawl/
+        minwise audit crawl/ --threshold 0.7 -o audit.json
+        minwise audit news.jsonl --shingle word:3 --sample 5000 --json
     """
     progress = progress_bars(quiet=given["quiet"] or given["as_json"])
     result = mw.audit(Files(inputs), output, sample=sample, progress=progress, **settings_of(given))

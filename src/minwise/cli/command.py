@@ -11,6 +11,7 @@ import minwise as mw
 from minwise.cli.audit import audit
 from minwise.cli.compare import compare
 from minwise.cli.dedup import dedup
+from minwise.cli.help import Group
 from minwise.cli.index_documents import add, create, query, remove
 from minwise.cli.index_maintenance import backup, compact, export, stats, verify
 from minwise.cli.options import with_option_names
@@ -27,7 +28,7 @@ __all__ = ["main"]
 FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 1, 2, 74, 130
 
 
-class _Group(click.Group):
+class _MainGroup(Group):
     """Command group that handles an interrupt itself; click would print an empty line first."""
 
     def invoke(self, ctx: click.Context) -> object:
@@ -37,28 +38,50 @@ class _Group(click.Group):
             _fail("interrupted", INTERRUPTED)
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=_MainGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(mw.__version__, prog_name="minwise")
 def command() -> None:
     """Find near-duplicates in texts, sets, records and vectors.
 
-    Exit codes: 0 success, 1 failure, 2 usage error, 74 input or output failed, 130 interrupted.
+    Examples:
+        minwise dedup news.csv --text-column body -o clean
+        minwise compare draft.txt final.txt
+        minwise dedup --help
     """
 
 
-@click.group()
+@click.group(cls=Group)
 def index() -> None:
     """Store documents and find near-duplicates of new ones.
 
     An index is a directory. What a command has added or removed survives a crash. One command can write at a time; any
     number can read.
+
+    Examples:
+        minwise index create news.mw --threshold 0.7
+        minwise index add news.mw day1.jsonl
+        minwise index query news.mw day2.jsonl --top 3
     """
 
 
-for subcommand in (create, add, query, remove, stats, verify, compact, backup, export):
-    index.add_command(subcommand)
-for subcommand in (dedup, pairs, clusters, compare, index, serve, token, plan, audit, report, restore, vectors):
-    command.add_command(subcommand)
+index.add_tasks(
+    {
+        "Fill": (create, add, remove),
+        "Search": (query,),
+        "Inspect": (stats, verify),
+        "Maintain": (compact, backup, export),
+    }
+)
+command.add_tasks(
+    {
+        "Clean a corpus": (dedup, restore),
+        "List near-duplicates": (pairs, clusters),
+        "Look before and after": (plan, audit, report, compare),
+        "Keep an index": (index,),
+        "Serve": (serve, token),
+        "Other data": (vectors,),
+    }
+)
 
 
 def main() -> NoReturn:

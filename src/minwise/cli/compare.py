@@ -13,6 +13,7 @@ from rich.table import Table
 
 import minwise as mw
 from minwise.cli.files import read_bytes
+from minwise.cli.help import Command
 from minwise.cli.options import LAYOUT_NAMES, add_options, setting_option
 from minwise.cli.output import shorten
 from minwise.comparison import Comparison
@@ -31,26 +32,35 @@ MOST_NAME = 40
 SHOWN_BANDS = 12
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
 @add_options(*(setting_option(name, of=IndexOptions) for name in LAYOUT_NAMES if name not in ("seed", "max_bucket")))
 @setting_option("seed")
 @click.option("--full", is_flag=True, help="Show both texts whole, not only around their differences.")
-@click.option("--html", type=click.Path(), default=None, help="Write the texts side by side to this file instead.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    default=None,
+    help="Write the texts side by side to this .html file instead of showing them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's values
     """Show the similarity of two texts and their shared passages.
 
     A and B are files; - is standard input.
 
-    Example: minwise compare draft.txt final.txt --shingle word:3
+    Examples:
+        minwise compare draft.txt final.txt
+        minwise compare draft.txt final.txt --shingle word:3 --full
+        minwise compare draft.txt final.txt -o differences.html
     """
     if a == b == "-":
         raise click.UsageError("only one of A and B may be - (standard input), got both")
     result = _compare(a, b, given)
-    if given["html"] is not None:
-        result.write_html(given["html"], names=(_name(a), _name(b)))
+    if given["output"] is not None:
+        result.write_html(given["output"], names=(_name(a), _name(b)))
     if given["as_json"]:
         click.echo(json.dumps(_as_dict(a, b, result, given), indent=2))
     else:
@@ -63,7 +73,7 @@ def _compare(a: str, b: str, given: dict[str, Any]) -> Comparison:
     scheme = SCHEMES[given["scheme"]](slots=given["slots"], seed=given["seed"])
     layout = {name: given[name] for name in ("slots", "bands", "rows")}
     plan = mw.plan(given["threshold"], given["recall"], **layout)
-    _check_page(given["html"], a, b)
+    _check_page(given["output"], a, b)
     try:
         return mw.compare(read_bytes(a), read_bytes(b), shingler=shingler, scheme=scheme, plan=plan)
     except InputError as error:
@@ -76,10 +86,10 @@ def _check_page(page: str | None, a: str, b: str) -> None:
     if page is None:
         return
     if not page:
-        raise ConfigError("html must be a path, got ''")
+        raise ConfigError("output must be a path, got ''")
     for path in (a, b):
         if path != "-" and os.path.realpath(path) == os.path.realpath(page):
-            raise ConfigError(f"html must not be one of the files compared, got {page}")
+            raise ConfigError(f"output must not be one of the files compared, got {page}")
     if not Path(page).resolve().parent.is_dir():
         raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(page).parent))
 
@@ -93,7 +103,7 @@ def _name(path: str) -> str:
 
 def _as_dict(a: str, b: str, result: Comparison, given: dict[str, Any]) -> dict[str, Any]:
     settings = {**result.shingler.settings, "scheme": given["scheme"], "slots": given["slots"]}
-    page = {} if given["html"] is None else {"html": given["html"]}
+    page = {} if given["output"] is None else {"output": given["output"]}
     return {"a": a, "b": b, "settings": settings, **result.to_dict(), **page}
 
 
@@ -105,8 +115,8 @@ def _show(a: str, b: str, result: Comparison, given: dict[str, Any]) -> None:
     if console.is_terminal:  # where long paths would lose their ends, which distinguish them
         names = (shorten(names[0], MOST_NAME), shorten(names[1], MOST_NAME))
     with console.capture() as capture:
-        console.print(_facts(*names, result, given["html"]))
-        if given["html"] is None:
+        console.print(_facts(*names, result, given["output"]))
+        if given["output"] is None:
             rows = result.rows(max_chars=None if given["full"] else MOST_SHOWN)
             print_texts(console, names, rows)
     click.echo("\n".join(line.rstrip() for line in capture.get().split("\n")).rstrip("\n"))

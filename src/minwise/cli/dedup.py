@@ -10,6 +10,7 @@ import click
 
 import minwise as mw
 from minwise.api import dedup_stream, estimate_run
+from minwise.cli.help import Command
 from minwise.cli.options import engine_options, run_options, search_options, selection_options, set_options, settings_of
 from minwise.cli.output import progress_bars, show_dedup
 from minwise.inputs import Files
@@ -17,7 +18,7 @@ from minwise.inputs import Files
 __all__ = ["dedup"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option(
     "-o",
@@ -46,6 +47,12 @@ def dedup(
     INPUTS are files, directories, patterns or URLs; - is standard input. Kept rows go to OUT/kept in the format they
     came in; OUT/removed.parquet names for every removed row the kept one it is a near-duplicate of, and their
     similarity.
+
+    Examples:
+        minwise dedup news.csv --text-column body -o clean
+        minwise dedup 'crawl/*.parquet' --keep longest -o clean --work state
+        minwise dedup new/ --against archive/ -o clean --dry-run
+        cat pages.jsonl | minwise dedup - -o - > unique.jsonl
     """
     settings = {**settings_of(given), "against": Files(against) or None}
     if output == "-" and dry_run:

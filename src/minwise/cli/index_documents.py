@@ -11,6 +11,7 @@ import click
 
 import minwise as mw
 from minwise.cli.files import LineWriter, open_lines, read_ids
+from minwise.cli.help import Command
 from minwise.cli.options import index_options, input_options, settings_of, verbosity_options
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import ConfigError
@@ -19,7 +20,7 @@ from minwise.inputs import Files
 __all__ = ["add", "create", "describe", "query", "remove"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @index_options
 @verbosity_options
@@ -29,7 +30,10 @@ def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noq
     Its settings cannot be changed later. By default the shingles of documents are stored, so that similarities are
     exact.
 
-    Example: minwise index create news.mw --shingle word:5 --threshold 0.7
+    Examples:
+        minwise index create news.mw
+        minwise index create news.mw --shingle word:5 --threshold 0.7
+        minwise index create news.mw --store-text --seed 1
     """
     with mw.Index.create(index, **settings_of(given)) as made:
         settings, shown = made.stats()["settings"], describe(made)
@@ -58,7 +62,7 @@ COUNTS = {
 }
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option(
@@ -89,7 +93,10 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
     unchanged. With --unique every row is decided in order, and the decisions are printed as JSON lines, each once it is
     durable; from standard input, as soon as a line arrives.
 
-    Example: minwise index add news.mw day1/*.parquet
+    Examples:
+        minwise index add news.mw 'day1/*.parquet'
+        minwise index add news.mw day2.jsonl --unique -o fresh.jsonl
+        minwise index add news.mw pages.csv --id-column url --metadata-column lang
     """
     if output is not None and not unique:
         raise ConfigError(f"output needs --unique, which decides what is kept, got {output} without it")
@@ -133,7 +140,7 @@ def _add_summary(counts: Mapping[str, Any]) -> str:
     return f"{counts['read']:,} read: {', '.join([*shown, *files])}"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option(
@@ -164,7 +171,10 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
     similar first, and whether the search was truncated. Lines of standard input are answered as they arrive. A VALUE
     is parsed as JSON if possible, otherwise it is a string: year=2024 is a number, lang=en a string.
 
-    Example: minwise index query news.mw fresh.jsonl --top 3 --where lang=en
+    Examples:
+        minwise index query news.mw fresh.jsonl
+        minwise index query news.mw new.jsonl --top 3 --where lang=en -o hits.jsonl
+        minwise index query news.mw - --threshold 0.9 --passages < fresh.jsonl
     """
     settings = {**settings_of(given), "where": _conditions(where) or None}
     counts = Counter({"asked": 0, "with_hits": 0, "hits": 0, "truncated": 0, "left_out": 0})
@@ -227,7 +237,7 @@ def _query_summary(counts: "Counter[str]") -> str:
 REMOVE_BATCH = 16_384
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.argument("ids", nargs=-1)
 @click.option(
@@ -245,7 +255,10 @@ def remove(index: str, ids: tuple[str, ...], listed: str | None, as_json: bool, 
     An unknown id is not an error, so that the command can be repeated. A line of the file that begins with a double
     quote is read as a JSON string, for ids with line breaks in them.
 
-    Example: minwise index remove news.mw --ids gone.txt
+    Examples:
+        minwise index remove news.mw doc-17 doc-18
+        minwise index remove news.mw --ids gone.txt
+        sort -u gone.txt | minwise index remove news.mw --ids - --json
     """
     if bool(ids) == (listed is not None):
         raise ConfigError(f"remove needs ids or --ids FILE, got {'both' if ids else 'neither'}")

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise.cli.help import Command
 from minwise.cli.options import verbosity_options
 from minwise.cli.output import console_output, print_result
 from minwise.errors import ConfigError, FormatError
@@ -18,7 +19,7 @@ from minwise.sketches import Plan
 __all__ = ["backup", "compact", "export", "stats", "verify"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.argument("directory", type=click.Path())
 @verbosity_options
@@ -27,7 +28,10 @@ def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
 
     Another process may write at the same time. The copy is an ordinary index; it appears complete or not at all.
 
-    Example: minwise index backup news.mw saved/news.mw
+    Examples:
+        minwise index backup news.mw saved/news.mw
+        minwise index backup news.mw saved/news.mw --quiet
+        minwise index backup news.mw saved/news.mw --json
     """
     with mw.Index.open(index) as opened:
         opened.backup(directory)
@@ -37,7 +41,7 @@ def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
     print_result(values, f"{documents:,} documents in {directory}", as_json=as_json, quiet=quiet)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @verbosity_options
 def compact(index: str, as_json: bool, quiet: bool) -> None:
@@ -46,7 +50,10 @@ def compact(index: str, as_json: bool, quiet: bool) -> None:
     Merges all postings into one segment. Answers do not need it; use it after many removals, or before the index is
     copied elsewhere.
 
-    Example: minwise index compact news.mw
+    Examples:
+        minwise index compact news.mw
+        minwise index compact news.mw --quiet
+        minwise index compact news.mw --json
     """
     before = _bytes_of(index)
     with mw.Index.open(index, "w") as opened:
@@ -61,7 +68,7 @@ def _bytes_of(index: str) -> int:
         return int(opened.stats()["bytes"])
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.argument("file", type=click.Path())
 @verbosity_options
@@ -73,7 +80,10 @@ def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
     A secret seed is not exported: signatures of two indexes can be compared only if both were created with the same
     --seed.
 
-    Example: minwise index export news.mw signatures.parquet
+    Examples:
+        minwise index export news.mw signatures.parquet
+        minwise index export news.mw signatures.parquet --quiet
+        minwise index export news.mw signatures.parquet --json
     """
     if not file.lower().endswith((".parquet", ".pq")):
         raise ConfigError(f"file must end in .parquet, got {file}")
@@ -91,13 +101,16 @@ STORED = {
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def stats(index: str, as_json: bool) -> None:
     """Show the size and settings of INDEX.
 
-    Example: minwise index stats news.mw
+    Examples:
+        minwise index stats news.mw
+        minwise index stats news.mw --json
+        minwise index stats news.mw --json > stats.json
     """
     with mw.Index.open(index) as opened:
         facts, plan = opened.stats(), opened.plan
@@ -137,7 +150,7 @@ def _size(count: int) -> str:
     return f"{size:,.0f} {unit}" if unit == UNITS[0] else f"{size:,.1f} {unit}"
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="Print nothing if the index is intact.")
@@ -147,7 +160,10 @@ def verify(index: str, as_json: bool, quiet: bool) -> None:
     Exits with 0 if everything is as it was written; otherwise with 1, and each damage has a line on standard error
     that names the file.
 
-    Example: minwise index verify news.mw
+    Examples:
+        minwise index verify news.mw
+        minwise index verify news.mw --quiet && echo intact
+        minwise index verify news.mw --json
     """
     damages, files = _find_damage(index)
     if as_json:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 import minwise as mw
+from minwise.cli.help import Command
 from minwise.cli.options import (
     engine_options,
     run_options,
@@ -21,7 +22,7 @@ from minwise.options import ClustersOptions
 __all__ = ["clusters", "pairs"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @table_output
 @click.option("--sources", is_flag=True, help="Add source and row of both documents.")
@@ -46,13 +47,18 @@ def pairs(
 
     Columns are left, right and similarity. Pairs are in document order; identical documents are pairs too.
     Documents are texts, sets of items (--shingle set, or --group-by and --item) or records (--fields).
+
+    Examples:
+        minwise pairs articles/ -o pairs.csv
+        minwise pairs news.parquet --shingle char:5 --threshold 0.6 -o found.csv
+        minwise pairs people.csv --fields 'name:char:3 phone:digits' -o pairs.csv
     """
     progress = progress_bars(quiet=given["quiet"] or given["as_json"])
     show = report_printer("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
     show(mw.write_pairs(Files(inputs), output, sources=sources, truth=truth, progress=progress, **settings_of(given)))
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @table_output
 @setting_option("group", of=ClustersOptions)
@@ -64,6 +70,11 @@ def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noq
     """List the cluster of every document in INPUTS: id, cluster, size.
 
     A cluster has the id of its first document; a document without near-duplicates is a cluster of its own.
+
+    Examples:
+        minwise clusters articles/ -o clusters.csv
+        minwise clusters news.jsonl --text-column body -o clusters.parquet
+        minwise clusters ratings.csv --group-by user --item film -o users.csv
     """
     progress = progress_bars(quiet=given["quiet"] or given["as_json"])
     show = report_printer("clusters", output, quiet=given["quiet"], as_json=given["as_json"])

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise.cli.help import Command
 from minwise.cli.options import add_options, setting_option
 from minwise.sketches import Plan
 
@@ -17,7 +18,7 @@ __all__ = ["plan"]
 BAR_WIDTH = 40
 
 
-@click.command()
+@click.command(cls=Command)
 @add_options(*(setting_option(name) for name in ("threshold", "recall", "slots", "bands", "rows")))
 @click.option("--plot", type=click.Path(), default=None, help="Draw the curve into this .svg file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
@@ -26,7 +27,10 @@ def plan(
 ) -> None:
     """Choose bands and rows for a threshold; show the S-curve.
 
-    Example: minwise plan --threshold 0.7 --recall 0.95
+    Examples:
+        minwise plan --threshold 0.7 --recall 0.95
+        minwise plan --bands 20 --rows 5
+        minwise plan --threshold 0.8 --slots 128 --plot curve.svg
     """
     chosen = mw.plan(threshold, recall, slots=slots, bands=bands, rows=rows)
     if plot is not None:

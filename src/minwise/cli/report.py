@@ -7,6 +7,7 @@ import click
 
 import minwise as mw
 from minwise.cli.files import read_ids
+from minwise.cli.help import Command
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import InputError
 from minwise.results import write_report
@@ -14,7 +15,7 @@ from minwise.results import write_report
 __all__ = ["report", "restore"]
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("out", type=click.Path())
 @click.option(
     "--audit",
@@ -32,7 +33,10 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
     With --audit, the file that an audit with the same settings wrote is copied to OUT/audit.json, and this and every
     later page shows its figures.
 
-    Example: minwise report clean --audit audit.json
+    Examples:
+        minwise report clean
+        minwise report clean --audit audit.json
+        minwise report clean --quiet
     """
     notes: list[str] = []
     page = write_report(out, audit=audit, on_note=notes.append)
@@ -42,7 +46,7 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
         click.echo(f"{page}: open it in a browser")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("out", type=click.Path())
 @click.option(
     "--ids",
@@ -65,7 +69,10 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
 
     A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them.
 
-    Example: minwise restore clean --ids wanted.txt -o restored
+    Examples:
+        minwise restore clean --ids wanted.txt -o restored
+        grep news removed.txt | minwise restore clean --ids - -o restored
+        minwise restore clean --all -o everything --json
     """
     if every == (ids is not None):
         raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")

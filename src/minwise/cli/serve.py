@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 import minwise as mw
+from minwise.cli.help import Command
 from minwise.cli.index_documents import describe
 from minwise.cli.options import add_options, index_options, setting_option, settings_of
 from minwise.errors import ConfigError
@@ -37,7 +38,7 @@ server_options = add_options(
 )
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--index", required=True, metavar="PATH", type=click.Path(), help="Directory of the index.")
 @server_options
 @click.option("--create", is_flag=True, help="Create the index if it does not exist, with the options below.")
@@ -49,7 +50,10 @@ def serve(context: click.Context, /, index: str, create: bool, **given: Any) -> 
     Listens on this machine only, unless --host is given, which requires a token file. Ctrl-C or SIGTERM stops the
     server after open requests have finished. Options of an existing index may be repeated, but not changed.
 
-    Example: minwise serve --index news.mw --create --store-text
+    Examples:
+        minwise serve --index news.mw --create --store-text
+        minwise serve --index news.mw --read-only --port 9000
+        minwise serve --index news.mw --host 0.0.0.0 --token-file tokens.txt
     """
     server = _load_server()
     names = {field.name for field in fields(server.ServerSettings)}
@@ -126,7 +130,7 @@ def _stored_and_given(
     return stored["wanted_recall" if name == "recall" else name], value
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @click.option("--read", "may_read", is_flag=True, help="Allow queries, comparisons and statistics.")
 @click.option("--write", "may_write", is_flag=True, help="Allow adding and removing documents.")
@@ -138,7 +142,10 @@ def token(file: str, may_read: bool, may_write: bool, name: str | None, quiet: b
     The token is printed once and stored nowhere; a client that sends it has its rights. FILE is created if it does not
     exist, and only its owner can read it. To revoke a token, delete its line and restart the server.
 
-    Example: minwise token tokens.txt --read --name reader
+    Examples:
+        minwise token tokens.txt --read --name reader
+        minwise token tokens.txt --read --write
+        minwise token tokens.txt --read --quiet > reader.token
     """
     from minwise.server.tokens import make_token  # here, because no other command needs it
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 import minwise as mw
+from minwise.cli.help import Command, Group
 from minwise.cli.options import (
     MACHINE_OPTIONS,
     OUTPUT_OPTIONS,
@@ -67,7 +68,7 @@ def _make_search(
     return family(seed=given["seed"], **layout)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("vectors", type=click.Path())
 @click.argument("queries", type=click.Path())
 @click.option("--top", type=int, default=None, help="Maximum number of neighbours of a query.")
@@ -87,7 +88,10 @@ def near(
     Columns are query and neighbour, which are row numbers, and distance. The recall holds at --radius; without it, at a
     distance that contains the --top neighbours of nine in ten queries.
 
-    Example: minwise vectors near images.npy new.npy --top 10 -o neighbours.parquet
+    Examples:
+        minwise vectors near images.npy new.npy --top 10 -o neighbours.parquet
+        minwise vectors near images.npy new.npy --radius 0.5 -o neighbours.csv
+        minwise vectors near old.parquet new.parquet --column embedding --top 5 -o -
     """
     if top is None and radius is None:
         raise ConfigError("near takes --top, --radius or both, got neither")
@@ -109,7 +113,7 @@ def _summary(what: str, report: dict[str, Any], output: str, seconds: float) -> 
     yield from fault_lines(report)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("vectors", type=click.Path())
 @click.option("--radius", required=True, type=float, help="Maximum distance of a pair.")
 @table_output
@@ -121,20 +125,27 @@ def pairs(vectors: str, radius: float, output: str, max_bucket: int, **given: An
     Columns are left and right, which are row numbers, and distance. Pairs are in row order and include those of equal
     vectors.
 
-    Example: minwise vectors pairs images.npy --radius 0.5 -o pairs.parquet
+    Examples:
+        minwise vectors pairs images.npy --radius 0.5 -o pairs.parquet
+        minwise vectors pairs images.npy --measure cosine --radius 0.1 -o pairs.csv
+        minwise vectors pairs pages.parquet --column embedding --radius 0.5 -o -
     """
     show = report_printer("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
     search = _make_search(given, vectors, radius=radius, max_bucket=max_bucket).fit(vectors, column=given["column"])
     show(search.write_pairs(radius, output, max_bucket=max_bucket, **_run_settings(given)))
 
 
-@click.group()
+@click.group(cls=Group)
 def vectors() -> None:
     """Find vectors near each other: all pairs, or nearest neighbours.
 
     VECTORS is an .npy file, which is not copied, or a Parquet file with a column of lists.
+
+    Examples:
+        minwise vectors pairs images.npy --radius 0.5 -o pairs.parquet
+        minwise vectors near images.npy new.npy --top 10 -o neighbours.parquet
+        minwise vectors near --help
     """
 
 
-for subcommand in (pairs, near):
-    vectors.add_command(subcommand)
+vectors.add_tasks({"Search": (pairs, near)})

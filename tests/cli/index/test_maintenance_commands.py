@@ -213,4 +213,4 @@ def test_second_writer_is_refused(filled: Path, command: str) -> None:
 def test_help_has_an_example(tmp_path: Path, command: str) -> None:
     done = run(tmp_path, "index", *filter(None, [command]), "--help")
     assert done.status == OK
-    assert command == "" or f"Example: minwise index {command} news.mw" in done.out
+    assert command == "" or f"  minwise index {command} news.mw" in done.out
