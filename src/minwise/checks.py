@@ -78,7 +78,7 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
 
 def check_on_error(value: object) -> str:
     """Return the policy for invalid rows."""
-    return check_choice("on_error", value, ("fail", "quarantine", "skip"))
+    return check_choice("on_error", value, ("fail", "quarantine-rows", "quarantine", "skip"))
 
 
 def check_setting_names(given: Iterable[str], names: Sequence[str]) -> None:

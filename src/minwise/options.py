@@ -50,7 +50,7 @@ SchemeName = Literal["fast", "minhash"]
 VerifyName = Literal["exact", "signature", "none"]
 GroupName = Literal["star", "components"]
 FormatName = Literal["parquet", "jsonl", "csv", "tsv", "arrow", "text", "baskets", "named-baskets"]
-OnError = Literal["fail", "quarantine", "skip"]
+OnError = Literal["fail", "quarantine-rows", "quarantine", "skip"]
 EngineName = Literal["local", "spark"]
 StoreName = Literal["shingles", "text", "sketch"]
 
@@ -198,7 +198,11 @@ class InputOptions(TypedDict, total=False):
     ]
     on_error: Annotated[
         OnError,
-        Setting("fail", "What to do with rows that cannot be read: fail, list them in quarantine, or skip them."),
+        Setting(
+            "fail",
+            "What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of"
+            " which no row can be read; quarantine lists them; skip leaves them out.",
+        ),
     ]
 
 

@@ -16,6 +16,7 @@ from minwise.cli.options import index_options, input_options, settings_of, verbo
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import ConfigError
 from minwise.inputs import Files
+from minwise.inputs.source import lists_faults
 
 __all__ = ["add", "create", "describe", "query", "remove"]
 
@@ -104,7 +105,7 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
     settings["metadata_columns"] = settings.pop("metadata_column")
 
     def report(fault: str) -> None:
-        if given["on_error"] == "quarantine":
+        if lists_faults(given["on_error"]):
             click.echo(f"minwise: {fault}; left out", err=True)
 
     started = time.monotonic()
@@ -181,7 +182,7 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
 
     def report(fault: str) -> None:
         counts["left_out"] += 1
-        if given["on_error"] == "quarantine":
+        if lists_faults(given["on_error"]):
             click.echo(f"minwise: {fault}; left out", err=True)
 
     started = time.monotonic()

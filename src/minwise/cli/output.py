@@ -14,6 +14,7 @@ from rich.table import Table
 
 from minwise._internal.formatting import plural
 from minwise._internal.progress_bars import ProgressBars
+from minwise.inputs.source import lists_faults
 from minwise.progress import NullProgress, Progress
 from minwise.results import DedupResult
 
@@ -62,7 +63,7 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: 
     facts.add_row("removed", f"{removed}, each with its witness in removed.parquet" if counts["removed"] else "0")
     if counts["quarantined"] or report["unreadable"]:
         broken = f"{counts['quarantined']:,} rows and {len(report['unreadable']):,} files could not be read"
-        where = "quarantine.jsonl says why" if report["on_error"] == "quarantine" else "they were skipped"
+        where = "quarantine.jsonl says why" if lists_faults(report["on_error"]) else "they were skipped"
         facts.add_row("quarantined", f"[yellow]{broken}[/]; {where}")
     if counts["empty"]:
         facts.add_row("empty", f"{counts['empty']:,} without any token; kept")

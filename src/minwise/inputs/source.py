@@ -26,6 +26,7 @@ __all__ = [
     "BATCH_ROWS",
     "LISTED_FAULTS",
     "Batch",
+    "ColumnError",
     "Columns",
     "Fault",
     "FaultLog",
@@ -33,6 +34,8 @@ __all__ = [
     "Source",
     "UnreadableError",
     "fault_error",
+    "lists_faults",
+    "unusable_error",
 ]
 
 # Approximate bytes of text in a batch: enough to keep every core busy, little compared with the memory of a run.
@@ -46,6 +49,10 @@ RowMask = NDArray[np.bool_]
 
 class UnreadableError(Exception):
     """The content of a file is invalid from some point on; the message is the reason. A source reports it."""
+
+
+class ColumnError(UnreadableError):
+    """A source lacks a column, or has one of a type that cannot be used, so none of its rows can be."""
 
 
 # Faults that a report lists; without an output directory there is no quarantine file with all of them.
@@ -80,12 +87,31 @@ def fault_error(fault: object) -> InputError:
     return InputError(f"{fault}; set on_error='quarantine' to skip such rows")
 
 
+def unusable_error(source: "Source", reason: str, *, alone: bool) -> InputError:
+    """Return the error that ends a run at an input of which no row can be used.
+
+    Args:
+        source: The input.
+        reason: Why its first row, or all of it, cannot be used.
+        alone: Whether it is the only input, so that nothing is left to go on with.
+    """
+    rows = source.known_rows()
+    what = [source.name, f"none of its {rows:,} rows can be used" if rows else "", reason]
+    remedy = "" if alone else "; set on_error='quarantine' to go on without this input"
+    return InputError(": ".join(filter(None, what)) + remedy)
+
+
+def lists_faults(on_error: str) -> bool:
+    """Return whether rows that cannot be used are listed, in ``quarantine.jsonl`` or on standard error."""
+    return on_error in ("quarantine-rows", "quarantine")
+
+
 @dataclass(slots=True)
 class FaultLog:
     """Rows that cannot be used: their number, and the first of them.
 
     Attributes:
-        on_error: ``fail``, ``quarantine`` or ``skip``.
+        on_error: ``fail``, ``quarantine-rows``, ``quarantine`` or ``skip``.
         count: Number of faults.
         shown: The first 100 faults.
     """
@@ -206,6 +232,10 @@ class Batch:
         return Batch(self.first + start, values, ids, keep_values, faults, metadata)
 
 
+def _null_values(columns: Columns, rows: int) -> pa.Array:
+    return pa.nulls(rows, pa.large_string() if columns.elements is None else pa.large_list(pa.uint64()))
+
+
 class Source(ABC):
     """A file, a run of text files or a table in memory, as rows numbered from 0.
 
@@ -232,12 +262,32 @@ class Source(ABC):
         """Return how the source is read where a user may doubt it, such as ``;-separated, cp1252``; None otherwise."""
         return None
 
+    def origins(self) -> "Sequence[Source]":
+        """Return the sources that were opened for the user: this one, or those that its rows were made of."""
+        return [self]
+
     def split_points(self, max_bytes: int) -> list[int]:
         """Return rows at which to split the source into pieces of about ``max_bytes``.
 
         Reading the pieces costs no more than reading the whole; a format that cannot be split returns no rows.
         """
         return []
+
+    def column_problem(self, columns: Columns) -> str | None:
+        """Return why no row can be used, as far as it is known before any is read; None otherwise."""
+        try:
+            self._select(columns)
+        except UnreadableError as error:
+            return str(error)
+        return None
+
+    def _select(self, columns: Columns) -> object:
+        """Return the columns of the source to read; a format without a schema has nothing to check.
+
+        Raises:
+            ColumnError: If a column is missing, or has a type that cannot be used.
+        """
+        return None
 
     def batches(
         self, columns: Columns, *, wanted: RowMask | None = None, batch_bytes: int = BATCH_BYTES
@@ -258,8 +308,20 @@ class Source(ABC):
                 rows = batch.first + len(batch)
                 yield replace(batch, values=html_to_text(batch.values)) if columns.html else batch
         except UnreadableError as error:
-            empty = pa.nulls(0, pa.large_string() if columns.elements is None else pa.large_list(pa.uint64()))
-            yield Batch(rows, empty, faults=(Fault(self.name, None, str(error)),))
+            if isinstance(error, ColumnError):
+                for batch in self._unusable_rows(columns, str(error)):
+                    rows = batch.first + len(batch)
+                    yield batch
+            yield Batch(rows, _null_values(columns, 0), faults=(Fault(self.name, None, str(error)),))
+
+    def _unusable_rows(self, columns: Columns, reason: str) -> Iterator[Batch]:
+        """Yield all rows as faults, if their number is known."""
+        total = self.known_rows() or 0
+        for first in range(0, total, BATCH_ROWS):
+            rows = np.arange(first, min(total, first + BATCH_ROWS), dtype=np.int64)
+            names, numbers = self.locate(rows)
+            faults = [Fault(name, row, reason) for name, row in zip(names.to_pylist(), numbers.tolist(), strict=True)]
+            yield Batch(first, _null_values(columns, len(rows)), faults=tuple(faults))
 
     @abstractmethod
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:

@@ -5,7 +5,7 @@ Everything here is arithmetic on at most four million pairs and takes about a se
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.atomic import atomic_writer
 from minwise.errors import ConfigError
+from minwise.results.notes import report_notes
 from minwise.search.audit_sample import AuditSample
 from minwise.search.bands import BucketCounts
 from minwise.settings import SearchSettings
@@ -190,6 +191,8 @@ class Audit:
         suggestion: A better threshold, if the similarities have a clear valley elsewhere.
         text_bytes: Bytes of all texts.
         caps: Counts of the bucket cap, which may leave out candidates; the S-curve does not include it.
+        notes: What to know about the inputs and how they were read, in sentences.
+        inputs: How files were read, and what was skipped.
     """
 
     settings: dict[str, Any]
@@ -209,6 +212,8 @@ class Audit:
     text_bytes: int
     caps: BucketCounts
     confidence: float = CONFIDENCE
+    notes: list[str] = field(default_factory=list)
+    inputs: dict[str, Any] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -267,6 +272,8 @@ class Audit:
                 "candidates_left_out": self.caps.left_out,
             },
             "suggestion": None if self.suggestion is None else asdict(self.suggestion),
+            "notes": self.notes,
+            "inputs": self.inputs,
         }
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -314,6 +321,7 @@ def summarise_audit(sample: AuditSample, settings: SearchSettings, floor: float,
         suggestion=suggest_threshold(histogram, settings.plan.threshold, recall, slots),
         text_bytes=sample.text_bytes,
         caps=sample.caps,
+        **({} if sample.read is None else report_notes(*sample.read, settings)),
     )
 
 

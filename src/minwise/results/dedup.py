@@ -23,6 +23,7 @@ from minwise._internal.arrays import from_numpy
 from minwise.checks import check_raised_threshold
 from minwise.errors import ConfigError, MinwiseError
 from minwise.inputs.memory_sources import SetsSource, TableSource
+from minwise.inputs.source import lists_faults
 from minwise.inputs.table_writer import write_tables
 from minwise.progress import Progress
 from minwise.results.output import check_output, output_of, publish
@@ -261,7 +262,7 @@ def _cluster_schema(search: SearchResult) -> pa.Schema:
 
 
 def _write_quarantine(path: Path, search: SearchResult) -> None:
-    if search.documents.corpus.on_error != "quarantine":
+    if not lists_faults(search.documents.corpus.on_error):
         return
     faults = search.documents.faults()
     first = next(faults, None)

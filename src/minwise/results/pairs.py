@@ -18,6 +18,7 @@ from minwise.errors import InputError
 from minwise.inputs.items import SingleValue
 from minwise.inputs.source import LISTED_FAULTS, Columns
 from minwise.inputs.table_writer import TABLE_ROWS
+from minwise.results.notes import report_notes
 from minwise.search.bands import FAULTY, cut_runs, pack_pairs, unpack_pairs
 from minwise.search.clustering import CopyExpansion, PairBlock, cluster_by_components, cluster_by_star
 from minwise.search.engine import SearchResult
@@ -128,6 +129,7 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
         },
         "unreadable": search.documents.unreadable(),
         "faults": list(islice(search.documents.faults(), LISTED_FAULTS)),
+        **report_notes(search.documents, search.copies, search.settings),
     }
 
 

@@ -22,6 +22,7 @@ from minwise.errors import MinwiseError
 from minwise.inputs.source import Source
 from minwise.progress import Stopwatch
 from minwise.report.cluster_section import MANY_DOCUMENTS
+from minwise.results.notes import report_notes
 from minwise.results.pairs import cap_report, identity_columns
 from minwise.results.removals import DedupDecision, count_by_threshold
 from minwise.search.bands import FAULTY
@@ -197,8 +198,9 @@ class DedupReport:
             "caps": cap_report(search),
             "sources": self._sources,
             "unreadable": search.documents.unreadable(),
-            "duplicate_ids": search.documents.duplicate_ids(),
+            "duplicate_ids": 0 if (repeated := search.documents.repeated_ids()) is None else repeated.rows,
             "warnings": self._warnings(),
+            **report_notes(search.documents, search.copies, search.settings),
         }
 
     def _counts(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.prefetch import prefetch
 from minwise.search.bands import NO_DOCUMENT, BucketCounts, element_arrays, pack_pairs, unpack_pairs
-from minwise.search.clustering import PairBlock
+from minwise.search.clustering import CopyGroups, PairBlock
 from minwise.search.documents import Documents, SearchJob
 from minwise.search.exact_join import max_index_elements
 from minwise.search.first_pass import read_documents
@@ -45,6 +45,7 @@ class AuditSample:
         identical: Number of documents that are copies of an earlier one.
         text_bytes: Bytes of all texts.
         caps: Counts of the bucket cap.
+        read: The documents in the work directory, and their copies; for the notes of a report.
     """
 
     pairs: PairBlock
@@ -56,6 +57,7 @@ class AuditSample:
     identical: int
     text_bytes: int
     caps: BucketCounts
+    read: tuple[Documents, CopyGroups] | None = None
 
 
 def run_audit(job: SearchJob, *, sample: int, floor: float) -> AuditSample:
@@ -78,7 +80,7 @@ def run_audit(job: SearchJob, *, sample: int, floor: float) -> AuditSample:
     identical = len(copies.followers()[0])
     text_bytes = sum(int(lengths.sum()) for lengths in documents.column_parts("lengths"))
     counts = (len(documents), len(distinct), identical, text_bytes)
-    return AuditSample(pairs, found, sampling.sampled(), candidates, *counts, verifier.caps())
+    return AuditSample(pairs, found, sampling.sampled(), candidates, *counts, verifier.caps(), (documents, copies))
 
 
 @dataclass

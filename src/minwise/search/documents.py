@@ -5,10 +5,10 @@ back through :class:`Documents`. Nothing here holds texts: a document is a numbe
 state and keep value are read from the files of its part when they are needed.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, pairwise, repeat
+from itertools import chain, islice, pairwise, repeat
 from operator import itemgetter
 from typing import Any
 
@@ -21,7 +21,7 @@ from minwise import _kernel
 from minwise._internal.array_files import ArrayFile
 from minwise._internal.arrays import from_numbers, from_numpy, from_strings, to_numpy, valid_mask
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.source import Batch, Columns, Fault, Source, fault_error
+from minwise.inputs.source import Batch, Columns, Fault, Source, fault_error, unusable_error
 from minwise.progress import Progress
 from minwise.search.bands import EMPTY, FAULTY, FILLED
 from minwise.search.clustering import KeepOrder
@@ -30,19 +30,24 @@ from minwise.settings import RunLimits, SearchSettings
 from minwise.text.chunks import text_chunk
 
 __all__ = [
+    "MOST_TOKENS",
     "PART_BYTES",
     "PART_DOCUMENTS",
     "Corpus",
     "DocumentPart",
     "Documents",
+    "RepeatedIds",
     "SearchJob",
     "batch_ids",
+    "check_columns",
     "concat_ids",
     "concat_keep_values",
+    "count_usable",
     "fault_table",
     "indexed_faults",
     "refuse_nothing_readable",
     "refuse_too_many",
+    "refuse_unusable_inputs",
     "unify_types",
 ]
 
@@ -51,6 +56,8 @@ PART_DOCUMENTS = 1 << 18
 PART_BYTES = 1 << 30
 # Documents are numbered in 32 bits, and the last number means "no document".
 MAX_DOCUMENTS = 2**32 - 2
+# Tokens up to which the tokens of a sampled document are counted.
+MOST_TOKENS = 64
 # Faults that are converted to Python objects at a time.
 FAULTS_AT_ONCE = 4096
 
@@ -63,9 +70,10 @@ class Corpus:
         sources: Those that are only compared against, then the others; each in order of their names.
         columns: The columns to read.
         against: How many of the sources are only compared against.
-        on_error: ``quarantine``, ``skip`` or ``fail``.
+        on_error: ``fail``, ``quarantine-rows``, ``quarantine`` or ``skip``.
         root: The common parent of the sources that are not only compared against.
         format: The format of all files, if the user gave it instead of leaving it to the file names.
+        skipped: Number of entries of input directories that were not read, by reason.
     """
 
     sources: list[Source]
@@ -74,10 +82,15 @@ class Corpus:
     on_error: str = "quarantine"
     root: str = ""
     format: str | None = None
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     def fingerprint(self) -> list[dict[str, object]]:
         """Return the fingerprint of each source, which changes when the source does."""
         return [source.fingerprint() for source in self.sources]
+
+    def columns_of(self, source: int) -> Columns:
+        """Return the columns to read from a source; no keep policy reorders those that are only compared against."""
+        return self.columns if source >= self.against else replace(self.columns, keep_column=None)
 
     def known_rows(self) -> int | None:
         """Return the number of rows, or None if a source does not know it without reading."""
@@ -117,6 +130,7 @@ class DocumentPart:
         keep_values: The values that the keep policy compares, batch by batch; None where there are none.
         faults: Rows that cannot be used.
         ended: Sources that cannot be read further.
+        tokens: Number of sampled documents with 0, 1, 2, … tokens; see :func:`minwise.search.first_pass.token_counts`.
     """
 
     first: int
@@ -127,6 +141,11 @@ class DocumentPart:
     keep_values: list[pa.Array | None] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
+    tokens: NDArray[np.int64] = field(default_factory=lambda: np.zeros(MOST_TOKENS + 1, dtype=np.int64))
+
+    def add_tokens(self, counts: NDArray[np.int64]) -> None:
+        """Add the token counts of sampled documents."""
+        self.tokens += np.bincount(np.minimum(counts, MOST_TOKENS), minlength=MOST_TOKENS + 1)
 
     def add(
         self,
@@ -164,6 +183,7 @@ class DocumentPart:
             work.write_table(f"faults-{name}", fault_table(self.faults))
         lengths = np.concatenate(self.lengths) if self.lengths else np.empty(0, dtype=np.uint64)
         header = {"first": self.first, "spans": _merge_spans(self.spans), "ended": self.ended}
+        header["tokens"] = self.tokens.tolist()
         work.write(f"part-{name}", {**arrays, "lengths": lengths}, **header)
 
     def _columns(self, corpus: Corpus) -> dict[str, pa.Array]:
@@ -218,6 +238,56 @@ def refuse_nothing_readable(work: WorkDirectory, rows: int) -> None:
         raise InputError(f"no document can be read; {describe_first_fault(faulty[0])}")
 
 
+def check_columns(corpus: Corpus) -> None:
+    """Check the columns of all sources before any row is read, unless the run goes on without an unusable input.
+
+    Raises:
+        InputError: For the first source of which no row can be used.
+    """
+    for number, source in enumerate(corpus.sources if corpus.on_error in ("fail", "quarantine-rows") else ()):
+        problem = source.column_problem(corpus.columns_of(number))
+        if problem is not None:
+            raise unusable_error(source, problem, alone=len(corpus.sources) == 1)
+
+
+def refuse_unusable_inputs(corpus: Corpus, work: WorkDirectory, usable: list[int]) -> None:
+    """Raise InputError for the first input of which no row can be used, with ``on_error`` ``quarantine-rows``.
+
+    Args:
+        corpus: The sources.
+        work: The directory with all faults.
+        usable: Number of rows of each source that can be used.
+    """
+    if corpus.on_error != "quarantine-rows":
+        return
+    for source in (source for source, rows in zip(corpus.sources, usable, strict=True) if not rows):
+        reason = _first_reason(work, source)
+        if reason is not None:
+            raise unusable_error(source, reason, alone=len(corpus.sources) == 1)
+
+
+def count_usable(work: WorkDirectory, rows: list[int]) -> list[int]:
+    """Return the number of rows of each source that can be used, from the states of all documents."""
+    states = [work.open(name).read("states") for name in work.names("part-")]
+    usable = np.concatenate([np.empty(0, dtype=np.uint8), *states]) != FAULTY
+    ends = np.cumsum(rows)
+    return [int(np.count_nonzero(usable[end - size : end])) for end, size in zip(ends, rows, strict=True)]
+
+
+def _first_reason(work: WorkDirectory, source: Source) -> str | None:
+    """Return row and reason of the first fault of a source; None if it has none."""
+    several = len(source.paths()) > 1
+    names = from_strings(
+        source.locate(np.arange(source.known_rows() or 0))[0].to_pylist() if several else [source.name]
+    )
+    for name in [*work.names("unusable-"), *work.names("faults-")]:
+        table = work.read_table(name)
+        for fault in table.filter(pc.is_in(table.column("source"), names)).slice(0, 1).to_pylist():
+            where = fault["source"] if several else f"row {fault['row']}"
+            return fault["reason"] if fault["row"] is None else f"{where}: {fault['reason']}"
+    return None
+
+
 def describe_first_fault(faults: pa.Table) -> str:
     """Return source, row and reason of the first fault of a table in one line."""
     fault = faults.slice(0, 1).to_pylist()[0]
@@ -241,6 +311,23 @@ def fault_table(faults: list[Fault]) -> pa.Table:
     rows = from_numbers([fault.row for fault in faults], np.int64)
     sources, reasons = (from_strings([getattr(fault, name) for fault in faults]) for name in ("source", "reason"))
     return pa.table({"source": sources, "row": rows, "reason": reasons})
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedIds:
+    """Ids that several documents of the input share.
+
+    Attributes:
+        rows: Number of documents that have the id of an earlier one.
+        ids: Number of ids that occur more than once.
+        example: The id that occurs most often; the first of several.
+        example_rows: How often it occurs.
+    """
+
+    rows: int
+    ids: int
+    example: str | int
+    example_rows: int
 
 
 class Documents:
@@ -288,6 +375,12 @@ class Documents:
     def count(self, state: int) -> int:
         """Return how many documents of the input are in a state."""
         return int(np.count_nonzero(self.states[self.protected :] == state))
+
+    def sampled_tokens(self) -> NDArray[np.int64]:
+        """Return how many of the sampled documents have 0, 1, 2, … and at least ``MOST_TOKENS`` tokens."""
+        counts = [part.header["tokens"] for part in self.parts]
+        total: NDArray[np.int64] = np.sum([np.zeros(MOST_TOKENS + 1, dtype=np.int64), *counts], axis=0, dtype=np.int64)
+        return total
 
     @property
     def counts(self) -> dict[str, int]:
@@ -388,17 +481,26 @@ class Documents:
                 pieces.append(self._part_ids(part, ascending[start:end]).cast(self.id_type))
         return _invert_order(pa.concat_arrays(pieces), order)
 
-    def duplicate_ids(self) -> int:
-        """Return how many documents of the input have the id of an earlier one."""
-        hashes = [
-            _id_hashes(chunk.cast(self.id_type))
-            for part, table in self._columns.items()
-            if "id" in table.column_names
-            for chunk in _chunks(table.column("id").slice(max(0, self.protected - int(self._firsts[part]))))
-        ]
-        ordered = np.concatenate([np.empty(0, dtype=np.uint64), *hashes])
-        ordered.sort()
-        return int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+    def repeated_ids(self) -> RepeatedIds | None:
+        """Return how often ids of the input occur more than once; None if every id occurs once."""
+        hashes = np.concatenate([np.empty(0, dtype=np.uint64), *map(_id_hashes, self._input_ids())])
+        ordered = np.sort(hashes)
+        rows = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+        if not rows:
+            return None
+        _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+        most = first[counts == counts.max()].min()
+        lengths = [len(ids) for ids in self._input_ids()]
+        chunk = int(np.searchsorted(np.cumsum(lengths), most, side="right"))
+        example = next(islice(self._input_ids(), chunk, None))[int(most) - sum(lengths[:chunk])].as_py()
+        return RepeatedIds(rows, int(np.count_nonzero(counts > 1)), example, int(counts.max()))
+
+    def _input_ids(self) -> Iterator[pa.Array]:
+        """Yield the ids that sources of the input have, without nulls."""
+        for part, table in self._columns.items():
+            if "id" in table.column_names:
+                own = table.column("id").slice(max(0, self.protected - int(self._firsts[part])))
+                yield from (chunk.cast(self.id_type).drop_null() for chunk in _chunks(own))
 
     def _part_ids(self, part: int, documents: NDArray[np.int64]) -> pa.Array:
         table = self._columns.get(part)
@@ -473,7 +575,6 @@ def _common_type(types: set[Any]) -> pa.DataType:
 
 
 def _id_hashes(ids: pa.Array) -> NDArray[np.uint64]:
-    ids = ids.drop_null()
     if ids.type == pa.int64():
         return to_numpy(ids).view(np.uint64)
     chunk = text_chunk(ids)

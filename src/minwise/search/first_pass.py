@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import to_numpy, valid_mask
+from minwise._internal.arrays import from_numpy, to_numpy, valid_mask
 from minwise._internal.prefetch import prefetch
 from minwise.inputs.source import Batch, Fault
 from minwise.search.bands import Bander, KeyBlock
@@ -25,12 +25,21 @@ from minwise.search.documents import (
     DocumentPart,
     SearchJob,
     batch_ids,
+    check_columns,
+    count_usable,
     indexed_faults,
     refuse_nothing_readable,
     refuse_too_many,
+    refuse_unusable_inputs,
 )
+from minwise.text.shingling import Shingler
 
-__all__ = ["DocumentBander", "ResumableReader", "read_documents", "text_lengths"]
+__all__ = ["DocumentBander", "ResumableReader", "read_documents", "text_lengths", "token_counts"]
+
+# Rows of a source whose tokens are counted: the first ones, and one of so many after them.
+SAMPLED_HEAD, SAMPLED_STEP = 64, 64
+# Bytes of a text in which tokens are counted: enough for the tokens of a shingle, little of a long text.
+SAMPLED_BYTES = 2048
 
 
 class DocumentBander(Protocol):
@@ -68,6 +77,7 @@ class ResumableReader(ABC):
 
     def read(self, stage_name: str, unit: str) -> None:
         """Read the rows that no finished file holds, batch by batch; the next batch is read during ``add``."""
+        check_columns(self.corpus)
         source, row = self.resume()
         self.work.delete_unfinished(self.unfinished, self.number)
         rows = self.corpus.known_rows()
@@ -79,9 +89,7 @@ class ResumableReader(ABC):
     def _batches(self, source: int, row: int) -> Iterator[tuple[int, Batch]]:
         for number in range(source, len(self.corpus.sources)):
             skip = row if number == source else 0
-            columns = self.corpus.columns
-            if number < self.corpus.against:  # no keep policy reorders these
-                columns = replace(columns, keep_column=None)
+            columns = self.corpus.columns_of(number)
             for batch in self.corpus.sources[number].batches(columns, batch_bytes=self.limits.batch_bytes):
                 if batch.first + len(batch) > skip or len(batch) == 0:
                     yield number, batch.slice(max(0, skip - batch.first), len(batch))
@@ -108,6 +116,7 @@ class _FirstPass(ResumableReader):
         super().__init__(job)
         self.bander = bander
         settings = job.settings
+        self.shingler = settings.shingler
         per_document = 8 * settings.plan.bands + 64 + (2 * settings.plan.slots if settings.verify == "signature" else 0)
         capacity = int(np.clip(job.limits.memory // 16 // per_document, 1024, PART_DOCUMENTS))
         self.rows = [0] * len(job.corpus.sources)
@@ -118,6 +127,7 @@ class _FirstPass(ResumableReader):
         self.read("read and sketch", "documents")
         self._finish_part()
         refuse_nothing_readable(self.work, self.rows_read())
+        refuse_unusable_inputs(self.corpus, self.work, count_usable(self.work, self.rows))
         self.work.write_json("documents", {"rows": self.rows, "parts": self.number})
 
     def rows_read(self) -> int:
@@ -156,6 +166,8 @@ class _FirstPass(ResumableReader):
         part.add_faults([*indexed_faults(batch), *faults], self.corpus.on_error)
         if any(fault.row is None for fault in batch.faults):  # a resumed run must not read up to the fault again
             part.ended.append(source)
+        if source >= self.corpus.against:
+            part.add_tokens(token_counts(batch, self.shingler)[1])
         ids = batch_ids(self.corpus.sources[source], batch)
         part.add(source, batch.first, text_lengths(batch.values), ids, batch.keep_values)
         self.rows[source] = max(self.rows[source], batch.first + len(batch))
@@ -167,6 +179,23 @@ class _FirstPass(ResumableReader):
             self.part.write(self.work, self.number, self.corpus, self.block.arrays())
             self.number += 1
         self.part, self.block.used = DocumentPart(self.part.first + self.block.used), 0
+
+
+def token_counts(batch: Batch, shingler: Shingler | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which rows of a batch are sampled, and the tokens in the first bytes of each; none for sets and vectors.
+
+    The sample is the first 64 rows of a source and every 64th row after them, so it does not depend on batches.
+    """
+    rows = np.arange(batch.first, batch.first + len(batch))
+    chosen = np.flatnonzero(((rows < SAMPLED_HEAD) | (rows % SAMPLED_STEP == 0)) & valid_mask(batch.values))
+    if shingler is None or not len(chosen):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    starts = pc.binary_slice(batch.values.take(from_numpy(chosen)).cast(pa.large_binary()), 0, SAMPLED_BYTES)
+    texts = starts.to_pylist()
+    if shingler.kind != "byte":
+        texts = [text.decode("utf-8", "ignore") for text in texts]
+    counter = replace(shingler, spec=f"{shingler.kind}:1", bag=True)
+    return chosen, np.asarray(counter.shingle(texts, threads=1).sizes, dtype=np.int64)
 
 
 def text_lengths(texts: pa.Array) -> NDArray[np.uint64]:

@@ -23,7 +23,13 @@ from minwise.inputs.columns import split_by_bytes
 from minwise.inputs.elements import MAX_ELEMENTS, build_sets, hash_column, too_many_elements
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, fault_error
 from minwise.search.bands import cut_runs
-from minwise.search.documents import SearchJob, describe_first_fault, fault_table, unify_types
+from minwise.search.documents import (
+    SearchJob,
+    describe_first_fault,
+    fault_table,
+    refuse_unusable_inputs,
+    unify_types,
+)
 from minwise.search.first_pass import ResumableReader
 from minwise.search.workdir import WorkDirectory
 
@@ -65,6 +71,10 @@ class GroupedSource(Source):
     def paths(self) -> list[str]:
         """Return the files that the rows come from."""
         return [path for source in self._sources for path in source.paths()]
+
+    def origins(self) -> Sequence[Source]:
+        """Return the sources of the rows."""
+        return self._sources
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """Return the names of groups."""
@@ -195,6 +205,7 @@ class _RowGrouper(ResumableReader):
         self.bag = bag
         self.run_rows = _RowRun()
         self.rows = self.unusable = 0
+        self.usable = [0] * len(job.corpus.sources)
         self.position = (0, 0)
 
     def run(self) -> None:
@@ -203,6 +214,7 @@ class _RowGrouper(ResumableReader):
         unusable = self.work.names("unusable-")
         if not self.rows - self.unusable and unusable:
             raise InputError(f"no row can be read; {describe_first_fault(self.work.read_table(unusable[0]))}")
+        refuse_unusable_inputs(self.corpus, self.work, self.usable)
         groups = self._merge()
         self.work.write_json("grouped", {"groups": groups, "rows": self.rows, "unusable": self.unusable})
         self.work.delete("rows-")
@@ -216,7 +228,7 @@ class _RowGrouper(ResumableReader):
         if runs:
             header = self.work.open(runs[-1]).header
             self.number, self.position = len(runs), (header["source"], header["row"])
-            self.rows, self.unusable = header["rows"], header["unusable"]
+            self.rows, self.unusable, self.usable = header["rows"], header["unusable"], header["usable"]
         return self.position
 
     def add(self, source: int, batch: Batch) -> None:
@@ -226,6 +238,7 @@ class _RowGrouper(ResumableReader):
         self.rows += len(batch)
         self.unusable += batch.values.null_count
         usable = np.flatnonzero(valid_mask(batch.values))
+        self.usable[source] += len(usable)
         if len(usable):
             values = batch.values.take(from_numpy(usable)) if batch.values.null_count else batch.values
             if pa.types.is_struct(values.type):
@@ -255,7 +268,7 @@ class _RowGrouper(ResumableReader):
         hashes, names = run.sorted_names()
         self.work.write_table(f"names-{self.number:06}", pa.table({"name": names}))
         source, row = self.position
-        header = {"source": source, "row": row, "rows": self.rows, "unusable": self.unusable}
+        header = {"source": source, "row": row, "rows": self.rows, "unusable": self.unusable, "usable": self.usable}
         arrays = {"groups": groups, "elements": elements, "counts": counts.astype(np.uint64), "hashes": hashes}
         self.work.write(f"rows-{self.number:06}", arrays, **header)
         self.number += 1

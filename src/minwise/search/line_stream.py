@@ -15,7 +15,7 @@ from minwise import _kernel
 from minwise._internal.arrays import from_numpy
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.jsonl import JsonLinesReader, NumberedLine, read_available_lines
-from minwise.inputs.source import Columns, Fault
+from minwise.inputs.source import Columns, Fault, lists_faults
 from minwise.search.bands import FAULTY, Bander, KeyBlock
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
@@ -87,5 +87,5 @@ class LineStream:
         for fault in sorted(faults, key=lambda fault: fault.row or 0):
             if self._on_error == "fail":
                 raise InputError(str(fault))
-            if self._on_error == "quarantine" and sys.stderr is not None:
+            if lists_faults(self._on_error) and sys.stderr is not None:
                 sys.stderr.write(f"minwise: {fault}; left out\n")

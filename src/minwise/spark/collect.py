@@ -10,7 +10,15 @@ from minwise._internal.arrays import to_numpy
 from minwise.inputs.source import Fault
 from minwise.search.candidates import CHUNK_PAIRS
 from minwise.search.clustering import PairBlock
-from minwise.search.documents import PART_DOCUMENTS, Corpus, DocumentPart, refuse_nothing_readable, refuse_too_many
+from minwise.search.documents import (
+    PART_DOCUMENTS,
+    Corpus,
+    DocumentPart,
+    count_usable,
+    refuse_nothing_readable,
+    refuse_too_many,
+    refuse_unusable_inputs,
+)
 from minwise.search.verification import write_verified
 from minwise.search.workdir import WorkDirectory
 from minwise.spark.read_tasks import ENDED, FAILED, raise_failure, unpack_keep_values
@@ -29,6 +37,7 @@ COLUMNS = [
     "id",
     "id_is_number",
     "ranks",
+    "tokens",
 ]
 PAIR_COLUMNS = ["low", "high", "similarity"]
 
@@ -60,6 +69,7 @@ class _DocumentCollector:
                 self._finish_part()
         self._finish_part()
         refuse_nothing_readable(self.work, sum(self.rows))
+        refuse_unusable_inputs(self.corpus, self.work, count_usable(self.work, self.rows))
         self.work.write_json("documents", {"rows": self.rows, "parts": self.number})
 
     def _take(self, batch: pa.RecordBatch) -> None:
@@ -94,6 +104,8 @@ class _DocumentCollector:
         located = zip(faulty.tolist(), names.to_pylist(), within.tolist(), reasons, strict=True)
         faults = [(offset, Fault(name, row, reason)) for offset, name, row, reason in located]
         self.part.add_faults(faults, self.corpus.on_error)
+        if number >= self.corpus.against:
+            self.part.add_tokens(to_numpy(rows.column("tokens").drop_null()))
         lengths = to_numpy(rows.column("text_bytes")).view(np.uint64)
         ids = _ids_of(rows)
         start = 0

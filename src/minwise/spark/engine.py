@@ -17,7 +17,7 @@ from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.errors import InputError
 from minwise.progress import Progress
 from minwise.search.bands import FILLED, NO_DOCUMENT, BucketCounts
-from minwise.search.documents import Documents, SearchJob
+from minwise.search.documents import Documents, SearchJob, check_columns
 from minwise.search.engine import SearchResult, StagingDirectory
 from minwise.search.verification import CandidateVerifier
 from minwise.search.workdir import WorkDirectory
@@ -59,6 +59,8 @@ class SparkEngine:
         """Find every pair of near-duplicates that the plan covers."""
         corpus, settings, work = job.corpus, job.settings, job.work
         stages = self._stages(work)
+        if not work.has("documents"):
+            check_columns(corpus)
         tasks = plan_tasks(corpus.sources)
         with job.progress.stage("read and sketch", None, "documents"):
             signatures = stages.run("signatures", lambda: read_signatures(self.session, corpus, settings, tasks))

@@ -19,6 +19,7 @@ from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.errors import MinwiseError
 from minwise.inputs.source import Batch, Columns, Source
 from minwise.search.documents import Corpus, batch_ids, indexed_faults
+from minwise.search.first_pass import token_counts
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import Batches, Int64s, ddl, elements_column, signature_columns, signature_fields
 
@@ -100,6 +101,7 @@ def read_signatures(
             ("id", pa.string()),
             ("id_is_number", pa.bool_()),
             ("ranks", pa.binary()),
+            ("tokens", pa.int64()),
         ]
     )
 
@@ -116,12 +118,12 @@ def read_signatures(
 
 def _span_signatures(corpus: Corpus, settings: SearchSettings, span: RowSpan, schema: pa.Schema) -> Batches:
     source = corpus.sources[span.source]
-    columns = corpus.columns if span.source >= corpus.against else replace(corpus.columns, keep_column=None)
-    for batch in _span_batches(source, columns, span):
+    for batch in _span_batches(source, corpus.columns_of(span.source), span):
         if len(batch):
             yield _signature_rows(source, span.source, batch, settings, schema)
         for fault in batch.faults:
-            if fault.row is None:
+            # All tasks of a source whose columns cannot be used report its end; that of the last one counts.
+            if fault.row is None and (span.stop is None or batch.first < span.stop):
                 yield _status_row(schema, span.source, batch.first + len(batch), ENDED, fault.reason)
 
 
@@ -137,8 +139,17 @@ def _signature_rows(
         "id": pa.nulls(len(batch), pa.string()) if ids is None else ids.cast(pa.string()),
         "id_is_number": _constant_column(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
         "ranks": pa.array([_pack_keep_values(batch.keep_values), *[None] * (len(batch) - 1)], pa.binary()),
+        "tokens": _token_column(batch, settings),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _token_column(batch: Batch, settings: SearchSettings) -> pa.Array:
+    """Return the token counts of sampled rows, null for all others."""
+    rows, counts = token_counts(batch, settings.shingler)
+    column, sampled = np.zeros(len(batch), dtype=np.int64), np.zeros(len(batch), dtype=np.bool_)
+    column[rows], sampled[rows] = counts, True
+    return from_numpy(column, sampled)
 
 
 def _constant_column(flag: bool | None, rows: int) -> pa.Array:
