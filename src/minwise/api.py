@@ -114,7 +114,8 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
@@ -191,7 +192,8 @@ def write_pairs(
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
@@ -272,7 +274,8 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
@@ -342,7 +345,8 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
@@ -417,7 +421,8 @@ def dedup(
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
@@ -516,7 +521,8 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
@@ -601,7 +607,8 @@ def audit(
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
@@ -681,7 +688,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
-        on_error: What to do with rows that cannot be read: fail, list them in quarantine, or skip them. Default: fail.
+        on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
+            which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
         threads: Number of threads; all cores if not given.
         work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
