@@ -29,6 +29,7 @@ from minwise.progress import Stopwatch
 from minwise.results import DedupResult
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
+from minwise.results.preview import preview_clusters, preview_pairs
 from minwise.results.report_data import RunRecord
 from minwise.search.documents import Corpus, SearchJob
 from minwise.search.engine import Engine, LocalEngine, SearchResult
@@ -150,7 +151,7 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
 
 def write_pairs(
     source: DocumentSource,
-    output: PathOrUrl,
+    output: PathOrUrl | None,
     *,
     sources: bool = False,
     truth: str | None = None,
@@ -160,7 +161,7 @@ def write_pairs(
 
     Args:
         source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
-        output: A .parquet, .csv, .tsv or .jsonl file, or its URL.
+        output: A .parquet, .csv, .tsv or .jsonl file, or its URL; None for a preview in the report instead, ``first``.
         sources: Add the columns source and row of both documents.
         truth: Ground-truth entity column; adds recall and precision of the pairs to the report.
         **options: Settings; see Keyword Args.
@@ -221,6 +222,8 @@ def write_pairs(
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
         quality = {} if truth is None else {"blocking": blocking_quality(found, truth)}
+        if output is None:
+            return {**pair_report(found), **preview_pairs(found), **quality}
         schema = pair_schema(found, sources=sources)
         written = write_tables(output, pair_tables(found, sources=sources), schema)
         return {**pair_report(found), "pairs": written, **quality}
@@ -310,12 +313,14 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         return _one_table(clustering.tables(), clustering.schema)
 
 
-def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack[ClustersOptions]") -> dict[str, Any]:
+def write_clusters(
+    source: DocumentSource, output: PathOrUrl | None, **options: "Unpack[ClustersOptions]"
+) -> dict[str, Any]:
     """Write the cluster of every document to a file and return the report of the run.
 
     Args:
         source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
-        output: A .parquet, .csv, .tsv or .jsonl file, or its URL.
+        output: A .parquet, .csv, .tsv or .jsonl file, or its URL; None for a preview in the report instead, ``first``.
         **options: Settings; see Keyword Args.
 
     Keyword Args:
@@ -375,6 +380,8 @@ def write_clusters(source: DocumentSource, output: PathOrUrl, **options: "Unpack
     with ExitStack() as stack:
         found = _search(source, chosen, stack, output)
         clustering = Clustering(found)
+        if output is None:
+            return {**pair_report(found), **preview_clusters(found, clustering)}
         write_tables(output, clustering.tables(), clustering.schema)
         return {**pair_report(found), "clusters": clustering.cluster_count}
 

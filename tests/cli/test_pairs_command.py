@@ -163,7 +163,7 @@ def test_clusters_are_written_in_every_format(folder: Path, name: str) -> None:
     """Every document has the first document and the size of its cluster."""
     done = run(folder, "clusters", "b.jsonl", "a.jsonl", "-o", name, *FIND)
     assert (done.status, done.err) == (OK, "")
-    assert "1 clusters among 6 documents" in done.out
+    assert "1 cluster among 6 documents" in done.out
     assert [tuple(row.values()) for row in read(folder / name)] == [
         ("a0", "a0", 4), ("a1", "a0", 4), ("a2", "a2", 1), ("b0", "a0", 4), ("b1", "b1", 1), ("b2", "a0", 4),
     ]  # fmt: skip

@@ -97,7 +97,7 @@ def test_clusters_of_groups_have_a_row_per_group(tmp_path: Path) -> None:
     write_rows(tmp_path / "x.csv", [{"user": user, "movie": movie} for user, movie, _ in ROWS])
     done = run(tmp_path, "clusters", "x.csv", *GROUPED, "-o", "c.csv")
     assert done.status == OK
-    assert "1 clusters among 3 documents" in done.out
+    assert "1 cluster among 3 documents" in done.out
     assert "grouped from 6 rows" in done.out
     assert (tmp_path / "c.csv").read_text().splitlines()[1:] == ['"ann","ann",2', '"bob","ann",2', '"cy","cy",1']
 
@@ -169,7 +169,7 @@ def test_faulty_rows_are_left_out_and_reported(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("user,movie,times\nann,a,1\nann,b,-2\nann,b,1.5\n,b,1\nbob,a,1\nbob,\n")
     done = run(tmp_path, "pairs", "x.csv", *GROUPED, "--weight", "times", "-o", "p.csv")
     assert done.status == OK
-    assert "1 pairs among 2 documents" in done.out
+    assert "1 pair among 2 documents" in done.out
     assert "4 rows and 0 files could not be read and are left out" in done.out
     assert "x.csv: row 1: times must be a whole number from 0 to 16777216, got -2" in done.out
     assert "x.csv: row 4: has 2 fields where the header has 3" not in done.out

@@ -20,6 +20,7 @@ __all__ = [
     "input_options",
     "layout_options",
     "on_error_option",
+    "previewed_output",
     "run_options",
     "search_options",
     "selection_options",
@@ -104,12 +105,11 @@ def on_error_option(subject: str) -> Option[Any]:
 
 MACHINE_OPTIONS = _setting_options("memory", "threads")
 WORK_OPTION = setting_option("work", type=click.Path())
-table_output = click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    help="A .parquet, .csv, .tsv or .jsonl file, or its URL; - prints JSON lines.",
+TABLE_OUTPUT = "A .parquet, .csv, .tsv or .jsonl file, or its URL; - prints JSON lines."
+table_output = click.option("-o", "--output", required=True, type=click.Path(), help=TABLE_OUTPUT)
+# Output of commands that show the first rows if there is none.
+previewed_output = click.option(
+    "-o", "--output", type=click.Path(), default=None, help=f"{TABLE_OUTPUT} Without it the first rows are shown."
 )
 OUTPUT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from minwise._internal.formatting import plural
+from minwise._internal.formatting import format_similarity, plural
 from minwise._internal.progress_bars import ProgressBars
 from minwise.inputs.source import lists_faults
 from minwise.progress import NullProgress, Progress
@@ -38,9 +40,15 @@ def print_result(values: dict[str, Any], line: str, *, as_json: bool, quiet: boo
 
 
 # Returns the lines of a summary for a count of the report, the report, the output and the seconds.
-Lines = Callable[[str, dict[str, Any], str, float], Iterator[str]]
+Lines = Callable[[str, dict[str, Any], str | None, float], Iterator[str]]
 
 SHOWN_CLUSTERS = 5
+# Columns of a preview: a number, an id and a text.
+Cells = tuple[str, str, str]
+# Width of a preview that does not go to a terminal; minimum characters of an id and of a text.
+PIPE_WIDTH = 100
+MIN_ID_WIDTH = 12
+MIN_TEXT_WIDTH = 10
 
 
 def show_dedup(result: "DedupResult", output: str, seconds: float) -> None:
@@ -100,7 +108,7 @@ def _show_clusters(console: Console, result: "DedupResult") -> None:
 
 
 def report_printer(
-    what: str, output: str, *, quiet: bool, as_json: bool, lines: Lines | None = None
+    what: str, output: str | None, *, quiet: bool, as_json: bool, lines: Lines | None = None
 ) -> Callable[[dict[str, Any]], None]:
     """Return a function that prints a report and the seconds from now on.
 
@@ -108,7 +116,7 @@ def report_printer(
 
     Args:
         what: The count of the report to show first.
-        output: The file of the result.
+        output: The file of the result; None to show the first rows of the report.
         quiet: Print nothing.
         as_json: Print the report itself.
         lines: Returns the summary of a report that is not one of pairs of documents.
@@ -121,17 +129,23 @@ def report_printer(
         if as_json:
             run = {"output": output, "seconds": round(seconds, 3)}
             click.echo(json.dumps({**report, "run": run}, indent=2, ensure_ascii=False), err=aside)
-        elif not quiet:
+            return
+        if output is None:
+            show_preview(report["first"])
+        if not quiet:
             for line in (lines or _report_lines)(what, report, output, seconds):
                 click.echo(line, err=aside)
 
     return show
 
 
-def _report_lines(what: str, report: dict[str, Any], output: str, seconds: float) -> Iterator[str]:
+def _report_lines(what: str, report: dict[str, Any], output: str | None, seconds: float) -> Iterator[str]:
     counts, caps = report["counts"], report["caps"]
-    location = "" if output == "-" else f", in {output}"
-    yield f"{report[what]:,} {what} among {counts['documents']:,} documents in {seconds:.1f} s{location}"
+    location = "" if output in ("-", None) else f", in {output}"
+    documents = plural(counts["documents"], "document")
+    yield f"{plural(report[what], what.removesuffix('s'))} among {documents} in {seconds:.1f} s{location}"
+    if output is None and report[what]:
+        yield f"to get all {what}: -o FILE, a .parquet, .csv, .tsv or .jsonl file, or -o - for JSON lines"
     rows = report.get("rows", {"quarantined": 0})
     if "rows" in report:
         yield f"grouped from {rows['read']:,} rows"
@@ -153,6 +167,58 @@ def _report_lines(what: str, report: dict[str, Any], output: str, seconds: float
             f"{caps['identical_groups']:,} groups of more than {caps['max_bucket']:,} identical documents were capped: "
             f"{caps['identical_pairs_left_out']:,} pairs left out"
         )
+
+
+def show_preview(rows: list[dict[str, Any]]) -> None:
+    """Print the first rows of a result with the texts of their documents, none of them wider than the terminal."""
+    if not rows:
+        return
+    head, lines = _pair_cells(rows) if "left" in rows[0] else _cluster_cells(rows)
+    width = _console_width()
+    ids = min(max(len(head[1]), *(len(line[1]) for line in lines)), max(MIN_ID_WIDTH, width // 3))
+    with console_output() as console:
+        console.print(_preview_table(head, lines, ids, width))
+
+
+def _console_width() -> int:
+    console = Console()
+    return console.width if console.is_terminal else PIPE_WIDTH
+
+
+def _preview_table(head: Cells, lines: list[Cells], ids: int, width: int) -> Table:
+    """Return a table of three columns: a number, an id of at most ``ids`` characters, and a text in the rest."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for position, name in enumerate(head):
+        table.add_column(name, justify="left" if position else "right", no_wrap=True)
+    room = max(MIN_TEXT_WIDTH, width - ids - len(head[0]) - 5)
+    for number, name, text in lines:
+        table.add_row(
+            number,
+            Text(shorten(name, ids)),
+            Text(set_cell_size(text, room - 1).rstrip() + "…" if cell_len(text) > room else text),
+        )
+    return table
+
+
+def _pair_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
+    """Return two lines for each pair, one for each document."""
+    measure = next(name for name in rows[0] if name.startswith("similarity"))
+    lines: list[Cells] = []
+    for row in rows:
+        similarity = "" if row[measure] is None else format_similarity(row[measure])
+        lines.append((similarity, str(row["left"]), row["left_text"] or ""))
+        lines.append(("", str(row["right"]), row["right_text"] or ""))
+    return (measure.replace("_", " "), "left, right", "text" if rows[0]["left_text"] else ""), lines
+
+
+def _cluster_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
+    """Return a line for each document; the first one of a cluster shows its size."""
+    clusters = [None, *(row["cluster"] for row in rows)]
+    lines = [
+        (f"{row['size']:,}" if row["cluster"] != before else "", str(row["id"]), row["text"] or "")
+        for before, row in zip(clusters, rows, strict=False)
+    ]
+    return ("size", "cluster", "text" if rows[0]["text"] else ""), lines
 
 
 def fault_lines(report: dict[str, Any]) -> Iterator[str]:
@@ -178,9 +244,23 @@ def _share(part: int, whole: int) -> str:
 
 
 def shorten(value: object, most: int = 60) -> str:
-    """Return a name that fits on a line: the end of a long one, which distinguishes it."""
-    text = str(value)
-    return text if len(text) <= most else f"…{text[-most + 1 :]}"
+    """Return a name of at most ``most`` characters: the middle of a long one is left out, its file name is not.
+
+    >>> shorten("crawl/2026/november/part-00012.jsonl:7", 28)
+    'crawl/…/part-00012.jsonl:7'
+    >>> shorten("a-name-without-any-directory", 11)
+    'a-nam…ctory'
+    """
+    text = "".join(character if character.isprintable() else "\ufffd" for character in str(value))
+    if len(text) <= most:
+        return text
+    folder, slash, name = text.rpartition("/")
+    room = most - len(name) - len("…/")
+    if slash and room >= 0:
+        head = folder[:room]
+        return f"{head[: head.rfind('/') + 1] or head}…/{name}"
+    half = (most - 1) // 2
+    return f"{text[: most - 1 - half]}…{text[-half:]}"
 
 
 def _table() -> Table:

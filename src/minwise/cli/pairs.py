@@ -8,12 +8,12 @@ import minwise as mw
 from minwise.cli.help import Command
 from minwise.cli.options import (
     engine_options,
+    previewed_output,
     run_options,
     search_options,
     set_options,
     setting_option,
     settings_of,
-    table_output,
 )
 from minwise.cli.output import progress_bars, report_printer
 from minwise.inputs import Files
@@ -24,7 +24,7 @@ __all__ = ["clusters", "pairs"]
 
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
-@table_output
+@previewed_output
 @click.option("--sources", is_flag=True, help="Add source and row of both documents.")
 @click.option(
     "--truth",
@@ -38,18 +38,19 @@ __all__ = ["clusters", "pairs"]
 @run_options
 def pairs(
     inputs: tuple[str, ...],
-    output: str,
+    output: str | None,
     sources: bool,
     truth: str | None,
     **given: Any,  # noqa: ANN401 - click's values
 ) -> None:
     """List every pair of near-duplicates in INPUTS, with similarities.
 
-    Columns are left, right and similarity. Pairs are in document order; identical documents are pairs too.
+    Columns are left, right and similarity. Pairs are in document order; identical documents are pairs too. Without -o,
+    the first pairs are shown with the beginnings of their texts.
     Documents are texts, sets of items (--shingle set, or --group-by and --item) or records (--fields).
 
     Examples:
-        minwise pairs articles/ -o pairs.csv
+        minwise pairs articles/
         minwise pairs news.parquet --shingle char:5 --threshold 0.6 -o found.csv
         minwise pairs people.csv --fields 'name:char:3 phone:digits' -o pairs.csv
     """
@@ -60,19 +61,20 @@ def pairs(
 
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
-@table_output
+@previewed_output
 @setting_option("group", of=ClustersOptions)
 @search_options
 @set_options
 @engine_options
 @run_options
-def clusters(inputs: tuple[str, ...], output: str, **given: Any) -> None:  # noqa: ANN401 - click's values
+def clusters(inputs: tuple[str, ...], output: str | None, **given: Any) -> None:  # noqa: ANN401 - click's values
     """List the cluster of every document in INPUTS: id, cluster, size.
 
-    A cluster has the id of its first document; a document without near-duplicates is a cluster of its own.
+    A cluster has the id of its first document; a document without near-duplicates is a cluster of its own. Without -o,
+    the first clusters are shown with the beginnings of their texts.
 
     Examples:
-        minwise clusters articles/ -o clusters.csv
+        minwise clusters articles/
         minwise clusters news.jsonl --text-column body -o clusters.parquet
         minwise clusters ratings.csv --group-by user --item film -o users.csv
     """

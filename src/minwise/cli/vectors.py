@@ -102,7 +102,7 @@ def near(
     show(search.write_query(queries, output, radius=radius, top=top, column=given["column"], **run))
 
 
-def _summary(what: str, report: dict[str, Any], output: str, seconds: float) -> Iterator[str]:
+def _summary(what: str, report: dict[str, Any], output: str | None, seconds: float) -> Iterator[str]:
     counts, queries = report["counts"], report["queries"]
     location = "" if output == "-" else f", in {output}"
     among = f"{queries['asked']:,} queries among {counts['documents']:,} vectors in {seconds:.1f} s{location}"

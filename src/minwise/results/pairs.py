@@ -194,10 +194,18 @@ class Clustering:
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield every document with the id of its cluster's first document and the cluster's size."""
-        for documents in table_slices(self._readable):
-            firsts = self._firsts[documents]
-            ids, clusters = self._documents.ids(documents), self._documents.ids(firsts)
-            yield pa.table({"id": ids, "cluster": clusters, "size": from_numpy(self._sizes[firsts])})
+        return (self.table(documents) for documents in table_slices(self._readable))
+
+    def table(self, documents: NDArray[np.int64]) -> pa.Table:
+        """Return these documents with the id of their cluster's first document and the cluster's size."""
+        firsts = self._firsts[documents]
+        ids, clusters = self._documents.ids(documents), self._documents.ids(firsts)
+        return pa.table({"id": ids, "cluster": clusters, "size": from_numpy(self._sizes[firsts])})
+
+    def members(self, count: int) -> NDArray[np.int64]:
+        """Return the first documents of clusters with more than one, cluster by cluster."""
+        members = self._readable[self._sizes[self._firsts[self._readable]] > 1]
+        return members[np.argsort(self._firsts[members], kind="stable")][:count]
 
     @property
     def schema(self) -> pa.Schema:
