@@ -1,8 +1,8 @@
 """Sections with document texts: removed documents by cluster, and pairs just below the threshold."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -50,12 +50,14 @@ class DocumentTexts:
         settings: The settings of the run.
         note: Why some texts are missing, in one sentence.
         root: The common parent directory of all sources, which is left out of names.
+        reasons: Why a missing text is missing, by source and row.
     """
 
     read: Mapping[tuple[str, int], str]
     settings: Values
     note: str = ""
     root: str = ""
+    reasons: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
     @property
     def exist(self) -> bool:
@@ -63,18 +65,26 @@ class DocumentTexts:
         return bool(self.settings["shingle"] != "set")
 
     def differences(self, left: Values, right: Values) -> str:
-        """Return both texts side by side with their shared passages marked; a note if one is missing."""
+        """Return both texts side by side with their differences marked, or why one of them is missing."""
         if not self.exist:
             return ""
         texts = [self.read.get((document["source"], document["row"])) for document in (left, right)]
         if texts[0] is None or texts[1] is None:
-            return '<p class="quiet missing">Text not available.</p>'
+            return f'<p class="quiet missing">{"<br>".join(self._missing(left, right))}</p>'
         names = (self._column_name(left), self._column_name(right))
         aligned = self._aligned(texts[0][:COMPARED_CHARACTERS], texts[1][:COMPARED_CHARACTERS])
         both = side_by_side(*aligned, names=names, max_chars=SHOWN_CHARACTERS)
         long = max(len(texts[0]), len(texts[1])) > COMPARED_CHARACTERS
         note = f'<p class="quiet missing">{_first_characters(*aligned)}</p>' if long else ""
         return f'{note}<div class="differences" tabindex="0" role="region" aria-label="Differences">{both}</div>'
+
+    def _missing(self, *documents: Values) -> Iterator[str]:
+        """Yield why the texts of documents are not shown."""
+        for document in documents:
+            name = document["source"], document["row"]
+            if name not in self.read:
+                reason = render_code_spans(self.reasons.get(name, "it was not read"))
+                yield f"The text of {escape(self._column_name(document))} is not shown: {reason}."
 
     def _aligned(self, left: str, right: str) -> tuple[str, str, list[Passage]]:
         """Return both texts, decoded for display, and their shared passages."""
@@ -124,7 +134,7 @@ class DocumentTexts:
 
 def _first_characters(left: str, right: str, passages: list[Passage]) -> str:
     """Return the note that only the start of long texts is compared, and whether it differs."""
-    note = f"Only the first {COMPARED_CHARACTERS:,} characters are shown."
+    note = f"Only the first {COMPARED_CHARACTERS:,} characters are compared here, to keep this page small."
     return note if texts_differ(left, right, passages) else f"{note} They do not differ."
 
 
@@ -150,7 +160,7 @@ def removed_section(report: Values, texts: DocumentTexts) -> str:
         which = f"The {shown} largest of {plural(total, 'cluster')}" if total > shown else plural(total, "cluster")
         intro = f"<p>{which}. Members least similar to the kept document come first.{_how_to_select(report)}</p>"
         parts = [_cluster(cluster, report, texts) for cluster in clusters]
-        body = f"{intro}{_note(texts)}{LEGEND if texts.read else ''}{''.join(parts)}"
+        body = f"{intro}{_about_texts(texts)}{''.join(parts)}"
     return section("clusters", "Removed documents", body)
 
 
@@ -166,7 +176,8 @@ def near_miss_section(report: Values, texts: DocumentTexts) -> str:
     else:
         kept = "The most similar of two kept documents:" if pairs else "No pair has two kept documents."
         intro = f"<p>{plural(found['pairs'], 'candidate pair')} {_have(found['pairs'])} {between}. {kept}</p>"
-        body = f"{intro}{''.join(_pair(pair, report, texts) for pair in pairs)}"
+        about = _about_texts(texts) if pairs and not report.get("largest_clusters") else ""
+        body = f"{intro}{about}{''.join(_pair(pair, report, texts) for pair in pairs)}"
     return section("just-below", "Pairs just below the threshold", body)
 
 
@@ -180,6 +191,8 @@ def _cluster(cluster: Values, report: Values, texts: DocumentTexts) -> str:
     )
     left_out = cluster["size"] - 1 - len(members)
     more = f'<p class="quiet">{plural(left_out, "more", "more")} in removed.parquet.</p>' if left_out > 0 else ""
+    if texts.read and len(members) > SHOWN_MEMBERS:
+        more += f'<p class="quiet">Only the first {SHOWN_MEMBERS} texts are shown, to keep this page small.</p>'
     return (
         f'<details class="cluster"><summary><span class="count">{plural(cluster["size"], "document")}</span> '
         f'{texts.name(kept)} {large} <span class="quiet least">{_least(cluster, report)}</span></summary>'
@@ -238,10 +251,12 @@ def _how_to_select(report: Values) -> str:
     return f'<span class="live-only"> Select documents that should have been kept.</span>{note if repeated else ""}'
 
 
-def _note(texts: DocumentTexts) -> str:
+def _about_texts(texts: DocumentTexts) -> str:
+    """Return why texts are missing, and the legend of those that are shown."""
     if not texts.exist:
         return '<p class="quiet">The documents are sets, which have no text.</p>'
-    return f'<p class="quiet">{render_code_spans(texts.note)}</p>' if texts.note else ""
+    note = f'<p class="quiet">{render_code_spans(texts.note)}</p>' if texts.note else ""
+    return f"{note}{LEGEND if texts.read else ''}"
 
 
 def _is_large(size: int, documents: int) -> bool:

@@ -11,12 +11,13 @@ from minwise._internal.formatting import (
     format_percent,
     format_time,
     plural,
+    render_code_spans,
     shorten_middle,
 )
 from minwise._internal.html import escape, section
 from minwise.report.cluster_section import MANY_DOCUMENTS
 
-__all__ = ["headline", "summary_sentence", "warning_section"]
+__all__ = ["headline", "note_section", "skipped_sentences", "summary_sentence", "warning_section"]
 
 Values = Mapping[str, Any]
 
@@ -29,6 +30,8 @@ def summary_sentence(report: Values) -> str:
     counts = report["counts"]
     if not counts["read"]:
         return "No documents were read."
+    if counts["quarantined"] == counts["read"]:
+        return f"{_all(counts['read'])} quarantined."
     if counts["kept"] == counts["read"]:
         return f"All {counts['read']:,} documents kept." if counts["read"] > 1 else "The only document was kept."
     return f"{counts['kept']:,} of {plural(counts['read'], 'document')} kept."
@@ -65,13 +68,54 @@ def warning_section(report: Values) -> str:
     """Return the section with all warnings, or with a note that there are none."""
     found = [escape(warning) for warning in report["warnings"]] + _caps(report) + _unreadable(report)
     if not found:
-        return _no_warnings(report)
+        return _nothing_compared(report) or _no_warnings(report)
     rest = found[SHOWN_WARNINGS:]
     left_out = len(rest) - FOLDED_WARNINGS
     others = [f"{left_out:,} more in report.json"] if left_out > 0 else []
     listed = _list([*rest[:FOLDED_WARNINGS], *others])
     more = f"<details><summary>{len(rest):,} more</summary>{listed}</details>" if rest else ""
-    return section("warnings", plural(len(found), "warning"), _list(found[:SHOWN_WARNINGS]) + more, "warnings")
+    listed = section("warnings", plural(len(found), "warning"), _list(found[:SHOWN_WARNINGS]) + more, "warnings")
+    return _nothing_compared(report, "nothing") + listed
+
+
+def note_section(report: Values) -> str:
+    """Return the section with the notes on the run; empty without any. Reports of older versions have none."""
+    notes = [render_code_spans(note) for note in report.get("notes") or []]
+    return section("notes", "Notes", _list(notes), "neutral") if notes else ""
+
+
+def skipped_sentences(report: Values) -> list[str]:
+    """Return what was left out of the inputs, and how many entries for which reason."""
+    skipped = (report.get("inputs") or {}).get("skipped") or {}
+    counted = ", ".join(f"{plural(count, 'entry', 'entries')} ({escape(reason)})" for reason, count in skipped.items())
+    return [f"Left out of the inputs: {counted}."] if counted else []
+
+
+def _nothing_compared(report: Values, name: str = "warnings") -> str:
+    """Return the section of a run that had nothing to compare, with the reason; empty for any other run."""
+    counts = report["counts"]
+    if not counts["read"]:
+        title, why = "Nothing was read", _why_nothing_was_read(report)
+    elif counts["quarantined"] == counts["read"]:
+        title = "Nothing could be used"
+        why = [f"{_all(counts['read'])} quarantined. quarantine.jsonl gives the reason for each of them."]
+    elif counts["empty"] and counts["empty"] + counts["quarantined"] == counts["read"]:
+        title = "Nothing was compared"
+        why = [f"{_all(counts['empty'])} without tokens: empty, or made of blanks and punctuation only."]
+    else:
+        return ""
+    advice = "Check the inputs, their format and the text column."
+    return section(name, title, f"<p>{' '.join([*why, advice])}</p>", "warnings")
+
+
+def _why_nothing_was_read(report: Values) -> list[str]:
+    sources = len(report["sources"])
+    have = "The only input has" if sources == 1 else f"All {sources:,} inputs have"
+    return [f"{have} no documents." if sources else "There were no inputs.", *skipped_sentences(report)]
+
+
+def _all(count: int) -> str:
+    return "The only document is" if count == 1 else f"All {count:,} documents are"
 
 
 def _no_warnings(report: Values) -> str:

@@ -13,7 +13,7 @@ from minwise.comparison.page import SIDE_BY_SIDE_STYLE
 from minwise.report.audit_section import audit_section
 from minwise.report.cluster_section import DocumentTexts, near_miss_section, removed_section
 from minwise.report.distribution import cluster_size_section, similarity_section, threshold_section
-from minwise.report.overview import headline, summary_sentence, warning_section
+from minwise.report.overview import headline, note_section, summary_sentence, warning_section
 from minwise.report.run_sections import settings_section, source_section, timing_section
 
 __all__ = ["report_page"]
@@ -42,6 +42,7 @@ def report_page(
     audit: Values | None = None,
     *,
     texts_note: str = "",
+    reasons: Mapping[tuple[str, int], str] | None = None,
 ) -> str:
     """Return the report page of a run as one self-contained HTML file.
 
@@ -51,11 +52,13 @@ def report_page(
         texts: The available texts by source and row.
         audit: The content of ``audit.json``; None if the run was not audited.
         texts_note: Why some texts are missing, in one sentence.
+        reasons: Why each missing text is missing, by source and row, as a part of a sentence.
     """
-    shown = DocumentTexts(texts, report["settings"], texts_note, str(run.get("root") or ""))
+    shown = DocumentTexts(texts, report["settings"], texts_note, str(run.get("root") or ""), reasons or {})
     charts = similarity_section(report) + cluster_size_section(report)
     sections = [
         warning_section(report),
+        note_section(report),
         f'<div class="columns">{charts}</div>' if charts else "",
         removed_section(report, shown),
         near_miss_section(report, shown),

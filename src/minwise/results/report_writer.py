@@ -8,7 +8,7 @@ unchanged, and with the figures of an audit.
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -66,6 +66,8 @@ SourceRow = tuple[int, int]
 Texts = dict[DocumentName, str]
 # What is shown of a text.
 Shown = TypeVar("Shown")
+# Why the texts of documents are missing, as a part of a sentence.
+Reasons = dict[DocumentName, str]
 
 
 def shown_documents(report: dict[str, Any]) -> list[DocumentName]:
@@ -187,9 +189,10 @@ def _page(report: dict[str, Any], search: SearchResult, run: RunRecord) -> str |
         sources = search.documents.corpus.sources
         shown = shown_documents(report)
         texts = _texts(search, locate_documents(sources, shown))
-        missing = 0 if search.settings.shingler is None else len(shown) - len(texts)
-        note = _missing_note(missing, sources) if missing else ""
-        return report_page(report, run.to_dict(search), texts, texts_note=note)
+        missing = [] if search.settings.shingler is None else [name for name in shown if name not in texts]
+        reasons = _missing_reasons(missing, sources)
+        note = _missing_note(len(missing), sources) if missing else ""
+        return report_page(report, run.to_dict(search), texts, texts_note=note, reasons=reasons)
     except Exception as error:
         warnings.warn(f"report.html could not be made, a bug in minwise, please report it: {error!r}", stacklevel=2)
         return None
@@ -216,6 +219,24 @@ def _texts(search: SearchResult, rows: dict[DocumentName, SourceRow]) -> Texts:
 def _read_bytes(source: Source) -> float:
     """Return the size of a source; infinite if it is remote."""
     return math.inf if any("://" in path for path in source.paths()) else source.size_bytes()
+
+
+def _missing_reasons(missing: Sequence[DocumentName], sources: Sequence[Source]) -> Reasons:
+    """Return why each of the missing texts is not shown."""
+    located = locate_documents(sources, missing)
+    return {name: _missing_reason(sources[located[name][0]] if name in located else None) for name in missing}
+
+
+def _missing_reason(source: Source | None) -> str:
+    if isinstance(source, StandardInput):
+        return "standard input cannot be read a second time"
+    if source is None or isinstance(source, TableSource):
+        return "its input was in memory"
+    if _read_bytes(source) == math.inf:
+        return "its input is remote, and a run does not read it a second time"
+    if _read_bytes(source) > SMALL_BYTES:
+        return "its input is too large for a run to read it a second time"
+    return "it could not be read a second time"
 
 
 def _missing_note(missing: int, sources: Sequence[Source]) -> str:
@@ -253,8 +274,8 @@ def write_report(
     stored = run.folder / "audit.json"
     source = given or (stored if stored.is_file() else None)
     figures = None if source is None else _read_audit(source, run)
-    texts, note = _read_again(run)
-    page = report_page(run.report, run.record, texts, figures, texts_note=note)
+    texts, reasons, note = _read_again(run)
+    page = report_page(run.report, run.record, texts, figures, texts_note=note, reasons=reasons)
     if given is not None:
         _replace_file(stored, given.read_bytes())
     if note:
@@ -321,40 +342,42 @@ def _refuse_other_corpus(path: Path, audit: dict[str, Any], run: FinishedRun) ->
         )
 
 
-def _read_again(run: FinishedRun) -> tuple[Texts, str]:
-    """Return the texts that the page shows, and a note if some are missing."""
+def _read_again(run: FinishedRun) -> tuple[Texts, Reasons, str]:
+    """Return the texts that the page shows, why each other text is missing, and a note if some are."""
     shown = shown_documents(run.report)
     if run.report["settings"]["shingle"] == "set":
-        return {}, ""
+        return {}, {}, ""
     try:
         sources, changes = _unchanged_sources(run, {name for name, _ in shown})
     except (MinwiseError, OSError) as error:
-        return {}, f"No texts are shown: {_reason(error)}."
+        reason = _reason(error)
+        return {}, dict.fromkeys(shown, reason), f"No texts are shown: {reason}."
     rows = locate_documents(sources, shown)
     read = read_texts(sources, run.columns, list(rows.values()))
     texts = {name: read[row] for name, row in rows.items() if row in read}
-    complete = changes or len(texts) == len(shown)
-    return texts, _change_note(changes) if complete else "Some texts could not be read again."
+    reasons = {name: changes.get(name[0], "it could not be read again") for name in shown if name not in texts}
+    complete = changes or not reasons
+    return texts, reasons, _change_note(changes) if complete else "Some texts could not be read again."
 
 
-def _unchanged_sources(run: FinishedRun, names: set[str]) -> tuple[list[Source], list[str]]:
-    """Return the unchanged sources that have one of the names, and a description of each change of the others."""
-    sources, changes = [], []
+def _unchanged_sources(run: FinishedRun, names: set[str]) -> tuple[list[Source], dict[str, str]]:
+    """Return the unchanged sources that have one of the names, and a description of the change of each other name."""
+    sources: list[Source] = []
+    changes: dict[str, str] = {}
     for number, files in enumerate(run.files):
-        if any(file.name in names for file in files):
+        named = [file.name for file in files if file.name in names]
+        if named:
             change = run.change(number)
-            if change is None:
-                sources.append(run.source(number))
-            else:
-                changes.append(change)
-    for source, change in _against_sources(run, names):
+            sources.extend([run.source(number)] if change is None else [])
+            changes |= {} if change is None else dict.fromkeys(named, change)
+    for name, source, change in _against_sources(run, names):
         sources.extend([] if source is None else [source])
-        changes.extend([] if change is None else [change])
+        changes |= {} if change is None else {name: change}
     return sources, changes
 
 
-def _against_sources(run: FinishedRun, names: set[str]) -> Iterator[tuple[Source | None, str | None]]:
-    """Yield the named files that were only compared against, each as a source or as a description of its change.
+def _against_sources(run: FinishedRun, names: set[str]) -> Iterator[tuple[str, Source | None, str | None]]:
+    """Yield the named files that were only compared against: name, and a source or a description of its change.
 
     ``run.json`` has no fingerprints of them, only the start of the run: a file that was modified later has changed.
     """
@@ -365,19 +388,21 @@ def _against_sources(run: FinishedRun, names: set[str]) -> Iterator[tuple[Source
         try:
             modified = file.fingerprint()["modified"]
         except FileNotFoundError:
-            yield None, f"{name} has been deleted since the run"
+            yield name, None, f"{name} has been deleted since the run"
             continue
         if isinstance(modified, int) and modified < began * NANOSECONDS:
-            yield run.open_source([file], as_texts=name not in listed), None
+            yield name, run.open_source([file], as_texts=name not in listed), None
         else:
-            yield None, f"{name} may have changed since the run"
+            yield name, None, f"{name} may have changed since the run"
 
 
-def _change_note(changes: list[str]) -> str:
+def _change_note(changes: Mapping[str, str]) -> str:
     if not changes:
         return ""
-    more = f", and {len(changes) - 1:,} more inputs have changed" if len(changes) > 1 else ""
-    return f"Some texts are not shown: {changes[0]}{more}."
+    first, *others = dict.fromkeys(changes.values())
+    have = "input has" if len(others) == 1 else "inputs have"
+    more = f", and {len(others):,} more {have} changed" if others else ""
+    return f"Some texts are not shown: {first}{more}."
 
 
 def _reason(error: Exception) -> str:

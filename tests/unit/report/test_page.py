@@ -156,16 +156,39 @@ def test_members_joined_through_others_are_marked() -> None:
 def test_sets_have_no_missing_text() -> None:
     text = read(sets()).text
     assert "The documents are sets" in text
-    assert "Text not available" not in text
+    assert "is not shown" not in text
 
 
-def test_a_missing_text_is_noted_and_explained_once() -> None:
+def test_a_missing_text_is_explained_at_its_place_and_the_remedy_once() -> None:
     shape = newsroom()
     kept = shape.report["largest_clusters"][0]["kept"]
     del shape.texts[kept["source"], kept["row"]]
-    page = report_page(shape.report, shape.run, shape.texts, texts_note="Not read; `minwise report <OUT>` adds them.")
-    assert page.count("Text not available") == 2
+    note = "Not read; `minwise report <OUT>` adds them."
+    reasons = {(kept["source"], kept["row"]): "the <input> was deleted"}
+    page = report_page(shape.report, shape.run, shape.texts, texts_note=note, reasons=reasons)
+    assert page.count(f"The text of {kept['id']} is not shown: the &lt;input&gt; was deleted.") == 2
+    assert page.count("is not shown") == 2
     assert page.count("<code>minwise report &lt;OUT&gt;</code> adds them.") == 1
+
+
+def test_texts_left_out_of_a_large_cluster_are_explained() -> None:
+    """Only its first three members have texts on the page."""
+    left_out = "Only the first 3 texts are shown, to keep this page small."
+    shape = newsroom()
+    assert left_out not in shape.page()
+    shape.report["largest_clusters"][0]["members"] *= 4
+    assert shape.page().count(left_out) == 1
+    shape.texts.clear()
+    assert left_out not in shape.page()
+
+
+def test_pairs_below_the_threshold_have_a_legend_if_nothing_was_removed() -> None:
+    shape = newsroom()
+    assert shape.page().count('<p class="legend">') == 1
+    left, right = documents(shape)[:2]
+    closest = [{"similarity": 0.5, "left": left, "right": right}]
+    shape.report.update(largest_clusters=[], just_below={"from": 0.5, "pairs": 1, "closest": closest})
+    assert shape.page().count('<p class="legend">') == 1
 
 
 def test_only_the_start_of_a_long_text_is_shown() -> None:
@@ -174,8 +197,8 @@ def test_only_the_start_of_a_long_text_is_shown() -> None:
         shape.texts[document["source"], document["row"]] = f"{'word ' * 2000}behind"
     page = shape.page()
     assert "behind" not in page
-    assert "Only the first 10,000 characters are shown." in page
-    assert "Only the first 10,000 characters are shown." not in newsroom().page()
+    assert "Only the first 10,000 characters are compared here" in page
+    assert "Only the first 10,000 characters are compared here" not in newsroom().page()
 
 
 def test_byte_shingles_mark_whole_characters() -> None:

@@ -4,7 +4,16 @@ import re
 from typing import Any
 
 import pytest
-from support.page_shapes import Shape, audited, audited_completely, estimated, exact, newsroom, without_similarities
+from support.page_shapes import (
+    Shape,
+    audited,
+    audited_completely,
+    empty_corpus,
+    estimated,
+    exact,
+    newsroom,
+    without_similarities,
+)
 from test_page import read
 
 from minwise.report.run_sections import timing_section
@@ -101,6 +110,59 @@ def test_no_warnings_says_what_was_checked() -> None:
     assert "similar to the kept one, as estimated from signatures." in read(estimated()).text
 
 
+@pytest.mark.parametrize(
+    ("counts", "sources", "title", "why"),
+    [
+        ({"read": 0}, 0, "Nothing was read", "There were no inputs."),
+        ({"read": 0}, 1, "Nothing was read", "The only input has no documents."),
+        ({"read": 0}, 3, "Nothing was read", "All 3 inputs have no documents."),
+        ({"read": 7, "quarantined": 7}, 1, "Nothing could be used", "All 7 documents are quarantined."),
+        ({"read": 1, "quarantined": 1}, 1, "Nothing could be used", "The only document is quarantined."),
+        (
+            {"read": 5, "quarantined": 2, "empty": 3, "kept": 3},
+            1,
+            "Nothing was compared",
+            "All 3 documents are without",
+        ),
+    ],
+    ids=["no inputs", "empty file", "empty files", "quarantined", "one quarantined", "no tokens"],
+)
+def test_a_run_that_compared_nothing_says_why(counts: dict[str, int], sources: int, title: str, why: str) -> None:
+    """Instead of "No warnings"; with what was left out of the inputs, and besides warnings if there are any."""
+    shape = empty_corpus()
+    shape.report["counts"] |= counts
+    shape.report["sources"] = [
+        {"source": f"{number}.jsonl", "rows": 0, "quarantined": 0, "kept": 0, "removed": 0} for number in range(sources)
+    ]
+    shape.report["inputs"] = {"read_as": [], "skipped": {"names that begin with a dot": 2}}
+    page = shape.page()
+    assert f">{title}</h2>" in page
+    assert why in page
+    assert ("2 entries (names that begin with a dot). Check the inputs" in page) == (title == "Nothing was read")
+    assert "No warnings" not in page
+    shape.report["unreadable"] = [{"source": "0.jsonl", "row": None, "reason": "broken"}]
+    assert shape.page().count(why) == page.count(why)
+    assert "1 warning" in shape.page()
+
+
+def test_notes_and_what_was_left_out_of_the_inputs_are_shown() -> None:
+    """Reports of older versions have neither."""
+    shape = newsroom()
+    assert "Notes" not in shape.page()
+    shape.report["notes"] = ["Most documents are <short>; set `shingle='char:9'`.", "Another note."]
+    shape.report["inputs"] = {
+        "read_as": [{"how": "one document per line", "files": 1}, {"how": "`;`-separated, cp1252", "files": 1200}],
+        "skipped": {"names that begin with a dot": 1, "files reached a second time": 3},
+    }
+    page = shape.page()
+    assert "<li>Most documents are &lt;short&gt;; set <code>shingle=&#x27;char:9&#x27;</code>.</li>" in page
+    assert "<li>Another note.</li>" in page
+    skipped = "1 entry (names that begin with a dot), 3 entries (files reached a second time)"
+    assert f"Left out of the inputs: {skipped}." in page
+    assert "1 file read as: one document per line." in page
+    assert "1,200 files read as: <code>;</code>-separated, cp1252." in page
+
+
 def test_an_expected_recall_outside_the_interval_is_marked() -> None:
     """By a sign and a word in its row only; a note below the table says how often this happens by chance."""
     shape = audited()
@@ -164,7 +226,7 @@ def test_the_page_says_whether_the_first_10000_characters_differ(other: list[str
         words = WORDS if document is cluster["kept"] else other
         shape.texts[document["source"], document["row"]] = " ".join(words)
     page = shape.page()
-    assert page.count("Only the first 10,000 characters are shown.") == len(cluster["members"])
+    assert page.count("Only the first 10,000 characters are compared here") == len(cluster["members"])
     assert ("They do not differ." not in page) == differs
 
 

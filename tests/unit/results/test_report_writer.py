@@ -165,6 +165,7 @@ def test_texts_that_do_not_fit_the_cache_are_left_out(file: str, monkeypatch: py
     """The page says so, and names the command that adds them."""
     page = page_of_large_corpus(Files([file]), monkeypatch, 10)
     assert "The texts of 3 documents were not read, to keep the run short; minwise report" in page
+    assert page.count("is not shown: its input is too large for a run to read it a second time.") == 4
     assert "the gulls follow it far out" not in page
 
 
@@ -173,6 +174,7 @@ def test_a_table_in_memory_is_not_read_again(monkeypatch: pytest.MonkeyPatch) ->
     """So the page names no command that adds its texts."""
     page = page_of_large_corpus(TEXTS, monkeypatch, 10)
     assert "The texts of 3 documents were not read, to keep the run short." in page
+    assert "is not shown: its input was in memory." in page
 
 
 @pytest.mark.parametrize("budget", [0, 1, 8, 9, 12, 100])
