@@ -4,6 +4,7 @@ Each call does the same four steps: open the sources, resolve the settings, run 
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +15,7 @@ import pyarrow as pa
 from minwise.checks import check_integer, check_path, show
 from minwise.errors import ConfigError
 from minwise.inputs.files import is_url
-from minwise.inputs.open_sources import Files, open_sources
-from minwise.inputs.source import Source
+from minwise.inputs.open_sources import Files, OpenedSources, open_sources
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import (
     AuditOptions,
@@ -114,7 +114,8 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -192,7 +193,8 @@ def write_pairs(
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -276,7 +278,8 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -349,7 +352,8 @@ def write_clusters(
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -427,7 +431,8 @@ def dedup(
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -527,7 +532,8 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -613,7 +619,8 @@ def audit(
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -694,7 +701,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
-        format: Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.
+        format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
+            and named-baskets have a set of items on each line.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -752,19 +760,20 @@ def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSetti
     columns = columns_to_read(options, settings)
     _refuse_standard_input(options, source)
     _refuse_work_inside(options["work"], source)
-    sources, root = open_sources(source, columns, options["format"])
-    against: list[Source] = []
+    opened = open_sources(source, columns, options["format"])
+    against = OpenedSources([])
     if options["against"] is not None:
-        against, _ = open_sources(options["against"], columns, options["format"])
-        for reference in against:
+        against = open_sources(options["against"], columns, options["format"])
+        for reference in against.sources:
             reference.name = reference.name or "against"
     return Corpus(
-        sources=[*against, *sources],
+        sources=[*against.sources, *opened.sources],
         columns=columns,
-        against=len(against),
+        against=len(against.sources),
         on_error=options["on_error"],
-        root=root,
+        root=opened.root,
         format=options["format"],
+        skipped=dict(Counter(opened.skipped) + Counter(against.skipped)),
     )
 
 

@@ -49,7 +49,7 @@ PathOrUrl = str | PathLike[str]
 SchemeName = Literal["fast", "minhash"]
 VerifyName = Literal["exact", "signature", "none"]
 GroupName = Literal["star", "components"]
-FormatName = Literal["parquet", "jsonl", "csv", "tsv", "arrow", "text", "baskets", "named-baskets"]
+FormatName = Literal["parquet", "jsonl", "json", "csv", "tsv", "arrow", "text", "lines", "baskets", "named-baskets"]
 OnError = Literal["fail", "quarantine-rows", "quarantine", "skip"]
 EngineName = Literal["local", "spark"]
 StoreName = Literal["shingles", "text", "sketch"]
@@ -193,7 +193,8 @@ class InputOptions(TypedDict, total=False):
         FormatName | None,
         Setting(
             None,
-            "Format of files whose names do not show it; baskets and named-baskets have a set of items on each line.",
+            "Format of files whose names do not show it: text is one document per file, lines one per line; baskets and"
+            " named-baskets have a set of items on each line.",
         ),
     ]
     on_error: Annotated[

@@ -188,15 +188,14 @@ def test_empty_input_directory_is_an_error(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("e.jsonl", b""),
         ("e.jsonl", b"\n\n"),
         ("e.csv", b"id,text\n"),
-        ("e.txt", b""),
+        ("e.txt", b"\n"),
         ("e.jsonl.gz", gzip.compress(b"", mtime=0)),
     ],
 )
-def test_empty_files_are_copied(folder: Path, name: str, content: bytes) -> None:
-    """They have no documents, or, as a text file, one empty document."""
+def test_files_without_documents_are_copied(folder: Path, name: str, content: bytes) -> None:
+    """A text file is one empty document."""
     (folder / name).write_bytes(content)
     done = run(folder, "dedup", name, "-o", "out")
     assert (done.status, done.err) == (OK, "")
@@ -205,6 +204,16 @@ def test_empty_files_are_copied(folder: Path, name: str, content: bytes) -> None
     assert (folder / "out" / "kept" / name).exists()
     assert run(folder, "dedup", name, "in.jsonl", "-o", "both").status == OK
     assert kept_ids(folder, "in.jsonl", "both") == KEPT
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.csv", "e.txt", "e.parquet", "e.json"])
+def test_a_file_of_no_bytes_is_refused_unless_it_is_beside_others(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"")
+    expected = f"{name}: nothing to read, 0 bytes; check the path, or the program that wrote it"
+    assert expected in one_line(run(folder, "dedup", name, "-o", "out"), FAILURE)
+    if name in ("e.jsonl", "e.txt", "e.json"):
+        assert run(folder, "dedup", name, "in.jsonl", "-o", "both").status == OK
+        assert (folder / "both" / "kept" / name).read_bytes() == b""
 
 
 @pytest.mark.parametrize("name", ["in.csv", "in.parquet", "in.arrow", "in.jsonl"])

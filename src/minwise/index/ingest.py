@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 IndexSource = DocumentSource | BinaryIO
-FileFormat = Literal["parquet", "jsonl", "csv", "tsv", "arrow", "text"]
+FileFormat = Literal["parquet", "jsonl", "json", "csv", "tsv", "arrow", "text", "lines"]
 # Documents, and bytes of text, that are added in one transaction. More would not be faster, but take more memory, and
 # an interruption would cost more.
 BATCH_DOCUMENTS = 16_384
@@ -379,7 +379,7 @@ class SourceReader:
         self._stream = _open_stream(source, options.format)
         if isinstance(source, ShingleSets):
             raise InputError("source must hold texts, got sets; an index shingles texts itself")
-        self._sources = [] if self._stream is not None else open_sources(source, self._columns, options.format)[0]
+        self._sources = [] if self._stream is not None else open_sources(source, self._columns, options.format).sources
         rows = [item.known_rows() for item in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
 
@@ -398,13 +398,13 @@ class SourceReader:
         reader = JsonLinesReader(STANDARD_INPUT, self._columns)
         reader.has_ids = True  # a line without an id says nothing about the next one
         read = 0
-        for lines in read_available_lines(stream, self._batch_bytes):
-            try:
+        try:
+            for lines in read_available_lines(stream, self._batch_bytes):
                 batch = reader.batch(read, lines)
-            except UnreadableError as error:
-                raise InputError(f"{STANDARD_INPUT} {error}") from None
-            yield self._to_batch(batch, None, [line if isinstance(line, bytes) else b"" for _, line in lines])
-            read += len(lines)
+                yield self._to_batch(batch, None, [line if isinstance(line, bytes) else b"" for _, line in lines])
+                read += len(lines)
+        except UnreadableError as error:
+            raise InputError(f"{STANDARD_INPUT} {error}") from None
 
     def _to_batch(self, batch: Batch, source: Source | None, lines: Sequence[bytes] = ()) -> SourceBatch:
         ids = self._ids(batch, source)
@@ -469,10 +469,12 @@ def _open_stream(source: IndexSource, format: FileFormat | None) -> BinaryIO | N
     is_standard = source == "-" if isinstance(source, str) else isinstance(source, Files) and source == ("-",)
     if not is_standard and not hasattr(source, "read"):
         return None
-    if format not in (None, "jsonl"):
+    if not is_standard and format not in (None, "jsonl"):
         raise ConfigError(f"format must be jsonl for a stream, got {format}; give a file")
     if not is_standard:
         return cast(BinaryIO, source)
+    if format not in (None, "jsonl"):
+        return None  # read as a whole, by open_sources
     if sys.stdin is None:
         raise OSError(errno.EBADF, "is closed", STANDARD_INPUT)
     return sys.stdin.buffer

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 import pyarrow as pa
 
 from minwise.errors import ConfigError, InputError
+from minwise.inputs.content import refuse_binary
 from minwise.inputs.source import RowMask, Source, UnreadableError
 
 __all__ = [
@@ -126,15 +127,14 @@ class File:
         """Yield the decompressed bytes in chunks.
 
         Raises:
-            UnreadableError: If they cannot be decompressed to the end.
+            UnreadableError: If they are not text, or cannot be decompressed to the end.
         """
         if self.compression and not self.size_bytes():
             raise UnreadableError(f"truncated {self.compression}: it is empty")
         with self.open() as raw, translate_errors(self), _decompress(raw, self.compression) as stream:
             # read1 returns the bytes before damaged ones; streams of Arrow do not have it.
             read = getattr(stream, "read1", stream.read)
-            while chunk := read(CHUNK_BYTES):
-                yield chunk
+            yield from refuse_binary(iter(lambda: read(CHUNK_BYTES), b""))
 
 
 class FileSource(Source):

@@ -5,12 +5,8 @@ if its line is not a JSON object, or if its text or id is missing or has the wro
 byte.
 """
 
-import errno
 import io
 import select
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -20,6 +16,7 @@ import orjson
 import pyarrow as pa
 
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
+from minwise.inputs.content import refuse_binary
 from minwise.inputs.elements import id_array
 from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
 from minwise.inputs.row_reader import (
@@ -38,8 +35,6 @@ __all__ = [
     "JsonLinesReader",
     "NumberedLine",
     "RowError",
-    "StandardInput",
-    "looks_like_json_lines",
     "parse_json",
     "read_available_lines",
 ]
@@ -69,15 +64,6 @@ class JsonLinesFile(FileSource):
                         copy.write(line if line.endswith(b"\n") else line + b"\n")
                         written += 1
         return written
-
-
-def looks_like_json_lines(file: File) -> bool:
-    """Return whether the first line that is not blank is a complete JSON object."""
-    try:
-        _, line = next(_numbered_lines(file), (0, b""))
-        return isinstance(line, bytes) and isinstance(orjson.loads(line), dict)
-    except (UnreadableError, orjson.JSONDecodeError):
-        return False
 
 
 def _numbered_lines(file: File) -> Iterator[NumberedLine]:
@@ -241,34 +227,19 @@ def _syntax_reason(where: str, line: bytes, error: orjson.JSONDecodeError) -> st
     return f"{where} is not JSON: {error.msg} at column {column}"
 
 
-class StandardInput(JsonLinesFile):
-    """Standard input, copied to a temporary file that is deleted on garbage collection."""
-
-    def __init__(self) -> None:
-        if sys.stdin is None:
-            raise OSError(errno.EBADF, "is closed", "standard input")
-        self._folder = tempfile.TemporaryDirectory(prefix=".minwise-")
-        path = Path(self._folder.name) / "stdin.jsonl"
-        with path.open("wb") as copy:
-            shutil.copyfileobj(sys.stdin.buffer, copy)
-        super().__init__(File(str(path)))
-        self.name = "-"
-
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
-        """Write the kept lines to ``stdin.jsonl``."""
-        return super().copy_kept(keep, folder, self._folder.name)
-
-
 def read_available_lines(stream: BinaryIO, max_bytes: int) -> Iterator[list[NumberedLine]]:
     """Yield the lines of a stream in groups, always before a read that would block.
 
     Args:
         stream: A pipe, a terminal or a file.
         max_bytes: Bytes of lines at which a group is full.
+
+    Raises:
+        UnreadableError: If the stream begins with bytes that are not text.
     """
     group: list[NumberedLine] = []
     size = 0
-    for lines in _numbered_lines_by_chunk(_stream_chunks(stream)):
+    for lines in _numbered_lines_by_chunk(refuse_binary(_stream_chunks(stream))):
         for line in lines:
             group.append(line)
             size += len(line[1]) if isinstance(line[1], bytes) else 0

@@ -1,12 +1,14 @@
-"""Text files: one document per file, perhaps compressed.
+"""Text files: one document per file or one per line, perhaps compressed.
 
-The id of a document is the path relative to the directory that was given. A file that is too long or cannot be
-decompressed has a fault. Kept files are copied byte for byte.
+The id of a file that is a document is the path relative to the directory that was given. A file that is too long or
+cannot be decompressed has a fault. Of lines, blank ones are not rows, as in JSON lines. Kept files and lines are copied
+byte for byte.
 """
 
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +18,11 @@ from numpy.typing import NDArray
 from minwise._internal.arrays import from_bytes, from_strings
 from minwise.errors import InputError
 from minwise.inputs import row_reader
-from minwise.inputs.files import File, open_output, output_path, strip_bom
-from minwise.inputs.row_reader import oversized_reason
+from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.row_reader import Line, OversizedLine, RowReader, lines_by_chunk, oversized_reason
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, UnreadableError
 
-__all__ = ["TextFiles"]
+__all__ = ["LinesFile", "TextFiles"]
 
 COPY_BYTES = 1 << 20
 
@@ -71,10 +73,7 @@ class TextFiles(Source):
         return from_strings([self.ids[row] for row in rows.tolist()])
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        if columns.metadata:
-            raise UnreadableError(f"has no column {columns.metadata[0]!r}: a text file is one text and nothing else")
-        if columns.elements is not None:
-            raise UnreadableError(f"has no column {columns.text[0]!r}: a text file is one text and nothing else")
+        _refuse_columns(columns, "a text file")
         first = size = 0
         texts: list[bytes | None] = []
         faults: list[Fault] = []
@@ -105,6 +104,14 @@ class TextFiles(Source):
         return int(np.count_nonzero(keep))
 
 
+def _refuse_columns(columns: Columns, document: str) -> None:
+    """Raise if a setting needs columns, of which a text has none."""
+    if columns.metadata:
+        raise UnreadableError(f"has no column {columns.metadata[0]!r}: {document} is one text and nothing else")
+    if columns.elements is not None:
+        raise UnreadableError(f"has no column {columns.text[0]!r}: {document} is one text and nothing else")
+
+
 def _read_document(file: File) -> bytes | Fault:
     """Return the text of a file, or the fault if it cannot be used."""
     parts: list[bytes] = []
@@ -118,3 +125,57 @@ def _read_document(file: File) -> bytes | Fault:
     except UnreadableError as error:
         return Fault(file.name, 0, str(error))
     return strip_bom(b"".join(parts))
+
+
+class LinesFile(FileSource):
+    """One file with a document on each line, perhaps compressed; blank lines are not rows."""
+
+    def reading(self) -> str:
+        """Return how the file is read."""
+        return "one document per line"
+
+    def _lines(self) -> Iterator[Line]:
+        lines = chain.from_iterable(lines_by_chunk(self.file.chunks()))
+        return (line for line in lines if isinstance(line, OversizedLine) or not strip_bom(line).isspace())
+
+    def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        _refuse_columns(columns, "a line")
+        return _LinesReader(self.name).read(self._lines(), wanted, batch_bytes)
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept lines unchanged; the last one gets a line feed if it has none."""
+        written = 0
+        with self._copying(keep):
+            lines = read_first(self._lines())
+            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
+                for kept, line in zip(keep.tolist(), lines, strict=False):
+                    if kept and isinstance(line, bytes):
+                        copy.write(line if line.endswith(b"\n") else line + b"\n")
+                        written += 1
+        return written
+
+
+class _LinesReader(RowReader[Line]):
+    """Converts lines to batches of texts."""
+
+    knows_columns = True
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def size_of(self, row: Line) -> int:
+        """Return the bytes of the line; 0 if it is too long to be held."""
+        return len(row) if isinstance(row, bytes) else 0
+
+    def batch(self, first: int, rows: list[Line]) -> Batch:
+        """Return the batch of consecutive lines, without line ends and without a byte order mark."""
+        texts = [_without_line_end(line, first + place) for place, line in enumerate(rows)]
+        missing = [first + place for place, text in enumerate(texts) if text is None]
+        faults = tuple(Fault(self.source, row, oversized_reason()) for row in missing)
+        return Batch(first, from_bytes(texts, pa.large_binary()), faults=faults)
+
+
+def _without_line_end(line: Line, row: int) -> bytes | None:
+    if isinstance(line, OversizedLine):
+        return None
+    return (strip_bom(line) if row == 0 else line).removesuffix(b"\n").removesuffix(b"\r")

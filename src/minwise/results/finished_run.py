@@ -265,7 +265,7 @@ class FinishedRun:
         (file,) = files
         sets = self.report["settings"].get("shingle") == "set"
         path = _absolute(file.path, str(self.record["directory"]))
-        (source,), _ = open_files([path], format=self.record["format"], sets=sets)
+        (source,) = open_files([path], format=self.record["format"], sets=sets).sources
         if isinstance(source, FileSource):
             source.file, source.name = file, file.name
         return source

@@ -22,9 +22,9 @@ import pyarrow as pa
 from minwise._internal.atomic import atomic_writer
 from minwise.checks import check_path
 from minwise.errors import FormatError, MinwiseError, MismatchError
-from minwise.inputs.jsonl import StandardInput
 from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import Batch, Columns, Source
+from minwise.inputs.standard_input import StandardInput
 from minwise.inputs.text_files import TextFiles
 from minwise.report.cluster_section import SHOWN_CLUSTERS, SHOWN_MEMBERS, SHOWN_PAIRS
 from minwise.results.finished_run import NANOSECONDS, FinishedRun

@@ -73,7 +73,7 @@ class Corpus:
         on_error: ``fail``, ``quarantine-rows``, ``quarantine`` or ``skip``.
         root: The common parent of the sources that are not only compared against.
         format: The format of all files, if the user gave it instead of leaving it to the file names.
-        skipped: Number of entries of input directories that were not read, by reason.
+        skipped: Number of entries of the input that are not read, by reason.
     """
 
     sources: list[Source]

@@ -15,7 +15,7 @@ from minwise import _kernel
 from minwise._internal.arrays import from_numpy
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.jsonl import JsonLinesReader, NumberedLine, read_available_lines
-from minwise.inputs.source import Columns, Fault, lists_faults
+from minwise.inputs.source import Columns, Fault, UnreadableError, lists_faults
 from minwise.search.bands import FAULTY, Bander, KeyBlock
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
@@ -44,11 +44,14 @@ class LineStream:
         """Copy the kept lines of ``source`` to ``output``; return the counts.
 
         Raises:
-            InputError: If no line can be read.
+            InputError: If no line can be read, or the source is not text.
         """
-        for lines in read_available_lines(source, self._limits.batch_bytes):
-            self._copy_kept(lines, output)
-            output.flush()
+        try:
+            for lines in read_available_lines(source, self._limits.batch_bytes):
+                self._copy_kept(lines, output)
+                output.flush()
+        except UnreadableError as error:
+            raise InputError(f"standard input {error}") from None
         if self._counts["read"] and self._counts["read"] == self._counts["quarantined"]:
             raise InputError(f"no document can be read: {self._counts['read']} lines, and none of them was usable")
         return {**self._counts, "capped": self._kept.capped}

@@ -13,7 +13,7 @@ from support.source_rows import COMPRESS, TEXTS, faults_of, ids_of, json_lines, 
 
 from minwise.inputs import row_reader
 from minwise.inputs.files import File
-from minwise.inputs.jsonl import JsonLinesFile, looks_like_json_lines
+from minwise.inputs.jsonl import JsonLinesFile
 from minwise.inputs.source import Columns, Fault
 
 
@@ -176,20 +176,3 @@ def test_an_unreadable_file_has_no_copy_but_an_empty_one_has(tmp_path: Path) -> 
     assert faults_of(empty) == []
     empty.copy_kept(nothing, tmp_path / "out", str(tmp_path))
     assert (tmp_path / "out" / "y.jsonl").read_bytes() == b""
-
-
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b'\n{"a": 1}\n{"a": 2}\n', True),
-        (b'{"a": 1}', True),
-        (b'{\n "a": 1\n}\n', False),
-        (b'[{"a": 1}]\n', False),
-        (b"", False),
-        (b"\xff\n", False),
-    ],
-)
-def test_json_lines_are_recognised_by_their_first_line(data: bytes, expected: bool, tmp_path: Path) -> None:
-    path = tmp_path / "x.json"
-    path.write_bytes(data)
-    assert looks_like_json_lines(File(str(path))) is expected

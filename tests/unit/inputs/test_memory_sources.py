@@ -217,7 +217,8 @@ pq.write_table(table, "x.parquet")
 with pa.ipc.new_file("x.arrow", table.schema) as writer:
     writer.write_table(table)
 for name in ("x.jsonl", "x.csv", "x.txt", "x.parquet", "x.arrow"):
-    (source,), root = open_files([name])
+    opened = open_files([name])
+    (source,), root = opened.sources, opened.root
     rows = sum(len(batch) for batch in source.batches(Columns()))
     source.default_ids(np.arange(rows)), source.copy_kept(np.arange(rows) > 0, Path("out"), root)
 list(TableSource(as_table(["a", None, 3])).batches(Columns()))

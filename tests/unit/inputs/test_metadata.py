@@ -22,7 +22,7 @@ METADATA = Columns(metadata=("a", "b"))
 
 def open_file(path: Path) -> Source:
     """Return the file as a source."""
-    (source,), _ = open_files([str(path)])
+    (source,) = open_files([str(path)]).sources
     return source
 
 

@@ -183,11 +183,11 @@ def test_run_and_report_with_different_sources_are_refused(workdir: Path) -> Non
 
 
 def test_every_input_is_opened_in_the_format_of_the_run(workdir: Path) -> None:
-    """A CSV file among text files was read as a text, and is again."""
+    """A CSV file was read as a text, and is again."""
     (workdir / "tree").mkdir()
     for name in ("a.txt", "b.csv", "c.txt"):
         (workdir / "tree" / name).write_text(f"one text, {name}")
-    mw.dedup("tree", "forest")
+    mw.dedup("tree", "forest", format="text")
     run = FinishedRun.open("forest")
     assert [[file.name for file in files] for files in run.files] == [["tree/a.txt", "tree/b.csv", "tree/c.txt"]]
     assert run.change(0) is None

@@ -37,7 +37,7 @@ def write(path: Path) -> Path:
 def test_texts_of_every_format(name: str, read_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch size makes no difference."""
     monkeypatch.setattr("minwise.results.report_writer.READ_BYTES", read_bytes)
-    sources, _ = open_files([str(write(tmp_path / name))])
+    sources = open_files([str(write(tmp_path / name))]).sources
     wanted = [(0, row) for row in ROWS]
     expected = {(0, row): TEXTS[row] for row in ROWS}
     assert read_texts(sources, Columns(), wanted) == expected
@@ -48,7 +48,7 @@ def test_text_files_are_found_by_their_names(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"{number}.txt").write_bytes(b"file %d \xff" % number)
     table = str(write(tmp_path / "table.jsonl"))
-    sources, _ = open_files([str(tmp_path / "*.txt"), table])
+    sources = open_files([str(tmp_path / "*.txt"), table]).sources
     shown = [(table, 8), (str(tmp_path / "2.txt"), 0), (str(tmp_path / "gone.txt"), 0), (table, 5)]
     located = locate_documents(sources, shown)
     assert list(located) == [shown[0], shown[1], shown[3]]
@@ -67,7 +67,7 @@ def test_sets_nulls_missing_rows_and_unreadable_files_have_no_text(tmp_path: Pat
     sets = SetsSource(mw.ShingleSets.from_sets([{1, 2}, {3}]))
     table = TableSource(as_table(["one", None, "three"]))
     gone, broken = str(write(tmp_path / "gone.jsonl")), str(write(tmp_path / "broken.parquet"))
-    files, _ = open_files([broken, gone])
+    files = open_files([broken, gone]).sources
     Path(gone).unlink()
     Path(broken).write_bytes(b"PAR1 no more")
     sources = [sets, table, *files]

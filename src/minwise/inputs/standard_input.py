@@ -1,0 +1,90 @@
+"""Standard input in any format, copied to a temporary file, since a source is read more than once."""
+
+import errno
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from minwise.inputs.files import File
+from minwise.inputs.find_files import detect_json
+from minwise.inputs.source import Batch, Columns, RowMask, Source
+
+__all__ = ["STANDARD_INPUT_NAME", "StandardInput"]
+
+STANDARD_INPUT_NAME = "-"
+# Suffixes of copies whose format has another name.
+COPY_SUFFIXES = {"text": "txt", "lines": "txt", "baskets": "txt", "named-baskets": "txt"}
+
+
+class SpooledFile(File):
+    """Copy of standard input, named ``-`` in messages and ids."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name that a user gave."""
+        return STANDARD_INPUT_NAME
+
+
+class StandardInput(Source):
+    """Standard input, copied to a temporary file that is deleted on garbage collection.
+
+    Args:
+        format: The format; None for JSON, as lines or as an array.
+        open_file: Returns the source of a file in a format.
+    """
+
+    def __init__(self, format: str | None, open_file: Callable[[File, str], Source]) -> None:  # noqa: A002
+        if sys.stdin is None:
+            raise OSError(errno.EBADF, "is closed", "standard input")
+        self.name = STANDARD_INPUT_NAME
+        self._folder = tempfile.TemporaryDirectory(prefix=".minwise-")
+        spooled = Path(self._folder.name) / "stdin"
+        with spooled.open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        format_ = format or _json_format(SpooledFile(str(spooled)))
+        path = spooled.rename(spooled.with_suffix(f".{COPY_SUFFIXES.get(format_, format_)}"))
+        self._source = open_file(SpooledFile(str(path)), format_)
+
+    def fingerprint(self) -> dict[str, object]:
+        """Return name, bytes and modification time of the copy."""
+        return self._source.fingerprint()
+
+    def size_bytes(self) -> int:
+        """Return the bytes of the copy."""
+        return self._source.size_bytes()
+
+    def known_rows(self) -> int | None:
+        """Return the number of rows, if the format has it."""
+        return self._source.known_rows()
+
+    def paths(self) -> list[str]:
+        """Return the path of the copy."""
+        return self._source.paths()
+
+    def locate(self, rows: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
+        """Return ``-`` and the row for each of ``rows``."""
+        return self._source.locate(rows)
+
+    def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
+        """Return the ids of rows that have none, as the format defines them."""
+        return self._source.default_ids(rows)
+
+    def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        return self._source._read(columns, wanted, batch_bytes)
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept rows to ``stdin`` with the suffix of the format."""
+        return self._source.copy_kept(keep, folder, self._folder.name)
+
+
+def _json_format(file: File) -> str:
+    """Return the format of JSON: an array or lines, whose reader reports anything else."""
+    return "json" if detect_json(file) == "json" else "jsonl"
