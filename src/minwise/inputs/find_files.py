@@ -359,6 +359,5 @@ def _identity(path: str) -> str:
     if not is_url(path):
         return os.path.realpath(path)
     filesystem, within = url_filesystem(path)
-    if type(filesystem).__name__ == "LocalFileSystem":
-        return os.path.realpath(within)
-    return f"{type(filesystem).__name__}:{within}"
+    local = "file" in filesystem.protocol
+    return os.path.realpath(within) if local else f"{filesystem.protocol}:{within}"
