@@ -99,6 +99,74 @@ def test_standard_input_is_read_as_json_lines(folder: Path) -> None:
     assert [json.loads(line)["id"] for line in kept] == KEPT
 
 
+@pytest.mark.parametrize("format_", ["jsonl", "csv", "tsv", "parquet", "arrow"])
+def test_standard_input_is_read_in_the_format_that_is_given(folder: Path, format_: str) -> None:
+    """Kept rows are written in the same format, as ``kept/stdin``."""
+    data = write(folder / f"in.{format_}", ROWS).read_bytes()
+    done = execute(folder, "dedup", "-", "-o", "out", "--quiet", "--format", format_, stdin=data)
+    assert (done.returncode, done.stderr) == (OK, b"")
+    assert kept_ids(folder, f"stdin.{format_}") == KEPT
+    removed = pq.read_table(folder / "out" / "removed.parquet").to_pylist()
+    assert [(row["id"], row["source"]) for row in removed] == [("d2", "-"), ("d4", "-")]
+
+
+@pytest.mark.parametrize("options", [[], ["--format", "json"]])
+def test_an_array_on_standard_input_is_recognised(folder: Path, options: list[str]) -> None:
+    data = json.dumps(ROWS, indent=1).encode()
+    assert execute(folder, "dedup", "-", "-o", "out", *options, stdin=data).returncode == OK
+    assert [row["id"] for row in json.loads((folder / "out" / "kept" / "stdin.json").read_text())] == KEPT
+
+
+@pytest.mark.parametrize(("format_", "read"), [("lines", 5), ("text", 1)])
+def test_texts_on_standard_input_are_lines_or_one_document(folder: Path, format_: str, read: int) -> None:
+    data = "".join(f"{row['text']}\n" for row in ROWS).encode()
+    done = execute(folder, "dedup", "-", "-o", "out", "--quiet", "--format", format_, stdin=data)
+    assert (done.returncode, done.stderr) == (OK, b"")
+    assert report(folder)["counts"]["read"] == read
+    clusters = pq.read_table(folder / "out" / "clusters.parquet").to_pylist()
+    assert [row["id"] for row in clusters] == ([f"-:{row}" for row in range(5)] if read == 5 else ["-"])
+    kept = [row["text"] for row in ROWS if row["id"] in KEPT]
+    assert (folder / "out" / "kept" / "stdin.txt").read_text().splitlines() == (
+        kept if read == 5 else data.decode().splitlines()
+    )
+
+
+@pytest.mark.parametrize("output", ["out", "-"])
+@pytest.mark.parametrize(("name", "what"), [("in.parquet", "a Parquet file"), ("in.jsonl.gz", "compressed with gzip")])
+def test_other_content_on_standard_input_is_one_line(folder: Path, name: str, what: str, output: str) -> None:
+    data = write(folder / name, ROWS).read_bytes()
+    done = execute(folder, "dedup", "-", "-o", output, stdin=data)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (FAILURE, b"", 1)
+    assert what in done.stderr.decode()
+
+
+def test_lines_of_a_text_file_are_documents(folder: Path) -> None:
+    (folder / "lines.txt").write_text("\n".join(row["text"] for row in ROWS))
+    done = run(folder, "dedup", "lines.txt", "-o", "out", "--format", "lines")
+    assert (done.status, done.err) == (OK, "")
+    assert report(folder)["counts"]["read"] == len(ROWS)
+    assert report(folder)["inputs"]["read_as"] == [{"how": "one document per line", "files": 1}]
+    kept = (folder / "out" / "kept" / "lines.txt").read_text().splitlines()
+    assert kept == [row["text"] for row in ROWS if row["id"] in KEPT]
+    assert run(folder, "dedup", "lines.txt", "-o", "whole").status == OK
+    assert report(folder, "whole")["inputs"]["read_as"] == [
+        {"how": "one document per file; format='lines' reads one per line", "files": 1}
+    ]
+
+
+def test_what_is_skipped_in_a_directory_is_counted_in_the_report(folder: Path) -> None:
+    for name in ("data/in.jsonl", "data/_SUCCESS", "data/.in.jsonl.crc", "data/.git"):
+        write(folder / "data" / "in.jsonl", ROWS) if name.endswith("l") else (folder / name).write_bytes(b"")
+    (folder / "data" / "link.jsonl").symlink_to("in.jsonl")
+    done = run(folder, "dedup", "data", "-o", "out", "--json")
+    assert json.loads(done.out)["inputs"]["skipped"] == {
+        "files reached a second time": 1,
+        "marker files of table writers": 1,
+        "names that begin with a dot": 2,
+    }
+    assert kept_ids(folder, "in.jsonl") == KEPT
+
+
 def test_format_applies_to_a_file_of_any_name(folder: Path) -> None:
     (folder / "in.jsonl").rename(folder / "corpus.dump")
     assert run(folder, "dedup", "corpus.dump", "-o", "out", "--format", "jsonl").status == OK

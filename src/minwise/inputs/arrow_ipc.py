@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from minwise.inputs.columns import check_types, select_columns, to_batches
+from minwise.inputs.content import HEAD_BYTES, refuse_other_content, unusable_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
@@ -20,6 +21,8 @@ from minwise.inputs.table_writer import kept_rows, row_groups
 __all__ = ["ArrowFile"]
 
 FILE_MAGIC = b"ARROW1"
+# First bytes of a stream; streams of before Arrow 0.15 begin with a length.
+STREAM_MAGIC = b"\xff\xff\xff\xff"
 # Types of the same layout whose bytes Arrow does not validate: the kernel checks whether texts are UTF-8.
 UNCHECKED_TYPES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
 
@@ -61,9 +64,12 @@ class ArrowFile(FileSource):
 def _open_reader(file: File, fields: list[int] | None = None) -> Iterator[Any]:
     """Open a reader of the file, or of some of its fields."""
     with translate_errors(file), file.open() as raw:
-        is_file = raw.read(len(FILE_MAGIC)) == FILE_MAGIC
+        head = raw.read(HEAD_BYTES)
+        is_file = head.startswith(FILE_MAGIC)
     if not file.size_bytes():
         raise UnreadableError("cannot be read: an empty file is not an Arrow file")
+    if not is_file and not head.startswith(STREAM_MAGIC) and unusable_content(head) is not None:
+        refuse_other_content(head, "an Arrow file", (FILE_MAGIC, STREAM_MAGIC), file.compression)
     options = ipc.IpcReadOptions(included_fields=fields)
     with translate_errors(file), file.open_arrow(memory_map=True) as mapped:
         yield (ipc.open_file if is_file else ipc.open_stream)(mapped, options=options)

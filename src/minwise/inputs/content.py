@@ -10,7 +10,7 @@ import orjson
 
 from minwise.inputs.source import UnreadableError
 
-__all__ = ["HEAD_BYTES", "JsonKind", "json_kind", "refuse_binary", "unusable_content"]
+__all__ = ["HEAD_BYTES", "JsonKind", "json_kind", "refuse_binary", "refuse_other_content", "unusable_content"]
 
 # Bytes that decide whether content is text: as many as Git looks at.
 HEAD_BYTES = 8000
@@ -100,6 +100,23 @@ def _binary_reason(head: bytes) -> str | None:
 def _lesser_share(head: bytes) -> float:
     """Return the share of NUL bytes at the positions that have fewer of them."""
     return min(head[0::2].count(0), head[1::2].count(0)) / max(1, len(head) // 2)
+
+
+def refuse_other_content(head: bytes, name: str, magic: tuple[bytes, ...], compression: str | None) -> None:
+    """Raise ``UnreadableError`` if a table begins with other bytes than its format.
+
+    Args:
+        head: The first bytes; empty for an empty file, which the reader of the format reports.
+        name: The format, such as ``a Parquet file``.
+        magic: First bytes of the format.
+        compression: The compression that the name of the file shows.
+    """
+    if not head or head.startswith(magic):
+        return
+    if compression is not None:
+        raise UnreadableError(f"is {name} compressed with {compression}, which cannot be read; decompress it first")
+    found = unusable_content(head) or f"begins with {head[:12].decode('utf-8', 'backslashreplace')!r}; check its format"
+    raise UnreadableError(f"is not {name}: it {found}")
 
 
 def refuse_binary(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -267,6 +267,8 @@ def translate_errors(file: File) -> Iterator[None]:
 
 
 def _content_reason(file: File, error: Exception) -> str:
+    if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
+        return "is not compressed with gzip, although its name ends in .gz; rename it"
     if isinstance(error, EOFError) or "Truncated" in str(error):
         return f"truncated {file.compression or 'file'}: it ends before its end marker"
     kind = f"damaged {file.compression}" if file.compression else "cannot be read"

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from minwise._internal.prefetch import prefetch
 from minwise.inputs.columns import check_types, is_text_type, select_columns, to_batches
+from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
@@ -29,6 +30,8 @@ BUFFER_BYTES = 1 << 20
 DICTIONARY_ROWS = 8_192
 # ...and one with fewer bytes per value than this is read as a dictionary, without decoding.
 DENSE_BYTES = 64
+# First bytes of a file, and of one with an encrypted footer.
+MAGIC = (b"PAR1", b"PARE")
 DEFAULT_CODEC = "snappy"
 # Rows that are decoded to measure their real size.
 PEEK_ROWS = 16
@@ -85,7 +88,13 @@ def _open_parquet(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[An
     """Open the file; ``dictionaries`` are columns to read as dictionaries."""
     with translate_errors(file), file.open_arrow() as raw:
         options = {"buffer_size": BUFFER_BYTES, "pre_buffer": file.is_url}
-        yield pq.ParquetFile(raw, read_dictionary=list(dictionaries) or None, **options)
+        try:
+            parquet = pq.ParquetFile(raw, read_dictionary=list(dictionaries) or None, **options)
+        except pa.ArrowException:
+            raw.seek(0)
+            refuse_other_content(raw.read(HEAD_BYTES), "a Parquet file", MAGIC, file.compression)
+            raise
+        yield parquet
 
 
 def _pieces(

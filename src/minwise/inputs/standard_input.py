@@ -65,6 +65,10 @@ class StandardInput(Source):
         """Return the number of rows, if the format has it."""
         return self._source.known_rows()
 
+    def reading(self) -> str | None:
+        """Return how the copy is read."""
+        return self._source.reading()
+
     def paths(self) -> list[str]:
         """Return the path of the copy."""
         return self._source.paths()

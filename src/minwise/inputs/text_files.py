@@ -25,6 +25,10 @@ from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, So
 __all__ = ["LinesFile", "TextFiles"]
 
 COPY_BYTES = 1 << 20
+PER_FILE, PER_LINE = "one document per file", "one document per line"
+ALTERNATIVE = "format='lines' reads one per line"
+# Files whose first bytes decide whether the alternative is mentioned.
+PEEKED_FILES = 5
 
 
 class TextFiles(Source):
@@ -54,6 +58,12 @@ class TextFiles(Source):
     def size_bytes(self) -> int:
         """Return the bytes of all files."""
         return sum(file.size_bytes() for file in self.files)
+
+    def reading(self) -> str | None:
+        """Return how files are read, and the alternative if one named .txt has several lines at its beginning."""
+        if not any(_has_suffix_txt(file) for file in self.files):
+            return None
+        return f"{PER_FILE}; {ALTERNATIVE}" if any(map(_has_lines, self.files[:PEEKED_FILES])) else PER_FILE
 
     def known_rows(self) -> int:
         """Return the number of files."""
@@ -104,6 +114,18 @@ class TextFiles(Source):
         return int(np.count_nonzero(keep))
 
 
+def _has_suffix_txt(file: File) -> bool:
+    return ".txt" in Path(file.path.lower()).suffixes[-2:]
+
+
+def _has_lines(file: File) -> bool:
+    """Return whether the first chunk of a .txt file has a line that is not its last."""
+    try:
+        return _has_suffix_txt(file) and b"\n" in next(file.chunks(), b"").rstrip()
+    except (OSError, UnreadableError):
+        return False
+
+
 def _refuse_columns(columns: Columns, document: str) -> None:
     """Raise if a setting needs columns, of which a text has none."""
     if columns.metadata:
@@ -132,7 +154,7 @@ class LinesFile(FileSource):
 
     def reading(self) -> str:
         """Return how the file is read."""
-        return "one document per line"
+        return PER_LINE
 
     def _lines(self) -> Iterator[Line]:
         lines = chain.from_iterable(lines_by_chunk(self.file.chunks()))

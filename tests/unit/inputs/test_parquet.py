@@ -205,7 +205,9 @@ def test_a_file_that_is_not_parquet_is_one_fault_and_has_no_copy(data: bytes, tm
     path = tmp_path / "x.parquet"
     path.write_bytes(data)
     file = ParquetFile(File(str(path)))
-    assert [(fault.row, fault.reason[:15]) for fault in faults_of(file)] == [(None, "cannot be read:")]
+    assert [(fault.row, fault.reason[:15]) for fault in faults_of(file)] == [
+        (None, "is not a Parque" if data.startswith(b"not") else "cannot be read:")
+    ]
     assert file.known_rows() is None
     assert file.copy_kept(np.empty(0, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 0
     assert not (tmp_path / "out").exists()

@@ -9,7 +9,7 @@ from support.source_rows import COMPRESS, TEXTS, faults_of, kept, masks, texts_o
 from minwise.inputs import row_reader
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns, Fault
-from minwise.inputs.text_files import TextFiles
+from minwise.inputs.text_files import LinesFile, TextFiles
 
 
 def source(folder: Path, texts: list[bytes], suffix: str = "") -> TextFiles:
@@ -84,3 +84,53 @@ def test_only_wanted_files_are_opened(tmp_path: Path) -> None:
     assert texts_of(files, wanted=wanted) == [TEXTS[1], TEXTS[2], TEXTS[4], TEXTS[5]]
     with pytest.raises(FileNotFoundError):
         texts_of(files)
+
+
+LINES = b"\xef\xbb\xbfthe harbour wakes\n\n  \t\nthe ferry leaves\r\na\xff\nlast"
+ROWS = [b"the harbour wakes", b"the ferry leaves", b"a\xff", b"last"]
+
+
+def lines(path: Path, content: bytes) -> LinesFile:
+    """Return the source of a file with a document on each line."""
+    path.write_bytes(content)
+    return LinesFile(File(str(path)))
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_lines_are_documents_and_kept_lines_are_copied_byte_for_byte(suffix: str, tmp_path: Path) -> None:
+    """Blank lines are not rows; line ends and a byte order mark belong to the copy but not to the text."""
+    file = lines(tmp_path / f"x.txt{suffix}", COMPRESS[suffix](LINES))
+    for size in (1, 1000):
+        found = [text for batch in file.batches(Columns(), batch_bytes=size) for text in batch.values.to_pylist()]
+        assert found == ROWS
+    assert file.default_ids(np.array([1])).to_pylist() == [f"{file.name}:1"]
+    keep = np.array([True, True, False, True])
+    assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == 3
+    (copied,) = File(str(tmp_path / "out" / f"x.txt{suffix}")).chunks()
+    assert copied == b"\xef\xbb\xbfthe harbour wakes\nthe ferry leaves\r\nlast\n"
+
+
+def test_a_line_that_is_too_long_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 20)
+    file = lines(tmp_path / "x.txt", b"short\n" + b"x" * 50 + b"\nalso short\n")
+    assert texts_of(file) == ["short", None, "also short"]
+    assert faults_of(file) == [Fault(file.name, 1, "is longer than 20 bytes")]
+    file.copy_kept(np.array([False, True, True]), tmp_path / "out", str(tmp_path))
+    assert (tmp_path / "out" / "x.txt").read_bytes() == b"also short\n"
+
+
+def test_lines_have_no_columns(tmp_path: Path) -> None:
+    file = lines(tmp_path / "x.txt", LINES)
+    (fault,) = file.batches(Columns(metadata=("lang",)))
+    assert fault.faults[0].reason == "has no column 'lang': a line is one text and nothing else"
+
+
+def test_a_source_says_how_text_files_are_read(tmp_path: Path) -> None:
+    """The alternative is mentioned if a .txt file has several lines; other files cannot be doubted."""
+    assert lines(tmp_path / "x.txt", LINES).reading() == "one document per line"
+    assert source(tmp_path, [b"one line\n", b""]).reading() == "one document per file"
+    several = "one document per file; format='lines' reads one per line"
+    for suffix in COMPRESS:
+        assert source(tmp_path, [b"", b"two\nlines"], suffix).reading() == several
+    (tmp_path / "x.py").write_text("two\nlines")
+    assert TextFiles([File(str(tmp_path / "x.py"))], ["x.py"]).reading() is None
