@@ -67,7 +67,7 @@ def test_progress_is_shown_on_a_terminal_only_without_quiet_and_json(folder: Pat
         assert shown == ""
     else:
         assert all(stage in shown for stage in stages)
-    assert b"sketch" not in done.stdout
+    assert b"read and sketch" not in done.stdout
 
 
 def drain(terminal: int) -> bytes:

@@ -204,7 +204,7 @@ def test_faulty_rows_are_named_and_skipped(folder: Path, command: str) -> None:
     (folder / "bad.jsonl").write_text('{"id": "x", "text": null}\n')
     done = run(folder, command, "a.jsonl", "bad.jsonl", "-o", "out.csv")
     assert done.status == OK
-    assert "1 rows and 0 files could not be read" in done.out
+    assert "1 row could not be read and is left out" in done.out
     assert "bad.jsonl: row 0: text is null" in done.out
     (folder / "out.csv").unlink()
     line = one_line(run(folder, command, "a.jsonl", "bad.jsonl", "-o", "out.csv", "--on-error", "fail"), FAILURE)

@@ -170,7 +170,7 @@ def test_faulty_rows_are_left_out_and_reported(tmp_path: Path) -> None:
     done = run(tmp_path, "pairs", "x.csv", *GROUPED, "--weight", "times", "-o", "p.csv")
     assert done.status == OK
     assert "1 pair among 2 documents" in done.out
-    assert "4 rows and 0 files could not be read and are left out" in done.out
+    assert "4 rows could not be read and are left out" in done.out
     assert "x.csv: row 1: times must be a whole number from 0 to 16777216, got -2" in done.out
     assert "x.csv: row 4: has 2 fields where the header has 3" not in done.out
     assert "x.csv: row 5: has 2 fields where the header has 3" in done.out

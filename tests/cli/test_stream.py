@@ -197,12 +197,6 @@ def test_settings_that_a_stream_does_not_support_are_rejected(tmp_path: Path, op
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_cannot_be_streamed(tmp_path: Path) -> None:
-    done = run(tmp_path, "dedup", "a.jsonl", "-o", "-")
-    assert (done.status, done.out) == (USAGE, "")
-    assert "-o -" in done.err
-
-
 def resident_bytes(process: int) -> int:
     """Return the resident memory of a process."""
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()

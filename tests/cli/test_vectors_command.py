@@ -37,7 +37,7 @@ def test_pairs_equal_those_of_the_library(folder: Path) -> None:
     expected = mw.EuclideanLSH.plan(vectors, radius=0.6).fit(vectors).pairs(0.6)
     assert pq.read_table("pairs.parquet").equals(expected)
     assert len(expected) > 400
-    assert done.output.startswith(f"{len(expected):,} pairs among 400 documents in ")
+    assert done.output.startswith(f"{len(expected):,} pairs among 400 vectors in ")
 
 
 def test_neighbours_equal_those_of_the_library(folder: Path) -> None:
@@ -67,10 +67,10 @@ def test_invalid_vectors_are_listed_unless_on_error_is_fail(folder: Path) -> Non
     vectors[7, 3] = np.nan
     np.save("x.npy", vectors)
     done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet")
-    assert "1 rows and 0 files could not be read and are left out" in done.output
+    assert "1 vector could not be used and is left out" in done.output
     assert "x.npy: row 7: values must be finite, got NaN at column 3" in done.output
     done = run("near", "q.npy", "x.npy", "--radius", "0.6", "-o", "near.jsonl")
-    assert "1 vectors could not be used and are left out" in done.output
+    assert "1 vector could not be used and is left out" in done.output
     done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--on-error", "fail")
     assert isinstance(done.exception, InputError)
 

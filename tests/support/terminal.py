@@ -15,6 +15,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHOWN_PORT = "8765"
 SERVE = re.compile(r"minwise serve [^;|&]*")
 TIMING = re.compile(r"\bin [\d.,]+ s\b(?: \([\d,]+ a second\))?")
+STAGE = re.compile(r"\b[\d.,]+ s(?= ·|$)", re.MULTILINE)
 STOP_TIMEOUT_SECONDS = 60
 
 
@@ -26,8 +27,8 @@ def steps(block: str) -> Iterator[tuple[str, str]]:
 
 
 def without_timings(text: str) -> str:
-    """Return a text without the seconds and rates of a summary, such as ``in 0.1 s (462 a second)``."""
-    return TIMING.sub("in … s", text)
+    """Return a text without the seconds and rates of a summary: ``in 0.1 s (462 a second)``, ``band 0.1 s``."""
+    return STAGE.sub("… s", TIMING.sub("in … s", text))
 
 
 class Terminal:

@@ -5,13 +5,15 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
 from minwise.cli.help import Command
 from minwise.cli.options import layout_options, run_options, set_options, settings_of
-from minwise.cli.output import console_output, progress_bars
+from minwise.cli.output import closing_lines, console_output, skipped_lines, stage_lines, watched_progress
 from minwise.inputs import Files
+from minwise.progress import Stopwatch
 from minwise.results import Audit
 
 __all__ = ["audit"]
@@ -36,16 +38,16 @@ def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any
         minwise audit crawl/ --threshold 0.7 -o audit.json
         minwise audit news.jsonl --shingle word:3 --sample 5000 --json
     """
-    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
-    result = mw.audit(Files(inputs), output, sample=sample, progress=progress, **settings_of(given))
+    watch = watched_progress(quiet=given["quiet"] or given["as_json"])
+    result = mw.audit(Files(inputs), output, sample=sample, progress=watch, **settings_of(given))
     if given["as_json"]:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not given["quiet"]:
         with console_output() as console:
-            _show(console, result)
+            _show(console, result, watch)
 
 
-def _show(console: Console, result: "Audit") -> None:
+def _show(console: Console, result: "Audit", watch: Stopwatch) -> None:
     facts = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     facts.add_column(style="dim")
     facts.add_column()
@@ -65,11 +67,17 @@ def _show(console: Console, result: "Audit") -> None:
             "caps",
             f"[yellow]{capped}: {result.caps.left_out:,} candidates left out[/]; the S-curve does not include the cap",
         )
+    report = result.to_dict()
+    for name, lines in (("skipped", skipped_lines(report)), ("stages", stage_lines(watch))):
+        for line in lines:
+            facts.add_row(name, line)
     console.print(facts)
     console.print()
     console.print(_bins(result))
     if result.suggestion is not None:
         console.print(_suggestion(result.suggestion))
+    for line in closing_lines(report):
+        console.print(escape(line), style="yellow" if line.startswith("note:") else None)
 
 
 def _bins(result: "Audit") -> Table:

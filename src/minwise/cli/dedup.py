@@ -3,7 +3,6 @@
 import errno
 import json
 import sys
-import time
 from typing import Any
 
 import click
@@ -12,8 +11,9 @@ import minwise as mw
 from minwise.api import dedup_stream, estimate_run
 from minwise.cli.help import Command
 from minwise.cli.options import engine_options, run_options, search_options, selection_options, set_options, settings_of
-from minwise.cli.output import progress_bars, show_dedup
+from minwise.cli.output import show_dedup, watched_progress
 from minwise.inputs import Files
+from minwise.results import DedupResult
 
 __all__ = ["dedup"]
 
@@ -25,7 +25,7 @@ __all__ = ["dedup"]
     "--output",
     required=True,
     type=click.Path(),
-    help="New directory for the result, or its URL; - streams JSON lines.",
+    help="New directory for the result, or its URL; - prints the kept rows.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
 @selection_options
@@ -48,38 +48,49 @@ def dedup(
     came in; OUT/removed.parquet names for every removed row the kept one it is a near-duplicate of, and their
     similarity.
 
+    -o - writes only the kept rows, to standard output, and the summary to standard error: a single file of JSON, CSV,
+    TSV or baskets in its own format, anything else as JSON lines. - as the only input and -o - decide on JSON lines as
+    they arrive.
+
     Examples:
         minwise dedup news.csv --text-column body -o clean
         minwise dedup 'crawl/*.parquet' --keep longest -o clean --work state
         minwise dedup new/ --against archive/ -o clean --dry-run
+        minwise dedup news.csv --text-column body -o - > clean.csv
         cat pages.jsonl | minwise dedup - -o - > unique.jsonl
     """
     settings = {**settings_of(given), "against": Files(against) or None}
     if output == "-" and dry_run:
         raise click.UsageError("--dry-run looks at files: give them as inputs, and a directory as -o")
-    if output == "-":
-        _stream(inputs, settings, quiet=given["quiet"], as_json=given["as_json"])
+    if output == "-" and inputs == ("-",):
+        _stream(settings, quiet=given["quiet"], as_json=given["as_json"])
         return
     if dry_run:
         estimate = estimate_run(Files(inputs), **settings)
         click.echo(json.dumps(estimate.to_dict(), indent=2) if given["as_json"] else str(estimate))
         return
-    started = time.monotonic()
-    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
-    result = mw.dedup(Files(inputs), output, overwrite=overwrite, progress=progress, **settings)
-    seconds = time.monotonic() - started
+    watch = watched_progress(quiet=given["quiet"] or given["as_json"])
+    folder = None if output == "-" else output
+    result = mw.dedup(Files(inputs), folder, overwrite=overwrite, progress=watch, **settings)
+    if folder is None:
+        _write_kept(result)
     if given["as_json"]:
-        run = {"output": output, "seconds": round(seconds, 3), "already_published": result.published}
-        click.echo(json.dumps({**result.report, "run": run}, indent=2, ensure_ascii=False))
+        run = {"output": output, "seconds": round(watch.seconds, 3), "already_published": result.published}
+        click.echo(json.dumps({**result.report, "run": run}, indent=2, ensure_ascii=False), err=folder is None)
     elif not given["quiet"]:
-        show_dedup(result, output, seconds)
+        show_dedup(result, output, watch)
 
 
-def _stream(inputs: tuple[str, ...], settings: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
-    if inputs != ("-",):
-        raise click.UsageError(
-            "-o - streams: it needs - (standard input) as the only input; give a directory otherwise"
-        )
+def _write_kept(result: DedupResult) -> None:
+    """Write the kept rows to standard output."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "is closed", "standard output")
+    result.write_kept(sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _stream(settings: dict[str, Any], *, quiet: bool, as_json: bool) -> None:
+    """Copy the kept lines of standard input as they are decided."""
     if sys.stdin is None or sys.stdout is None:
         raise OSError(errno.EBADF, "is closed", "standard input or output")
     counts = dedup_stream(sys.stdin.buffer, sys.stdout.buffer, **settings)

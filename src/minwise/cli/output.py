@@ -2,9 +2,9 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import click
@@ -14,20 +14,26 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from minwise._internal.formatting import format_similarity, plural
+from minwise._internal.formatting import format_percent, format_similarity, plural
 from minwise._internal.progress_bars import ProgressBars
+from minwise.cli.options import with_option_names
 from minwise.inputs.source import lists_faults
-from minwise.progress import NullProgress, Progress
+from minwise.progress import NullProgress, Progress, Stopwatch
 from minwise.results import DedupResult
 
 __all__ = [
+    "closing_lines",
     "console_output",
-    "fault_lines",
+    "left_out_line",
     "print_result",
     "progress_bars",
     "report_printer",
     "shorten",
     "show_dedup",
+    "skipped_lines",
+    "stage_lines",
+    "vector_lines",
+    "watched_progress",
 ]
 
 
@@ -43,6 +49,7 @@ def print_result(values: dict[str, Any], line: str, *, as_json: bool, quiet: boo
 Lines = Callable[[str, dict[str, Any], str | None, float], Iterator[str]]
 
 SHOWN_CLUSTERS = 5
+SHOWN_FAULTS = 5
 # Columns of a preview: a number, an id and a text.
 Cells = tuple[str, str, str]
 # Width of a preview that does not go to a terminal; minimum characters of an id and of a text.
@@ -51,38 +58,107 @@ MIN_ID_WIDTH = 12
 MIN_TEXT_WIDTH = 10
 
 
-def show_dedup(result: "DedupResult", output: str, seconds: float) -> None:
-    """Print the counts of a deduplication, its largest clusters and its warnings."""
-    with console_output() as console:
-        _print_dedup(console, result, output, seconds)
+def show_dedup(result: "DedupResult", output: str, watch: Stopwatch) -> None:
+    """Print the counts of a deduplication, its largest clusters and what to know about its inputs.
+
+    It prints to standard error if the kept rows went to standard output.
+    """
+    with console_output(err=output == "-") as console:
+        _print_dedup(console, result, output, watch)
 
 
-def _print_dedup(console: Console, result: "DedupResult", output: str, seconds: float) -> None:
+def _print_dedup(console: Console, result: "DedupResult", output: str, watch: Stopwatch) -> None:
     report = result.report
-    counts = report["counts"]
     if result.published:
         console.print(f"[bold]{escape(output)}[/bold] was already published from this work directory; nothing to do")
     facts = _table()
-    rate = counts["read"] / seconds if seconds else 0.0
-    facts.add_row("read", f"{plural(counts['read'], 'document')} in {seconds:.1f} s ({rate:,.0f} a second)")
-    facts.add_row("kept", f"[bold green]{counts['kept']:,}[/] ({_share(counts['kept'], counts['read'])})")
-    near = counts["removed"] - counts["removed_identical"]
-    removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
-    facts.add_row("removed", f"{removed}, each with its witness in removed.parquet" if counts["removed"] else "0")
-    if counts["quarantined"] or report["unreadable"]:
-        broken = f"{counts['quarantined']:,} rows and {len(report['unreadable']):,} files could not be read"
-        where = "quarantine.jsonl says why" if lists_faults(report["on_error"]) else "they were skipped"
-        facts.add_row("quarantined", f"[yellow]{broken}[/]; {where}")
-    if counts["empty"]:
-        facts.add_row("empty", f"{counts['empty']:,} without any token; kept")
-    plan = report["plan"]
-    facts.add_row("plan", _plan_line(plan))
+    for name, value in _dedup_facts(report, output, watch):
+        facts.add_row(name, value)
     console.print(facts)
     _show_clusters(console, result)
-    for warning in report["warnings"]:
-        console.print(f"[yellow]note:[/] {escape(warning)}")
-    kept, page = (escape(f"{output.rstrip('/')}/{name}") for name in ("kept", "report.html"))
-    console.print(f"[dim]kept rows in[/] {kept}[dim]; to inspect the run, open[/] {page}")
+    listed = f"{output.rstrip('/')}/quarantine.jsonl" if output != "-" and lists_faults(report["on_error"]) else None
+    for line in closing_lines(report, listed):
+        console.print(escape(line), style="yellow" if line.startswith("note:") else None)
+    if output != "-":
+        kept, page = (escape(f"{output.rstrip('/')}/{name}") for name in ("kept", "report.html"))
+        console.print(f"[dim]kept rows in[/] {kept}[dim]; to inspect the run, open[/] {page}")
+
+
+def _dedup_facts(report: dict[str, Any], output: str, watch: Stopwatch) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the summary."""
+    counts, seconds = report["counts"], watch.seconds
+    rate = counts["read"] / seconds if seconds else 0.0
+    yield "read", f"{plural(counts['read'], 'document')} in {seconds:.1f} s ({rate:,.0f} a second)"
+    yield "kept", f"[bold green]{counts['kept']:,}[/] ({format_percent(counts['kept'], counts['read'])})"
+    near = counts["removed"] - counts["removed_identical"]
+    removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
+    witness = "" if output == "-" else ", each with its witness in removed.parquet"
+    yield "removed", f"{removed}{witness}" if counts["removed"] else "0"
+    if counts["quarantined"] or report["unreadable"]:
+        yield "quarantined", f"[yellow]{_unusable(counts['quarantined'], len(report['unreadable']))}[/]"
+    if counts["empty"]:
+        yield "empty", f"{counts['empty']:,} without any token; kept"
+    yield from (("skipped", line) for line in skipped_lines(report))
+    yield "plan", _plan_line(report["plan"])
+    yield from (("stages", line) for line in stage_lines(watch))
+
+
+def _unusable(rows: int, files: int, noun: str = "row") -> str:
+    """Return how many rows, and rests of files, could not be used."""
+    counted = [*([plural(rows, noun)] if rows or not files else []), *([plural(files, "file")] if files else [])]
+    return f"{' and '.join(counted)} could not be {'read' if noun == 'row' else 'used'}"
+
+
+def left_out_line(rows: int, files: int, noun: str = "row") -> str:
+    """Return how many rows or vectors, and rests of files, are left out.
+
+    >>> left_out_line(1, 0, "vector"), left_out_line(2, 1)
+    ('1 vector could not be used and is left out', '2 rows and 1 file could not be read and are left out')
+    """
+    return f"{_unusable(rows, files, noun)} and {'is' if rows + files == 1 else 'are'} left out"
+
+
+def stage_lines(watch: Stopwatch) -> Iterator[str]:
+    """Yield one line with the seconds of each stage, by the first word of its name, if there was any.
+
+    >>> watch = Stopwatch(NullProgress())
+    >>> watch.stages += [("read and sketch", 5.42), ("band", 0.7), ("band", 0.1)]
+    >>> list(stage_lines(watch))
+    ['read 5.4 s · band 0.8 s']
+    """
+    seconds: dict[str, float] = {}
+    for name, spent in watch.stages:
+        seconds[name.split()[0]] = seconds.get(name.split()[0], 0.0) + spent
+    if seconds:
+        yield " · ".join(f"{name} {spent:,.1f} s" for name, spent in seconds.items())
+
+
+def skipped_lines(report: dict[str, Any]) -> Iterator[str]:
+    """Yield one line with the number of entries that were not read, by reason, if there were any.
+
+    >>> list(skipped_lines({"inputs": {"skipped": {"names that begin with a dot": 3, "marker files": 1}}}))
+    ['4 entries: 3 names that begin with a dot, 1 marker files']
+    """
+    skipped = report.get("inputs", {}).get("skipped") or {}
+    if skipped:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+        total = sum(skipped.values())
+        yield f"{plural(total, 'entry', 'entries')}: {reasons}"
+
+
+def closing_lines(report: dict[str, Any], quarantine: str | None = None) -> Iterator[str]:
+    """Yield the notes of a report, and the rows and inputs that could not be used.
+
+    Args:
+        report: The report of a run, or the figures of an audit.
+        quarantine: The file that lists all such rows.
+    """
+    for note in (*report.get("warnings", ()), *report.get("notes", ())):
+        yield f"note: {with_option_names(note)}"
+    faults = list(_fault_lines(report))
+    yield from faults
+    if faults and quarantine is not None:
+        yield f"  all of them are in {quarantine}"
 
 
 def _plan_line(plan: dict[str, Any] | None) -> str:
@@ -108,65 +184,78 @@ def _show_clusters(console: Console, result: "DedupResult") -> None:
 
 
 def report_printer(
-    what: str, output: str | None, *, quiet: bool, as_json: bool, lines: Lines | None = None
+    what: str,
+    output: str | None,
+    watch: Stopwatch,
+    *,
+    quiet: bool,
+    as_json: bool,
+    lines: Lines | None = None,
 ) -> Callable[[dict[str, Any]], None]:
-    """Return a function that prints a report and the seconds from now on.
+    """Return a function that prints a report, the seconds of the run and those of its stages.
 
     It prints to standard error if the result goes to standard output.
 
     Args:
         what: The count of the report to show first.
         output: The file of the result; None to show the first rows of the report.
+        watch: The stopwatch that received the progress of the run.
         quiet: Print nothing.
         as_json: Print the report itself.
         lines: Returns the summary of a report that is not one of pairs of documents.
     """
-    started = time.monotonic()
     aside = output == "-"
 
     def show(report: dict[str, Any]) -> None:
-        seconds = time.monotonic() - started
         if as_json:
-            run = {"output": output, "seconds": round(seconds, 3)}
+            run = {"output": output, "seconds": round(watch.seconds, 3)}
             click.echo(json.dumps({**report, "run": run}, indent=2, ensure_ascii=False), err=aside)
             return
         if output is None:
             show_preview(report["first"])
         if not quiet:
-            for line in (lines or _report_lines)(what, report, output, seconds):
+            closing = chain(stage_lines(watch), skipped_lines(report), closing_lines(report))
+            for line in chain((lines or _report_lines)(what, report, output, watch.seconds), closing):
                 click.echo(line, err=aside)
 
     return show
 
 
-def _report_lines(what: str, report: dict[str, Any], output: str | None, seconds: float) -> Iterator[str]:
-    counts, caps = report["counts"], report["caps"]
+def vector_lines(what: str, report: dict[str, Any], output: str | None, seconds: float) -> Iterator[str]:
+    """Yield the summary of pairs of vectors."""
+    return _report_lines(what, report, output, seconds, noun="vector")
+
+
+def _report_lines(
+    what: str, report: dict[str, Any], output: str | None, seconds: float, noun: str = "document"
+) -> Iterator[str]:
+    counts = report["counts"]
     location = "" if output in ("-", None) else f", in {output}"
-    documents = plural(counts["documents"], "document")
+    documents = plural(counts["documents"], noun)
     yield f"{plural(report[what], what.removesuffix('s'))} among {documents} in {seconds:.1f} s{location}"
     if output is None and report[what]:
         yield f"to get all {what}: -o FILE, a .parquet, .csv, .tsv or .jsonl file, or -o - for JSON lines"
     rows = report.get("rows", {"quarantined": 0})
     if "rows" in report:
-        yield f"grouped from {rows['read']:,} rows"
+        yield f"grouped from {plural(rows['read'], 'row')}"
     if "blocking" in report:
         yield from _blocking_lines(report["blocking"])
     if counts["quarantined"] + rows["quarantined"] or report["unreadable"]:
-        files = len(report["unreadable"])
-        counts = {"quarantined": counts["quarantined"] + rows["quarantined"]}
-        yield f"{counts['quarantined']:,} rows and {files:,} files could not be read and are left out"
-    yield from fault_lines(report)
+        broken = counts["quarantined"] + rows["quarantined"]
+        yield left_out_line(broken, len(report["unreadable"]), "row" if noun == "document" else noun)
+    yield from _cap_lines(report["caps"], noun)
+
+
+def _cap_lines(caps: dict[str, Any], noun: str) -> Iterator[str]:
+    """Yield what the caps on buckets and on identical documents left out."""
+    size = f"of more than {plural(caps['max_bucket'], noun)}"
     if caps["buckets"]:
-        yield (
-            f"{caps['buckets']:,} buckets of more than {caps['max_bucket']:,} documents were capped: "
-            f"{caps['candidates_left_out']:,} candidates left out, at most about "
-            f"{caps['estimated_pairs_missed_at_most']:,} pairs missed"
-        )
+        left_out = plural(caps["candidates_left_out"], "candidate")
+        missed = plural(caps["estimated_pairs_missed_at_most"], "pair")
+        yield f"capped: {plural(caps['buckets'], 'bucket')} {size}; {left_out} left out, at most about {missed} missed"
     if caps["identical_groups"]:
-        yield (
-            f"{caps['identical_groups']:,} groups of more than {caps['max_bucket']:,} identical documents were capped: "
-            f"{caps['identical_pairs_left_out']:,} pairs left out"
-        )
+        groups, left_out = plural(caps["identical_groups"], "group"), plural(caps["identical_pairs_left_out"], "pair")
+        yield f"capped: {groups} {size} that are identical; {left_out} left out"
 
 
 def show_preview(rows: list[dict[str, Any]]) -> None:
@@ -221,11 +310,26 @@ def _cluster_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
     return ("size", "cluster", "text" if rows[0]["text"] else ""), lines
 
 
-def fault_lines(report: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each row that could not be used, with the reason."""
+def _fault_lines(report: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each of the first five rows of a file that could not be used, and the number of the others."""
+    for entry in _faults_by_file(report):
+        for fault in entry["first"]:
+            row = "" if fault["row"] is None else f" row {fault['row']}:"
+            yield f"  {entry['source']}:{row} {with_option_names(fault['reason'])}"
+        if entry["faults"] > len(entry["first"]):
+            yield f"  … and {entry['faults'] - len(entry['first']):,} more in {entry['source']}"
+
+
+def _faults_by_file(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the faults of each file: its name, their number and the first of them."""
+    if "inputs" in report:
+        return list(report["inputs"].get("faults", []))
+    files: dict[str, dict[str, Any]] = {}
     for fault in report["faults"]:
-        row = "" if fault["row"] is None else f" row {fault['row']}:"
-        yield f"  {fault['source']}:{row} {fault['reason']}"
+        entry = files.setdefault(fault["source"], {"source": fault["source"], "faults": 0, "first": []})
+        entry["faults"] += 1
+        entry["first"] += [fault] if entry["faults"] <= SHOWN_FAULTS else []
+    return list(files.values())
 
 
 def _blocking_lines(quality: dict[str, Any]) -> Iterator[str]:
@@ -237,10 +341,6 @@ def _blocking_lines(quality: dict[str, Any]) -> Iterator[str]:
     ):
         value = quality[name]
         yield f"{name.replace('_', ' ')} {'none' if value is None else f'{value:.4f}'}: {what}"
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "0 %"
 
 
 def shorten(value: object, most: int = 60) -> str:
@@ -271,14 +371,14 @@ def _table() -> Table:
 
 
 @contextmanager
-def console_output() -> Iterator[Console]:
-    """Yield a console whose lines go to standard output, without trailing spaces."""
-    console = Console(highlight=False)
+def console_output(*, err: bool = False) -> Iterator[Console]:
+    """Yield a console whose lines go to standard output, or to standard error, without trailing spaces."""
+    console = Console(highlight=False, stderr=err)
     if not console.is_terminal:
         console.width = 10_000  # nothing is wrapped or cut in a pipe
     with console.capture() as capture:
         yield console
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()), err=err)
 
 
 def progress_bars(*, quiet: bool) -> Progress:
@@ -286,3 +386,8 @@ def progress_bars(*, quiet: bool) -> Progress:
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return NullProgress()
     return ProgressBars(Console(file=sys.stderr, stderr=True))
+
+
+def watched_progress(*, quiet: bool) -> Stopwatch:
+    """Return a stopwatch of a run that also shows its progress."""
+    return Stopwatch(progress_bars(quiet=quiet))

@@ -15,7 +15,7 @@ from minwise.cli.options import (
     setting_option,
     settings_of,
 )
-from minwise.cli.output import progress_bars, report_printer
+from minwise.cli.output import report_printer, watched_progress
 from minwise.inputs import Files
 from minwise.options import ClustersOptions
 
@@ -54,9 +54,9 @@ def pairs(
         minwise pairs news.parquet --shingle char:5 --threshold 0.6 -o found.csv
         minwise pairs people.csv --fields 'name:char:3 phone:digits' -o pairs.csv
     """
-    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
-    show = report_printer("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
-    show(mw.write_pairs(Files(inputs), output, sources=sources, truth=truth, progress=progress, **settings_of(given)))
+    watch = watched_progress(quiet=given["quiet"] or given["as_json"])
+    show = report_printer("pairs", output, watch, quiet=given["quiet"], as_json=given["as_json"])
+    show(mw.write_pairs(Files(inputs), output, sources=sources, truth=truth, progress=watch, **settings_of(given)))
 
 
 @click.command(cls=Command)
@@ -78,6 +78,6 @@ def clusters(inputs: tuple[str, ...], output: str | None, **given: Any) -> None:
         minwise clusters news.jsonl --text-column body -o clusters.parquet
         minwise clusters ratings.csv --group-by user --item film -o users.csv
     """
-    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
-    show = report_printer("clusters", output, quiet=given["quiet"], as_json=given["as_json"])
-    show(mw.write_clusters(Files(inputs), output, progress=progress, **settings_of(given)))
+    watch = watched_progress(quiet=given["quiet"] or given["as_json"])
+    show = report_printer("clusters", output, watch, quiet=given["quiet"], as_json=given["as_json"])
+    show(mw.write_clusters(Files(inputs), output, progress=watch, **settings_of(given)))

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 import minwise as mw
+from minwise._internal.formatting import plural
 from minwise.cli.help import Command, Group
 from minwise.cli.options import (
     MACHINE_OPTIONS,
@@ -16,8 +17,9 @@ from minwise.cli.options import (
     setting_option,
     table_output,
 )
-from minwise.cli.output import fault_lines, progress_bars, report_printer
+from minwise.cli.output import left_out_line, report_printer, vector_lines, watched_progress
 from minwise.errors import ConfigError
+from minwise.progress import Stopwatch
 
 __all__ = ["vectors"]
 
@@ -43,9 +45,8 @@ vector_options = add_options(
 )
 
 
-def _run_settings(given: dict[str, Any]) -> dict[str, Any]:
-    progress = progress_bars(quiet=given["quiet"] or given["as_json"])
-    return {"progress": progress, **{name: given[name] for name in ("on_error", "memory", "threads", "work")}}
+def _run_settings(given: dict[str, Any], watch: Stopwatch) -> dict[str, Any]:
+    return {"progress": watch, **{name: given[name] for name in ("on_error", "memory", "threads", "work")}}
 
 
 def _make_search(
@@ -95,22 +96,22 @@ def near(
     """
     if top is None and radius is None:
         raise ConfigError("near takes --top, --radius or both, got neither")
-    show = report_printer("neighbours", output, quiet=given["quiet"], as_json=given["as_json"], lines=_summary)
+    watch = watched_progress(quiet=given["quiet"] or given["as_json"])
+    show = report_printer("neighbours", output, watch, quiet=given["quiet"], as_json=given["as_json"], lines=_summary)
     target = {"radius": radius} if radius is not None else {"top": top}
     search = _make_search(given, vectors, queries=queries, **target).fit(vectors, column=given["column"])
-    run = _run_settings(given)
+    run = _run_settings(given, watch)
     show(search.write_query(queries, output, radius=radius, top=top, column=given["column"], **run))
 
 
 def _summary(what: str, report: dict[str, Any], output: str | None, seconds: float) -> Iterator[str]:
     counts, queries = report["counts"], report["queries"]
     location = "" if output == "-" else f", in {output}"
-    among = f"{queries['asked']:,} queries among {counts['documents']:,} vectors in {seconds:.1f} s{location}"
-    yield f"{report[what]:,} {what} of {among}"
+    asked, vectors = plural(queries["asked"], "query", "queries"), plural(counts["documents"], "vector")
+    yield f"{plural(report[what], 'neighbour')} of {asked} among {vectors} in {seconds:.1f} s{location}"
     left_out = counts["quarantined"] + queries["quarantined"]
     if left_out:
-        yield f"{left_out:,} vectors could not be used and are left out"
-    yield from fault_lines(report)
+        yield left_out_line(left_out, 0, "vector")
 
 
 @click.command(cls=Command)
@@ -130,9 +131,10 @@ def pairs(vectors: str, radius: float, output: str, max_bucket: int, **given: An
         minwise vectors pairs images.npy --measure cosine --radius 0.1 -o pairs.csv
         minwise vectors pairs pages.parquet --column embedding --radius 0.5 -o -
     """
-    show = report_printer("pairs", output, quiet=given["quiet"], as_json=given["as_json"])
+    watch = watched_progress(quiet=given["quiet"] or given["as_json"])
+    show = report_printer("pairs", output, watch, quiet=given["quiet"], as_json=given["as_json"], lines=vector_lines)
     search = _make_search(given, vectors, radius=radius, max_bucket=max_bucket).fit(vectors, column=given["column"])
-    show(search.write_pairs(radius, output, max_bucket=max_bucket, **_run_settings(given)))
+    show(search.write_pairs(radius, output, max_bucket=max_bucket, **_run_settings(given, watch)))
 
 
 @click.group(cls=Group)

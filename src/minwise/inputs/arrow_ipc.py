@@ -59,6 +59,12 @@ class ArrowFile(FileSource):
                 written += len(table)
         return written
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept rows as objects of all columns."""
+        with self._copying(keep), _open_reader(self.file) as reader:
+            for rows in kept_rows(_record_batches(reader, self.file), keep):
+                yield from rows.to_pylist()
+
 
 @contextmanager
 def _open_reader(file: File, fields: list[int] | None = None) -> Iterator[Any]:

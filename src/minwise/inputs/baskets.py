@@ -64,6 +64,13 @@ class BasketFile(FileSource):
                         written += 1
         return written
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield each kept line as the text of an object."""
+        with self._copying(keep):
+            for kept, line in zip(keep.tolist(), self._lines(), strict=False):
+                if kept and isinstance(line, bytes):
+                    yield {"text": strip_bom(line).decode("utf-8", "replace").rstrip("\r\n")}
+
 
 class BasketReader(RowReader[Line]):
     """Converts lines to batches."""

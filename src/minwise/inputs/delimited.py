@@ -77,6 +77,16 @@ class DelimitedFile(FileSource):
                         written += 1
         return written
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept records as objects of all columns."""
+        with self._copying(keep):
+            records = self._records()
+            names = _header_names(records)
+            for kept, record in zip(keep.tolist(), records, strict=False):
+                if kept and record.reason is None:
+                    values = (value.encode("latin-1").decode("utf-8", "replace") for value in record.fields)
+                    yield dict(zip(names, values, strict=True))
+
 
 class _OversizedRecord(Exception):  # noqa: N818 - a signal through the csv module
     """A record is longer than ``MAX_RECORD_BYTES``."""

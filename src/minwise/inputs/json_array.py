@@ -51,6 +51,14 @@ class JsonArrayFile(FileSource):
                 copy.write(b"\n]\n" if written else b"[]\n")
         return written
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept elements; a string becomes an object that has only a text."""
+        with self._copying(keep):
+            for kept, (number, element) in zip(keep.tolist(), self._elements(), strict=False):
+                if kept:
+                    value = parse_json("element", number, element)
+                    yield {"text": value} if isinstance(value, str) else value
+
 
 class JsonArrayReader(JsonLinesReader):
     """Converts elements to batches; a string is a record that has only a text."""

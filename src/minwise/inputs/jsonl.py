@@ -65,6 +65,13 @@ class JsonLinesFile(FileSource):
                         written += 1
         return written
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept lines, which are JSON already."""
+        with self._copying(keep):
+            for kept, (_, line) in zip(keep.tolist(), _numbered_lines(self.file), strict=False):
+                if kept and isinstance(line, bytes):
+                    yield orjson.Fragment(line.strip())
+
 
 def _numbered_lines(file: File) -> Iterator[NumberedLine]:
     return chain.from_iterable(_numbered_lines_by_chunk(file.chunks()))

@@ -112,6 +112,10 @@ class TableSource(Source):
         known = (self.reasons.get(name, {}).get(str(fault.row)) for name in names)
         return next((reason for reason in known if reason), fault.reason)
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept rows as objects of all columns."""
+        return iter(self.kept_table(keep).to_pylist())
+
 
 def _merge_small_chunks(table: pa.Table) -> pa.Table:
     """Return the table in one chunk if its chunks are small."""
@@ -344,6 +348,10 @@ class SetsSource(Source):
         if self.table is not None:
             return self.table.filter(from_bools(keep))
         return pa.table({"id": from_numpy(np.flatnonzero(keep))})
+
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept rows as objects of all columns."""
+        return iter(self.kept_table(keep).to_pylist())
 
 
 def _sets_source(source: Any, columns: Columns) -> SetsSource:  # noqa: ANN401 - as above

@@ -82,6 +82,13 @@ class ParquetFile(FileSource):
                         written += len(table)
         return written
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept rows as objects of all columns."""
+        with self._copying(keep), _open_parquet(self.file) as parquet:
+            names = parquet.schema_arrow.names
+            for rows in kept_rows(_pieces(parquet, self.file, names, None, keep, BATCH_BYTES), keep):
+                yield from rows.to_pylist()
+
 
 @contextmanager
 def _open_parquet(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[Any]:

@@ -353,3 +353,11 @@ class Source(ABC):
         Returns:
             The number of rows written: as many as ``keep`` has set, unless the source has changed since it was read.
         """
+
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield the kept rows as values that JSON can hold: objects of all columns.
+
+        Args:
+            keep: A flag per row.
+        """
+        raise InputError(f"{self.name or 'the input'}: its rows cannot be written as JSON")

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +113,13 @@ class TextFiles(Source):
             with file.open() as original, open_output(output_path(file.path, folder, root)) as copy:
                 shutil.copyfileobj(original, copy, COPY_BYTES)
         return int(np.count_nonzero(keep))
+
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield id and text of each kept file."""
+        for row in np.flatnonzero(keep).tolist():
+            text = _read_document(self.files[row])
+            if isinstance(text, bytes):
+                yield {"id": self.ids[row], "text": text.decode("utf-8", "replace")}
 
 
 def _has_suffix_txt(file: File) -> bool:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from weakref import finalize
 
 import numpy as np
@@ -26,6 +26,7 @@ from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import lists_faults
 from minwise.inputs.table_writer import write_tables
 from minwise.progress import Progress
+from minwise.results.kept_stream import write_kept_rows
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
 from minwise.results.removals import STEP, DedupDecision, PairSimilarities
@@ -232,6 +233,20 @@ class DedupResult:
             self._write_tables(staging.folder)
             write_json(staging.folder / "report.json", report)
             write_run_files(staging.folder, report, self._search, run)
+
+    def write_kept(self, output: BinaryIO) -> None:
+        """Write only the kept rows to an open binary file, such as ``sys.stdout.buffer``.
+
+        A single input file of JSON, CSV, TSV or baskets keeps its format, without compression. Anything else becomes
+        JSON lines: rows of tables are objects of all columns, text files objects of ``id`` and ``text``.
+
+        Raises:
+            MinwiseError: If the input changed since the search.
+        """
+        documents, against = self._search.documents, self._search.documents.corpus.against
+        sources, rows = documents.corpus.sources[against:], documents.rows[against:]
+        with self._run.watch.stage("write", None, "documents"):
+            write_kept_rows(sources, self.keep, rows, output)
 
     def _write_tables(self, folder: Path) -> None:
         write_tables(folder / "removed.parquet", self._removed_tables(), _removed_schema(self._search))

@@ -1,0 +1,67 @@
+"""Kept rows as one stream of bytes, for standard output.
+
+A single input file of lines keeps its format. Anything else becomes JSON lines: rows of a table are objects of its
+columns, text files objects of ``id`` and ``text``.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
+
+import numpy as np
+import orjson
+
+from minwise.errors import MinwiseError
+from minwise.inputs.baskets import BasketFile
+from minwise.inputs.delimited import DelimitedFile
+from minwise.inputs.files import File
+from minwise.inputs.json_array import JsonArrayFile
+from minwise.inputs.jsonl import JsonLinesFile
+from minwise.inputs.source import RowMask, Source
+
+__all__ = ["write_kept_rows"]
+
+# Formats that a stream can have.
+STREAM_FORMATS = (JsonLinesFile, JsonArrayFile, DelimitedFile, BasketFile)
+
+
+def write_kept_rows(sources: list[Source], keep: RowMask, rows: list[int], output: BinaryIO) -> None:
+    """Write the kept rows of all sources in order, without compression.
+
+    Args:
+        sources: The sources of the input.
+        keep: A flag per row of all sources.
+        rows: Number of rows of each source.
+        output: Receives the bytes.
+
+    Raises:
+        MinwiseError: If the input changed since the search.
+    """
+    write = _copy if len(sources) == 1 and isinstance(sources[0], STREAM_FORMATS) else _write_json
+    for source, flags in zip(sources, np.split(keep, np.cumsum(rows)[:-1]), strict=True):
+        written, expected = write(source, flags, output), int(np.count_nonzero(flags))
+        if written != expected:
+            raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
+
+
+def _copy(source: Source, keep: RowMask, output: BinaryIO) -> int:
+    """Write the kept rows in the format of the source, which its copy in a temporary directory has."""
+    with TemporaryDirectory(prefix="minwise-") as folder:
+        written = source.copy_kept(keep, Path(folder), "")
+        for path in (path for path in Path(folder).rglob("*") if path.is_file()):
+            for chunk in File(str(path)).chunks():
+                output.write(chunk)
+    return written
+
+
+def _write_json(source: Source, keep: RowMask, output: BinaryIO) -> int:
+    written = 0
+    for row in source.kept_objects(keep):
+        output.write(orjson.dumps(row, default=_plain_value, option=orjson.OPT_APPEND_NEWLINE))
+        written += 1
+    return written
+
+
+def _plain_value(value: Any) -> Any:  # noqa: ANN401 - any value of a table
+    """Return a value that JSON has no type for: bytes as text, anything else as Python shows it."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
