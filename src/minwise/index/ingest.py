@@ -37,7 +37,7 @@ from minwise.index.result_types import (
     QueryRow,
 )
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
-from minwise.inputs.open_sources import Files, open_sources
+from minwise.inputs.open_sources import Files, OpenedSources, open_sources
 from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, UnreadableError
 from minwise.options import DocumentSource, OnError
 from minwise.progress import Progress, ProgressSetting
@@ -105,7 +105,7 @@ def add_from(index: "Index", source: IndexSource, options: ReadOptions, on_dupli
                 counts.update(added._asdict())
             counts["read"] += batch.rows
             stage.advance(batch.rows)
-    return cast(AddCounts, _result(counts, faults))
+    return cast(AddCounts, _result(counts, faults, reader))
 
 
 def add_stream(
@@ -131,7 +131,7 @@ def add_stream(
             counts.update(COUNT_NAMES[decision.fate] for decision in decided)
             counts.update(truncated=sum(decision.truncated for decision in decided), read=batch.rows)
             stage.advance(batch.rows)
-    return cast(DedupCounts, _result(counts, faults))
+    return cast(DedupCounts, _result(counts, faults, reader))
 
 
 def _decide(index: "Index", batch: "SourceBatch", on_duplicate_id: OnDuplicateId) -> list[Decision]:
@@ -201,9 +201,10 @@ def _takes_bytes(index: "Index") -> bool:
     return index.shingler.kind == "byte"
 
 
-def _result(counts: "Counter[str]", faults: "IngestFaults") -> dict[str, Any]:
+def _result(counts: "Counter[str]", faults: "IngestFaults", reader: "SourceReader") -> dict[str, Any]:
     faults.check_any_readable(counts["read"])
-    return {**counts, "quarantined": faults.rows, "unreadable": faults.files, "faults": faults.to_list()}
+    result = {**counts, "quarantined": faults.rows, "unreadable": faults.files, "faults": faults.to_list()}
+    return {**result, "skipped_entries": reader.skipped} if reader.skipped else result
 
 
 def _hit_row(index: "Index", hit: Hit, text: str | bytes | None) -> HitRow:
@@ -361,6 +362,7 @@ class SourceReader:
 
     Attributes:
         known_rows: The number of rows, if it is known in advance.
+        skipped: Number of entries of the source that are not read, by reason.
     """
 
     def __init__(
@@ -379,7 +381,10 @@ class SourceReader:
         self._stream = _open_stream(source, options.format)
         if isinstance(source, ShingleSets):
             raise InputError("source must hold texts, got sets; an index shingles texts itself")
-        self._sources = [] if self._stream is not None else open_sources(source, self._columns, options.format).sources
+        opened = OpenedSources([])
+        if self._stream is None:
+            opened = open_sources(source, self._columns, options.format)
+        self._sources, self.skipped = opened.sources, opened.skipped
         rows = [item.known_rows() for item in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
 

@@ -170,6 +170,7 @@ class AddCounts(TypedDict):
         quarantined: Rows that could not be used.
         unreadable: Files that could not be read, or not to their end.
         faults: The first 100 faults: ``source``, ``row`` and ``reason`` of each.
+        skipped_entries: Number of entries of directories that were not read, by reason; only if there are any.
     """
 
     read: int
@@ -180,6 +181,7 @@ class AddCounts(TypedDict):
     quarantined: int
     unreadable: int
     faults: list[dict[str, Any]]
+    skipped_entries: NotRequired[dict[str, int]]
 
 
 class DedupCounts(AddCounts):
