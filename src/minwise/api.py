@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -16,6 +17,7 @@ from minwise.checks import check_integer, check_path, show
 from minwise.errors import ConfigError
 from minwise.inputs.files import is_url
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
+from minwise.inputs.source import TextSettings
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import (
     AuditOptions,
@@ -74,6 +76,8 @@ STREAM_VALUES = {
     "html": False,
     "work": None,
     "against": None,
+    "delimiter": None,
+    "encoding": None,
 }
 
 
@@ -116,6 +120,9 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -195,6 +202,9 @@ def write_pairs(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -280,6 +290,9 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -354,6 +367,9 @@ def write_clusters(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -433,6 +449,9 @@ def dedup(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -534,6 +553,9 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -621,6 +643,9 @@ def audit(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -703,6 +728,9 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -758,6 +786,7 @@ def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, out
 def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSettings) -> Corpus:
     """Open all sources, those of ``against`` first, in document order."""
     columns = columns_to_read(options, settings)
+    text_settings = TextSettings.of(options["delimiter"], options["encoding"])
     _refuse_standard_input(options, source)
     _refuse_work_inside(options["work"], source)
     opened = open_sources(source, columns, options["format"])
@@ -766,13 +795,17 @@ def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSetti
         against = open_sources(options["against"], columns, options["format"])
         for reference in against.sources:
             reference.name = reference.name or "against"
+    sources = [*against.sources, *opened.sources]
+    text_settings.check_used(sources)
+    text_settings.apply(sources)
     return Corpus(
-        sources=[*against.sources, *opened.sources],
+        sources=sources,
         columns=columns,
         against=len(against.sources),
         on_error=options["on_error"],
         root=opened.root,
         format=options["format"],
+        text_settings=text_settings,
         skipped=dict(Counter(opened.skipped) + Counter(against.skipped)),
     )
 
@@ -838,6 +871,8 @@ def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, t
         "engine": options["engine"],
         "settings": settings.to_dict(),
         "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
+        "format": corpus.format,
+        **asdict(corpus.text_settings),
         "on_error": corpus.on_error,
         "against": prints[: corpus.against],
         "inputs": prints[corpus.against :],

@@ -518,6 +518,8 @@ class Index:
         id_column: str | None = None,
         metadata_columns: str | Sequence[str] = (),
         format: FileFormat | None = None,  # noqa: A002 - the public name
+        delimiter: str | None = None,
+        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -535,6 +537,8 @@ class Index:
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
+            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
+            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -552,7 +556,8 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
+            on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_from(self, source, options, on_duplicate_id)
 
@@ -567,6 +572,8 @@ class Index:
         id_column: str | None = None,
         metadata_columns: str | Sequence[str] = (),
         format: FileFormat | None = None,  # noqa: A002 - the public name
+        delimiter: str | None = None,
+        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -589,6 +596,8 @@ class Index:
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
+            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
+            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -605,7 +614,8 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
+            on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_stream(self, source, kept, decisions, options, on_duplicate_id)
 
@@ -620,6 +630,8 @@ class Index:
         text_column: str | Sequence[str] = "text",
         id_column: str | None = None,
         format: FileFormat | None = None,  # noqa: A002 - the public name
+        delimiter: str | None = None,
+        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -641,6 +653,8 @@ class Index:
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
+            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
+            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -656,8 +670,8 @@ class Index:
             InputError: If a row is unusable and ``on_error`` is ``fail``, or no row is usable.
         """
         options = ReadOptions(
-            text_column=text_column, id_column=id_column, format=format, on_error=on_error, memory=memory,
-            progress=progress, on_fault=on_fault,
+            text_column=text_column, id_column=id_column, format=format, delimiter=delimiter, encoding=encoding,
+            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.query_from(self, source, options, threshold=threshold, top=top, where=where, passages=passages)
 

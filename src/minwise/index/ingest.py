@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from minwise._internal.arrays import from_numpy, from_strings, invalid_utf8_offset, valid_mask
 from minwise._internal.prefetch import prefetch
-from minwise.checks import check_on_error
+from minwise.checks import check_on_error, show
 from minwise.comparison.comparison import compare
 from minwise.errors import ConfigError, InputError
 from minwise.index.result_types import (
@@ -38,7 +38,7 @@ from minwise.index.result_types import (
 )
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
-from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, UnreadableError
+from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, TextSettings, UnreadableError
 from minwise.options import DocumentSource, OnError
 from minwise.progress import Progress, ProgressSetting
 from minwise.settings import RunLimits, progress_of
@@ -80,6 +80,8 @@ class ReadOptions:
     id_column: str | None
     metadata_columns: str | Sequence[str] = ()
     format: FileFormat | None
+    delimiter: str | None
+    encoding: str | None
     on_error: OnError
     memory: str | int
     progress: ProgressSetting
@@ -378,12 +380,17 @@ class SourceReader:
         self._any_bytes, self._need_ids = any_bytes, need_ids
         self._batch_documents = batch_documents or BATCH_DOCUMENTS
         self._batch_bytes = min(BATCH_BYTES, RunLimits.of(options.memory, None).batch_bytes)
+        self._text_settings = TextSettings.of(options.delimiter, options.encoding)
         self._stream = _open_stream(source, options.format)
+        if self._stream is not None and options.delimiter is not None:
+            raise ConfigError(f"delimiter must be left out for JSON lines, got {show(options.delimiter)}")
         if isinstance(source, ShingleSets):
             raise InputError("source must hold texts, got sets; an index shingles texts itself")
         opened = OpenedSources([])
         if self._stream is None:
             opened = open_sources(source, self._columns, options.format)
+            self._text_settings.check_used(opened.sources)
+            self._text_settings.apply(opened.sources)
         self._sources, self.skipped = opened.sources, opened.skipped
         rows = [item.known_rows() for item in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
@@ -404,7 +411,7 @@ class SourceReader:
         reader.has_ids = True  # a line without an id says nothing about the next one
         read = 0
         try:
-            for lines in read_available_lines(stream, self._batch_bytes):
+            for lines in read_available_lines(stream, self._batch_bytes, self._text_settings.encoding):
                 batch = reader.batch(read, lines)
                 yield self._to_batch(batch, None, [line if isinstance(line, bytes) else b"" for _, line in lines])
                 read += len(lines)

@@ -49,7 +49,7 @@ class LineStream:
             InputError: If no line can be read, or the source is not text.
         """
         try:
-            for lines in read_available_lines(source, self._limits.batch_bytes):
+            for lines in read_available_lines(source, self._limits.batch_bytes, "utf-8"):
                 self._copy_kept(lines, output)
                 output.flush()
         except UnreadableError as error:
