@@ -5,19 +5,15 @@ Each call does the same four steps: open the sources, resolve the settings, run 
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
-
-import pyarrow as pa
 
 from minwise.checks import check_integer, check_path, show
 from minwise.errors import ConfigError
 from minwise.inputs.files import is_url
+from minwise.inputs.memory_sources import is_in_memory, reusable, row_selector
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
-from minwise.inputs.source import TextSettings
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import (
     AuditOptions,
@@ -29,6 +25,7 @@ from minwise.options import (
 )
 from minwise.progress import Stopwatch
 from minwise.results import DedupResult
+from minwise.results.display import ResultTable, clusters_result, pairs_result
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
 from minwise.results.preview import preview_clusters, preview_pairs
@@ -76,12 +73,10 @@ STREAM_VALUES = {
     "html": False,
     "work": None,
     "against": None,
-    "delimiter": None,
-    "encoding": None,
 }
 
 
-def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[PairsOptions]") -> pa.Table:
+def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[PairsOptions]") -> ResultTable:
     """Return every pair of near-duplicates: the ids ``left`` and ``right``, and their ``similarity``.
 
     Pairs are in document order. Identical documents are pairs too. :func:`write_pairs` writes a file instead, of any
@@ -120,9 +115,6 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -141,7 +133,7 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         spark_conf: Spark configuration properties by name.
 
     Returns:
-        A table with the columns left, right and similarity.
+        An Arrow table with the columns left, right and similarity.
 
     Raises:
         ConfigError: If a setting is unknown or has a wrong value.
@@ -154,7 +146,7 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
     chosen = resolve_options(PairsOptions, source, options)
     with ExitStack() as stack:
         found = _search(source, chosen, stack, None)
-        return _one_table(pair_tables(found, sources=sources), pair_schema(found, sources=sources))
+        return pairs_result(found, sources=sources)
 
 
 def write_pairs(
@@ -202,9 +194,6 @@ def write_pairs(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -253,7 +242,7 @@ def _check_truth(truth: str | None, options: DedupOptions) -> None:
         raise ConfigError(f"truth must be left out with {other}, got {show(truth)}")
 
 
-def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa.Table:
+def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> ResultTable:
     """Return the cluster of every document: its ``id``, ``cluster`` (the id of its first document) and ``size``.
 
     :func:`write_clusters` writes a file instead, of any size.
@@ -290,9 +279,6 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -325,8 +311,7 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> pa
     """
     chosen = resolve_options(ClustersOptions, source, options)
     with ExitStack() as stack:
-        clustering = Clustering(_search(source, chosen, stack, None))
-        return _one_table(clustering.tables(), clustering.schema)
+        return clusters_result(_search(source, chosen, stack, None))
 
 
 def write_clusters(
@@ -367,9 +352,6 @@ def write_clusters(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -449,9 +431,6 @@ def dedup(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -474,7 +453,8 @@ def dedup(
         against: Reference corpus: compared with, never removed and never written.
 
     Returns:
-        The kept and removed documents, clusters and report; with ``output``, also in files.
+        The kept and removed documents, clusters and report; with ``output``, also in files. The kept documents have the
+        type of ``source``: a DataFrame for a DataFrame, a list for a list.
 
     Raises:
         ConfigError: If a setting is unknown or has a wrong value.
@@ -482,9 +462,10 @@ def dedup(
 
     >>> import minwise as mw
     >>> result = mw.dedup(["one two three four five six", "One, two, three, four, five, six.", "seven"])
-    >>> result.kept.column("text").to_pylist()
+    >>> result.kept
     ['one two three four five six', 'seven']
     """
+    source = reusable(source)
     chosen = resolve_options(DedupOptions, source, options)
     watch = Stopwatch(progress_of(chosen["progress"]))
     folder = None if output is None else output_of(output)
@@ -503,7 +484,12 @@ def dedup(
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         found = engine.find(job, for_report=True)
         result = DedupResult(
-            found, similarities=engine.similarities, copy_kept=engine.copy_kept, run=run, published=published
+            found,
+            similarities=engine.similarities,
+            copy_kept=engine.copy_kept,
+            run=run,
+            published=published,
+            select=row_selector(source) if is_in_memory(corpus.sources[-1]) else None,
         )
         if output is not None and not published:
             result.write(output, overwrite=overwrite)
@@ -553,9 +539,6 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -643,9 +626,6 @@ def audit(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -728,9 +708,6 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
-        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
-        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
-            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -765,10 +742,6 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
     return estimate_corpus(_corpus(chosen, source, settings), settings, run_limits(chosen))
 
 
-def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
-    return pa.concat_tables([schema.empty_table(), *tables])
-
-
 def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, output: PathOrUrl | None) -> SearchResult:
     file = local_table_path(output)
     settings, limits = search_settings(options), run_limits(options)
@@ -786,7 +759,6 @@ def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, out
 def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSettings) -> Corpus:
     """Open all sources, those of ``against`` first, in document order."""
     columns = columns_to_read(options, settings)
-    text_settings = TextSettings.of(options["delimiter"], options["encoding"])
     _refuse_standard_input(options, source)
     _refuse_work_inside(options["work"], source)
     opened = open_sources(source, columns, options["format"])
@@ -795,17 +767,13 @@ def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSetti
         against = open_sources(options["against"], columns, options["format"])
         for reference in against.sources:
             reference.name = reference.name or "against"
-    sources = [*against.sources, *opened.sources]
-    text_settings.check_used(sources)
-    text_settings.apply(sources)
     return Corpus(
-        sources=sources,
+        sources=[*against.sources, *opened.sources],
         columns=columns,
         against=len(against.sources),
         on_error=options["on_error"],
         root=opened.root,
         format=options["format"],
-        text_settings=text_settings,
         skipped=dict(Counter(opened.skipped) + Counter(against.skipped)),
     )
 
@@ -871,8 +839,6 @@ def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, t
         "engine": options["engine"],
         "settings": settings.to_dict(),
         "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
-        "format": corpus.format,
-        **asdict(corpus.text_settings),
         "on_error": corpus.on_error,
         "against": prints[: corpus.against],
         "inputs": prints[corpus.against :],

@@ -32,7 +32,7 @@ def test_stars_are_those_of_all_pairs(seed: int, policy: str) -> None:
     documents = rows(truth.texts, seed)
     result = mw.dedup(documents, keep=policy, **EXACT)
     kept, removed = stars(truth.pairs, prefer(policy, documents))
-    assert [number(identity) for identity in result.kept.column("id").to_pylist()] == sorted(kept)
+    assert [number(row["id"]) for row in result.kept] == sorted(kept)
     assert witnesses(result) == removed
     assert len(removed) >= 10
     for document, (witness, similarity) in removed.items():
@@ -82,7 +82,7 @@ def test_documents_compared_against_are_not_removed(policy: str, memory: int, mo
     kept, expected = stars(pairs, order)
     assert len(pairs) < len(truth.pairs)
     assert witnesses(result) == expected
-    assert [number(identity) for identity in result.kept.column("id").to_pylist()] == sorted(kept - set(range(border)))
+    assert [number(row["id"]) for row in result.kept] == sorted(kept - set(range(border)))
 
 
 def test_rethreshold_equals_a_run_with_the_higher_threshold() -> None:

@@ -71,7 +71,7 @@ def earlier_witnesses(found: DedupResult, documents: Sequence[Row], old: Sequenc
     An immediate decision cannot know more; `dedup` may name a later document that is more similar.
     """
     order = {row["id"]: position for position, row in enumerate([*old, *documents])}
-    kept = {row["id"] for row in old} | set(found.kept.column("id").to_pylist())
+    kept = {row["id"] for row in old} | {row["id"] for row in found.kept}
     best: dict[Any, tuple[float, int, Any]] = {}
     for row in mw.pairs([*old, *documents], **options).to_pylist():
         early, late = sorted((row["left"], row["right"]), key=order.__getitem__)
@@ -96,7 +96,7 @@ def assert_agreement(
             index.add([row["id"] for row in batch], [row["text"] for row in batch])
         kept, removed = add_unique(index, documents, sizes)
         assert len(index) == len(old) + len(kept)
-    assert kept == result.kept.column("id").to_pylist()
+    assert kept == [row["id"] for row in result.kept]
     assert removed == earlier_witnesses(result, documents, old, options)
     for row in result.removed.to_pylist():
         witness, similarity = removed[row["id"]]

@@ -123,7 +123,7 @@ def test_every_removed_document_has_its_best_kept_witness(seed: int, policy: str
     truth = Truth(texts(seed))
     documents = rows(truth.texts, seed)
     result = mw.dedup(documents, keep=policy, **LAYOUT)
-    kept = [number(identity) for identity in result.kept.column("id").to_pylist()]
+    kept = [number(row["id"]) for row in result.kept]
     removed = witnesses(result)
     for document, (witness, similarity) in removed.items():
         assert witness in kept
@@ -143,11 +143,11 @@ def test_every_row_is_kept_removed_or_quarantined(seed: int) -> None:
     for row in broken:
         documents[row]["text"] = None
     result = mw.dedup(documents, on_error="quarantine", **LAYOUT)
-    kept = [number(identity) for identity in result.kept.column("id").to_pylist()]
+    kept = [number(row["id"]) for row in result.kept]
     removed = [number(identity) for identity in result.removed.column("id").to_pylist()]
     assert sorted([*kept, *removed, *broken]) == list(range(len(documents)))
     assert removed == sorted(removed)
-    texts_kept = result.kept.column("text").to_pylist()
+    texts_kept = [row["text"] for row in result.kept]
     assert texts_kept == [documents[document]["text"] for document in kept]
     readable = [(document, row["text"]) for document, row in enumerate(documents) if row["text"] is not None]
     empty = [document for document, text in readable if text.strip() in ("", "...")]
@@ -277,7 +277,7 @@ def test_documents_compared_against_are_neither_kept_nor_removed(seed: int, poli
     kept, expected = stars(pairs, order)
     removed = witnesses(result)
     assert removed == expected
-    assert [number(identity) for identity in result.kept.column("id").to_pylist()] == sorted(kept - set(range(border)))
+    assert [number(row["id"]) for row in result.kept] == sorted(kept - set(range(border)))
     near = {max(pair) for pair in pairs if min(pair) < border}
     assert near
     assert near <= removed.keys()
@@ -314,7 +314,7 @@ def test_ids_are_returned_unchanged(kind: str) -> None:
     expected = [(ids[left], ids[right]) for left, right in truth.pairs]
     assert list(zip(table.column("left").to_pylist(), table.column("right").to_pylist(), strict=True)) == expected
     result = mw.dedup(documents, id_column="key", **LAYOUT)
-    assert {*result.kept.column("key").to_pylist(), *result.removed.column("id").to_pylist()} == set(ids)
+    assert {*(row["key"] for row in result.kept), *result.removed.column("id").to_pylist()} == set(ids)
     assert result.report["duplicate_ids"] == 0
 
 
@@ -329,7 +329,7 @@ def test_documents_with_the_same_id_are_different_documents() -> None:
     assert result.report["duplicate_ids"] == len(documents) - 10
     removed = {row["row"]: (row["kept_row"], row["similarity"]) for row in result.removed.to_pylist()}
     assert removed == stars(truth.pairs, list(range(len(documents))))[1]
-    assert result.kept.num_rows + len(removed) == len(documents)
+    assert len(result.kept) + len(removed) == len(documents)
 
 
 def capped(size: int, first: int) -> set[tuple[int, int]]:
@@ -442,7 +442,7 @@ def test_pairs_of_sets_are_those_of_python_sets() -> None:
     }
     result = mw.dedup([list(members) for members in sets], **options)
     kept, removed = stars(expected, list(range(len(sets))))
-    assert result.kept.column("id").to_pylist() == sorted(kept)
+    assert result.keep.nonzero()[0].tolist() == sorted(kept)
     assert {row["id"]: (row["kept_id"], row["similarity"]) for row in result.removed.to_pylist()} == removed
 
 
@@ -482,7 +482,7 @@ def test_a_corpus_without_pairs_has_an_empty_table(given: list[str]) -> None:
     assert table.column_names == ["left", "right", "similarity"]
     assert table.num_rows == 0
     result = mw.dedup([{"text": text} for text in given] if given else [])
-    assert (result.kept.num_rows, result.removed.num_rows) == (len(given), 0)
+    assert (len(result.kept), result.removed.num_rows) == (len(given), 0)
     assert mw.clusters([{"text": text} for text in given] if given else []).num_rows == len(given)
 
 

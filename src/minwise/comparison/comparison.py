@@ -1,7 +1,7 @@
 """Comparison of two texts: exact similarity, its estimate from signatures, and shared passages."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ Spans = list[tuple[int, int]]
 Text = str | bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison:
     """Similarity and shared passages of two texts. Positions are code points, or bytes for ``byte`` shingles.
 
@@ -63,7 +63,26 @@ class Comparison:
     plan: Plan
     chance: float
     shingler: Shingler
-    texts: tuple[Text, Text] = field(repr=False)
+    texts: tuple[Text, Text]
+
+    def __repr__(self) -> str:
+        from minwise._internal.display import text_facts  # lazy, for callers that only compare
+
+        plan, reaches = self.plan, self.similarity >= self.plan.threshold
+        facts = [
+            ("shingles", f"{self.shared:,} shared, {self.only_left:,} only left, {self.only_right:,} only right"),
+            ("passages", f"{len(self.passages):,} shared, {sum(one.moved for one in self.passages):,} of them moved"),
+            ("estimate", f"{self.estimate.value:.4f} ({self.estimate.low:.4f} to {self.estimate.high:.4f})"),
+            ("candidates", f"{len(self.bands_fired)} of {plan.bands} bands equal; chance {self.chance:.4f}"),
+        ]
+        verdict = f"{'' if reaches else 'not '}near-duplicates at the threshold {plan.threshold:g}"
+        return text_facts(f"Comparison: similarity {self.similarity:.4f}, {verdict}", facts)
+
+    def _repr_html_(self) -> str:
+        """Return both texts side by side for a notebook, shortened to the parts around their differences."""
+        from minwise.comparison.page import comparison_html  # lazy, for callers that only compare
+
+        return comparison_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without the texts."""

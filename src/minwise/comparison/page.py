@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from minwise._internal.atomic import atomic_writer
+from minwise._internal.display import fact_list, notebook
 from minwise._internal.formatting import format_percent, format_probability, plural
 from minwise._internal.html import escape, page
 from minwise.comparison.alignment import AlignedRow, Piece, align_rows, decode_passages, decode_text
@@ -20,7 +21,7 @@ from minwise.sketches.planning import Plan
 if TYPE_CHECKING:
     from minwise.comparison.comparison import Comparison
 
-__all__ = ["LEGEND", "SIDE_BY_SIDE_STYLE", "compare_page", "side_by_side", "write_page"]
+__all__ = ["LEGEND", "SIDE_BY_SIDE_STYLE", "compare_page", "comparison_html", "side_by_side", "write_page"]
 
 # Differences stand out, shared text is quiet. Colour is never the only cue: what one text has alone is underlined in
 # the colour of its side, and what has moved is underlined with dots.
@@ -157,6 +158,19 @@ def compare_page(comparison: "Comparison", names: tuple[str, str]) -> str:
     return page(f"{left} and {right}: similarity {_similarity(comparison)}", body, style=STYLE + SIDE_BY_SIDE_STYLE)
 
 
+# Characters of each text in a notebook.
+NOTEBOOK_CHARACTERS = 4000
+
+
+def comparison_html(comparison: "Comparison") -> str:
+    """Return the comparison for a notebook: its results, and the parts of both texts around their differences."""
+    in_bytes = comparison.shingler.kind == "byte"
+    texts = decode_passages(*comparison.texts, comparison.passages, in_bytes=in_bytes)
+    head = f'<p class="head">Similarity of two texts: {_similarity(comparison)}</p>'
+    sides = side_by_side(*texts, names=("left", "right"), max_chars=NOTEBOOK_CHARACTERS)
+    return notebook(head, fact_list(_facts(comparison, "left", "right")), LEGEND, sides, style=SIDE_BY_SIDE_STYLE)
+
+
 def write_page(comparison: "Comparison", path: Path, names: tuple[str, str]) -> None:
     """Write the page to a file, atomically."""
     html = compare_page(comparison, names).encode()
@@ -170,9 +184,15 @@ def _similarity(comparison: "Comparison") -> str:
 
 def _summary(comparison: "Comparison", left: str, right: str) -> str:
     """Return the results as a definition list."""
+    lines = _facts(comparison, left, right)
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{value}</dd>' for name, value in lines)}</dl>"
+
+
+def _facts(comparison: "Comparison", left: str, right: str) -> tuple[tuple[str, str], ...]:
+    """Return the results as plain names and values in markup."""
     estimate = comparison.estimate
     interval = f"{estimate.low:.4f} to {estimate.high:.4f} at {estimate.confidence:.0%}"
-    lines = (
+    return (
         (
             "similarity",
             f"<strong>{_similarity(comparison)}</strong> exact Jaccard of {comparison.shingler.spec} shingles",
@@ -184,7 +204,6 @@ def _summary(comparison: "Comparison", left: str, right: str) -> str:
         ("near-duplicates", _verdict(comparison)),
         ("candidates", _candidates(comparison)),
     )
-    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{value}</dd>' for name, value in lines)}</dl>"
 
 
 def _only(count: int, containment: float) -> str:

@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from minwise._internal.display import facts_html, middle
+from minwise._internal.formatting import plural
 from minwise.checks import check_choice, check_integer, check_path, check_raised_threshold, check_threads, show
 from minwise.errors import ConfigError, FormatError, InputError, MismatchError
 from minwise.index import ingest
@@ -32,6 +34,7 @@ from minwise.index.result_types import (
     OnDuplicateId,
     QueryRow,
     StoredDocument,
+    TextMatches,
 )
 from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
 from minwise.index.store import State, Store
@@ -57,6 +60,8 @@ MAX_HITS = 10_000
 MAX_CACHE_BYTES = 10**12
 # Documents whose records are in memory at a time during a removal.
 REMOVAL_DOCUMENTS = 4096
+# Columns of a path in the short form of an index, which fits a terminal.
+PATH_WIDTH = 70
 
 
 class Index:
@@ -195,7 +200,15 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Index({str(self.path)!r}, mode={self.mode!r}, threshold={self.plan.threshold}, store={self.store!r})"
+        state = "closed" if self._closed else f"{plural(len(self), 'document')}, mode {self.mode!r}"
+        facts = f"{state}, threshold {self.plan.threshold:g}, stores {self.store}"
+        return f"Index({middle(str(self.path), PATH_WIDTH)!r})\n  {facts}"
+
+    def _repr_html_(self) -> str:
+        """Return size and settings for a notebook."""
+        size = "closed" if self._closed else plural(len(self), "document")
+        facts = {"documents": size, "mode": self.mode, "plan": str(self.plan), "shingle": self.shingler.spec}
+        return facts_html(f"Index {self.path}", {**facts, "stored": self.store})
 
     @property
     def plan(self) -> Plan:
@@ -336,6 +349,31 @@ class Index:
         bound = None if before is None else check_integer("before", before, 0, MAX_DOCUMENTS)
         with self._reading():
             return self._lookup.newest(maximum, bound)
+
+    def search_text(self, phrase: str, limit: int = 50, before: int | None = None) -> TextMatches:
+        """Return the documents whose texts contain a phrase, the newest first, a page at a time.
+
+        Upper and lower case are the same, and so are all blanks and line breaks between two words. A page ends after
+        5,000 documents or 8 MB of text, so that a call is short: repeat it with ``before`` until ``next`` is None.
+
+        Args:
+            phrase: One or several words, or a part of a word.
+            limit: Maximum number of documents, from 1 to 10000.
+            before: ``next`` of the previous page. Default: the first page.
+
+        Raises:
+            ConfigError: If the index does not store texts, or a number is out of range.
+            InputError: If the phrase is empty or not a string.
+        """
+        if not isinstance(phrase, str) or not phrase:
+            raise InputError(f"phrase must be a string with at least one character, got {show(phrase)}")
+        if not self._settings.stores_text:
+            rule = "a text search needs an index that stores texts"
+            raise ConfigError(f"{rule}, got one of {self.store}; create it with store_text=True")
+        maximum = check_integer("limit", limit, 1, MAX_HITS)
+        bound = None if before is None else check_integer("before", before, 0, MAX_DOCUMENTS)
+        with self._reading():
+            return self._lookup.search_text(phrase, maximum, bound)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002
         try:
@@ -518,8 +556,6 @@ class Index:
         id_column: str | None = None,
         metadata_columns: str | Sequence[str] = (),
         format: FileFormat | None = None,  # noqa: A002 - the public name
-        delimiter: str | None = None,
-        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -537,8 +573,6 @@ class Index:
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
-            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
-            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -556,8 +590,7 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
-            on_fault=on_fault,
+            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_from(self, source, options, on_duplicate_id)
 
@@ -572,8 +605,6 @@ class Index:
         id_column: str | None = None,
         metadata_columns: str | Sequence[str] = (),
         format: FileFormat | None = None,  # noqa: A002 - the public name
-        delimiter: str | None = None,
-        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -596,8 +627,6 @@ class Index:
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
-            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
-            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -614,8 +643,7 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
-            on_fault=on_fault,
+            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_stream(self, source, kept, decisions, options, on_duplicate_id)
 
@@ -630,8 +658,6 @@ class Index:
         text_column: str | Sequence[str] = "text",
         id_column: str | None = None,
         format: FileFormat | None = None,  # noqa: A002 - the public name
-        delimiter: str | None = None,
-        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -653,8 +679,6 @@ class Index:
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
-            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
-            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -670,8 +694,8 @@ class Index:
             InputError: If a row is unusable and ``on_error`` is ``fail``, or no row is usable.
         """
         options = ReadOptions(
-            text_column=text_column, id_column=id_column, format=format, delimiter=delimiter, encoding=encoding,
-            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+            text_column=text_column, id_column=id_column, format=format, on_error=on_error, memory=memory,
+            progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.query_from(self, source, options, threshold=threshold, top=top, where=where, passages=passages)
 

@@ -5,9 +5,9 @@ fault. Kept rows are written as ``documents.parquet``.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, So
 from minwise.inputs.table_writer import write_tables
 from minwise.text.shingling import ShingleSets, hash_member
 
-__all__ = ["SetsSource", "TableSource", "as_table", "open_in_memory"]
+__all__ = ["SetsSource", "TableSource", "as_table", "is_in_memory", "open_in_memory", "reusable", "row_selector"]
 
 # Schema metadata key under which a table made from Python objects stores why values are null: column to row to reason.
 REASONS_KEY = b"minwise:reasons"
@@ -39,6 +39,7 @@ def open_in_memory(source: Any, columns: Columns) -> Source:  # noqa: ANN401 - a
         InputError: If it is none of these, or lacks the column of sets.
         ConfigError: If a setting does not apply to it.
     """
+    _refuse_splits(source)
     if isinstance(columns.elements, ItemLists):
         return TableSource(_table_of_lists(source, columns))
     if isinstance(columns.elements, ItemSets) or isinstance(source, ShingleSets):
@@ -134,6 +135,7 @@ def as_table(source: Any) -> pa.Table:  # noqa: ANN401 - any kind of table
         InputError: If it is none of these. A text that is not a string becomes null and raises no error here.
     """
     if isinstance(source, (str, bytes, bytearray, Mapping)):
+        _refuse_splits(source)
         raise InputError(f"source must be a table or a list of documents, got one {type(source).__name__}")
     for convert in (_from_dataset, _from_arrow, _from_pandas, _from_stream):
         table = convert(source)
@@ -143,12 +145,58 @@ def as_table(source: Any) -> pa.Table:  # noqa: ANN401 - any kind of table
 
 
 def _from_dataset(source: Any) -> pa.Table | None:  # noqa: ANN401 - as above
-    """Convert a Hugging Face dataset: its table if all rows are in order, else the rows that it returns."""
-    if not hasattr(source, "with_format") or not hasattr(getattr(source, "data", None), "table"):
+    """Convert a Hugging Face dataset; without a selection of rows, its table is not copied."""
+    return source.with_format("arrow")[:] if _is_dataset(source) else None
+
+
+def _is_dataset(source: object) -> bool:
+    """Return whether an object is a Hugging Face dataset whose rows have numbers, unlike those of a streamed one."""
+    return _is_of(source, "datasets") and hasattr(source, "with_format") and hasattr(source, "select")
+
+
+def _is_of(source: object, library: str) -> bool:
+    """Return whether an object, or what its class derives from, is of a library, which need not be imported."""
+    return any(kind.__module__.partition(".")[0] == library for kind in type(source).__mro__)
+
+
+def _refuse_splits(source: object) -> None:
+    """Raise if the splits of a Hugging Face dataset are given instead of one of them."""
+    if isinstance(source, Mapping) and _is_of(source, "datasets"):
+        splits = ", ".join(map(str, source))
+        remedy = f'choose one, such as ds["{next(iter(source), "train")}"]'
+        raise InputError(f"source must be one split, got a {type(source).__name__} of {splits}; {remedy}")
+
+
+def is_in_memory(source: Source) -> bool:
+    """Return whether a source is a table or a collection of sets in memory."""
+    return isinstance(source, (TableSource, SetsSource))
+
+
+def reusable(source: Any) -> Any:  # noqa: ANN401 - as above
+    """Return documents that can be read twice: the values of an iterator as a list, anything else as it is."""
+    return list(source) if isinstance(source, Iterator) and not hasattr(source, "__arrow_c_stream__") else source
+
+
+def row_selector(source: Any) -> Callable[[RowMask], Any] | None:  # noqa: ANN401 - as above
+    """Return a function that selects rows of an object in its own type; None for Arrow data.
+
+    It refers to the object, without a copy of its values; rows that are added later do not matter.
+    """
+    if isinstance(source, (pa.Table, pa.RecordBatch, pa.RecordBatchReader, pa.Array, pa.ChunkedArray, ShingleSets)):
         return None
-    if getattr(source, "_indices", None) is None:
-        return source.data.table
-    return source.with_format("arrow")[:]
+    if _is_of(source, "pandas"):
+        frame = source.copy(deep=False)
+        return lambda keep: frame[keep]
+    if _is_dataset(source):
+        return lambda keep: source.select(np.flatnonzero(keep))
+    if _is_of(source, "polars"):
+        return lambda keep: source[np.flatnonzero(keep)]
+    if isinstance(source, np.ndarray):
+        return lambda keep: source[keep]
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return None
+    rows = list(source)
+    return lambda keep: list(compress(rows, keep))
 
 
 def _from_arrow(source: Any) -> pa.Table | None:  # noqa: ANN401 - as above
@@ -172,7 +220,7 @@ def _from_column(column: Any) -> pa.Table:  # noqa: ANN401 - as above
 
 def _from_pandas(source: Any) -> pa.Table | None:  # noqa: ANN401 - as above
     """Convert a DataFrame or Series of pandas, recognised by its module so that pandas need not be imported."""
-    if type(source).__module__.partition(".")[0] != "pandas":
+    if not _is_of(source, "pandas"):
         return None
     frame = source.to_frame("text") if hasattr(source, "to_frame") and not hasattr(source, "columns") else source
     if not hasattr(frame, "columns"):

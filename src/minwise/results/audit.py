@@ -5,6 +5,7 @@ Everything here is arithmetic on at most four million pairs and takes about a se
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.atomic import atomic_writer
+from minwise._internal.display import fact_list, notebook, text_facts
+from minwise._internal.html import escape
 from minwise.errors import ConfigError
 from minwise.results.notes import report_notes
 from minwise.search.audit_sample import AuditSample
@@ -23,6 +26,7 @@ from minwise.search.bands import BucketCounts
 from minwise.settings import SearchSettings
 from minwise.sketches.estimates import normal_quantile, wilson_interval
 from minwise.sketches.planning import Plan, plan
+from minwise.sketches.s_curve import inline_curve
 
 __all__ = [
     "Audit",
@@ -171,7 +175,7 @@ class RecallBin:
     promised: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audit:
     """Measured recall and precision of a plan on a corpus.
 
@@ -214,6 +218,34 @@ class Audit:
     confidence: float = CONFIDENCE
     notes: list[str] = field(default_factory=list)
     inputs: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return text_facts(self._head, self._facts())
+
+    def _repr_html_(self) -> str:
+        """Return the figures and the S-curve for a notebook."""
+        facts = fact_list((name, escape(value)) for name, value in self._facts())
+        head = f'<p class="head">{escape(self._head)}</p>'
+        return notebook(head, facts, inline_curve(self.plan))
+
+    @property
+    def _head(self) -> str:
+        if self.recall.value is None:
+            return "Audit: no near-duplicates, so recall is unknown"
+        return f"Audit: recall {_share_text(self.recall, 'pairs of near-duplicates')}"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        if self.promised is not None:
+            yield "promised", f"{self.promised:.2%} by the S-curve"
+        if self.with_duplicates.value is not None:
+            yield "documents", f"one is found for {_share_text(self.with_duplicates, 'with a near-duplicate')}"
+        if self.precision.value is not None:
+            yield "precision", _share_text(self.precision, "candidates")
+        compared = "all" if self.complete else f"{self.sampled:,} of {self.distinct:,}"
+        yield "compared", f"{compared} with all others; {self.documents:,} read, {self.identical:,} identical"
+        yield "plan", f"{self.plan.layout} at {self.plan.threshold:g}"
+        if self.suggestion is not None:
+            yield "suggestion", f"threshold {self.suggestion.threshold:g}: {self.suggestion.why}"
 
     @property
     def complete(self) -> bool:
@@ -280,6 +312,11 @@ class Audit:
         """Write the figures to a JSON file, which appears complete or not at all."""
         with atomic_writer(Path(path)) as file:
             file.write(json.dumps(self.to_dict(), indent=2).encode() + b"\n")
+
+
+def _share_text(share: Share, trials: str) -> str:
+    """Return a share with its interval, and the counts behind it."""
+    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}) of {share.of:,} {trials}"
 
 
 def _interval(share: Share) -> dict[str, Any]:

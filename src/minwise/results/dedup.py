@@ -23,9 +23,10 @@ from minwise._internal.arrays import from_numpy
 from minwise.checks import check_raised_threshold
 from minwise.errors import ConfigError, MinwiseError
 from minwise.inputs.memory_sources import SetsSource, TableSource
-from minwise.inputs.source import lists_faults
+from minwise.inputs.source import RowMask, lists_faults
 from minwise.inputs.table_writer import write_tables
 from minwise.progress import Progress
+from minwise.results.display import ResultTable, cluster_table, dedup_html, dedup_text, removed_table
 from minwise.results.kept_stream import write_kept_rows
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
@@ -59,6 +60,7 @@ class DedupResult:
         run: RunRecord,
         threshold: float | None = None,
         published: bool = False,
+        select: Callable[[RowMask], Any] | None = None,
         owner: "DedupResult | None" = None,
     ) -> None:
         """Create a result; :func:`minwise.api.dedup` does so.
@@ -70,11 +72,12 @@ class DedupResult:
             run: When and where the search ran.
             threshold: A threshold above that of the search.
             published: Whether the output is already written.
+            select: Selects rows of the input in its own type; None for files and Arrow data.
             owner: The result whose temporary files this one uses; it is kept alive.
         """
         self._search, self._copy_kept, self._run, self._owner = search, copy_kept, run, owner
         self._decision = DedupDecision(search, similarities, threshold)
-        self.published = published
+        self.published, self._select = published, select
         self.threshold = self._decision.threshold
 
     def rethreshold(self, threshold: float) -> "DedupResult":
@@ -95,6 +98,7 @@ class DedupResult:
             copy_kept=self._copy_kept,
             run=self._run,
             threshold=raised,
+            select=self._select,
             owner=self,
         )
 
@@ -138,29 +142,48 @@ class DedupResult:
 
     @property
     def keep(self) -> NDArray[np.bool_]:
-        """A flag per row of the input, in document order: False for removed and for unreadable rows."""
+        """A flag per row of the input, in document order: False for removed and for unreadable rows.
+
+        ``df[result.keep]`` are the kept rows of a DataFrame of pandas, with its index.
+        """
         return self._decision.keep
 
     @cached_property
-    def removed(self) -> pa.Table:
+    def removed(self) -> ResultTable:
         """Every removed document with the kept one it is a near-duplicate of, and their similarity."""
-        return pa.concat_tables(self._removed_tables())
+        return removed_table(self._search, pa.concat_tables(self._removed_tables()), self._decision.removals)
 
     @cached_property
-    def clusters(self) -> pa.Table:
+    def clusters(self) -> ResultTable:
         """Every document with its cluster, named after the kept document, and the cluster's size."""
-        return pa.concat_tables(self._cluster_tables())
+        documents = self._clustered
+        table = pa.concat_tables(self._cluster_tables())
+        return cluster_table(self._search, table, documents, self._decision.removals.kept_of(documents))
+
+    @property
+    def _clustered(self) -> NDArray[np.int64]:
+        """The readable documents of the input."""
+        readable = np.flatnonzero(self._search.documents.states != FAULTY)
+        return readable[readable >= self._search.documents.protected]
 
     @cached_property
-    def kept(self) -> pa.Table:
-        """The kept documents: the rows of a table with all its columns; id, source, row and text of those in files.
+    def kept(self) -> Any:  # noqa: ANN401 - the type of the input
+        """The kept documents, in the type of the input.
 
-        Sets and records in files have no text. The table is in memory; :meth:`write` needs no such memory.
+        A DataFrame or Series of pandas keeps its index, as ``df[result.keep]`` does. A DataFrame of polars, a Hugging
+        Face dataset and a NumPy array give the same type; a list or any other iterable gives a list of the objects that
+        were given. Arrow data, and anything else that only has an Arrow stream, gives a :class:`pyarrow.Table` with all
+        columns. Files give a table of id, source, row and text; sets and records in files have no text. The rows are in
+        memory; :meth:`write` needs no such memory.
+
+        >>> import minwise as mw
+        >>> mw.dedup(["one two three four five six", "One, two, three, four, five, six.", "seven"]).kept
+        ['one two three four five six', 'seven']
         """
         corpus = self._search.documents.corpus
         last = corpus.sources[-1] if len(corpus.sources) > corpus.against else None
         if isinstance(last, (TableSource, SetsSource)):
-            return last.kept_table(self.keep)
+            return last.kept_table(self.keep) if self._select is None else self._select(self.keep)
         text = {"text": pa.large_string()} if corpus.columns.elements is None else {}
         schema = pa.schema({**identity_schema(self._search), **text})
         return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
@@ -186,8 +209,7 @@ class DedupResult:
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
         documents, removals = self._search.documents, self._decision.removals
-        readable = np.flatnonzero(documents.states != FAULTY)
-        for numbers in table_slices(readable[readable >= documents.protected]):
+        for numbers in table_slices(self._clustered):
             kept = removals.kept_of(numbers)
             size = from_numpy(removals.sizes_of(kept))
             yield pa.table({**identity_columns(self._search, numbers), "cluster": documents.ids(kept), "size": size})
@@ -202,6 +224,17 @@ class DedupResult:
                 {"kept_id": ids(np.array([kept]))[0].as_py(), "removed": removed, "id": ids(example)[0].as_py()}
             )
         return clusters
+
+    def __repr__(self) -> str:
+        return dedup_text(self._decision, self._counts)
+
+    def _repr_html_(self) -> str:
+        """Return counts, plan, largest clusters and three removed documents beside the kept ones, for a notebook."""
+        return dedup_html(self._decision, self._counts)
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        return DedupReport(self._decision).counts()
 
     @cached_property
     def report(self) -> dict[str, Any]:

@@ -192,6 +192,16 @@ class Clustering:
         """Number of clusters with more than one document."""
         return int(np.count_nonzero(self._sizes > 1))
 
+    @property
+    def documents(self) -> NDArray[np.int64]:
+        """The documents of the tables, in their order."""
+        return self._readable
+
+    @property
+    def firsts(self) -> NDArray[np.int64]:
+        """The first document of the cluster of each of these documents."""
+        return self._firsts[self._readable]
+
     def tables(self) -> Iterator[pa.Table]:
         """Yield every document with the id of its cluster's first document and the cluster's size."""
         return (self.table(documents) for documents in table_slices(self._readable))

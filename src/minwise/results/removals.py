@@ -40,6 +40,8 @@ __all__ = [
 STEP, LEAST_STEP = 0.05, 0.01
 
 Ranks = NDArray[np.uint32]
+# Least similar removed documents among which examples of different clusters are chosen.
+EXAMPLE_POOL = 1000
 # Returns the exact similarity of documents that are in candidate pairs, given by rank.
 PairSimilarities = Callable[[SearchResult, Ranks, Ranks], NDArray[np.float64]]
 
@@ -111,6 +113,14 @@ class Removals:
         """
         indices = np.flatnonzero(self.witness == kept)
         return indices[smallest_indices(np.nan_to_num(self.similarity[indices], nan=-1.0), count)]
+
+    def least_similar_examples(self, count: int) -> NDArray[np.int64]:
+        """Return the indices of the documents least similar to their kept one, of different clusters if possible."""
+        known = np.nan_to_num(self.similarity, nan=1.0)
+        nearest = smallest_indices(known, EXAMPLE_POOL)
+        _, firsts = np.unique(self.witness[nearest], return_index=True)
+        others = np.delete(nearest, firsts)
+        return np.concatenate([nearest[np.sort(firsts)], others])[:count]
 
     @property
     def sizes(self) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ both files and the page.
 import os
 import resource
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -82,7 +82,6 @@ class RunRecord:
             "root": corpus.root,
             "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
             "format": corpus.format,
-            **asdict(corpus.text_settings),
             "inputs": self.inputs,
         }
 
@@ -188,7 +187,7 @@ class DedupReport:
             "settings": settings,
             "on_error": search.documents.corpus.on_error,
             "plan": search.settings.plan_dict(),
-            "counts": self._counts(),
+            "counts": self.counts(),
             "text_bytes": self._text_bytes(),
             "clusters": self._clusters(),
             "largest_clusters": largest_clusters(self.decision),
@@ -204,7 +203,8 @@ class DedupReport:
             **report_notes(search.documents, search.copies, search.settings),
         }
 
-    def _counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
+        """Return how many documents were read, kept, removed and quarantined."""
         search, removals = self.decision.search, self.decision.removals
         counts, removed = search.documents.counts, len(removals)
         kept = int(np.count_nonzero(self.decision.keep))

@@ -34,6 +34,7 @@ from minwise.search.engine import SearchResult
 __all__ = [
     "excerpt",
     "locate_documents",
+    "read_bytes",
     "read_texts",
     "read_whole_texts",
     "shown_documents",
@@ -210,13 +211,13 @@ def _texts(search: SearchResult, rows: dict[DocumentName, SourceRow]) -> Texts:
             texts[name] = excerpt(text)
     corpus = documents.corpus
     missing = {name: row for name, row in rows.items() if name not in texts}
-    if sum(_read_bytes(corpus.sources[number]) for number in {source for source, _ in missing.values()}) <= SMALL_BYTES:
+    if sum(read_bytes(corpus.sources[number]) for number in {source for source, _ in missing.values()}) <= SMALL_BYTES:
         read = read_texts(corpus.sources, corpus.columns, list(missing.values()))
         texts |= {name: read[row] for name, row in missing.items() if row in read}
     return texts
 
 
-def _read_bytes(source: Source) -> float:
+def read_bytes(source: Source) -> float:
     """Return the size of a source; infinite if it is remote."""
     return math.inf if any("://" in path for path in source.paths()) else source.size_bytes()
 
@@ -232,9 +233,9 @@ def _missing_reason(source: Source | None) -> str:
         return "standard input cannot be read a second time"
     if source is None or isinstance(source, TableSource):
         return "its input was in memory"
-    if _read_bytes(source) == math.inf:
+    if read_bytes(source) == math.inf:
         return "its input is remote, and a run does not read it a second time"
-    if _read_bytes(source) > SMALL_BYTES:
+    if read_bytes(source) > SMALL_BYTES:
         return "its input is too large for a run to read it a second time"
     return "it could not be read a second time"
 

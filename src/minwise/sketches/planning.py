@@ -88,6 +88,18 @@ class Plan:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        wanted = "" if self.wanted_recall is None else f", wanted_recall={self.wanted_recall:g}"
+        layout = f"threshold={self.threshold:g}, bands={self.bands}, rows={self.rows}"
+        return f"Plan({layout}{wanted}, recall={self.recall:.4f})"
+
+    def _repr_html_(self) -> str:
+        """Return the S-curve for a notebook."""
+        from minwise._internal.display import notebook  # imported here because few callers draw
+        from minwise.sketches.s_curve import inline_curve
+
+        return notebook(inline_curve(self))
+
     @property
     def slots(self) -> int:
         """Slots used by the bands, b·r."""

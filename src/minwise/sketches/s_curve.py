@@ -1,8 +1,8 @@
 """Drawings of the S-curve of a plan.
 
 `draw_curve` returns a standalone SVG document that loads no script, font or other file; its colours follow the light
-or dark setting of the browser. `curve_chart` returns a part of an HTML page that also shows the recall measured by an
-audit. Equal plans give equal bytes.
+or dark setting of the browser. `inline_curve` returns the same drawing for a notebook. `curve_chart` returns a part of
+an HTML page that also shows the recall measured by an audit. Equal plans give equal bytes.
 """
 
 import os
@@ -20,7 +20,7 @@ from minwise._internal.formatting import format_probability, plural
 from minwise._internal.html import escape
 from minwise.sketches.planning import Plan
 
-__all__ = ["curve_chart", "draw_curve", "write_curve"]
+__all__ = ["curve_chart", "draw_curve", "inline_curve", "write_curve"]
 
 Floats = NDArray[np.float64]
 Real = TypeVar("Real", float, Floats)
@@ -72,13 +72,21 @@ def draw_curve(plan: Plan) -> str:
         f'<desc id="desc">{escape(_description(plan))}</desc>',
         f"<style>{STYLE}</style>",
         f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="8"/>',
-        *_heading(plan),
-        *_grid(),
-        *_areas_and_curve(plan),
-        *_threshold(plan),
+        *_drawing(plan),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def inline_curve(plan: Plan) -> str:
+    """Return the same drawing as an element of a notebook, whose style sheet decides its colours."""
+    label = escape(f"S-curve of {plan.layout}. {_description(plan)}")
+    start = f'<svg class="s-curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">'
+    return "".join([start, *_drawing(plan), "</svg>"])
+
+
+def _drawing(plan: Plan) -> list[str]:
+    return [*_heading(plan), *_grid(), *_areas_and_curve(plan), *_threshold(plan)]
 
 
 def write_curve(plan: Plan, path: str | PathLike[str]) -> None:

@@ -150,7 +150,16 @@ class Signatures:
     def __repr__(self) -> str:
         shown = {name: value for name, value in asdict(self.settings).items() if value is not None and name != "seed"}
         known = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return f"Signatures({len(self)} documents, {known})"
+        return f"Signatures({len(self):,} documents, {known})"
+
+    def _repr_html_(self) -> str:
+        """Return size and settings for a notebook."""
+        from minwise._internal.display import facts_html  # imported here because few callers display
+        from minwise._internal.formatting import format_bytes, plural
+
+        shingles = (self.shingle_settings or {}).get("shingle", "unknown")
+        facts = {"shingle": shingles, **asdict(self.settings), "size": format_bytes(self.slots.nbytes)}
+        return facts_html(f"Signatures of {plural(len(self), 'document')}", facts, hide=("seed",))
 
     def __or__(self, other: "Signatures") -> "Signatures":
         """Return the signatures of the unions, row by row: the slotwise minimum.

@@ -321,7 +321,15 @@ class ShingleSets:
 
     def __repr__(self) -> str:
         shingle = (self.settings or {}).get("shingle", "unknown")
-        return f"ShingleSets({len(self)} documents, {len(self.hashes)} elements, shingle={shingle!r})"
+        return f"ShingleSets({len(self):,} documents, {len(self.hashes):,} elements, shingle={shingle!r})"
+
+    def _repr_html_(self) -> str:
+        """Return size and settings for a notebook."""
+        from minwise._internal.display import facts_html  # imported here because few callers display
+        from minwise._internal.formatting import plural
+
+        facts = {"elements": f"{len(self.hashes):,}", **(self.settings or {})}
+        return facts_html(f"Shingle sets of {plural(len(self), 'document')}", facts, hide=("seed",))
 
     @property
     def sizes(self) -> NDArray[np.uint64]:
