@@ -572,6 +572,8 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         value = chosen[name]  # type: ignore[literal-required]
         if value != needed:
             raise ConfigError(f"{name} must be {needed} for a stream, got {show(value)}; give files")
+    if chosen["format"] not in (None, "jsonl"):
+        raise ConfigError(f"format must be jsonl for a stream, got {chosen['format']}; give files")
     settings = search_settings(chosen)
     with temporary_workdir(None) as work:
         columns = columns_to_read(chosen, settings)

@@ -140,6 +140,35 @@ def test_other_content_on_standard_input_is_one_line(folder: Path, name: str, wh
     assert what in done.stderr.decode()
 
 
+def test_standard_input_that_is_not_json_needs_a_format(folder: Path) -> None:
+    done = execute(folder, "dedup", "-", "-o", "out", stdin=b"id,text\n1,a text\n")
+    assert (done.returncode, done.stdout) == (FAILURE, b"")
+    assert done.stderr.decode() == (
+        "minwise: - (standard input) must be JSON lines or a JSON array, "
+        "got text that begins with 'id,text'; set --format csv, --format lines or another\n"
+    )
+
+
+@pytest.mark.parametrize("format_", ["csv", "tsv", "json", "lines", "parquet"])
+def test_standard_input_in_a_format_is_written_to_standard_output(folder: Path, format_: str) -> None:
+    """In the same format, if a stream can have it; otherwise as JSON lines."""
+    if format_ in ("json", "lines"):
+        data = json.dumps(ROWS) if format_ == "json" else "".join(f"{row['text']}\n" for row in ROWS)
+        (folder / f"in.{format_}").write_text(data)
+    else:
+        write(folder / f"in.{format_}", ROWS)
+    data = (folder / f"in.{format_}").read_bytes()
+    done = execute(folder, "dedup", "-", "-o", "-", "--quiet", "--format", format_, stdin=data)
+    assert (done.returncode, done.stderr) == (OK, b"")
+    if format_ == "lines":
+        assert done.stdout.decode().splitlines() == [row["text"] for row in ROWS if row["id"] in KEPT]
+    else:
+        copy = folder / ("copy.jsonl" if format_ == "parquet" else f"copy.{format_}")
+        copy.write_bytes(done.stdout)
+        rows = json.loads(copy.read_text()) if format_ == "json" else read(copy)
+        assert [row["id"] for row in rows] == KEPT
+
+
 def test_lines_of_a_text_file_are_documents(folder: Path) -> None:
     (folder / "lines.txt").write_text("\n".join(row["text"] for row in ROWS))
     done = run(folder, "dedup", "lines.txt", "-o", "out", "--format", "lines")

@@ -49,8 +49,8 @@ def dedup(
     similarity.
 
     -o - writes only the kept rows, to standard output, and the summary to standard error: a single file of JSON, CSV,
-    TSV or baskets in its own format, anything else as JSON lines. - as the only input and -o - decide on JSON lines as
-    they arrive.
+    TSV, lines or baskets in its own format, anything else as JSON lines. - as the only input and -o - decide on JSON
+    lines as they arrive.
 
     Examples:
         minwise dedup news.csv --text-column body -o clean
@@ -62,7 +62,7 @@ def dedup(
     settings = {**settings_of(given), "against": Files(against) or None}
     if output == "-" and dry_run:
         raise click.UsageError("--dry-run looks at files: give them as inputs, and a directory as -o")
-    if output == "-" and inputs == ("-",):
+    if output == "-" and inputs == ("-",) and given["format"] in (None, "jsonl"):
         _stream(settings, quiet=given["quiet"], as_json=given["as_json"])
         return
     if dry_run:

@@ -10,13 +10,22 @@ import orjson
 
 from minwise.inputs.source import UnreadableError
 
-__all__ = ["HEAD_BYTES", "JsonKind", "json_kind", "refuse_binary", "refuse_other_content", "unusable_content"]
+__all__ = [
+    "BROKEN_OBJECT",
+    "HEAD_BYTES",
+    "JsonKind",
+    "json_kind",
+    "refuse_binary",
+    "refuse_other_content",
+    "unusable_content",
+]
 
 # Bytes that decide whether content is text: as many as Git looks at.
 HEAD_BYTES = 8000
 
 # A JSON array, one object per line, or a description of anything else.
 JsonKind = str
+BROKEN_OBJECT = "one object over several lines"
 
 _COMPRESSED = "is compressed with {}, but its name does not end in {}; rename or decompress it"
 _UNPACK = "is {}; unpack it first"
@@ -147,5 +156,5 @@ def json_kind(first_line: bytes) -> JsonKind:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         shown = text[:20].decode("utf-8", "replace")
-        return "one object over several lines" if text.startswith(b"{") else f"text that begins with {shown!r}"
+        return BROKEN_OBJECT if text.startswith(b"{") else f"text that begins with {shown!r}"
     return "jsonl" if isinstance(value, dict) else f"a value of type {type(value).__name__}"

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise.errors import InputError
+from minwise.inputs.content import BROKEN_OBJECT
 from minwise.inputs.files import File
 from minwise.inputs.find_files import detect_json
 from minwise.inputs.source import Batch, Columns, RowMask, Source
@@ -39,6 +41,9 @@ class StandardInput(Source):
     Args:
         format: The format; None for JSON, as lines or as an array.
         open_file: Returns the source of a file in a format.
+
+    Attributes:
+        opened: The source of the copy.
     """
 
     def __init__(self, format: str | None, open_file: Callable[[File, str], Source]) -> None:  # noqa: A002
@@ -51,44 +56,52 @@ class StandardInput(Source):
             shutil.copyfileobj(sys.stdin.buffer, copy)
         format_ = format or _json_format(SpooledFile(str(spooled)))
         path = spooled.rename(spooled.with_suffix(f".{COPY_SUFFIXES.get(format_, format_)}"))
-        self._source = open_file(SpooledFile(str(path)), format_)
+        self.opened = open_file(SpooledFile(str(path)), format_)
 
     def fingerprint(self) -> dict[str, object]:
         """Return name, bytes and modification time of the copy."""
-        return self._source.fingerprint()
+        return self.opened.fingerprint()
 
     def size_bytes(self) -> int:
         """Return the bytes of the copy."""
-        return self._source.size_bytes()
+        return self.opened.size_bytes()
 
     def known_rows(self) -> int | None:
         """Return the number of rows, if the format has it."""
-        return self._source.known_rows()
+        return self.opened.known_rows()
 
     def reading(self) -> str | None:
         """Return how the copy is read."""
-        return self._source.reading()
+        return self.opened.reading()
 
     def paths(self) -> list[str]:
         """Return the path of the copy."""
-        return self._source.paths()
+        return self.opened.paths()
 
     def locate(self, rows: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
         """Return ``-`` and the row for each of ``rows``."""
-        return self._source.locate(rows)
+        return self.opened.locate(rows)
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """Return the ids of rows that have none, as the format defines them."""
-        return self._source.default_ids(rows)
+        return self.opened.default_ids(rows)
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        return self._source._read(columns, wanted, batch_bytes)
+        return self.opened._read(columns, wanted, batch_bytes)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows to ``stdin`` with the suffix of the format."""
-        return self._source.copy_kept(keep, folder, self._folder.name)
+        return self.opened.copy_kept(keep, folder, self._folder.name)
 
 
 def _json_format(file: File) -> str:
-    """Return the format of JSON: an array or lines, whose reader reports anything else."""
-    return "json" if detect_json(file) == "json" else "jsonl"
+    """Return the format of JSON: an array or lines.
+
+    Raises:
+        InputError: If the first line shows that it is neither. A line that begins as an object may only be damaged.
+    """
+    kind = detect_json(file)
+    if kind not in ("json", "jsonl", BROKEN_OBJECT):
+        rule = "must be JSON lines or a JSON array"
+        raise InputError(f"- (standard input) {rule}, got {kind}; set format='csv', format='lines' or another")
+    return "json" if kind == "json" else "jsonl"

@@ -184,6 +184,14 @@ class LinesFile(FileSource):
                         written += 1
         return written
 
+    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+        """Yield id and text of each kept line."""
+        with self._copying(keep):
+            for row, (kept, line) in enumerate(zip(keep.tolist(), self._lines(), strict=False)):
+                text = _without_line_end(line, row)
+                if kept and text is not None:
+                    yield {"id": f"{self.name}:{row}", "text": text.decode("utf-8", "replace")}
+
 
 class _LinesReader(RowReader[Line]):
     """Converts lines to batches of texts."""

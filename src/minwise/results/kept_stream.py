@@ -18,11 +18,13 @@ from minwise.inputs.files import File
 from minwise.inputs.json_array import JsonArrayFile
 from minwise.inputs.jsonl import JsonLinesFile
 from minwise.inputs.source import RowMask, Source
+from minwise.inputs.standard_input import StandardInput
+from minwise.inputs.text_files import LinesFile
 
 __all__ = ["write_kept_rows"]
 
 # Formats that a stream can have.
-STREAM_FORMATS = (JsonLinesFile, JsonArrayFile, DelimitedFile, BasketFile)
+STREAM_FORMATS = (JsonLinesFile, JsonArrayFile, DelimitedFile, BasketFile, LinesFile)
 
 
 def write_kept_rows(sources: list[Source], keep: RowMask, rows: list[int], output: BinaryIO) -> None:
@@ -37,8 +39,9 @@ def write_kept_rows(sources: list[Source], keep: RowMask, rows: list[int], outpu
     Raises:
         MinwiseError: If the input changed since the search.
     """
-    write = _copy if len(sources) == 1 and isinstance(sources[0], STREAM_FORMATS) else _write_json
-    for source, flags in zip(sources, np.split(keep, np.cumsum(rows)[:-1]), strict=True):
+    opened = [source.opened if isinstance(source, StandardInput) else source for source in sources]
+    write = _copy if len(opened) == 1 and isinstance(opened[0], STREAM_FORMATS) else _write_json
+    for source, flags in zip(opened, np.split(keep, np.cumsum(rows)[:-1]), strict=True):
         written, expected = write(source, flags, output), int(np.count_nonzero(flags))
         if written != expected:
             raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
