@@ -15,9 +15,9 @@ START = """\
 # Command line
 
 This page lists every command with its options, as `minwise COMMAND --help` prints them. Other pages
-explain [the settings](settings.md), [the files](files.md) that commands write, and
-[errors and exit codes](errors.md). `python -m docs.tools` generates this page, and a test compares
-it with the commands.
+explain [the settings](settings.md), [settings files and log lines](config.md),
+[the files](files.md) that commands write, and [errors and exit codes](errors.md).
+`python -m docs.tools` generates this page, and a test compares it with the commands.
 
 `minwise --version` prints the version. [Installation](../install.md#shell-completion) explains
 shell completion.

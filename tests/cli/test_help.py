@@ -9,8 +9,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from minwise.cli.base import Command, Group
 from minwise.cli.command import command
-from minwise.cli.help import HEADINGS, Command, Group, option_key
+from minwise.cli.help import HEADINGS, option_key
 
 WIDTHS = (80, 110)
 # Options whose help differs between commands because each says what the option does there; the meaning is the same.
@@ -113,4 +114,4 @@ def test_a_short_option_belongs_to_one_option() -> None:
     for _, option in OPTIONS:
         for short in (name for name in option.opts if not name.startswith("--")):
             owners[short].add(option_key(option))
-    assert owners == {"-o": {"output"}}
+    assert owners == {"-o": {"output"}, "-v": {"verbose"}}

@@ -66,7 +66,7 @@ def test_wrong_arguments_are_a_usage_error(folder: Path, arguments: tuple[str, .
     (folder / "ids.txt").write_text("d2\n")
     done = run(folder, "restore", *arguments)
     assert (done.status, done.out) == (USAGE, "")
-    assert "Error: " in done.err
+    assert done.err.startswith("minwise: ")
     assert not (folder / "back").exists()
 
 

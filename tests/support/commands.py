@@ -4,6 +4,7 @@ import atexit
 import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -30,11 +31,14 @@ __all__ = [
     "one_line",
     "resume",
     "run",
+    "without_stages",
 ]
 
 MINWISE = str(Path(sys.executable).with_name("minwise"))
 OK, FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 0, 1, 2, 74, 130
 TIMEOUT_SECONDS = 120
+# Line that a run without a terminal logs at the end of a stage.
+STAGE_LINE = re.compile(r"^minwise: [a-z ]+: (?:[\d,]+ [a-z]+ in )?\d+\.\d s\n", re.MULTILINE)
 # `make torture` sets it: more kills, more kill points, larger bombs. No result depends on it.
 TORTURE = os.environ.get("MINWISE_TORTURE") == "1"
 
@@ -46,7 +50,8 @@ class Done:
     Attributes:
         status: Exit code; the negative number of the signal that ended it; None if it is only stopped.
         out: Standard output.
-        err: Standard error.
+        err: Standard error, without the lines of stages.
+        stages: The lines of stages on standard error.
         child: Process id.
     """
 
@@ -54,6 +59,7 @@ class Done:
     out: str
     err: str
     child: int = 0
+    stages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +134,8 @@ class _ForkServer:
         except TimeoutError:
             os.kill(child, signal.SIGKILL)
             raise
-        out, err = self._outputs[child]
-        return Done(reply["status"], out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"), child)
+        out, err = (path.read_text(encoding="utf-8") for path in self._outputs[child])
+        return Done(reply["status"], out, without_stages(err), child, tuple(STAGE_LINE.findall(err)))
 
     def _send(self, request: dict[str, Any]) -> None:
         self._socket.sendall(json.dumps(request).encode() + b"\n")
@@ -165,13 +171,19 @@ def execute(
     stdin: bytes | None = None,
     **options: Any,  # noqa: ANN401
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run the installed executable in a folder; check that it prints no traceback."""
+    """Run the installed executable in a folder; check that it prints no traceback, and leave out lines of stages."""
     done = subprocess.run(
         [MINWISE, *arguments], cwd=folder, input=stdin, capture_output=True, timeout=TIMEOUT_SECONDS, check=False,
         **options,
     )  # fmt: skip
     assert b"Traceback" not in done.stderr, done.stderr
+    done.stderr = without_stages(done.stderr.decode()).encode()
     return done
+
+
+def without_stages(err: str) -> str:
+    """Return what a run printed to standard error, without the line that it logs for each stage."""
+    return STAGE_LINE.sub("", err)
 
 
 def one_line(done: Done, status: int) -> str:

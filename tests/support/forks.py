@@ -27,6 +27,7 @@ import pyarrow.csv
 import pyarrow.parquet  # noqa: F401 - as above
 
 import minwise.api
+import minwise.cli.session
 import minwise.progress
 from minwise.cli import main
 
@@ -90,12 +91,13 @@ class StageTrap:
         self.sent = False
 
     def set(self) -> None:
-        """Replace the stages of the silent progress receiver."""
+        """Replace the stages of the receivers of a run without a terminal."""
 
         def stage(_: object, name: str, total: int | None, unit: str, *, done: int = 0) -> AbstractContextManager[Any]:
             return nullcontext(self if name == self.name else minwise.progress.NullProgress())
 
-        setattr(minwise.progress.NullProgress, "stage", stage)  # noqa: B010 - an assignment is what mypy objects to
+        for receiver in (minwise.progress.NullProgress, minwise.cli.session.StageLog):
+            setattr(receiver, "stage", stage)  # noqa: B010 - an assignment is what mypy objects to
 
     def advance(self, amount: int) -> None:
         """Send the signal, once."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from support.commands import without_stages
+
 __all__ = ["BLOCK", "Terminal", "steps", "terminal_in", "without_timings"]
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -72,7 +74,7 @@ class Terminal:
             encoding="utf-8",
             check=False,
         )
-        return done.stdout
+        return without_stages(done.stdout)  # a terminal shows bars in their place
 
     def _serve(self, line: str, lines: int) -> str:
         self.close()

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
-from minwise.cli.help import Command
+from minwise.cli.base import Command
 from minwise.cli.options import layout_options, run_options, set_options, settings_of
 from minwise.cli.output import closing_lines, console_output, skipped_lines, stage_lines, watched_progress
 from minwise.inputs import Files

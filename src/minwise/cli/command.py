@@ -1,5 +1,6 @@
 """The minwise command: its subcommands, exit codes and error handling."""
 
+import json
 import os
 import signal
 import sys
@@ -9,9 +10,9 @@ import click
 
 import minwise as mw
 from minwise.cli.audit import audit
+from minwise.cli.base import Group
 from minwise.cli.compare import compare
 from minwise.cli.dedup import dedup
-from minwise.cli.help import Group
 from minwise.cli.index_documents import add, create, query, remove
 from minwise.cli.index_maintenance import backup, compact, export, stats, verify
 from minwise.cli.options import with_option_names
@@ -19,13 +20,18 @@ from minwise.cli.pairs import clusters, pairs
 from minwise.cli.plan import plan
 from minwise.cli.report import report, restore
 from minwise.cli.serve import serve, token
+from minwise.cli.session import Session
 from minwise.cli.vectors import vectors
 from minwise.errors import ConfigError
 
 __all__ = ["main"]
 
 # Exit codes of failures; usage errors of click are 2, too.
-FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 1, 2, 74, 130
+FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED, TERMINATED = 1, 2, 74, 130, 128 + signal.SIGTERM
+
+
+class _Terminated(SystemExit):
+    """Exit after SIGTERM, as after an error, so that temporary files are removed."""
 
 
 class _MainGroup(Group):
@@ -35,7 +41,10 @@ class _MainGroup(Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _fail("interrupted", INTERRUPTED)
+            _interrupt(ctx.ensure_object(Session))
+        except _Terminated:
+            session = ctx.ensure_object(Session)
+            _fail(session, _with_hint("terminated", session), TERMINATED)
 
 
 @click.group(cls=_MainGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -87,39 +96,62 @@ command.add_tasks(
 def main() -> NoReturn:
     """Run the command; an error prints one line on standard error and sets the exit code, without a traceback."""
     signal.signal(signal.SIGTERM, _stop)
+    session = Session()
     try:
-        command.main(standalone_mode=False)
+        command.main(standalone_mode=False, obj=session)
         if sys.stdout is not None:
             sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _fail("interrupted", INTERRUPTED)
+        _interrupt(session)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        _fail(session, _click_message(error), error.exit_code)
     except ConfigError as error:
-        _fail(with_option_names(str(error)), USAGE)
+        _fail(session, with_option_names(str(error)), USAGE)
     except mw.MinwiseError as error:
-        _fail(with_option_names(str(error)), FAILURE)
+        _fail(session, with_option_names(str(error)), FAILURE)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of the pipe is gone
         sys.exit(FAILURE)
     except OSError as error:
-        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", INPUT_OUTPUT)
+        _fail(session, f"{error.filename or 'input or output'}: {error.strerror or error}", INPUT_OUTPUT)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # a panic of the kernel
             raise
-        _fail(f"a bug in minwise, please report it: {error}", FAILURE)
+        _fail(session, f"a bug in minwise, please report it: {error}", FAILURE)
     sys.exit(0)
 
 
 def _stop(number: int, frame: object) -> NoReturn:
-    """Exit as after an error, so that temporary files are removed."""
-    raise SystemExit(128 + number)
+    raise _Terminated(TERMINATED)
 
 
-def _fail(message: str, status: int) -> NoReturn:
-    click.echo(f"minwise: {message}", err=True)
-    if status == INTERRUPTED:  # at once: a normal exit would wait for threads that still copy
-        sys.stderr.flush()
-        os._exit(status)
+def _click_message(error: click.ClickException) -> str:
+    """Return the message of a usage error on one line, with the command whose help explains it."""
+    message = " ".join(error.format_message().split())
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return message
+    return f"{message.removesuffix('.')}{' See' if '?' in message else '; see'} {error.ctx.command_path} --help"
+
+
+def _with_hint(what: str, session: Session) -> str:
+    return "; ".join(filter(None, [what, session.continuation]))
+
+
+def _interrupt(session: Session) -> NoReturn:
+    """End at once: a normal exit would wait for threads that still copy."""
+    _print_error(session, _with_hint("interrupted", session), INTERRUPTED)
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
+
+
+def _fail(session: Session, message: str, status: int) -> NoReturn:
+    _print_error(session, message, status)
     sys.exit(status)
+
+
+def _print_error(session: Session, message: str, status: int) -> None:
+    """Print one line, or one JSON object if the output is JSON; a usage error may precede the parsing of options."""
+    if session.as_json or session.log_format == "json" or "--json" in sys.argv[1:]:
+        click.echo(json.dumps({"error": {"message": message, "exit_status": status}}, ensure_ascii=False), err=True)
+    else:
+        click.echo(f"minwise: {message}", err=True)

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise.cli.base import Command
 from minwise.cli.files import read_bytes
-from minwise.cli.help import Command
 from minwise.cli.options import LAYOUT_NAMES, add_options, setting_option
 from minwise.cli.output import shorten
 from minwise.comparison import Comparison

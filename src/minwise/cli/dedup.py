@@ -9,9 +9,9 @@ import click
 
 import minwise as mw
 from minwise.api import dedup_stream, estimate_run
-from minwise.cli.help import Command
+from minwise.cli.base import Command
 from minwise.cli.options import engine_options, run_options, search_options, selection_options, set_options, settings_of
-from minwise.cli.output import show_dedup, watched_progress
+from minwise.cli.output import seconds_by_stage, show_dedup, watched_progress
 from minwise.inputs import Files
 from minwise.results import DedupResult
 
@@ -75,7 +75,8 @@ def dedup(
     if folder is None:
         _write_kept(result)
     if given["as_json"]:
-        run = {"output": output, "seconds": round(watch.seconds, 3), "already_published": result.published}
+        times = {"seconds": round(watch.seconds, 3), "stages": seconds_by_stage(watch)}
+        run = {"output": output, **times, "already_published": result.published}
         click.echo(json.dumps({**result.report, "run": run}, indent=2, ensure_ascii=False), err=folder is None)
     elif not given["quiet"]:
         show_dedup(result, output, watch)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Command", "Group", "option_key", "options_by_heading"]
+__all__ = ["HelpFormat", "option_key", "options_by_heading"]
 
 # Every option by its key, below the heading that shows it; headings and options in the order of the help, most used
 # first. A test compares the table with the commands.
@@ -39,7 +39,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         *("max_in_flight", "max_connections", "receive_timeout", "drain_timeout"),
     ),
     "Advanced": ("scheme", "slots", "bands", "rows", "width", "hashes", "tables", "seed", "max_bucket"),
-    "General": ("version", "help"),
+    "General": ("verbose", "log_format", "config", "show_config", "version", "help"),
 }
 # Heading of an option that the table does not list.
 OTHER = "Advanced"
@@ -65,7 +65,7 @@ def options_by_heading(options: Iterable[click.Option]) -> dict[str, list[click.
     return {heading: below for heading, below in found.items() if below}
 
 
-class _HelpFormat(click.Command):
+class HelpFormat(click.Command):
     """Command whose docstring may end with ``Examples:`` and a line per example.
 
     Attributes:
@@ -108,32 +108,3 @@ def _record(option: click.Option, ctx: click.Context) -> tuple[str, str]:
         return declaration, text
     choices = ", ".join(map(str, option.type.choices))
     return f"{declaration.partition(' [')[0]} NAME", f"{text}  [one of: {choices}]"
-
-
-class Command(_HelpFormat):
-    """Command with options under headings, examples and exit codes in its help."""
-
-
-class Group(_HelpFormat, click.Group):
-    """Group whose help lists its commands by task."""
-
-    tasks: Mapping[str, tuple[click.Command, ...]]
-
-    def add_tasks(self, tasks: Mapping[str, tuple[click.Command, ...]]) -> None:
-        """Add commands; the help lists them below the task, in this order."""
-        self.tasks = tasks
-        for commands in tasks.values():
-            for command in commands:
-                self.add_command(command)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands in the order of the help."""
-        return list(self.commands)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by task, then the options."""
-        width = max(map(len, self.commands))
-        for task, commands in self.tasks.items():
-            with formatter.section(task):
-                formatter.write_dl([(f"{one.name:<{width}}", one.get_short_help_str(limit=200)) for one in commands])
-        super().format_options(ctx, formatter)

@@ -11,7 +11,6 @@ import click
 
 import minwise as mw
 from minwise.cli.files import LineWriter, open_lines, read_ids
-from minwise.cli.help import Command
 from minwise.cli.options import index_options, input_options, settings_of, verbosity_options
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import ConfigError
@@ -63,7 +62,7 @@ COUNTS = {
 }
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, continues=True)
 @click.argument("index", type=click.Path())
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option(

@@ -7,6 +7,8 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from minwise.cli.config import Size
+from minwise.cli.session import Session
 from minwise.errors import ConfigError
 from minwise.options import DedupOptions, Definition, IndexOptions, definitions
 
@@ -87,10 +89,17 @@ def setting_option(name: str, *, of: type = DedupOptions, **changes: Any) -> Opt
 def _click_arguments(definition: Definition) -> dict[str, Any]:
     if definition.type is bool:
         return {"is_flag": True}
+    default = {"default": definition.default, "show_default": definition.default is not None}
+    return {"type": _value_type(definition), **default}
+
+
+def _value_type(definition: Definition) -> Any:  # noqa: ANN401 - a type of click or of Python
+    if definition.choices:
+        return click.Choice(list(definition.choices))
     kinds = get_args(definition.type) or (definition.type,)
-    plain = next((kind for kind in (str, int, float) if kind in kinds), str)
-    value_type = click.Choice(list(definition.choices)) if definition.choices else plain
-    return {"type": value_type, "default": definition.default, "show_default": definition.default is not None}
+    if str in kinds and int in kinds:
+        return Size()
+    return next((kind for kind in (str, int, float) if kind in kinds), str)
 
 
 def _setting_options(*names: str, of: type = DedupOptions) -> tuple[Option[Any], ...]:
@@ -111,9 +120,35 @@ table_output = click.option("-o", "--output", required=True, type=click.Path(), 
 previewed_output = click.option(
     "-o", "--output", type=click.Path(), default=None, help=f"{TABLE_OUTPUT} Without it the first rows are shown."
 )
+
+
+def _set_verbose(context: click.Context, option: click.Parameter, given: bool) -> None:
+    context.ensure_object(Session).verbose = given
+
+
+def _set_log_format(context: click.Context, option: click.Parameter, given: str | None) -> None:
+    context.ensure_object(Session).log_format = given
+
+
 OUTPUT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),
     click.option("--quiet", is_flag=True, help="Show neither progress nor summary."),
+    click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_verbose,
+        help="Log the start and the end of each stage, with counts and seconds, instead of progress bars.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default=None,
+        expose_value=False,
+        callback=_set_log_format,
+        help="Log each stage as a line of text or as a JSON object; errors are JSON objects, too.",
+    ),
 )
 LAYOUT_NAMES = ("shingle", "threshold", "recall", "bag", "scheme", "slots", "bands", "rows", "seed", "max_bucket")
 INPUT_OPTIONS = (

@@ -1,7 +1,6 @@
 """Output of commands: summaries, JSON objects and progress bars."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -15,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from minwise._internal.formatting import format_percent, format_similarity, plural
-from minwise._internal.progress_bars import ProgressBars
 from minwise.cli.options import with_option_names
+from minwise.cli.session import current_session
 from minwise.inputs.source import lists_faults
-from minwise.progress import NullProgress, Progress, Stopwatch
+from minwise.progress import Progress, Stopwatch
 from minwise.results import DedupResult
 
 __all__ = [
@@ -28,6 +27,7 @@ __all__ = [
     "print_result",
     "progress_bars",
     "report_printer",
+    "seconds_by_stage",
     "shorten",
     "show_dedup",
     "skipped_lines",
@@ -121,16 +121,23 @@ def left_out_line(rows: int, files: int, noun: str = "row") -> str:
 def stage_lines(watch: Stopwatch) -> Iterator[str]:
     """Yield one line with the seconds of each stage, by the first word of its name, if there was any.
 
+    >>> from minwise.progress import NullProgress
     >>> watch = Stopwatch(NullProgress())
     >>> watch.stages += [("read and sketch", 5.42), ("band", 0.7), ("band", 0.1)]
     >>> list(stage_lines(watch))
     ['read 5.4 s · band 0.8 s']
     """
+    seconds = seconds_by_stage(watch)
+    if seconds:
+        yield " · ".join(f"{name.split()[0]} {spent:,.1f} s" for name, spent in seconds.items())
+
+
+def seconds_by_stage(watch: Stopwatch) -> dict[str, float]:
+    """Return the seconds of each stage, in order."""
     seconds: dict[str, float] = {}
     for name, spent in watch.stages:
-        seconds[name.split()[0]] = seconds.get(name.split()[0], 0.0) + spent
-    if seconds:
-        yield " · ".join(f"{name} {spent:,.1f} s" for name, spent in seconds.items())
+        seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
+    return seconds
 
 
 def skipped_lines(report: dict[str, Any]) -> Iterator[str]:
@@ -208,7 +215,7 @@ def report_printer(
 
     def show(report: dict[str, Any]) -> None:
         if as_json:
-            run = {"output": output, "seconds": round(watch.seconds, 3)}
+            run = {"output": output, "seconds": round(watch.seconds, 3), "stages": seconds_by_stage(watch)}
             click.echo(json.dumps({**report, "run": run}, indent=2, ensure_ascii=False), err=aside)
             return
         if output is None:
@@ -382,10 +389,8 @@ def console_output(*, err: bool = False) -> Iterator[Console]:
 
 
 def progress_bars(*, quiet: bool) -> Progress:
-    """Return progress bars if standard error is a terminal and output is not quiet; otherwise a null receiver."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
-        return NullProgress()
-    return ProgressBars(Console(file=sys.stderr, stderr=True))
+    """Return bars if standard error is a terminal, otherwise log lines; nothing if quiet, unless ``-v`` is given."""
+    return current_session().receiver(quiet=quiet)
 
 
 def watched_progress(*, quiet: bool) -> Stopwatch:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 import minwise as mw
-from minwise.cli.help import Command
+from minwise.cli.base import Command
 from minwise.cli.options import (
     engine_options,
     previewed_output,

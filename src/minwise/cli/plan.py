@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
-from minwise.cli.help import Command
+from minwise.cli.base import Command
 from minwise.cli.options import add_options, setting_option
 from minwise.sketches import Plan
 

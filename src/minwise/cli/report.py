@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 import minwise as mw
+from minwise.cli.base import Command
 from minwise.cli.files import read_ids
-from minwise.cli.help import Command
+from minwise.cli.options import verbosity_options
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import InputError
 from minwise.results import write_report
@@ -58,8 +59,7 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Restore every row of the input, also those in quarantine.")
 @click.option("-o", "--output", metavar="DIR", required=True, type=click.Path(), help="New directory for the result.")
 @click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary.")
-@click.option("--quiet", is_flag=True, help="Show neither progress nor summary.")
+@verbosity_options
 def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool, as_json: bool, quiet: bool) -> None:
     """Restore documents that the run which wrote OUT removed.
 

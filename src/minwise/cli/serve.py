@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 import minwise as mw
-from minwise.cli.help import Command
+from minwise.cli.base import Command
 from minwise.cli.index_documents import describe
 from minwise.cli.options import add_options, index_options, setting_option, settings_of
 from minwise.errors import ConfigError
@@ -61,7 +61,7 @@ def serve(context: click.Context, /, index: str, create: bool, **given: Any) -> 
     _prepare(
         index,
         {name: given[name] for name in given if name not in names},
-        {name for name in given if context.get_parameter_source(name) != ParameterSource.DEFAULT},
+        {name for name in given if context.get_parameter_source(name) == ParameterSource.COMMANDLINE},
         create=create,
         read_only=settings.read_only,
     )

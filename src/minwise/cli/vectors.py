@@ -7,7 +7,7 @@ import click
 
 import minwise as mw
 from minwise._internal.formatting import plural
-from minwise.cli.help import Command, Group
+from minwise.cli.base import Command, Group
 from minwise.cli.options import (
     MACHINE_OPTIONS,
     OUTPUT_OPTIONS,

@@ -254,7 +254,11 @@ def test_resuming_after_a_signal(folder: Path, sent: signal.Signals) -> None:
     assert stopped.status is None
     done = resume(stopped.child, sent)
     if sent == signal.SIGINT:
-        assert (done.status, done.out, done.err) == (INTERRUPTED, "", "minwise: interrupted\n")
+        assert (done.status, done.out, done.err) == (
+            INTERRUPTED,
+            "",
+            "minwise: interrupted; run the same command again to continue\n",
+        )
     assert done.status != OK
     assert count(folder) == 100
     again = add(folder, "many.parquet", job=Job(constants=small))

@@ -232,7 +232,7 @@ def test_interrupt_while_waiting_for_input(folder: Path, fed: int) -> None:
             wait_for_writer(folder, process.pid)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=DEADLINE_SECONDS) == INTERRUPTED
-        assert process.stderr.read() == b"minwise: interrupted\n"
+        assert process.stderr.read() == b"minwise: interrupted; run the same command again to continue\n"
     assert ids(folder) == ["d0"][:fed]
 
 
@@ -255,7 +255,7 @@ def test_resuming_after_an_interrupt(folder: Path) -> None:
         job=Job(stdin=job.stdin, constants=job.constants, stage_trap=("add", "stop")),
     )  # fmt: skip
     done = resume(stopped.child, signal.SIGINT)
-    assert (done.status, done.err) == (INTERRUPTED, "minwise: interrupted\n")
+    assert (done.status, done.err) == (INTERRUPTED, "minwise: interrupted; run the same command again to continue\n")
     assert done.out.count("\n") == 100
     assert run(folder, "index", *UNIQUE, "-o", "new.jsonl", "--quiet", job=job).status == OK
     expected = run(folder, "dedup", "-", "-o", "-", "--quiet", job=job)
