@@ -33,9 +33,9 @@ PUBLIC_PACKAGES = (
 )
 PROSE_PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "DESIGN", "CONTRIBUTING"))]
 NAMED_FILE = re.compile(r"`([\w./-]+(?:\.(?:py|rs|md|toml|js)|/))`")
-# Directories that only make writes.
-BUILD_DIRECTORIES = {"dist/", "site/"}
-DOTTED_NAME = re.compile(r"(?<![\w./@:-])(?:minwise|mw)(?:\.[A-Za-z_]\w*)+(?![\w/-])")
+# Directories that only make writes, and the settings file of a user.
+NOT_IN_REPOSITORY = {"dist/", "site/", "minwise.toml"}
+DOTTED_NAME = re.compile(r"(?<![\w./@:-])(?:minwise|mw)(?:\.(?!toml\b)[A-Za-z_]\w*)+(?![\w/-])")
 
 
 def page_name(page: Path) -> str:
@@ -65,7 +65,7 @@ def test_public_packages_are_listed_in_the_reference() -> None:
 @pytest.mark.parametrize("page", PROSE_PAGES, ids=page_name)
 def test_files_named_in_page_exist(page: Path) -> None:
     roots = [page.parent, *(ROOT / name for name in ("", "src", "src/minwise", "crates/kernel/src"))]
-    named = set(NAMED_FILE.findall(read(page))) - BUILD_DIRECTORIES
+    named = set(NAMED_FILE.findall(read(page))) - NOT_IN_REPOSITORY
     assert [name for name in sorted(named) if not any((root / name).exists() for root in roots)] == []
 
 
