@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, cast
 import click
 
 import minwise as mw
+from minwise.cli.base import Command
 from minwise.cli.files import LineWriter, open_lines, read_ids
 from minwise.cli.options import index_options, input_options, settings_of, verbosity_options
 from minwise.cli.output import print_result, progress_bars
