@@ -6,6 +6,7 @@ Each call does the same four steps: open the sources, resolve the settings, run 
 import os
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -14,6 +15,7 @@ from minwise.errors import ConfigError
 from minwise.inputs.files import is_url
 from minwise.inputs.memory_sources import is_in_memory, reusable, row_selector
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
+from minwise.inputs.source import TextSettings
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import (
     AuditOptions,
@@ -73,6 +75,8 @@ STREAM_VALUES = {
     "html": False,
     "work": None,
     "against": None,
+    "delimiter": None,
+    "encoding": None,
 }
 
 
@@ -115,6 +119,9 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -194,6 +201,9 @@ def write_pairs(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -279,6 +289,9 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -352,6 +365,9 @@ def write_clusters(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -431,6 +447,9 @@ def dedup(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -539,6 +558,9 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -628,6 +650,9 @@ def audit(
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -710,6 +735,9 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
         format: Format of files whose names do not show it: text is one document per file, lines one per line; baskets
             and named-baskets have a set of items on each line.
+        delimiter: Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes.
+        encoding: Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes.
+            Kept rows are written in it.
         on_error: What to do with rows that cannot be read: fail; quarantine-rows lists them, but fails for an input of
             which no row can be read; quarantine lists them; skip leaves them out. Default: fail.
         memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
@@ -761,6 +789,7 @@ def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, out
 def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSettings) -> Corpus:
     """Open all sources, those of ``against`` first, in document order."""
     columns = columns_to_read(options, settings)
+    text_settings = TextSettings.of(options["delimiter"], options["encoding"])
     _refuse_standard_input(options, source)
     _refuse_work_inside(options["work"], source)
     opened = open_sources(source, columns, options["format"])
@@ -769,13 +798,17 @@ def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSetti
         against = open_sources(options["against"], columns, options["format"])
         for reference in against.sources:
             reference.name = reference.name or "against"
+    sources = [*against.sources, *opened.sources]
+    text_settings.check_used(sources)
+    text_settings.apply(sources)
     return Corpus(
-        sources=[*against.sources, *opened.sources],
+        sources=sources,
         columns=columns,
         against=len(against.sources),
         on_error=options["on_error"],
         root=opened.root,
         format=options["format"],
+        text_settings=text_settings,
         skipped=dict(Counter(opened.skipped) + Counter(against.skipped)),
     )
 
@@ -841,6 +874,8 @@ def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, t
         "engine": options["engine"],
         "settings": settings.to_dict(),
         "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
+        "format": corpus.format,
+        **asdict(corpus.text_settings),
         "on_error": corpus.on_error,
         "against": prints[: corpus.against],
         "inputs": prints[corpus.against :],

@@ -3,6 +3,7 @@
 Every function returns the value converted to its plain Python type, or raises an error that names the setting.
 """
 
+import codecs
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from operator import index
@@ -17,7 +18,9 @@ from minwise.errors import ConfigError, InputError
 
 __all__ = [
     "check_choice",
+    "check_delimiter",
     "check_document_number",
+    "check_encoding",
     "check_integer",
     "check_on_error",
     "check_pairs",
@@ -29,6 +32,9 @@ __all__ = [
     "check_type",
     "show",
 ]
+
+# Encodings of Python that are not those of a text file.
+OTHER_CODECS = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7")
 
 # Characters of a value that an error message quotes.
 MAX_SHOWN = 60
@@ -79,6 +85,34 @@ def check_choice(name: str, value: object, choices: tuple[Choice, ...]) -> Choic
 def check_on_error(value: object) -> str:
     """Return the policy for invalid rows."""
     return check_choice("on_error", value, ("fail", "quarantine-rows", "quarantine", "skip"))
+
+
+def check_encoding(given: object) -> str | None:
+    """Return the name of an encoding, or None if none was given."""
+    if given is None:
+        return None
+    try:
+        name = codecs.lookup(str(given)).name
+        known = isinstance(given, str) and name not in OTHER_CODECS and bool("a".encode(name))
+    except (LookupError, UnicodeError, ValueError):
+        known = False
+    if not known:
+        raise ConfigError(f"encoding must be that of a text, such as utf-8, cp1252 or utf-16, got {show(given)}")
+    return str(given)
+
+
+def check_delimiter(given: object) -> str | None:
+    r"""Return a delimiter as one character, or None if none was given; ``tab`` and ``\t`` are a tab.
+
+    >>> check_delimiter("tab")
+    '\t'
+    """
+    if given is None:
+        return None
+    delimiter = "\t" if given in ("tab", r"\t") else given
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise ConfigError(f"delimiter must be one ASCII character, such as ; or tab, got {show(given)}")
+    return delimiter
 
 
 def check_setting_names(given: Iterable[str], names: Sequence[str]) -> None:

@@ -197,6 +197,18 @@ class InputOptions(TypedDict, total=False):
             " named-baskets have a set of items on each line.",
         ),
     ]
+    delimiter: Annotated[
+        str | None,
+        Setting(None, "Delimiter of CSV and TSV, one character or tab; if not given, detected from the first bytes."),
+    ]
+    encoding: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Encoding of text files, such as utf-8, cp1252 or utf-16; if not given, detected from the first bytes."
+            " Kept rows are written in it.",
+        ),
+    ]
     on_error: Annotated[
         OnError,
         Setting(

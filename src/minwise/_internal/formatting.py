@@ -1,14 +1,17 @@
-"""Formatting of numbers, times and names for HTML pages.
+"""Formatting of numbers, times, names and lists of faults for people.
 
 Rounding never turns a value into a limit it does not reach: 99.99 % is shown as ``> 99.9%``, not as ``100%``.
 """
 
 import math
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 from minwise._internal.html import escape
 
 __all__ = [
+    "CappedLines",
     "count_element",
     "format_bytes",
     "format_count",
@@ -23,6 +26,8 @@ __all__ = [
 ]
 
 MONTHS = "January February March April May June July August September October November December"
+# Lines about one source; more than a summary has, where no quarantine file lists all faults.
+MOST_LINES = 20
 UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -145,3 +150,36 @@ def shorten_middle(value: object, max_length: int = 160) -> str:
         return escape(text)
     half = max_length // 2
     return f'<span title="{escape(text)}">{escape(text[:half])}…{escape(text[-half:])}</span>'
+
+
+class CappedLines:
+    """Passes on the first lines about each source, and counts the others.
+
+    >>> lines = CappedLines(print, most=1)
+    >>> for row in range(3):
+    ...     lines.add("a.jsonl", f"a.jsonl: row {row}: text is null")
+    a.jsonl: row 0: text is null
+    >>> lines.finish()
+    … and 2 more in a.jsonl
+
+    Args:
+        write: Receives a line.
+        most: Lines to pass on for each source.
+    """
+
+    def __init__(self, write: Callable[[str], None], most: int = MOST_LINES) -> None:
+        self._write, self._most = write, most
+        self._counts: Counter[str] = Counter()
+
+    def add(self, source: str, line: str) -> None:
+        """Pass on the line, or count it."""
+        self._counts[source] += 1
+        if self._counts[source] <= self._most:
+            self._write(line)
+
+    def finish(self) -> None:
+        """Pass on how many lines were only counted, for each source."""
+        for source, count in self._counts.items():
+            if count > self._most:
+                self._write(f"… and {count - self._most:,} more in {source}")
+        self._counts.clear()

@@ -12,7 +12,8 @@ __all__ = ["HelpFormat", "option_key", "options_by_heading"]
 # first. A test compares the table with the commands.
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "Input": (
-        *("index", "create", "text_column", "id_column", "format", "html", "on_error", "column", "metadata_column"),
+        *("index", "create", "text_column", "id_column", "format", "delimiter", "encoding", "html", "on_error"),
+        *("column", "metadata_column"),
         *("group_by", "item", "weight", "separator", "transpose", "sample", "truth", "audit"),
     ),
     "Similarity": (

@@ -3,13 +3,14 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO, cast
 
 import click
 
 import minwise as mw
+from minwise._internal.formatting import CappedLines, plural
 from minwise.cli.base import Command
 from minwise.cli.files import LineWriter, open_lines, read_ids
 from minwise.cli.options import index_options, input_options, settings_of, verbosity_options
@@ -89,10 +90,10 @@ COUNTS = {
 def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, **given: Any) -> None:  # noqa: ANN401
     """Add the documents of INPUTS to INDEX.
 
-    With - for INPUTS, documents are JSON lines on standard input and must have ids. A few thousand documents are
-    committed at a time. After an interruption the same command continues: a document that is already present is left
-    unchanged. With --unique every row is decided in order, and the decisions are printed as JSON lines, each once it is
-    durable; from standard input, as soon as a line arrives.
+    With - for INPUTS, documents are JSON lines on standard input and must have ids; --format reads other formats, as a
+    whole. A few thousand documents are committed at a time. After an interruption the same command continues: a
+    document that is already present is left unchanged. With --unique every row is decided in order, and the decisions
+    are printed as JSON lines, each once it is durable; from standard input, as soon as a line arrives.
 
     Examples:
         minwise index add news.mw 'day1/*.parquet'
@@ -103,13 +104,11 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
         raise ConfigError(f"output needs --unique, which decides what is kept, got {output} without it")
     settings = settings_of(given)
     settings["metadata_columns"] = settings.pop("metadata_column")
-
-    def report(fault: str) -> None:
-        if lists_faults(given["on_error"]):
-            click.echo(f"minwise: {fault}; left out", err=True)
-
     started = time.monotonic()
-    with mw.Index.open(index, "w", threads=settings.pop("threads")) as opened:
+    with (
+        mw.Index.open(index, "w", threads=settings.pop("threads")) as opened,
+        _fault_printer(given["on_error"]) as report,
+    ):
         settings |= {"progress": progress_bars(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
         if unique:
             counts = _add_unique(opened, (index, *inputs), output, settings)
@@ -122,6 +121,21 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
         click.echo(json.dumps(result, indent=2, ensure_ascii=False), err=unique)
     elif not given["quiet"]:
         click.echo(f"{'minwise: ' if unique else ''}{_add_summary(counts)}; {documents:,} in {index}", err=unique)
+
+
+@contextmanager
+def _fault_printer(on_error: str) -> Iterator[Callable[[str], None]]:
+    """Yield a function that prints the first faults of each source; print the number of the others at the end."""
+    lines = CappedLines(lambda line: click.echo(f"minwise: {line}; left out", err=True))
+
+    def report(fault: str) -> None:
+        if lists_faults(on_error):
+            lines.add(fault.partition(": row ")[0], fault)
+
+    try:
+        yield report
+    finally:
+        lines.finish()
 
 
 def _add_unique(
@@ -138,7 +152,11 @@ def _add_unique(
 def _add_summary(counts: Mapping[str, Any]) -> str:
     shown = [f"{counts[name]:,} {text}" for name, text in COUNTS.items() if counts.get(name) or name == "added"]
     files = [f"{counts['unreadable']:,} files not read to their end"] if counts["unreadable"] else []
-    return f"{counts['read']:,} read: {', '.join([*shown, *files])}"
+    skipped = [
+        f"{plural(count, 'entry', 'entries')} skipped ({reason})"
+        for reason, count in counts.get("skipped_entries", {}).items()
+    ]
+    return f"{counts['read']:,} read: {', '.join([*shown, *files, *skipped])}"
 
 
 @click.command(cls=Command)
@@ -179,16 +197,19 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
     """
     settings = {**settings_of(given), "where": _conditions(where) or None}
     counts = Counter({"asked": 0, "with_hits": 0, "hits": 0, "truncated": 0, "left_out": 0})
-
-    def report(fault: str) -> None:
-        counts["left_out"] += 1
-        if lists_faults(given["on_error"]):
-            click.echo(f"minwise: {fault}; left out", err=True)
-
     started = time.monotonic()
-    settings |= {"progress": progress_bars(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
-    with mw.Index.open(index, threads=settings.pop("threads")) as opened, open_lines(output, (index, *inputs)) as lines:
-        _answer(opened.query_from(Files(inputs), **settings), lines, counts)
+    settings["progress"] = progress_bars(quiet=given["quiet"] or given["as_json"])
+    with (
+        mw.Index.open(index, threads=settings.pop("threads")) as opened,
+        open_lines(output, (index, *inputs)) as lines,
+        _fault_printer(given["on_error"]) as report,
+    ):
+
+        def on_fault(fault: str) -> None:
+            counts["left_out"] += 1
+            report(fault)
+
+        _answer(opened.query_from(Files(inputs), on_fault=on_fault, **settings), lines, counts)
     seconds = round(time.monotonic() - started, 3)
     aside = output == "-"
     if given["as_json"]:

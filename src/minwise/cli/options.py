@@ -1,6 +1,7 @@
 """Options that several commands share, derived from the definitions in :mod:`minwise.options`."""
 
 import re
+import shlex
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, TypeVar, get_args
@@ -56,6 +57,8 @@ def with_option_names(message: str) -> str:
 
     >>> with_option_names("row 1: text is null; set on_error='quarantine' to skip such rows")
     'row 1: text is null; set --on-error quarantine to skip such rows'
+    >>> with_option_names("x.csv: has a header that 2 delimiters may divide; set delimiter=',' or delimiter=';'")
+    "x.csv: has a header that 2 delimiters may divide; set --delimiter , or --delimiter ';'"
     >>> with_option_names("work belongs to a run with settings.max_bucket 2000, got 100")
     'work belongs to a run with --max-bucket 2000, got 100'
     >>> with_option_names("threshold must be a number above 0 and at most 1, got 2")
@@ -64,7 +67,7 @@ def with_option_names(message: str) -> str:
     'out must be empty; --overwrite replaces it'
     """
     flags = PYTHON_FLAG.sub(lambda found: _flag(found[1]), message)
-    given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {found[2]}", flags)
+    given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {shlex.quote(found[2])}", flags)
     return PYTHON_NAME.sub(lambda found: _flag(found[found.lastindex or 0]), given)
 
 
@@ -153,7 +156,7 @@ OUTPUT_OPTIONS = (
 LAYOUT_NAMES = ("shingle", "threshold", "recall", "bag", "scheme", "slots", "bands", "rows", "seed", "max_bucket")
 INPUT_OPTIONS = (
     setting_option("text_column", multiple=True, default=("text",), help="Column of the text; repeatable."),
-    *_setting_options("id_column", "format"),
+    *_setting_options("id_column", "format", "delimiter", "encoding"),
     on_error_option("rows that cannot be read"),
     *MACHINE_OPTIONS,
 )

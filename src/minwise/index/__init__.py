@@ -17,9 +17,6 @@ from minwise.index.result_types import (
     QueryRow,
     SegmentStats,
     StoredDocument,
-    TextMatch,
-    TextMatches,
-    TruncatedBy,
 )
 from minwise.index.settings import OpenMode
 from minwise.options import StoreName
@@ -43,7 +40,4 @@ __all__ = [
     "SegmentStats",
     "StoreName",
     "StoredDocument",
-    "TextMatch",
-    "TextMatches",
-    "TruncatedBy",
 ]

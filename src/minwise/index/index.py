@@ -34,7 +34,6 @@ from minwise.index.result_types import (
     OnDuplicateId,
     QueryRow,
     StoredDocument,
-    TextMatches,
 )
 from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
 from minwise.index.store import State, Store
@@ -350,31 +349,6 @@ class Index:
         with self._reading():
             return self._lookup.newest(maximum, bound)
 
-    def search_text(self, phrase: str, limit: int = 50, before: int | None = None) -> TextMatches:
-        """Return the documents whose texts contain a phrase, the newest first, a page at a time.
-
-        Upper and lower case are the same, and so are all blanks and line breaks between two words. A page ends after
-        5,000 documents or 8 MB of text, so that a call is short: repeat it with ``before`` until ``next`` is None.
-
-        Args:
-            phrase: One or several words, or a part of a word.
-            limit: Maximum number of documents, from 1 to 10000.
-            before: ``next`` of the previous page. Default: the first page.
-
-        Raises:
-            ConfigError: If the index does not store texts, or a number is out of range.
-            InputError: If the phrase is empty or not a string.
-        """
-        if not isinstance(phrase, str) or not phrase:
-            raise InputError(f"phrase must be a string with at least one character, got {show(phrase)}")
-        if not self._settings.stores_text:
-            rule = "a text search needs an index that stores texts"
-            raise ConfigError(f"{rule}, got one of {self.store}; create it with store_text=True")
-        maximum = check_integer("limit", limit, 1, MAX_HITS)
-        bound = None if before is None else check_integer("before", before, 0, MAX_DOCUMENTS)
-        with self._reading():
-            return self._lookup.search_text(phrase, maximum, bound)
-
     def __contains__(self, id: object) -> bool:  # noqa: A002
         try:
             ids = self._check_ids([id])
@@ -556,6 +530,8 @@ class Index:
         id_column: str | None = None,
         metadata_columns: str | Sequence[str] = (),
         format: FileFormat | None = None,  # noqa: A002 - the public name
+        delimiter: str | None = None,
+        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -573,6 +549,8 @@ class Index:
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
+            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
+            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -590,7 +568,8 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
+            on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_from(self, source, options, on_duplicate_id)
 
@@ -605,6 +584,8 @@ class Index:
         id_column: str | None = None,
         metadata_columns: str | Sequence[str] = (),
         format: FileFormat | None = None,  # noqa: A002 - the public name
+        delimiter: str | None = None,
+        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -627,6 +608,8 @@ class Index:
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
+            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
+            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -643,7 +626,8 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
+            on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_stream(self, source, kept, decisions, options, on_duplicate_id)
 
@@ -658,6 +642,8 @@ class Index:
         text_column: str | Sequence[str] = "text",
         id_column: str | None = None,
         format: FileFormat | None = None,  # noqa: A002 - the public name
+        delimiter: str | None = None,
+        encoding: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -679,6 +665,8 @@ class Index:
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
                 ending of each file name.
+            delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
+            encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -694,8 +682,8 @@ class Index:
             InputError: If a row is unusable and ``on_error`` is ``fail``, or no row is usable.
         """
         options = ReadOptions(
-            text_column=text_column, id_column=id_column, format=format, on_error=on_error, memory=memory,
-            progress=progress, on_fault=on_fault,
+            text_column=text_column, id_column=id_column, format=format, delimiter=delimiter, encoding=encoding,
+            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.query_from(self, source, options, threshold=threshold, top=top, where=where, passages=passages)
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from minwise._internal.arrays import from_numpy, from_strings, invalid_utf8_offset, valid_mask
 from minwise._internal.prefetch import prefetch
-from minwise.checks import check_on_error
+from minwise.checks import check_on_error, show
 from minwise.comparison.comparison import compare
 from minwise.errors import ConfigError, InputError
 from minwise.index.result_types import (
@@ -37,8 +37,8 @@ from minwise.index.result_types import (
     QueryRow,
 )
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
-from minwise.inputs.open_sources import Files, open_sources
-from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, UnreadableError
+from minwise.inputs.open_sources import Files, OpenedSources, open_sources
+from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, TextSettings, UnreadableError
 from minwise.options import DocumentSource, OnError
 from minwise.progress import Progress, ProgressSetting
 from minwise.settings import RunLimits, progress_of
@@ -80,6 +80,8 @@ class ReadOptions:
     id_column: str | None
     metadata_columns: str | Sequence[str] = ()
     format: FileFormat | None
+    delimiter: str | None
+    encoding: str | None
     on_error: OnError
     memory: str | int
     progress: ProgressSetting
@@ -105,7 +107,7 @@ def add_from(index: "Index", source: IndexSource, options: ReadOptions, on_dupli
                 counts.update(added._asdict())
             counts["read"] += batch.rows
             stage.advance(batch.rows)
-    return cast(AddCounts, _result(counts, faults))
+    return cast(AddCounts, _result(counts, faults, reader))
 
 
 def add_stream(
@@ -131,7 +133,7 @@ def add_stream(
             counts.update(COUNT_NAMES[decision.fate] for decision in decided)
             counts.update(truncated=sum(decision.truncated for decision in decided), read=batch.rows)
             stage.advance(batch.rows)
-    return cast(DedupCounts, _result(counts, faults))
+    return cast(DedupCounts, _result(counts, faults, reader))
 
 
 def _decide(index: "Index", batch: "SourceBatch", on_duplicate_id: OnDuplicateId) -> list[Decision]:
@@ -201,9 +203,10 @@ def _takes_bytes(index: "Index") -> bool:
     return index.shingler.kind == "byte"
 
 
-def _result(counts: "Counter[str]", faults: "IngestFaults") -> dict[str, Any]:
+def _result(counts: "Counter[str]", faults: "IngestFaults", reader: "SourceReader") -> dict[str, Any]:
     faults.check_any_readable(counts["read"])
-    return {**counts, "quarantined": faults.rows, "unreadable": faults.files, "faults": faults.to_list()}
+    result = {**counts, "quarantined": faults.rows, "unreadable": faults.files, "faults": faults.to_list()}
+    return {**result, "skipped_entries": reader.skipped} if reader.skipped else result
 
 
 def _hit_row(index: "Index", hit: Hit, text: str | bytes | None) -> HitRow:
@@ -361,6 +364,7 @@ class SourceReader:
 
     Attributes:
         known_rows: The number of rows, if it is known in advance.
+        skipped: Number of entries of the source that are not read, by reason.
     """
 
     def __init__(
@@ -376,10 +380,18 @@ class SourceReader:
         self._any_bytes, self._need_ids = any_bytes, need_ids
         self._batch_documents = batch_documents or BATCH_DOCUMENTS
         self._batch_bytes = min(BATCH_BYTES, RunLimits.of(options.memory, None).batch_bytes)
+        self._text_settings = TextSettings.of(options.delimiter, options.encoding)
         self._stream = _open_stream(source, options.format)
+        if self._stream is not None and options.delimiter is not None:
+            raise ConfigError(f"delimiter must be left out for JSON lines, got {show(options.delimiter)}")
         if isinstance(source, ShingleSets):
             raise InputError("source must hold texts, got sets; an index shingles texts itself")
-        self._sources = [] if self._stream is not None else open_sources(source, self._columns, options.format).sources
+        opened = OpenedSources([])
+        if self._stream is None:
+            opened = open_sources(source, self._columns, options.format)
+            self._text_settings.check_used(opened.sources)
+            self._text_settings.apply(opened.sources)
+        self._sources, self.skipped = opened.sources, opened.skipped
         rows = [item.known_rows() for item in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
 
@@ -399,7 +411,7 @@ class SourceReader:
         reader.has_ids = True  # a line without an id says nothing about the next one
         read = 0
         try:
-            for lines in read_available_lines(stream, self._batch_bytes):
+            for lines in read_available_lines(stream, self._batch_bytes, self._text_settings.encoding):
                 batch = reader.batch(read, lines)
                 yield self._to_batch(batch, None, [line if isinstance(line, bytes) else b"" for _, line in lines])
                 read += len(lines)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from minwise._internal.arrays import from_bytes
 from minwise.errors import InputError
 from minwise.inputs.elements import decode_utf8
-from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.files import File, TextFileSource, strip_bom
 from minwise.inputs.items import ItemLists, ItemSets, split_items
 from minwise.inputs.row_reader import (
     Line,
@@ -29,7 +29,7 @@ from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableErro
 __all__ = ["BasketFile"]
 
 
-class BasketFile(FileSource):
+class BasketFile(TextFileSource):
     """One file with a set on each line, perhaps compressed.
 
     Attributes:
@@ -41,7 +41,7 @@ class BasketFile(FileSource):
         self.named = named
 
     def _lines(self) -> Iterator[Line]:
-        return chain.from_iterable(lines_by_chunk(self.file.chunks()))
+        return chain.from_iterable(lines_by_chunk(self.chunks()))
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         other = next((name for name in (columns.id, columns.keep_column, *columns.metadata) if name is not None), None)
@@ -54,15 +54,7 @@ class BasketFile(FileSource):
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""
-        written = 0
-        with self._copying(keep):
-            lines = read_first(self._lines())
-            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
-                for kept, line in zip(keep.tolist(), lines, strict=False):
-                    if kept and isinstance(line, bytes):
-                        copy.write(line if line.endswith(b"\n") else line + b"\n")
-                        written += 1
-        return written
+        return self._copy_lines(self._lines(), keep, folder, root)
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield each kept line as the text of an object."""

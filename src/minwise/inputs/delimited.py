@@ -1,8 +1,10 @@
 """CSV and TSV with a header line, perhaps compressed; blank lines are not rows.
 
+The delimiter is the one that divides the first records into equally many fields, unless the user decides.
+
 All values are strings: ids are large_string, metadata strings, keep values numbers if the first one is a number. A row
 has a fault if it has not as many fields as the header, if a quotation mark is never closed, or if its id or metadata is
-not valid UTF-8. The header and the kept records are copied byte for byte.
+not valid UTF-8. The header and the kept records are copied byte for byte. Names in the header may be within blanks.
 
 Lines are decoded as Latin-1, in which every byte is one character, so that fields can be encoded to the original bytes;
 the kernel checks whether texts are UTF-8.
@@ -12,17 +14,21 @@ import csv
 import io
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
+from minwise.checks import show
 from minwise.inputs import row_reader
 from minwise.inputs.columns import Selection, select_columns
-from minwise.inputs.files import BOM, File, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.encodings import Encoding
+from minwise.inputs.files import BOM, File, TextFileSource, read_first, strip_bom
 from minwise.inputs.row_reader import (
     KeepValueColumn,
     Line,
@@ -34,7 +40,13 @@ from minwise.inputs.row_reader import (
 )
 from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
 
-__all__ = ["DelimitedFile"]
+__all__ = ["DelimitedFile", "detect_delimiter"]
+
+DELIMITERS = (",", ";", "\t", "|")
+# Shares of records by which a delimiter must be more plausible than any other.
+CLEAR_LEAD = 0.1
+# Characters of a name; longer ones are texts.
+LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +58,45 @@ class _Record:
     reason: str | None = None
 
 
-class DelimitedFile(FileSource):
-    """One file of CSV or TSV with a header, perhaps compressed."""
+class DelimitedFile(TextFileSource):
+    """One file of CSV or TSV with a header, perhaps compressed.
 
-    def __init__(self, file: File, delimiter: str) -> None:
-        super().__init__(file)
+    Attributes:
+        usual: The delimiter by the name of the format, unless the file shows that it has another.
+        delimiter: The delimiter that the user has named; None to detect it from the first bytes.
+    """
+
+    text_settings = ("delimiter", "encoding")
+
+    def __init__(self, file: File, usual: str, *, delimiter: str | None = None, encoding: str | None = None) -> None:
+        super().__init__(file, encoding)
+        self.usual = usual
         self.delimiter = delimiter
 
+    def _detect(self, head: bytes, complete: bool) -> tuple[Encoding | None, str]:
+        encoding, _ = super()._detect(head, complete)
+        if self.delimiter is not None:
+            return encoding, self.delimiter
+        return encoding, detect_delimiter(_as_utf8(head, encoding), self.usual, complete=complete)
+
+    def reading(self) -> str | None:
+        """Return delimiter and encoding, unless they are the usual ones."""
+        try:
+            encoding, delimiter = self.dialect
+        except UnreadableError:
+            return None
+        separated = [f"`{_shown(delimiter)}`-separated"] if delimiter and delimiter != self.usual else []
+        return ", ".join(separated + ([] if encoding is None else [encoding.name])) or None
+
     def _records(self) -> Iterator[_Record]:
-        """Return the header, then the rows."""
-        return _check_widths(_parse_records(_LineFeeder(quoted_lines(self.file.chunks())), self.delimiter))
+        """Yield the header, then the rows."""
+        lines = _LineFeeder(quoted_lines(self.chunks()))
+        yield from _check_widths(_parse_records(lines, self.dialect[1] or self.usual))
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         records = self._records()
         names = _header_names(records)
+        _refuse_data_as_header(names, columns)
         reader = DelimitedReader(self.name, select_columns(columns, names), names)
         yield from reader.read(records, wanted, batch_bytes)
 
@@ -68,7 +105,7 @@ class DelimitedFile(FileSource):
         written = 0
         with self._copying(keep):
             records = read_first(self._records())
-            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
+            with self._open_copy(folder, root) as copy:
                 for header in islice(records, 1):
                     copy.write(header.raw)
                 for kept, record in zip(keep.tolist(), records, strict=False):
@@ -86,6 +123,80 @@ class DelimitedFile(FileSource):
                 if kept and record.reason is None:
                     values = (value.encode("latin-1").decode("utf-8", "replace") for value in record.fields)
                     yield dict(zip(names, values, strict=True))
+
+
+def _as_utf8(head: bytes, encoding: Encoding | None) -> bytes:
+    """Return the first bytes as UTF-8, up to those that the encoding does not have."""
+    pieces: list[bytes] = []
+    if encoding is not None:
+        with suppress(UnreadableError):
+            pieces.extend(encoding.decode([head], complete=False))
+    return head if encoding is None else b"".join(pieces)
+
+
+def detect_delimiter(head: bytes, usual: str, *, complete: bool) -> str:
+    r"""Return the delimiter of a file by its first bytes, in UTF-8.
+
+    A delimiter is plausible by the share of records that it divides into as many fields as the header; of about equally
+    plausible ones, the one that gives the most columns is meant. The usual one is never given up for that.
+
+    >>> detect_delimiter(b"id;text\n1;Ferries, boats and trains\n", ",", complete=True)
+    ';'
+
+    Raises:
+        UnreadableError: If two delimiters are about equally plausible.
+    """
+    text = strip_bom(head).decode("latin-1")
+    columns = {delimiter: len(_first_record(text, delimiter)) for delimiter in DELIMITERS}
+    candidates = [delimiter for delimiter, count in columns.items() if count > 1]
+    if len(candidates) <= 1:
+        return candidates[0] if candidates else usual
+    shares = {delimiter: _consistency(text, delimiter, complete=complete) for delimiter in candidates}
+    likely = [delimiter for delimiter in candidates if shares[delimiter] > max(shares.values()) - CLEAR_LEAD]
+    most = [delimiter for delimiter in likely if columns[delimiter] == max(columns[other] for other in likely)]
+    if len(most) > 1 or (usual in likely and most != [usual]):
+        names = " or ".join(f"delimiter={_shown(delimiter)!r}" for delimiter in likely)
+        raise UnreadableError(f"has a header that {len(likely)} delimiters may divide; set {names}")
+    return most[0]
+
+
+def _shown(delimiter: str) -> str:
+    return "tab" if delimiter == "\t" else delimiter
+
+
+def _records_of(text: str, delimiter: str, *, strict: bool) -> Iterator[list[str]]:
+    _allow_long_fields()
+    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)
+
+
+def _first_record(text: str, delimiter: str) -> list[str]:
+    """Return the fields of the first record that is not blank."""
+    try:
+        return next(filter(None, _records_of(text, delimiter, strict=False)), [])
+    except csv.Error:
+        return []
+
+
+def _consistency(text: str, delimiter: str, *, complete: bool) -> float:
+    """Return the share of records that have as many fields as the header; quotes must enclose whole fields."""
+    records = _records_of(text, delimiter, strict=True)
+    widths = list(iter(lambda: _next_width(records), None))
+    widths = list(filter(None, widths if complete or len(widths) <= 1 else widths[:-1]))
+    return sum(width == widths[0] > 0 for width in widths) / max(1, len(widths))
+
+
+def _next_width(records: Iterator[list[str]]) -> int | None:
+    """Return the number of fields, 0 if blank and -1 if the record cannot be read; None at the end."""
+    try:
+        return len(next(records))
+    except StopIteration:
+        return None
+    except csv.Error:
+        return -1
+
+
+def _allow_long_fields() -> None:
+    csv.field_size_limit(max(csv.field_size_limit(), row_reader.MAX_RECORD_BYTES + len(BOM)))
 
 
 class _OversizedRecord(Exception):  # noqa: N818 - a signal through the csv module
@@ -182,7 +293,7 @@ def _has_several_lines(piece: bytes) -> bool:
 
 def _parse_records(lines: _LineFeeder, delimiter: str) -> Iterator[_Record]:
     """Yield the records of all lines that are not blank."""
-    csv.field_size_limit(max(csv.field_size_limit(), row_reader.MAX_RECORD_BYTES + len(BOM)))
+    _allow_long_fields()
     reader = csv.reader(lines, delimiter=delimiter)
     while True:
         begin = lines.number + 1
@@ -223,7 +334,31 @@ def _header_names(records: Iterator[_Record]) -> list[str]:
         raise UnreadableError("has no header: it is empty")
     if header.reason is not None:
         raise UnreadableError(f"has no header: {header.reason}")
-    return [name.encode("latin-1").decode("utf-8", "replace") for name in header.fields]
+    return [_column_name(field) for field in header.fields]
+
+
+def _column_name(field: str) -> str:
+    """Return the name of a column without blanks around it, and without quotes that a blank precedes."""
+    name = field.encode("latin-1").decode("utf-8", "replace").strip()
+    quoted = len(name) > 1 and name[0] == name[-1] == '"' and name != field
+    return name[1:-1].replace('""', '"').strip() if quoted else name
+
+
+def _refuse_data_as_header(names: list[str], columns: Columns) -> None:
+    """Raise if the first line is obviously no header: no column is the text column, and a name is not a name."""
+    data = next((name for name in names if _looks_like_data(name)), None)
+    if data is not None and not set(columns.text) & set(names):
+        raise UnreadableError(f"has no header: {show(data)} in its first line is no name; add a line of column names")
+    if not any(names):
+        raise UnreadableError("has no header: all names in its first line are empty; add a line of column names")
+
+
+def _looks_like_data(name: str) -> bool:
+    """Return whether the name of a column is a number, or a text of many characters."""
+    try:
+        return len(name) > LONGEST_NAME or isfinite(float(name))
+    except ValueError:
+        return False
 
 
 class DelimitedReader(RowReader[_Record]):

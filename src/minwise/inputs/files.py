@@ -12,9 +12,9 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.content import refuse_binary
+from minwise.inputs.encodings import Encoding, choose_encoding
 from minwise.inputs.source import RowMask, Source, UnreadableError
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "COMPRESSIONS",
     "File",
     "FileSource",
+    "TextFileSource",
     "is_url",
     "open_output",
     "output_path",
@@ -45,6 +47,8 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 LEVELS = {"gzip": 6, "bz2": 9}
 # Bytes per read: 128 KiB, a block of zstd, so that hardly anything before a damaged block is lost.
 CHUNK_BYTES = 1 << 17
+# Bytes that decide how a file is read.
+HEAD_BYTES = 1 << 20
 BOM = b"\xef\xbb\xbf"
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+)://")
 DRIVERS = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub", "az": "adlfs"}
@@ -72,9 +76,11 @@ class File:
 
     Attributes:
         path: Path or URL as the user gave it.
+        encoding: The encoding of its text, which is converted to UTF-8; None if its bytes are read unchanged.
     """
 
     path: str
+    encoding: Encoding | None = None
 
     @property
     def name(self) -> str:
@@ -124,17 +130,38 @@ class File:
         return pa.memory_map(self.path, "r") if memory_map else pa.OSFile(self.path, "rb")
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the decompressed bytes in chunks.
+        """Yield the decompressed bytes in chunks, as UTF-8 if the file has another encoding.
 
         Raises:
-            UnreadableError: If they are not text, or cannot be decompressed to the end.
+            UnreadableError: If they are not text, or cannot be decompressed or decoded to the end.
+        """
+        stored = self.stored_chunks()
+        return refuse_binary(stored) if self.encoding is None else self.encoding.decode(stored)
+
+    def head(self) -> tuple[bytes, bool]:
+        """Return the first decompressed bytes, and whether they are all; those before damaged ones are not all."""
+        head = b""
+        try:
+            for chunk in self.stored_chunks():
+                head += chunk
+                if len(head) > HEAD_BYTES:
+                    return head[:HEAD_BYTES], False
+        except UnreadableError:
+            return head, False
+        return head, True
+
+    def stored_chunks(self) -> Iterator[bytes]:
+        """Yield the decompressed bytes in chunks, in the encoding of the file, whatever they are.
+
+        Raises:
+            UnreadableError: If they cannot be decompressed to the end.
         """
         if self.compression and not self.size_bytes():
             raise UnreadableError(f"truncated {self.compression}: it is empty")
         with self.open() as raw, translate_errors(self), _decompress(raw, self.compression) as stream:
             # read1 returns the bytes before damaged ones; streams of Arrow do not have it.
             read = getattr(stream, "read1", stream.read)
-            yield from refuse_binary(iter(lambda: read(CHUNK_BYTES), b""))
+            yield from iter(lambda: read(CHUNK_BYTES), b"")
 
 
 class FileSource(Source):
@@ -205,6 +232,62 @@ def _remote_error(error: Exception, url: str) -> Exception:
     if isinstance(error, OSError):
         return OSError(error.errno or errno.EIO, error.strerror or reason, url)
     return OSError(errno.EIO, reason, url)
+
+
+class TextFileSource(FileSource):
+    """A source that is one text file, in UTF-8 or in another encoding.
+
+    Attributes:
+        encoding: The encoding that the user has named; None to detect it from the first bytes.
+    """
+
+    text_settings: tuple[str, ...] = ("encoding",)
+    # JSON is UTF-8 by its standard: bytes that are not are faults, unless the user decides or the file has a mark.
+    may_be_cp1252 = True
+
+    def __init__(self, file: File, encoding: str | None = None) -> None:
+        super().__init__(file)
+        self.encoding = encoding
+
+    @cached_property
+    def dialect(self) -> tuple[Encoding | None, str | None]:
+        """The encoding of the file, None for UTF-8, and the delimiter of its fields, if it has any.
+
+        Raises:
+            UnreadableError: If they cannot be decided.
+        """
+        return self._detect(*self.file.head())
+
+    def _detect(self, head: bytes, complete: bool) -> tuple[Encoding | None, str | None]:
+        return choose_encoding(self.encoding, head, complete, guess=self.may_be_cp1252), None
+
+    def reading(self) -> str | None:
+        """Return the name of an encoding other than UTF-8."""
+        try:
+            encoding, _ = self.dialect
+        except UnreadableError:
+            return None
+        return None if encoding is None else encoding.name
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the text as UTF-8; its encoding is detected with the first chunk."""
+        yield from replace(self.file, encoding=self.dialect[0]).chunks()
+
+    def _open_copy(self, folder: Path, root: str) -> AbstractContextManager[Any]:
+        """Open the file of kept rows, which converts UTF-8 to the encoding of the original."""
+        return open_output(output_path(self.file.path, folder, root), self.file.compression, self.dialect[0])
+
+    def _copy_lines(self, lines: Iterator[object], keep: RowMask, folder: Path, root: str) -> int:
+        """Write the kept lines unchanged; the last one gets a line feed if it has none."""
+        written = 0
+        with self._copying(keep):
+            lines = read_first(lines)
+            with self._open_copy(folder, root) as copy:
+                for kept, line in zip(keep.tolist(), lines, strict=False):
+                    if kept and isinstance(line, bytes):
+                        copy.write(line if line.endswith(b"\n") else line + b"\n")
+                        written += 1
+        return written
 
 
 def url_filesystem(url: str) -> tuple[Any, str]:
@@ -302,14 +385,25 @@ def output_path(name: str, folder: Path, root: str) -> Path:
 
 
 @contextmanager
-def open_output(path: Path, compression: str | None = None) -> Iterator[Any]:
-    """Open a new file for writing, with compression; an error names the file."""
+def open_output(path: Path, compression: str | None = None, encoding: Encoding | None = None) -> Iterator[Any]:
+    """Open a new file for writing, with compression; an error names the file. UTF-8 is converted to ``encoding``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("wb") as raw, _compress(raw, compression) as stream:
-            yield stream
+            yield stream if encoding is None else _EncodedOutput(stream, encoding)
     except OSError as error:
         raise _with_path(error, str(path)) from None
+
+
+class _EncodedOutput:
+    """File that converts UTF-8 to another encoding."""
+
+    def __init__(self, stream: Any, encoding: Encoding) -> None:  # noqa: ANN401 - of any compression
+        self._stream, self._encode = stream, encoding.encoder()
+
+    def write(self, text: bytes) -> None:
+        """Write UTF-8 text in the encoding."""
+        self._stream.write(self._encode(text))
 
 
 @contextmanager

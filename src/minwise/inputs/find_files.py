@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from minwise.errors import InputError
 from minwise.inputs.content import json_kind
+from minwise.inputs.encodings import choose_encoding
 from minwise.inputs.files import COMPRESSIONS, File, is_url, strip_bom, url_filesystem
 from minwise.inputs.row_reader import MAX_RECORD_BYTES
 from minwise.inputs.source import UnreadableError
@@ -338,7 +339,8 @@ def detect_json(file: File) -> str:
     A file that is empty or cannot be read counts as lines, whose reader reports why.
     """
     try:
-        line = _first_line(file.chunks())
+        encoding = choose_encoding(None, *file.head(), guess=False)
+        line = _first_line(replace(file, encoding=encoding).chunks())
     except UnreadableError:
         return "jsonl"
     return json_kind(line) if line else "jsonl"

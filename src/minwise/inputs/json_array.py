@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise.inputs.files import BOM, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.files import BOM, TextFileSource, read_first, strip_bom
 from minwise.inputs.jsonl import JsonLinesReader, NumberedLine, RowError, parse_json
 from minwise.inputs.row_reader import Line, PartialRecord
 from minwise.inputs.source import Batch, Columns, RowMask, UnreadableError
@@ -29,21 +29,23 @@ DEPTH_STEPS[list(b"[{")] = 1
 DEPTH_STEPS[list(b"]}")] = -1
 
 
-class JsonArrayFile(FileSource):
+class JsonArrayFile(TextFileSource):
     """One file that is a JSON array, perhaps compressed."""
+
+    may_be_cp1252 = False
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         return JsonArrayReader(self.name, columns).read(self._elements(), wanted, batch_bytes)
 
     def _elements(self) -> Iterator[NumberedLine]:
-        return enumerate(split_array(self.file.chunks()), 1)
+        return enumerate(split_array(self.chunks()), 1)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write an array of the kept elements, each unchanged and on lines of its own."""
         written = 0
         with self._copying(keep):
             elements = read_first(self._elements())
-            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
+            with self._open_copy(folder, root) as copy:
                 for kept, (_, element) in zip(keep.tolist(), elements, strict=False):
                     if kept and isinstance(element, bytes):
                         copy.write((b",\n" if written else b"[\n") + element)

@@ -18,7 +18,8 @@ import pyarrow as pa
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.inputs.content import refuse_binary
 from minwise.inputs.elements import id_array
-from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.encodings import choose_encoding
+from minwise.inputs.files import TextFileSource, strip_bom
 from minwise.inputs.row_reader import (
     KeepValueColumn,
     Line,
@@ -47,23 +48,17 @@ MAX_LINES = 8192
 NumberedLine = tuple[int, Line]
 
 
-class JsonLinesFile(FileSource):
+class JsonLinesFile(TextFileSource):
     """One file of JSON lines, perhaps compressed."""
 
+    may_be_cp1252 = False
+
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        return JsonLinesReader(self.name, columns).read(_numbered_lines(self.file), wanted, batch_bytes)
+        return JsonLinesReader(self.name, columns).read(_numbered_lines(self.chunks()), wanted, batch_bytes)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""
-        written = 0
-        with self._copying(keep):
-            lines = read_first(_numbered_lines(self.file))
-            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
-                for kept, (_, line) in zip(keep.tolist(), lines, strict=False):
-                    if kept and isinstance(line, bytes):
-                        copy.write(line if line.endswith(b"\n") else line + b"\n")
-                        written += 1
-        return written
+        return self._copy_lines((line for _, line in _numbered_lines(self.chunks())), keep, folder, root)
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept lines, which are JSON already."""
@@ -73,8 +68,8 @@ class JsonLinesFile(FileSource):
                     yield orjson.Fragment(line.strip())
 
 
-def _numbered_lines(file: File) -> Iterator[NumberedLine]:
-    return chain.from_iterable(_numbered_lines_by_chunk(file.chunks()))
+def _numbered_lines(chunks: Iterable[bytes]) -> Iterator[NumberedLine]:
+    return chain.from_iterable(_numbered_lines_by_chunk(chunks))
 
 
 def _numbered_lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[NumberedLine]]:
@@ -234,19 +229,20 @@ def _syntax_reason(where: str, line: bytes, error: orjson.JSONDecodeError) -> st
     return f"{where} is not JSON: {error.msg} at column {column}"
 
 
-def read_available_lines(stream: BinaryIO, max_bytes: int) -> Iterator[list[NumberedLine]]:
+def read_available_lines(stream: BinaryIO, max_bytes: int, encoding: str | None = None) -> Iterator[list[NumberedLine]]:
     """Yield the lines of a stream in groups, always before a read that would block.
 
     Args:
         stream: A pipe, a terminal or a file.
         max_bytes: Bytes of lines at which a group is full.
+        encoding: The encoding that the user has named; None for UTF-8, unless the stream has a byte order mark.
 
     Raises:
         UnreadableError: If the stream begins with bytes that are not text.
     """
     group: list[NumberedLine] = []
     size = 0
-    for lines in _numbered_lines_by_chunk(refuse_binary(_stream_chunks(stream))):
+    for lines in _numbered_lines_by_chunk(_text_chunks(stream, encoding)):
         for line in lines:
             group.append(line)
             size += len(line[1]) if isinstance(line[1], bytes) else 0
@@ -258,6 +254,15 @@ def read_available_lines(stream: BinaryIO, max_bytes: int) -> Iterator[list[Numb
             group, size = [], 0
     if group:
         yield group
+
+
+def _text_chunks(stream: BinaryIO, given: str | None) -> Iterator[bytes]:
+    """Return the text of a stream as UTF-8."""
+    chunks = _stream_chunks(stream)
+    first = next(chunks, b"")
+    encoding = choose_encoding(given, first, complete=False, guess=False)
+    whole = chain(filter(None, [first]), chunks)
+    return refuse_binary(whole) if encoding is None else encoding.decode(whole)
 
 
 def _stream_chunks(stream: BinaryIO) -> Iterator[bytes]:

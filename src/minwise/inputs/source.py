@@ -5,7 +5,7 @@ ends in an empty batch whose fault has no row number.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_numpy, repeat_string
-from minwise.checks import show
+from minwise.checks import check_delimiter, check_encoding, show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.elements import Elements
 from minwise.text.html import html_to_text
@@ -32,6 +32,7 @@ __all__ = [
     "FaultLog",
     "RowMask",
     "Source",
+    "TextSettings",
     "UnreadableError",
     "fault_error",
     "lists_faults",
@@ -183,6 +184,45 @@ class Columns:
         return cls(text=text, id=id_column, keep_column=keep_column, metadata=metadata)
 
 
+@dataclass(frozen=True, slots=True)
+class TextSettings:
+    """How text files are read, where the user decides it instead of the first bytes of a file.
+
+    Attributes:
+        delimiter: The delimiter of CSV and TSV.
+        encoding: The encoding of all text files.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def of(cls, delimiter: object, encoding: object) -> "TextSettings":
+        """Return the settings that a user gave.
+
+        Raises:
+            ConfigError: If a value is invalid.
+        """
+        return cls(check_delimiter(delimiter), check_encoding(encoding))
+
+    def apply(self, sources: "Iterable[Source]") -> None:
+        """Let sources be read like this; a format without a setting ignores it."""
+        for source in sources:
+            for name, value in self._given():
+                if name in source.text_settings:
+                    source.decide(name, value)
+
+    def check_used(self, sources: "Sequence[Source]") -> None:
+        """Raise :class:`~minwise.errors.ConfigError` if a setting was given that no source has."""
+        for name, value in self._given():
+            if not any(name in source.text_settings for source in sources):
+                what = "CSV or TSV" if name == "delimiter" else "a text file"
+                raise ConfigError(f"{name} must be left out where no input is {what}, got {show(value)}")
+
+    def _given(self) -> list[tuple[str, str]]:
+        return [(name, value) for name, value in asdict(self).items() if value is not None]
+
+
 def _column_names(setting: str, given: str | Sequence[str]) -> tuple[str, ...]:
     """Return one or more names as a tuple."""
     names = [given] if isinstance(given, str) else given
@@ -245,6 +285,12 @@ class Source(ABC):
     """
 
     name: str
+    # Settings of text files that the format has; each is an attribute of the source, None to detect it.
+    text_settings: tuple[str, ...] = ()
+
+    def decide(self, name: str, value: str) -> None:
+        """Use the value of one of ``text_settings`` instead of detecting it."""
+        setattr(self, name, value)
 
     @abstractmethod
     def fingerprint(self) -> dict[str, object]:

@@ -58,6 +58,15 @@ class StandardInput(Source):
         path = spooled.rename(spooled.with_suffix(f".{COPY_SUFFIXES.get(format_, format_)}"))
         self.opened = open_file(SpooledFile(str(path)), format_)
 
+    @property
+    def text_settings(self) -> tuple[str, ...]:  # type: ignore[override] # those of the format
+        """Settings of text files that the format has."""
+        return self._source.text_settings
+
+    def decide(self, name: str, value: str) -> None:
+        """Use the value of one of ``text_settings`` instead of detecting it."""
+        self._source.decide(name, value)
+
     def fingerprint(self) -> dict[str, object]:
         """Return name, bytes and modification time of the copy."""
         return self.opened.fingerprint()

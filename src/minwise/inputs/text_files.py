@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from minwise._internal.arrays import from_bytes, from_strings
 from minwise.errors import InputError
 from minwise.inputs import row_reader
-from minwise.inputs.files import File, FileSource, open_output, output_path, read_first, strip_bom
+from minwise.inputs.content import refuse_binary
+from minwise.inputs.encodings import choose_encoding
+from minwise.inputs.files import File, TextFileSource, open_output, output_path, strip_bom
 from minwise.inputs.row_reader import Line, OversizedLine, RowReader, lines_by_chunk, oversized_reason
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, UnreadableError
 
@@ -38,7 +40,10 @@ class TextFiles(Source):
     Attributes:
         files: The files, in order. The source has the name of the first.
         ids: The id of each file.
+        encoding: The encoding of all files, as the user has named it; None to detect that of each.
     """
+
+    text_settings = ("encoding",)
 
     def __init__(self, files: Sequence[File], ids: Sequence[str]) -> None:
         if not files or len(files) != len(ids):
@@ -46,6 +51,7 @@ class TextFiles(Source):
         self.files = list(files)
         self.ids = list(ids)
         self.name = self.files[0].name
+        self.encoding: str | None = None
 
     def fingerprint(self) -> dict[str, object]:
         """Return name, total bytes, latest modification time, number of files and a digest of their fingerprints."""
@@ -90,7 +96,7 @@ class TextFiles(Source):
         faults: list[Fault] = []
         for row, file in enumerate(self.files):
             if wanted is None or wanted[row]:
-                text = _read_document(file)
+                text = _read_document(file, self.encoding)
                 texts.append(text if isinstance(text, bytes) else None)
                 faults.extend([text] if isinstance(text, Fault) else [])
                 size += len(text) if isinstance(text, bytes) else 0
@@ -142,30 +148,40 @@ def _refuse_columns(columns: Columns, document: str) -> None:
         raise UnreadableError(f"has no column {columns.text[0]!r}: {document} is one text and nothing else")
 
 
-def _read_document(file: File) -> bytes | Fault:
-    """Return the text of a file, or the fault if it cannot be used."""
+def _read_document(file: File, encoding: str | None) -> bytes | Fault:
+    """Return the text of a file as UTF-8, or the fault if it cannot be used."""
     parts: list[bytes] = []
     size = 0
     try:
-        for chunk in file.chunks():
+        for chunk in file.stored_chunks():
             parts.append(chunk)
             size += len(chunk)
             if size > row_reader.MAX_RECORD_BYTES:
                 return Fault(file.name, 0, oversized_reason())
+        return strip_bom(_decode_document(b"".join(parts), encoding))
     except UnreadableError as error:
         return Fault(file.name, 0, str(error))
-    return strip_bom(b"".join(parts))
 
 
-class LinesFile(FileSource):
+def _decode_document(data: bytes, given: str | None) -> bytes:
+    """Return a document as UTF-8; bytes of an unknown encoding unchanged, since shingles of bytes take any."""
+    try:
+        found = choose_encoding(given, data, complete=True)
+    except UnreadableError:
+        found = None
+    return b"".join(refuse_binary([data]) if found is None else found.decode([data]))
+
+
+class LinesFile(TextFileSource):
     """One file with a document on each line, perhaps compressed; blank lines are not rows."""
 
     def reading(self) -> str:
         """Return how the file is read."""
-        return PER_LINE
+        encoding = super().reading()
+        return PER_LINE + (f", {encoding}" if encoding else "")
 
     def _lines(self) -> Iterator[Line]:
-        lines = chain.from_iterable(lines_by_chunk(self.file.chunks()))
+        lines = chain.from_iterable(lines_by_chunk(self.chunks()))
         return (line for line in lines if isinstance(line, OversizedLine) or not strip_bom(line).isspace())
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
@@ -174,15 +190,7 @@ class LinesFile(FileSource):
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""
-        written = 0
-        with self._copying(keep):
-            lines = read_first(self._lines())
-            with open_output(output_path(self.file.path, folder, root), self.file.compression) as copy:
-                for kept, line in zip(keep.tolist(), lines, strict=False):
-                    if kept and isinstance(line, bytes):
-                        copy.write(line if line.endswith(b"\n") else line + b"\n")
-                        written += 1
-        return written
+        return self._copy_lines(self._lines(), keep, folder, root)
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield id and text of each kept line."""

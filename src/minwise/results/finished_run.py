@@ -27,7 +27,7 @@ from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MismatchError
 from minwise.inputs.files import File, FileSource, is_url, translate_errors
 from minwise.inputs.open_sources import open_files
-from minwise.inputs.source import Columns, Source, UnreadableError
+from minwise.inputs.source import Columns, Source, TextSettings, UnreadableError
 from minwise.inputs.table_writer import TABLE_ROWS
 from minwise.inputs.text_files import TextFiles
 
@@ -223,7 +223,7 @@ class FinishedRun:
         """Return the file of a name, in which bytes that are not UTF-8 may be escaped."""
         directory = str(self.record["directory"])
         path = ESCAPED_BYTE.sub(lambda match: chr(int(match[1], 16)), name)
-        return _RunFile(path if os.path.lexists(_absolute(path, directory)) else name, directory)
+        return _RunFile(path if os.path.lexists(_absolute(path, directory)) else name, directory=directory)
 
     @cached_property
     def _text_names(self) -> list[str]:
@@ -259,9 +259,12 @@ class FinishedRun:
         return self.open_source(self.files[number], as_texts="files" in self.record["inputs"][number])
 
     def open_source(self, files: list[File], *, as_texts: bool) -> Source:
-        """Open text files as one source, or a single table file."""
-        if as_texts:
-            return TextFiles(files, [file.name for file in files])
+        """Open text files as one source, or a single table file, as the run read them."""
+        source = TextFiles(files, [file.name for file in files]) if as_texts else self._open_table(files)
+        TextSettings(self.record.get("delimiter"), self.record.get("encoding")).apply([source])
+        return source
+
+    def _open_table(self, files: list[File]) -> Source:
         (file,) = files
         sets = self.report["settings"].get("shingle") == "set"
         path = _absolute(file.path, str(self.record["directory"]))

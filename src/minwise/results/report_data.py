@@ -8,7 +8,7 @@ both files and the page.
 import os
 import resource
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
@@ -82,6 +82,7 @@ class RunRecord:
             "root": corpus.root,
             "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
             "format": corpus.format,
+            **asdict(corpus.text_settings),
             "inputs": self.inputs,
         }
 

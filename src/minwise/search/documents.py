@@ -21,7 +21,7 @@ from minwise import _kernel
 from minwise._internal.array_files import ArrayFile
 from minwise._internal.arrays import from_numbers, from_numpy, from_strings, to_numpy, valid_mask
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.source import Batch, Columns, Fault, Source, fault_error, unusable_error
+from minwise.inputs.source import Batch, Columns, Fault, Source, TextSettings, fault_error, unusable_error
 from minwise.progress import Progress
 from minwise.search.bands import EMPTY, FAULTY, FILLED
 from minwise.search.clustering import KeepOrder
@@ -73,6 +73,7 @@ class Corpus:
         on_error: ``fail``, ``quarantine-rows``, ``quarantine`` or ``skip``.
         root: The common parent of the sources that are not only compared against.
         format: The format of all files, if the user gave it instead of leaving it to the file names.
+        text_settings: Delimiter and encoding of all text files, where the user gave them.
         skipped: Number of entries of the input that are not read, by reason.
     """
 
@@ -82,6 +83,7 @@ class Corpus:
     on_error: str = "quarantine"
     root: str = ""
     format: str | None = None
+    text_settings: TextSettings = field(default_factory=TextSettings)
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     def fingerprint(self) -> list[dict[str, object]]:

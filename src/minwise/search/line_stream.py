@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy
+from minwise._internal.formatting import CappedLines
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.jsonl import JsonLinesReader, NumberedLine, read_available_lines
 from minwise.inputs.source import Columns, Fault, UnreadableError, lists_faults
@@ -38,6 +39,7 @@ class LineStream:
         plan = settings.plan
         sets = str(work.folder / "sets")
         self._kept = _kernel.KeptDocuments(plan.bands, plan.threshold, settings.max_bucket, sets)
+        self._faults = CappedLines(_print_fault)
         self._counts = {"read": 0, "kept": 0, "removed": 0, "quarantined": 0}
 
     def run(self, source: BinaryIO, output: BinaryIO) -> dict[str, int]:
@@ -47,11 +49,13 @@ class LineStream:
             InputError: If no line can be read, or the source is not text.
         """
         try:
-            for lines in read_available_lines(source, self._limits.batch_bytes):
+            for lines in read_available_lines(source, self._limits.batch_bytes, "utf-8"):
                 self._copy_kept(lines, output)
                 output.flush()
         except UnreadableError as error:
             raise InputError(f"standard input {error}") from None
+        finally:
+            self._faults.finish()
         if self._counts["read"] and self._counts["read"] == self._counts["quarantined"]:
             raise InputError(f"no document can be read: {self._counts['read']} lines, and none of them was usable")
         return {**self._counts, "capped": self._kept.capped}
@@ -86,9 +90,14 @@ class LineStream:
             self._counts[name] += more
 
     def _report(self, faults: list[Fault]) -> None:
-        """Write faults to standard error: a stream has no quarantine file."""
+        """Write the first faults to standard error, and count the others: a stream has no quarantine file."""
         for fault in sorted(faults, key=lambda fault: fault.row or 0):
             if self._on_error == "fail":
                 raise InputError(str(fault))
-            if lists_faults(self._on_error) and sys.stderr is not None:
-                sys.stderr.write(f"minwise: {fault}; left out\n")
+            if lists_faults(self._on_error):
+                self._faults.add(fault.source, str(fault))
+
+
+def _print_fault(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"minwise: {line}; left out\n")

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, one_line, resume, run
+from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, OK, USAGE, Done, Job, execute, one_line, resume, run
 from support.fault_corpora import documents
 from support.small_corpus import FAULTS, FERRY, ROWS, TRAIN, json_lines, write
 
@@ -294,3 +294,41 @@ def test_truncated_file_gives_its_complete_rows(folder: Path) -> None:
     assert done.err.startswith("minwise: cut.jsonl.gz: truncated gzip")
     assert "1 files not read to their end" in done.out
     assert 0 < count(folder) < 9000
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet", "json"])
+def test_standard_input_is_read_in_the_format_that_is_given(folder: Path, format_: str) -> None:
+    rows = [{"id": f"s{row}", "text": f"{FERRY} {row}"} for row in range(3)]
+    data = json.dumps(rows).encode() if format_ == "json" else write(folder / f"in.{format_}", rows).read_bytes()
+    done = execute(folder, "index", "add", "news.mw", "-", "--format", format_, stdin=data)
+    assert (done.returncode, done.stderr) == (OK, b"")
+    assert done.stdout == b"3 read: 3 added; 3 in news.mw\n"
+
+
+def test_other_content_on_standard_input_is_one_line(folder: Path) -> None:
+    data = write(folder / "in.parquet", ROWS).read_bytes()
+    done = execute(folder, "index", "add", "news.mw", "-", stdin=data)
+    expected = b"minwise: standard input is a Parquet file; set --format parquet to read it\n"
+    assert (done.returncode, done.stdout, done.stderr) == (FAILURE, b"", expected)
+
+
+def test_repeated_faults_are_counted(folder: Path) -> None:
+    """The first 20 of each source are printed."""
+    (folder / "bad.jsonl").write_text("no JSON\n" * 1234 + json.dumps({"id": 1, "text": FERRY}) + "\n")
+    done = add(folder, "bad.jsonl")
+    lines = done.err.splitlines()
+    assert len(lines) == 21
+    assert lines[19].startswith("minwise: bad.jsonl: row 19: line 20 is not JSON")
+    assert lines[20] == "minwise: … and 1,214 more in bad.jsonl; left out"
+    assert done.out == "1,235 read: 1 added, 1,234 quarantined; 1 in news.mw\n"
+
+
+def test_entries_of_a_directory_that_are_not_read_are_counted(folder: Path) -> None:
+    write(folder / "data" / "in.jsonl", ROWS)
+    (folder / "data" / "_SUCCESS").touch()
+    assert "1 entry skipped (marker files of table writers)" in add(folder, "data").out
+
+
+def test_lines_of_a_text_file_are_added(folder: Path) -> None:
+    (folder / "lines.txt").write_text(f"{FERRY}\n\n{TRAIN}\n")
+    assert add(folder, "lines.txt", "--format", "lines").out == "2 read: 2 added; 2 in news.mw\n"

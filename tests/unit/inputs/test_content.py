@@ -62,7 +62,7 @@ CONTENTS = {
     "with zstd": bytes(pa.compress(LINES, codec="zstd", asbytes=True)),
     "with bz2": bz2.compress(LINES),
     "with xz": lzma.compress(LINES),
-    "UTF-16; set encoding='utf-16'": "a text".encode("utf-16"),
+    "UTF-16; set encoding='utf-16'": b"\xff\xfe",
     "encoding='utf-16-le'": "a text of some length".encode("utf-16-le"),
     "encoding='utf-16-be'": "a text of some length".encode("utf-16-be"),
     "binary data": b"\xcb\x0d\x0d\x0a\x00\x00\x00\x00\xe3\x01\x02",

@@ -119,7 +119,7 @@ def test_a_format_applies_to_files_with_any_name(name: str, here: Path) -> None:
     expected = {"parquet": "Parquet", "jsonl": "JsonLines", "arrow": "Arrow", "text": "Text", "baskets": "Basket"}
     expected |= {"json": "JsonArray", "lines": "Lines"}
     assert type(found).__name__.startswith(expected.get(name.removeprefix("named-"), "Delimited"))
-    assert getattr(found, "delimiter", "\t") == ("," if name == "csv" else "\t")
+    assert getattr(found, "usual", "\t") == ("," if name == "csv" else "\t")
 
 
 def test_an_unknown_format_is_rejected(here: Path) -> None:

@@ -60,6 +60,8 @@ def test_run_json_describes_inputs_and_cost(file: str) -> None:
         "root": "in",
         "columns": {"text": ["text"], "id": None},
         "format": "jsonl",
+        "delimiter": None,
+        "encoding": None,
         "inputs": [fingerprint],
     }
     assert {name: run[name] for name in expected} == expected
