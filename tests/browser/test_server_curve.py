@@ -102,6 +102,22 @@ def test_explanation_contains_the_numbers(go: Opener, server: Server) -> None:
     assert "most pairs below it are compared unnecessarily" in visit.one("#sentences").inner_text()
 
 
+def test_the_view_opens_at_the_plan_of_the_index(go: Opener, server: Server) -> None:
+    """Also if it is not the first view; a layout that was chosen before stays."""
+    own = mw.plan(0.6, 0.95, slots=100)
+    for view in ("#curve", "#find"):
+        visit = go(server.url, view)
+        visit.page.get_by_role("link", name="S-curve").click()
+        visit.wait_for("#planned", f"This index has {own.bands} bands × {own.rows} rows")
+        assert_shown(visit, own)
+    choose(visit, 20, 5, 0.7)
+    visit.page.get_by_role("link", name="Index").click()
+    with visit.page.expect_response("**/v1/plan"):
+        visit.page.get_by_role("button", name="Refresh").click()
+    visit.page.get_by_role("link", name="S-curve").click()
+    assert_shown(visit, Plan(threshold=0.7, bands=20, rows=5))
+
+
 def test_plan_of_the_index_and_best_plan_are_shown(go: Opener, server: Server) -> None:
     """And the error of the service where there is no plan."""
     visit = go(server.url, "#curve")

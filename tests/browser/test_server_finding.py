@@ -3,11 +3,13 @@
 import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-from server.running import Server
+from server.running import Server, serving
 
+import minwise as mw
 from browser.conftest import Opener
 from browser.server_page import (
     CHANGED_FERRY,
@@ -215,6 +217,32 @@ def test_unpaired_surrogates_are_replaced(go: Opener, server: Server, browser_ha
     stored = server.get("/v1/documents/half%EF%BF%BD").json
     assert stored["text"] == f"{CHANGED_FERRY}\N{REPLACEMENT CHARACTER}"
     assert server.ask("DELETE", "/v1/documents/half%EF%BF%BD").status == 200
+
+
+@pytest.mark.parametrize(
+    ("max_bucket", "most", "reason"),
+    [
+        (64, 10, "more documents than this query compares have something in common with the text. Raise “At most”"),
+        (64, 40, "These are the most similar ones; there may be more. Raise “At most” to see more."),
+        (64, 41, None),
+        (16, 10, "more than 16 documents share a band with the text, and only the first of them were compared."),
+    ],
+)
+def test_an_answer_that_was_cut_short_says_why_and_what_to_do(
+    go: Opener, tmp_path: Path, max_bucket: int, most: int, reason: str | None
+) -> None:
+    text = words("copied", 100)
+    with mw.Index.create(tmp_path / "news.mw", shingle="word:2", store_text=True, max_bucket=max_bucket) as index:
+        index.add(range(40), [f"{text} {number}" for number in range(40)])
+    with serving(tmp_path / "news.mw", "--read-only") as running:
+        visit = go(running.url)
+        ready(visit)
+        visit.one("#most").fill(str(most))
+        ask(visit, text)
+        if reason is None:
+            assert visit.one("#cut").inner_text() == ""
+        else:
+            visit.wait_for("#cut", reason)
 
 
 # Side by side

@@ -267,6 +267,8 @@ def test_an_index_without_texts_shows_ids_only(go: Opener, tmp_path: Path) -> No
         assert visit.all(".snippet, mark, .sides").count() == 0
         visit.page.get_by_role("link", name="Documents").click()
         visit.wait_for("#documents-outcome", "Their texts are not stored")
+        assert "--store-text" in visit.one("#no-text-search").inner_text()
+        assert not visit.one("#by-text").is_visible()
         visit.all("#listed .toggle").first.click()
         visit.wait_for("#listed .opened", "not stored")
 
@@ -275,12 +277,109 @@ def test_the_first_document_is_added_from_the_page(go: Opener, tmp_path: Path) -
     mw.Index.create(tmp_path / "new.mw", threshold=0.5, shingle="word:2", store_text=True).close()
     with serving(tmp_path / "new.mw") as server:
         visit = go(server.url)
-        visit.wait_for("#outcome", "The index is empty. Paste a text and add it.")
+        assert "Add a text with the form below" in visit.soon("#empty").inner_text()
         ask(visit, words("first"))
         add(visit, "first")
         visit.wait_for("#outcome", "1 near-duplicate among 1 document,")
+        assert not visit.one("#empty").is_visible()
         visit.page.get_by_role("link", name="Documents").click()
         visit.wait_for("#documents-outcome", "1 document, the newest first.")
+
+
+def test_a_sample_text_shows_how_an_empty_index_works(go: Opener, tmp_path: Path) -> None:
+    """It fills the text field and the form that adds it; then a changed text finds it."""
+    mw.Index.create(tmp_path / "new.mw", store_text=True).close()
+    with serving(tmp_path / "new.mw") as server:
+        visit = go(server.url)
+        ready(visit)
+        visit.page.get_by_role("button", name="Try a sample text").click()
+        sample = visit.one("#text").input_value()
+        assert len(sample.split()) > 30
+        assert visit.one("#new-id").input_value() == "sample"
+        visit.page.get_by_role("button", name="Add", exact=True).click()
+        visit.wait_for("#outcome", "1 near-duplicate among 1 document,")
+        ask(visit, sample.replace("coffee", "tea"))
+        open_hit(visit, "sample")
+        assert visit.all(".sides mark.only").all_text_contents() == ["tea", "coffee"]
+
+
+def test_an_empty_index_that_cannot_be_changed_says_how_it_is_filled(go: Opener, tmp_path: Path) -> None:
+    mw.Index.create(tmp_path / "new.mw", store_text=True).close()
+    with serving(tmp_path / "new.mw", "--read-only") as server:
+        visit = go(server.url)
+        shown = visit.soon("#empty").inner_text()
+        assert "minwise index add INDEX FILES" in shown
+        assert "form below" not in shown
+        visit.page.get_by_role("button", name="Try a sample text").click()
+        visit.wait_for("#outcome", "No near-duplicate among 0 documents")
+        assert not visit.one("#adding").is_visible()
+
+
+# Text search
+
+
+def search(visit: Visit, phrase: str) -> None:
+    """Search the stored texts and wait for the result."""
+    visit.one("#phrase").fill(phrase)
+    with visit.page.expect_response("**/v1/search*"):
+        visit.one("#phrase").press("Enter")
+    visit.wait_for("#search-outcome", "contain")
+
+
+def test_documents_are_found_by_their_texts(go: Opener, server: Server) -> None:
+    """With the phrase marked; a found document can be opened, and the list of all documents comes back."""
+    visit = go(server.url, "#documents")
+    search(visit, "NIGHT ferry")
+    assert visit.one("#search-outcome").inner_text() == "2 documents contain “NIGHT ferry”."
+    assert visit.all("#listed .toggle").all_inner_texts() == ["ferry-moved", "ferry"]
+    assert visit.all("#listed mark").all_text_contents() == ["night ferry"] * 2
+    visit.all("#listed .toggle").last.click()
+    assert visit.soon("#listed .whole").inner_text() == FERRY
+    search(visit, "nothing like it")
+    assert visit.one("#search-outcome").inner_text() == "No document contains “nothing like it”."
+    assert visit.all("#listed li").count() == 0
+    visit.page.get_by_role("button", name="Show all documents").click()
+    visit.wait_for("#listed .toggle", "filler-44")
+    assert visit.one("#phrase").input_value() == visit.one("#search-outcome").inner_text() == ""
+
+
+def test_a_long_search_continues_by_itself_and_in_pages(go: Opener, server: Server) -> None:
+    """A response may search a few documents only: the page asks again until there are enough, and can be stopped."""
+    visit = go(server.url, "#documents")
+
+    def shorten(route: "Route") -> None:
+        """Let each response return at most seven documents."""
+        route.continue_(url=re.sub(r"limit=\d+", "limit=7", route.request.url))
+
+    visit.page.route("**/v1/search*", shorten)
+    visit.one("#phrase").fill("filler")
+    visit.one("#phrase").press("Enter")
+    so_far = re.compile(r"^21 documents contain “filler”, \d+ of \d+ documents searched so far\.$")
+    visit.wait_for("#search-outcome", so_far)
+    visit.page.get_by_role("button", name="More…").click()
+    visit.wait_for("#search-outcome", "42 documents contain")
+    visit.page.get_by_role("button", name="More…").click()
+    visit.wait_for("#search-outcome", "45 documents contain “filler”.")
+    assert visit.all("#listed li").count() == 45
+    assert not visit.one("#more").is_visible()
+    assert not visit.one("#stop").is_visible()
+
+
+def test_a_search_can_be_stopped_and_continued(go: Opener, server: Server) -> None:
+    visit = go(server.url, "#documents")
+    held: list[Route] = []
+    visit.page.route("**/v1/search*before=*", lambda route: held.append(route))
+    visit.page.route(
+        "**/v1/search*limit=20", lambda route: route.continue_(url=route.request.url.replace("limit=20", "limit=1"))
+    )
+    visit.one("#phrase").fill("filler")
+    visit.one("#phrase").press("Enter")
+    visit.wait_for("#search-outcome", re.compile("^1 document contains “filler”, .* searched so far"))
+    visit.page.get_by_role("button", name="Stop").click()
+    assert not visit.one("#stop").is_visible()
+    visit.page.unroute("**/v1/search*before=*")
+    visit.page.get_by_role("button", name="More…").click()
+    visit.wait_for("#search-outcome", re.compile("^2[01] documents contain"))
 
 
 # Accessibility

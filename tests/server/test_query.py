@@ -102,7 +102,7 @@ def ask(server: Server, text: str, **options: Any) -> dict[str, Any]:  # noqa: A
     answer = server.post("/v1/query", {"text": text, **options})
     assert answer.status == 200, answer.body
     found: dict[str, Any] = answer.json
-    assert set(found) == {"hits", "truncated", "threshold"}
+    assert set(found) == {"hits", "truncated", "truncated_by", "threshold"}
     for hit in found["hits"]:
         assert set(hit) == {"id", "similarity", "exact", "metadata", "snippet", "spans"}
     return found
@@ -113,7 +113,7 @@ def assert_same(found: dict[str, Any], expected: Answer) -> None:
     assert [(hit["id"], hit["similarity"], hit["metadata"], hit["exact"]) for hit in found["hits"]] == [
         (hit.id, hit.similarity, hit.metadata, hit.exact) for hit in expected
     ]
-    assert found["truncated"] == expected.truncated
+    assert (found["truncated"], found["truncated_by"]) == (expected.truncated, expected.truncated_by)
 
 
 # Hits
@@ -155,15 +155,16 @@ def test_some_filters_match(server: Server) -> None:
 
 
 def test_a_truncated_search_is_reported(near_copies: tuple[Server, mw.Index]) -> None:
+    """With the reason: forty near-copies are in buckets that hold sixteen."""
     server, index = near_copies
     found = ask(server, " ".join(WORDS), top=20)
     assert_same(found, index.query(" ".join(WORDS), top=20))
-    assert found["truncated"] is True
+    assert (found["truncated"], found["truncated_by"]) == (True, "bucket")
 
 
 def test_a_query_without_hits(server: Server, index: mw.Index) -> None:
     for text in ("", "nothing like it", "...", "\x00"):
-        assert ask(server, text) == {"hits": [], "truncated": False, "threshold": 0.4}
+        assert ask(server, text) == {"hits": [], "truncated": False, "truncated_by": None, "threshold": 0.4}
 
 
 @pytest.mark.parametrize(

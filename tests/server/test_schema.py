@@ -144,6 +144,7 @@ ANSWERS = {
     "Comparison": ("POST", "/v1/compare", {"left": "the cat sat", "right": "the cat stood", "rows": True}),
     "DocumentList": ("GET", "/v1/documents", None),
     "StoredDocument": ("GET", "/v1/documents/a", None),
+    "TextMatches": ("GET", "/v1/search?contains=cat", None),
     "PlanAnswer": ("GET", "/v1/plan", None),
     "IndexStats": ("GET", "/v1/stats", None),
     "Removed": ("DELETE", "/v1/documents", {"ids": ["b", "missing"]}),

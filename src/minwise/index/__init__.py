@@ -17,6 +17,9 @@ from minwise.index.result_types import (
     QueryRow,
     SegmentStats,
     StoredDocument,
+    TextMatch,
+    TextMatches,
+    TruncatedBy,
 )
 from minwise.index.settings import OpenMode
 from minwise.options import StoreName
@@ -40,4 +43,7 @@ __all__ = [
     "SegmentStats",
     "StoreName",
     "StoredDocument",
+    "TextMatch",
+    "TextMatches",
+    "TruncatedBy",
 ]

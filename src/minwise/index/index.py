@@ -34,6 +34,7 @@ from minwise.index.result_types import (
     OnDuplicateId,
     QueryRow,
     StoredDocument,
+    TextMatches,
 )
 from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
 from minwise.index.store import State, Store
@@ -348,6 +349,31 @@ class Index:
         bound = None if before is None else check_integer("before", before, 0, MAX_DOCUMENTS)
         with self._reading():
             return self._lookup.newest(maximum, bound)
+
+    def search_text(self, phrase: str, limit: int = 50, before: int | None = None) -> TextMatches:
+        """Return the documents whose texts contain a phrase, the newest first, a page at a time.
+
+        Upper and lower case are the same, and so are all blanks and line breaks between two words. A page ends after
+        5,000 documents or 8 MB of text, so that a call is short: repeat it with ``before`` until ``next`` is None.
+
+        Args:
+            phrase: One or several words, or a part of a word.
+            limit: Maximum number of documents, from 1 to 10000.
+            before: ``next`` of the previous page. Default: the first page.
+
+        Raises:
+            ConfigError: If the index does not store texts, or a number is out of range.
+            InputError: If the phrase is empty or not a string.
+        """
+        if not isinstance(phrase, str) or not phrase:
+            raise InputError(f"phrase must be a string with at least one character, got {show(phrase)}")
+        if not self._settings.stores_text:
+            refusal = f"a text search needs an index that stores texts, got one of {self.store}"
+            raise ConfigError(f"{refusal}; create it with store_text=True")
+        maximum = check_integer("limit", limit, 1, MAX_HITS)
+        bound = None if before is None else check_integer("before", before, 0, MAX_DOCUMENTS)
+        with self._reading():
+            return self._lookup.search_text(phrase, maximum, bound)
 
     def __contains__(self, id: object) -> bool:  # noqa: A002
         try:

@@ -1,5 +1,6 @@
 """Lookup of documents in one view of an index: by id, by order of addition, and by similarity to a text."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -9,7 +10,16 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.index.records import DocumentIds, DocumentRecord, body_of, content_of, decode_text, has_id
-from minwise.index.result_types import Answer, Hit, Listing, Metadata, StoredDocument
+from minwise.index.result_types import (
+    Answer,
+    Hit,
+    Listing,
+    Metadata,
+    StoredDocument,
+    TextMatch,
+    TextMatches,
+    TruncatedBy,
+)
 from minwise.index.settings import IndexSettings, SketchedTexts
 from minwise.index.store import Store
 from minwise.index.view import View
@@ -26,6 +36,11 @@ CANDIDATES_PER_HIT = 3
 MAX_CANDIDATES = 256
 # Bytes of records and texts after which a page of documents ends.
 PAGE_BYTES = 1 << 23
+# Documents, and bytes of their texts, after which a page of a text search ends; both take about 0.08 s.
+SEARCHED_DOCUMENTS, SEARCHED_BYTES = 5_000, 1 << 23
+# Characters that are searched at a time, which takes 3 ms and keeps other Python threads waiting; and how far parts
+# overlap, so that a phrase between two of them is found.
+SEARCH_PART, SEARCH_OVERLAP = 1 << 18, 1 << 12
 
 
 class ExistingDocument(NamedTuple):
@@ -74,7 +89,7 @@ class Lookup:
             matching = hits if where is None else (hit for hit in hits if _matches(hit[1].metadata or {}, where))
             best = list(islice(matching, top))
             shown = self._with_texts(best) if with_text else [hit for _, hit in best]
-            answers.append(Answer(tuple(shown), bool(truncated[row])))
+            answers.append(Answer(tuple(shown), *_truncation(bool(truncated[row]), len(candidates), limit)))
         return answers
 
     def _with_texts(self, numbered: list[tuple[int, Hit]]) -> list[Hit]:
@@ -159,6 +174,49 @@ class Lookup:
             size += len(record) + len(documents[-1].text or "")
             last = number
         return Listing(documents, None)
+
+    def search_text(self, phrase: str, limit: int, before: int | None) -> TextMatches:
+        """Return the documents with numbers below ``before`` whose texts contain a phrase, the highest first."""
+        pattern = _phrase_pattern(phrase)
+        matches: list[TextMatch] = []
+        size, searched, last = 0, 0, None
+        for number, record in self._store.rows_before("texts", before):
+            if len(matches) == limit or size > SEARCHED_BYTES or searched == SEARCHED_DOCUMENTS:
+                return TextMatches(matches, searched, last)
+            span = _find_phrase(pattern, str(content_of(record), encoding="utf-8", errors="replace"))
+            if span is not None:
+                matches.append(TextMatch(self._numbered_document(number), *span))
+            size, searched, last = size + len(record), searched + 1, number
+        return TextMatches(matches, searched, None)
+
+    def _numbered_document(self, number: int) -> StoredDocument:
+        (record,) = self._store.records("documents", [number])
+        return self.document(ExistingDocument(number, record))
+
+
+def _truncation(truncated: bool, candidates: int, limit: int) -> tuple[bool, TruncatedBy | None]:
+    """Return whether a search was cut short, and by what."""
+    if not truncated:
+        return False, None
+    return True, "candidates" if candidates == limit else "bucket"
+
+
+def _phrase_pattern(phrase: str) -> re.Pattern[str]:
+    """Return a pattern for a phrase in any case, with any blanks between its words.
+
+    >>> _phrase_pattern("old (harbour").search("The OLD   (harbour)")[0]
+    'OLD   (harbour'
+    """
+    return re.compile(r"\s+".join(map(re.escape, phrase.split())) or r"\s+", re.IGNORECASE)
+
+
+def _find_phrase(pattern: re.Pattern[str], text: str) -> tuple[int, int] | None:
+    """Return the first match; a long text is searched in parts, between which other threads run."""
+    for start in range(0, max(1, len(text)), SEARCH_PART):
+        found = pattern.search(text, start, start + SEARCH_PART + SEARCH_OVERLAP)
+        if found is not None:
+            return found.span()
+    return None
 
 
 def _matches(metadata: Metadata, where: Metadata) -> bool:

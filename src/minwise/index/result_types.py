@@ -26,11 +26,15 @@ __all__ = [
     "QueryRow",
     "SegmentStats",
     "StoredDocument",
+    "TextMatch",
+    "TextMatches",
+    "TruncatedBy",
 ]
 
 DocumentId = str | int
 Metadata = dict[str, Any]
 OnDuplicateId = Literal["error", "skip", "replace"]
+TruncatedBy = Literal["bucket", "candidates"]
 DocumentStatus = Literal["added", "replaced", "duplicate", "unchanged", "skipped"]
 
 
@@ -60,10 +64,13 @@ class Answer(Sequence[Hit]):
         hits: The near-duplicates.
         truncated: True if the search was cut short: a bucket was above its cap, or there were more candidates than
             are compared.
+        truncated_by: ``bucket`` if a bucket was above its cap, ``candidates`` if there were more candidates than are
+            compared, which a higher ``top`` raises; None if the search was not cut short.
     """
 
     hits: tuple[Hit, ...]
     truncated: bool
+    truncated_by: TruncatedBy | None = None
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -140,6 +147,34 @@ class Listing(NamedTuple):
     """
 
     documents: list[StoredDocument]
+    next: int | None
+
+
+class TextMatch(NamedTuple):
+    """A document whose text contains a phrase.
+
+    Attributes:
+        document: The document.
+        start: Offset of the first match in its text, in code points.
+        end: Offset of the end of that match.
+    """
+
+    document: StoredDocument
+    start: int
+    end: int
+
+
+class TextMatches(NamedTuple):
+    """One page of documents that contain a phrase, the newest first.
+
+    Attributes:
+        matches: The documents of the page; there may be none, although later pages have some.
+        searched: Number of documents that were searched for this page.
+        next: The value of ``before`` that continues the search; None if all documents were searched.
+    """
+
+    matches: list[TextMatch]
+    searched: int
     next: int | None
 
 

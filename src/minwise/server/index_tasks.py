@@ -28,6 +28,7 @@ __all__ = [
     "RemoveTask",
     "SubmittedDocument",
     "code_point_spans",
+    "snippet_of",
     "snippet_text",
 ]
 
@@ -218,7 +219,7 @@ def _call(call: IndexCall, index: mw.Index) -> object:
 def found_message(answer: Answer, threshold: float, *, bare: bool) -> FoundMessage:
     """Return an answer of the index as a message without passages; a bare one has no metadata either."""
     hits = [HitMessage(hit.id, hit.similarity, hit.exact, None if bare else hit.metadata, None, None) for hit in answer]
-    return FoundMessage(hits, answer.truncated, threshold)
+    return FoundMessage(hits, answer.truncated, answer.truncated_by, threshold)
 
 
 def add_passages(found: FoundMessage, answer: Answer, text: str, shingler: mw.Shingler) -> None:
@@ -233,10 +234,10 @@ def add_passages(found: FoundMessage, answer: Answer, text: str, shingler: mw.Sh
         if shingler.kind == "byte":
             in_query, in_document = code_point_spans(text, in_query), code_point_spans(hit.text, in_document)
         message.spans = SharedSpansMessage(in_query, in_document)
-        message.snippet = _snippet(hit.text, in_document)
+        message.snippet = snippet_of(hit.text, in_document)
 
 
-def _snippet(text: str, spans: Spans) -> SnippetMessage:
+def snippet_of(text: str, spans: Spans) -> SnippetMessage:
     """Return the part of a text around its longest passage."""
     longest = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
     start = _word_start(text, max(0, min(longest[0] - SNIPPET_CONTEXT, len(text) - SNIPPET_LENGTH)))

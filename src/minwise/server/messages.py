@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 
+from minwise.index import TruncatedBy
 from minwise.options import DedupOptions, definitions
 
 __all__ = [
@@ -37,12 +38,15 @@ __all__ = [
     "ResultMessage",
     "ResultsMessage",
     "RowMessage",
+    "SearchOptions",
     "SegmentStatsMessage",
     "SettingsShown",
     "SharedSpansMessage",
     "SnippetMessage",
     "StatusMessage",
     "StoredDocumentMessage",
+    "TextMatchMessage",
+    "TextMatchesMessage",
 ]
 
 MAX_HITS = 100
@@ -152,6 +156,24 @@ class ListOptions(Struct, forbid_unknown_fields=True):
     ) = UNSET
 
 
+class SearchOptions(Struct, forbid_unknown_fields=True):
+    """Query parameters of a text search."""
+
+    contains: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=200,
+            description="The phrase: words or a part of a word. Upper and lower case, and all blanks, are the same.",
+            examples=["night ferry"],
+        ),
+    ]
+    limit: Annotated[int, Meta(ge=1, le=MAX_HITS, description="Maximum number of documents.")] = 20
+    before: (
+        Annotated[int, Meta(ge=0, le=2**32 - 2, description="The value ``next`` of the previous response.")] | UnsetType
+    ) = UNSET
+
+
 class PlanOptions(Struct, forbid_unknown_fields=True):
     """Query parameters of a plan; without any, the plan of the index is returned."""
 
@@ -225,6 +247,13 @@ class FoundMessage(Struct):
 
     hits: list[HitMessage]
     truncated: bool
+    truncated_by: Annotated[
+        TruncatedBy | None,
+        Meta(
+            description="bucket: more documents share a band with the text than the index searches (max_bucket); "
+            "candidates: more candidates than are compared, which a higher ``top`` raises; null: all were compared."
+        ),
+    ]
     threshold: Similarity
 
 
@@ -280,6 +309,24 @@ class DocumentListMessage(Struct):
 
     documents: list[ListedDocumentMessage]
     next: Annotated[int | None, Meta(description="The value of ``before`` for the next list; null at the end.")]
+
+
+class TextMatchMessage(Struct):
+    """A document that contains a phrase, with the part of its text around the first match."""
+
+    id: StoredId
+    metadata: Metadata
+    snippet: SnippetMessage
+
+
+class TextMatchesMessage(Struct):
+    """Documents that contain a phrase, the newest first; few of them, or none, if many documents were searched."""
+
+    documents: list[TextMatchMessage]
+    searched: Annotated[int, Meta(ge=0, description="Documents that were searched for this response.")]
+    next: Annotated[
+        int | None, Meta(description="The value of ``before`` that continues the search; null if it is complete.")
+    ]
 
 
 class PieceMessage(Struct):

@@ -76,7 +76,8 @@ BOUNDED = (
 # Tags by the beginning of the path.
 TAGS = (
     ("/v1/documents", "documents", "Add, get, list and remove documents."),
-    ("/v1/query", "questions", "Find near-duplicates and compare texts."),
+    ("/v1/query", "questions", "Find near-duplicates, search and compare texts."),
+    ("/v1/search", "questions", ""),
     ("/v1/compare", "questions", ""),
     ("/v1/", "index", "Plan, size and settings of the index."),
     ("/", "server", "Health checks and metrics."),
@@ -209,17 +210,18 @@ def _path_parameters(route: Route) -> list[Schema]:
 
 
 def _query_parameters(route: Route) -> list[Schema]:
-    """Return the fields of the options as optional parameters."""
+    """Return the fields of the options as parameters; those with a default are optional."""
     if route.options is None:
         return []
-    fields = json.schema_components([route.options])[1][route.options.__name__]["properties"]
-    return [_query_parameter(name, schema) for name, schema in fields.items()]
+    options = json.schema_components([route.options])[1][route.options.__name__]
+    needed = options.get("required", [])
+    return [_query_parameter(name, schema, name in needed) for name, schema in options["properties"].items()]
 
 
-def _query_parameter(name: str, schema: Schema) -> Schema:
+def _query_parameter(name: str, schema: Schema, required: bool) -> Schema:
     plain = {key: value for key, value in schema.items() if key != "description"}
     about = str(schema.get("description", "")).replace("``", "`")
-    return {"name": name, "in": "query", "required": False, "description": about, "schema": plain}
+    return {"name": name, "in": "query", "required": required, "description": about, "schema": plain}
 
 
 def _one_of(messages: Sequence[type]) -> Schema:

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 
 import minwise as mw
 from minwise.errors import InputError
-from minwise.index import Decision, Listing, StoredDocument
+from minwise.index import Decision, Listing, StoredDocument, TextMatch
 from minwise.server import messages
 from minwise.server.errors import ApiError, as_api_error, busy
 from minwise.server.index_tasks import (
@@ -20,6 +20,7 @@ from minwise.server.index_tasks import (
     QueryTask,
     SubmittedDocument,
     code_point_spans,
+    snippet_of,
     snippet_text,
 )
 from minwise.server.protocol import HttpRequest
@@ -174,6 +175,25 @@ async def list_documents(service: Service, call: Call) -> messages.DocumentListM
     return messages.DocumentListMessage([_listed(document) for document in listing.documents], listing.next)
 
 
+async def search_texts(service: Service, call: Call) -> messages.TextMatchesMessage:
+    """Return documents whose texts contain a phrase."""
+    options: messages.SearchOptions = call.options
+    before = None if options.before is UNSET else options.before
+
+    def search(index: mw.Index) -> messages.TextMatchesMessage:
+        found = index.search_text(options.contains, options.limit, before)
+        return messages.TextMatchesMessage([_match(match) for match in found.matches], found.searched, found.next)
+
+    found: messages.TextMatchesMessage = await service.search_texts(search)
+    return found
+
+
+def _match(match: TextMatch) -> messages.TextMatchMessage:
+    document = match.document
+    text = document.text if isinstance(document.text, str) else str(document.text or b"", "utf-8", "replace")
+    return messages.TextMatchMessage(document.id, document.metadata, snippet_of(text, [(match.start, match.end)]))
+
+
 def _listed(document: StoredDocument) -> messages.ListedDocumentMessage:
     snippet = snippet_text(document.text) if isinstance(document.text, str) else None
     return messages.ListedDocumentMessage(document.id, document.metadata, snippet, _shingle_count(document))
@@ -295,6 +315,11 @@ ROUTES = (
         method="POST", path="/v1/query", handler=query, right="read",
         summary="Find the near-duplicates of a text",
         body=(messages.QueryRequest,), answer=messages.FoundMessage, errors=("document_too_large", *READ_ERRORS),
+    ),
+    Route(
+        method="GET", path="/v1/search", handler=search_texts, right="read",
+        summary="Find the documents whose texts contain a phrase",
+        options=messages.SearchOptions, answer=messages.TextMatchesMessage, errors=READ_ERRORS,
     ),
     Route(
         method="POST", path="/v1/compare", handler=compare, right="read",

@@ -30,8 +30,8 @@ __all__ = ["BatchWorker", "Service"]
 
 # Tasks of one batch. A batch of queries takes some milliseconds; a batch of changes is one transaction.
 MAX_QUERY_BATCH, MAX_CHANGE_BATCH = 32, 256
-# Comparisons that run or wait.
-MAX_COMPARISONS = 8
+# Comparisons, and text searches, that run or wait.
+MAX_COMPARISONS, MAX_SEARCHES = 8, 8
 # A query with a text of more characters would delay others: with passages it takes at least ten milliseconds.
 LONG_TEXT = 20_000
 
@@ -165,7 +165,7 @@ class Service:
         self._compare_pool, self._helper_pool = (ThreadPoolExecutor(1, name) for name in ("comparing", "helper"))
         for pool in (self._compare_pool, self._helper_pool):
             self._workers.callback(pool.shutdown, wait=False, cancel_futures=True)
-        self._comparisons = 0
+        self._comparisons = self._searches = 0
 
     def _start_worker(
         self, name: str, work: Callable[[Sequence[Any]], Sequence[Any]], max_batch: int
@@ -224,6 +224,16 @@ class Service:
             return await asyncio.get_running_loop().run_in_executor(self._compare_pool, work)
         finally:
             self._comparisons -= 1
+
+    async def search_texts(self, call: IndexCall) -> Any:  # noqa: ANN401 - depends on the call
+        """Return the result of a text search, which reads megabytes: one runs at a time, and few may wait."""
+        if self._searches >= MAX_SEARCHES:
+            raise busy(f"{self._searches} text searches are running or waiting, the maximum")
+        self._searches += 1
+        try:
+            return await self.call_index(call)
+        finally:
+            self._searches -= 1
 
     async def run_helper(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - depends on the work
         """Return the result of work that takes milliseconds and would block the event loop."""

@@ -123,6 +123,7 @@ export const indexInfo = {
   mayWrite: false,
   storesTexts: true,
   threshold: 0,
+  plan: null,
   limits: {},
   all: {},
 };
@@ -135,6 +136,7 @@ export const refreshIndexInfo = async () => {
     mayWrite: all.read_only !== true && (all.rights ?? ALL_RIGHTS).includes("write"),
     storesTexts: all.settings.store === "text",
     threshold: plan.threshold,
+    plan,
     limits: all.limits,
     all,
   });

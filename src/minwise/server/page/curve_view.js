@@ -1,6 +1,6 @@
 // View of the S-curve: sliders for bands, rows and threshold, plot, figures and explanation.
 
-import { callApi, latestOnly, ServiceError, subscribe } from "./api.js";
+import { callApi, indexInfo, latestOnly, ServiceError, subscribe } from "./api.js";
 import { candidateProbability, curveFigures, MAX_SLOTS } from "./curve.js";
 import { curvePlot } from "./curve_plot.js";
 import { byId, draw, linkSliderAndNumber, make, setText, showError } from "./elements.js";
@@ -17,6 +17,8 @@ const TABLE_STEPS = 20;
 
 const plans = latestOnly();
 let sliders = null;
+// Whether the sliders show something other than the plan of the index, which the view opens with.
+let chosen = false;
 // Random numbers of a pair: a slot agrees if its number is below the similarity, so a higher similarity agrees in more.
 let draws = [];
 
@@ -147,20 +149,26 @@ const show = () => {
 };
 
 const onSlider = () => {
+  chosen = true;
   setText(byId("planned"), "");
   show();
+};
+
+const setPlan = (plan, text) => {
+  sliders.bands.set(plan.bands);
+  sliders.rows.set(plan.rows);
+  sliders.threshold.set(plan.threshold);
+  show();
+  setText(byId("planned"), text);
 };
 
 const showPlan = (path, describe) =>
   plans(
     async (signal) => {
+      chosen = true;
       setText(byId("planned"), "");
       const plan = await callApi("GET", path, undefined, signal);
-      sliders.bands.set(plan.bands);
-      sliders.rows.set(plan.rows);
-      sliders.threshold.set(plan.threshold);
-      show();
-      setText(byId("planned"), describe(plan));
+      setPlan(plan, describe(plan));
     },
     (error) => showError(byId("curve-trouble"), error),
   );
@@ -168,11 +176,15 @@ const showPlan = (path, describe) =>
 const layout = ({ bands, rows, slots }) =>
   `${formatPlural(bands, "band")} × ${formatPlural(rows, "row")}, ${formatPlural(slots, "slot")}`;
 
-const showIndexPlan = () =>
-  showPlan(
-    "/v1/plan",
-    (plan) => `This index has ${layout(plan)}, for a threshold of ${formatDigits(plan.threshold, 4)}.`,
-  );
+const describeIndexPlan = (plan) =>
+  `This index has ${layout(plan)}, for a threshold of ${formatDigits(plan.threshold, 4)}.`;
+
+const showIndexPlan = () => showPlan("/v1/plan", describeIndexPlan);
+
+// Shows the plan of the index when it is known, unless another layout was chosen before.
+const openAtIndexPlan = () => {
+  if (indexInfo.known && !chosen) setPlan(indexInfo.plan, describeIndexPlan(indexInfo.plan));
+};
 
 const showBestPlan = (event) => {
   event.preventDefault();
@@ -191,10 +203,11 @@ export const startCurveView = () => {
     draws = [];
     show();
   });
+  subscribe("index-info", openAtIndexPlan);
   subscribe("authorized", () => showError(byId("curve-trouble"), null));
 };
 
-// Draws the plot when the view is first shown.
+// Draws the plot when the view is first shown; without a plan of the index, that of the sliders.
 export const showCurveView = () => {
   if (!byId("plot").hasChildNodes()) show();
 };

@@ -110,12 +110,20 @@ const errors = (request) => {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+// Query string with a value for each required parameter.
+const requiredQuery = ({ parameters: given = [] }, schemas) => {
+  const needed = given.filter((one) => one.in === "query" && one.required);
+  const pairs = needed.map(({ name, schema }) => [name, String(sample(schema, schemas, name))]);
+  return pairs.length ? `?${new URLSearchParams(pairs)}` : "";
+};
+
 // Shell command that runs as it is.
 const command = (request, schemas) => {
   const { method, requestBody, security } = request;
   const value = (_, name) => encodeURIComponent(sample({ type: "string" }, schemas, name));
   const path = request.path.replaceAll(/\{(\w+)\}/g, value);
-  const parts = [`curl ${method === "get" ? "" : `-X ${method.toUpperCase()} `}${location.origin}${path}`];
+  const url = `${location.origin}${path}${requiredQuery(request, schemas)}`;
+  const parts = [`curl ${method === "get" ? "" : `-X ${method.toUpperCase()} `}${url.includes("?") ? quoted(url) : url}`];
   if (security?.length) parts.push('-H "Authorization: Bearer $TOKEN"');
   const schema = bodySchema(requestBody?.content);
   if (schema !== null) {

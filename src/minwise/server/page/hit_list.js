@@ -2,8 +2,8 @@
 
 import { callApi, fetchDocument, indexInfo, latestOnly, publish } from "./api.js";
 import { button, draw, make, nameElement, showError } from "./elements.js";
-import { codePoints, formatFloor, formatPercent, formatPlural } from "./formatting.js";
-import { markSpans, metadataLine, passageLegend, scrollRegion, sideBySide } from "./passages.js";
+import { formatFloor, formatPercent, formatPlural } from "./formatting.js";
+import { metadataLine, passageLegend, scrollRegion, sideBySide, snippetElement } from "./passages.js";
 import { removeButton } from "./remove_button.js";
 
 const bar = (similarity) =>
@@ -17,13 +17,6 @@ const score = (hit) => {
   const label = hit.exact ? "similar" : "similar, estimated";
   const value = make("strong", {}, formatFloor(hit.similarity));
   return make("p", { class: "score" }, value, " ", make("span", { class: "quiet small" }, label), bar(hit.similarity));
-};
-
-// Snippet with an ellipsis where text before or after it is omitted.
-const snippet = ({ text, start, spans, length }) => {
-  const continues = start + codePoints(text) < length;
-  const parts = [start > 0 ? "… " : null, ...markSpans(text, spans), continues ? " …" : null];
-  return make("p", { class: "snippet", dir: "auto" }, ...parts);
 };
 
 const counts = (found, id) =>
@@ -72,7 +65,7 @@ export const makeHit = (text, hit, removed) => {
   const body = make("div", { class: "opened", hidden: true });
   const toggle = make("button", { type: "button", class: "toggle", "aria-expanded": "false" }, nameElement(hit.id));
   const head = make("div", { class: "head" }, make("h2", {}, toggle), score(hit));
-  const brief = hit.snippet ? snippet(hit.snippet) : make("p", { hidden: true });
+  const brief = hit.snippet ? snippetElement(hit.snippet) : make("p", { hidden: true });
   const item = make("li", { class: "card hit" }, head, metadataLine(hit.metadata), brief, body);
 
   const line = (use) => make("div", { class: "line" }, use, removeButton(hit.id, removed), button("Close", close));
@@ -115,11 +108,30 @@ export const makeHit = (text, hit, removed) => {
 };
 
 // Describes the result of a query in a sentence.
-export const describeOutcome = ({ hits, truncated, threshold }, most) => {
+export const describeOutcome = ({ hits, threshold }) => {
   const among = `among ${formatPlural(indexInfo.documents, "document")}`;
   const least = `at a similarity of ${Number(threshold.toFixed(4))} or more`;
-  const short = truncated ? " The search was cut short, so hits may be missing." : "";
-  if (!hits.length) return `No near-duplicate ${among}, ${least}.${short}`;
-  const more = hits.length === most ? " There may be more; these are the most similar ones." : "";
-  return `${formatPlural(hits.length, "near-duplicate")} ${among}, ${least}.${more}${short}`;
+  if (!hits.length) return `No near-duplicate ${among}, ${least}.`;
+  return `${formatPlural(hits.length, "near-duplicate")} ${among}, ${least}.`;
+};
+
+// Why a search was cut short, and what to do.
+const CUTS = {
+  candidates: (most, limit) => {
+    const remedy = most < limit ? "Raise “At most” to compare more." : "Add words that only the wanted documents have.";
+    return `Hits may be missing: more documents than this query compares have something in common with the text. ${remedy}`;
+  },
+  bucket: () => {
+    const size = formatPlural(indexInfo.all.settings.max_bucket, "document");
+    const full = `more than ${size} share a band with the text, and only the first of them were compared`;
+    return `Hits may be missing: ${full}. To compare more, create an index with a higher --max-bucket.`;
+  },
+};
+
+// Describes why there may be more hits than are shown, and what to do; empty if these are all.
+export const describeCut = ({ hits, truncated_by: cause }, most, limit) => {
+  if (cause) return CUTS[cause](most, limit);
+  if (hits.length < most) return "";
+  const remedy = most < limit ? " Raise “At most” to see more." : ` ${formatPlural(limit, "hit")} are the maximum.`;
+  return `These are the most similar ones; there may be more.${remedy}`;
 };

@@ -1,6 +1,7 @@
 // Texts with their shared passages, and metadata of documents.
 
 import { make, nameElement, shorten, visibleText } from "./elements.js";
+import { codePoints } from "./formatting.js";
 
 // Marks spans of a text. The service counts code points, JavaScript strings UTF-16 units.
 export const markSpans = (text, spans) => {
@@ -13,6 +14,13 @@ export const markSpans = (text, spans) => {
     at = Math.max(end, at);
   }
   return [...pieces, cut(at)].filter((piece) => piece !== "");
+};
+
+// Snippet with an ellipsis where text before or after it is omitted.
+export const snippetElement = ({ text, start, spans, length }) => {
+  const continues = start + codePoints(text) < length;
+  const parts = [start > 0 ? "… " : null, ...markSpans(text, spans), continues ? " …" : null];
+  return make("p", { class: "snippet", dir: "auto" }, ...parts);
 };
 
 // Elements of the kinds of pieces; any other text is common to both texts.

@@ -3,10 +3,19 @@
 import { callApi, indexInfo, latestOnly, publish, ServiceError, subscribe } from "./api.js";
 import { byId, linkSliderAndNumber, setText, showError } from "./elements.js";
 import { codePoints, formatPlural, formatSize, wellFormed } from "./formatting.js";
-import { closeOpenHit, describeOutcome, makeHit } from "./hit_list.js";
+import { closeOpenHit, describeCut, describeOutcome, makeHit } from "./hit_list.js";
 
 // Pause after a key press before a query: few enough queries, and still felt as immediate.
 const PAUSE_MILLISECONDS = 200;
+
+// A text to try the page with, and the id under which it is added.
+const SAMPLE = {
+  id: "sample",
+  text:
+    "The lighthouse keeper counts the boats every evening before he lights the lamp. Twelve left the harbour this " +
+    "morning, and eleven have come home. The twelfth is the old ferry, which is always late, because the captain " +
+    "stops for coffee on the island. At nine the keeper writes the number twelve into his book and goes to bed.",
+};
 
 const current = { text: "", name: null, answer: null };
 const query = latestOnly();
@@ -23,6 +32,11 @@ const most = () => (byId("most").checkValidity() ? Number(byId("most").value) : 
 // Until the threshold of the index is known, the service uses its default.
 const wanted = () => (indexInfo.known ? least.get() : undefined);
 
+const showOutcome = () => {
+  setText(byId("outcome"), describeOutcome(current.answer));
+  setText(byId("cut"), describeCut(current.answer, most(), Number(byId("most").max)));
+};
+
 const show = (answer, text) => {
   // Focus and open hit are kept when the list is rebuilt.
   const focused = document.activeElement?.closest("#hits > li")?.dataset.position;
@@ -35,7 +49,7 @@ const show = (answer, text) => {
     return made;
   });
   byId("hits").replaceChildren(...items.map((made) => made.item));
-  setText(byId("outcome"), describeOutcome(answer, most()));
+  showOutcome();
   answer.hits.forEach((hit, position) => {
     if (hit.id === opened) items[position].open();
     if (hit.id === before) items[position].toggle.focus();
@@ -46,8 +60,23 @@ const clearHits = () => {
   closeOpenHit();
   current.answer = null;
   byId("hits").replaceChildren();
-  const remedy = indexInfo.mayWrite ? " Paste a text and add it." : "";
-  setText(byId("outcome"), indexInfo.known && indexInfo.documents === 0 ? `The index is empty.${remedy}` : "");
+  setText(byId("outcome"), "");
+  setText(byId("cut"), "");
+};
+
+// Shows how to fill an empty index.
+const showEmpty = () => {
+  byId("empty").hidden = !indexInfo.known || indexInfo.documents > 0;
+  byId("empty-writes").hidden = !indexInfo.mayWrite;
+  byId("empty-reads").hidden = indexInfo.mayWrite;
+};
+
+// Fills in the sample text and opens the form that adds it.
+const trySample = () => {
+  searchFor(SAMPLE.text);
+  if (byId("new-id").value === "") byId("new-id").value = SAMPLE.id;
+  byId("adding").open = indexInfo.mayWrite;
+  byId("text").focus();
 };
 
 const search = () => {
@@ -63,7 +92,6 @@ const search = () => {
     },
     (error) => {
       clearHits();
-      setText(byId("outcome"), "");
       byId("hits").removeAttribute("aria-busy");
       showError(byId("find-trouble"), error);
     },
@@ -148,9 +176,10 @@ const showIndexInfo = () => {
   const verb = indexInfo.documents === 1 ? "is" : "are";
   setText(byId("asked-of"), `${formatPlural(indexInfo.documents, "document")} ${verb} in the index.`);
   byId("not-stored").hidden = indexInfo.storesTexts;
+  showEmpty();
   if (current.text.trim() === "") clearHits();
   // After a change the hits may arrive before the new number of documents.
-  if (current.answer !== null) setText(byId("outcome"), describeOutcome(current.answer, most()));
+  if (current.answer !== null) showOutcome();
 };
 
 export const startSearchView = () => {
@@ -160,6 +189,7 @@ export const startSearchView = () => {
   byId("most").addEventListener("change", () => {
     if (!byId("most").checkValidity() || byId("most").value === "") byId("most").value = 10;
   });
+  byId("sample").addEventListener("click", trySample);
   byId("choose").addEventListener("click", () => byId("file").click());
   byId("file").addEventListener("change", () => {
     if (byId("file").files.length) readFile(byId("file").files[0]);
