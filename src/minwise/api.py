@@ -102,8 +102,8 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -114,6 +114,13 @@ def pairs(source: DocumentSource, *, sources: bool = False, **options: "Unpack[P
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
@@ -184,8 +191,8 @@ def write_pairs(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -196,6 +203,13 @@ def write_pairs(
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
@@ -272,8 +286,8 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -284,6 +298,13 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
@@ -348,8 +369,8 @@ def write_clusters(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -360,6 +381,13 @@ def write_clusters(
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
@@ -430,8 +458,8 @@ def dedup(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -442,6 +470,13 @@ def dedup(
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
@@ -541,8 +576,8 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -553,6 +588,13 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
@@ -633,8 +675,8 @@ def audit(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -645,6 +687,13 @@ def audit(
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.
@@ -718,8 +767,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
@@ -730,6 +779,13 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             accepted, too.
         weights: Weights of fields, such as 'name=2'; every other field has weight 1. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
         text_column: Column of the text; several are joined by a line break. With sets, the column of their items.
             Default: text.
         id_column: Column of the id; if not given, id where a source has it, otherwise source:row.

@@ -30,6 +30,7 @@ __all__ = [
     "FrameOptions",
     "GroupName",
     "IndexOptions",
+    "NormalisationOptions",
     "OnError",
     "PairsOptions",
     "PathOrUrl",
@@ -39,6 +40,7 @@ __all__ = [
     "VerifyName",
     "check_setting",
     "definitions",
+    "lists_faults",
     "setting_field",
     "with_defaults",
 ]
@@ -74,7 +76,7 @@ class Setting:
 SHINGLE = Setting(
     "word:5",
     "Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items.",
-    "A Shingler decides normalisation too.",
+    "A Shingler has settings of normalisation of its own.",
 )
 BAG = Setting(False, "Count repeated shingles, so that similarity is that of multisets.")
 VERIFY = Setting(
@@ -161,6 +163,28 @@ class ElementOptions(TypedDict, total=False):
         ),
     ]
     html: Annotated[bool, Setting(False, "Texts are HTML pages: ignore markup, scripts and styles.")]
+
+
+class NormalisationOptions(TypedDict, total=False):
+    """Settings that decide how texts are normalised before they are cut into shingles, in the order of the steps."""
+
+    nfkc: Annotated[
+        bool,
+        Setting(
+            True,
+            "Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary"
+            " ones.",
+        ),
+    ]
+    strip_accents: Annotated[bool, Setting(False, "Remove accents: the combining diacritical marks U+0300–U+036F.")]
+    lowercase: Annotated[bool, Setting(True, "Convert each character to lower case.")]
+    strip_punctuation: Annotated[bool, Setting(False, "Remove punctuation and symbols.")]
+    mask_digits: Annotated[
+        bool, Setting(False, "Replace each decimal digit by 0, so that texts with other numbers are equal.")
+    ]
+    collapse_whitespace: Annotated[
+        bool, Setting(True, "Replace each run of white space by one space, and strip both ends.")
+    ]
 
 
 class VerifyOptions(TypedDict, total=False):
@@ -252,7 +276,9 @@ class EngineOptions(TypedDict, total=False):
     spark_conf: Annotated[Mapping[str, str] | None, Setting(None, "Spark configuration properties by name.")]
 
 
-class AuditOptions(LayoutOptions, SeedOptions, ElementOptions, InputOptions, RunOptions, total=False):
+class AuditOptions(
+    LayoutOptions, SeedOptions, ElementOptions, NormalisationOptions, InputOptions, RunOptions, total=False
+):
     """Settings of :func:`minwise.audit`."""
 
 
@@ -277,7 +303,7 @@ class DedupOptions(PairsOptions, total=False):
     ]
 
 
-class FrameOptions(LayoutOptions, SeedOptions, total=False):
+class FrameOptions(LayoutOptions, SeedOptions, NormalisationOptions, total=False):
     """Settings of :func:`minwise.spark.pairs`."""
 
     shingle: Annotated["str | Shingler", SHINGLE]
@@ -298,7 +324,7 @@ class FrameDedupOptions(FrameOptions, total=False):
     keep: Annotated[str, KEEP]
 
 
-class IndexOptions(LayoutOptions, total=False):
+class IndexOptions(LayoutOptions, NormalisationOptions, total=False):
     """Settings of :meth:`minwise.Index.create`; stored with the index and never changed."""
 
     shingle: Annotated[str, Setting(SHINGLE.default, "Tokens of a shingle: word:N, char:N or byte:N.")]
@@ -382,6 +408,11 @@ def with_defaults(options: type, given: Mapping[str, object]) -> dict[str, Any]:
     for name, value in given.items():
         check_setting(known[name], value)
     return {name: given.get(name, definition.default) for name, definition in known.items()}
+
+
+def lists_faults(on_error: str) -> bool:
+    """Return whether rows that cannot be used are listed, in ``quarantine.jsonl`` or on standard error."""
+    return on_error in ("quarantine-rows", "quarantine")
 
 
 def check_setting(definition: Definition, value: object) -> None:

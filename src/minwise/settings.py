@@ -21,7 +21,7 @@ from minwise.options import DedupOptions, check_setting, definitions, with_defau
 from minwise.progress import CallbackProgress, NullProgress, Progress, ProgressSetting
 from minwise.sketches.planning import Plan
 from minwise.sketches.planning import plan as make_plan
-from minwise.text.shingling import Shingler, ShingleSets
+from minwise.text.shingling import NORMALISATION, Shingler, ShingleSets
 
 __all__ = [
     "RunLimits",
@@ -230,9 +230,9 @@ def _placeholder_plan(options: DedupOptions) -> Plan:
 def _shingler(options: DedupOptions, seed: int) -> Shingler:
     shingle = options["shingle"]
     if not isinstance(shingle, Shingler):
-        return Shingler(shingle, bag=options["bag"], seed=seed)
-    if options["bag"]:
-        raise ConfigError("bag must be left out with a Shingler, which has its own, got True")
+        normalisation = {name: _value(options, name) for name in NORMALISATION}
+        return Shingler(shingle, bag=options["bag"], seed=seed, **normalisation)
+    _refuse(options, "with a Shingler, which has its own", "bag", *NORMALISATION)
     return shingle
 
 
@@ -259,7 +259,7 @@ def make_elements(options: DedupOptions, seed: int) -> Elements | None:
 
 
 def _record_elements(options: DedupOptions, seed: int) -> Elements:
-    _refuse(options, "with fields", "group_by", "item", "weight", "transpose", "separator", "html")
+    _refuse(options, "with fields", "group_by", "item", "weight", "transpose", "separator", "html", *NORMALISATION)
     _refuse_texts(options, "fields")
     return RecordFields(fields=parse_fields(options["fields"], options["weights"]), bag=options["bag"], seed=seed)
 
@@ -268,7 +268,7 @@ def _group_elements(options: DedupOptions, seed: int) -> Elements:
     for name, other in (("group_by", "item"), ("item", "group_by")):
         if _value(options, name) is None:
             raise ConfigError(f"{name} must be a column, given with {other}, got None")
-    _refuse(options, "with group_by", "separator", "html")
+    _refuse(options, "with group_by", "separator", "html", *NORMALISATION)
     _refuse_texts(options, "group_by")
     weight, turned = options["weight"], options["transpose"]
     names = [name for name in (options["group_by"], options["item"], weight) if name is not None]
@@ -278,7 +278,7 @@ def _group_elements(options: DedupOptions, seed: int) -> Elements:
 
 
 def _set_elements(options: DedupOptions, seed: int) -> Elements:
-    _refuse(options, "with shingle set", "html")
+    _refuse(options, "with shingle set", "html", *NORMALISATION)
     column, *more = Columns.of(options["text_column"], None).text
     if more:
         raise ConfigError(f"text_column must be one column with shingle set, got {show(options['text_column'])}")
@@ -296,7 +296,7 @@ def _refuse(options: DedupOptions, context: str, *names: str) -> None:
     """Raise for the first of these settings that is given."""
     for name in names:
         value = _value(options, name)
-        if value not in (None, False):
+        if value != DEFINITIONS[name].default:
             raise ConfigError(f"{name} must be left out {context}, got {show(value)}")
 
 

@@ -18,6 +18,7 @@ TEXTS = ["one two three four five six", "One, two, three, four, five, six."]
 result: DedupResult = mw.dedup(TEXTS)
 result = mw.dedup(Path("corpus.parquet"), "clean", overwrite=True, threshold=0.7, keep="max:score", group="components")
 result = mw.dedup(Files(["crawl/", "more/*.jsonl"]), against="seen.jsonl", on_error="quarantine", memory="2GB")
+result = mw.dedup(TEXTS, mask_digits=True, lowercase=False)
 result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
 table: pa.Table = mw.pairs(TEXTS, threshold=0.5, shingle=mw.Shingler("char:5"), exact=True, sources=True)
 table = mw.clusters(TEXTS, group="star")
@@ -43,6 +44,7 @@ mw.dedup(TEXTS, threads="all")  # wrong: a string for a number
 mw.dedup(5)  # wrong: a number is not a source
 mw.dedup(TEXTS, 5)  # wrong: a number is not a path
 mw.dedup(TEXTS, html="yes")  # wrong: a string for a flag
+mw.dedup(TEXTS, mask_digits="yes")  # wrong: a string for a flag
 mw.dedup()  # wrong: no source
 mw.pairs(TEXTS, "pairs.parquet")  # wrong: pairs writes no file
 mw.pairs(TEXTS, keep="first")  # wrong: pairs keeps nothing

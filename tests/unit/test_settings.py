@@ -28,6 +28,7 @@ from minwise.options import (
 from minwise.server import ServerSettings
 from minwise.settings import RunLimits, SearchSettings, parse_bytes, resolve_options, search_settings
 from minwise.sketches import plan_by_area
+from minwise.text.shingling import NORMALISATION
 
 DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
 CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.clusters, "dedup": mw.dedup}
@@ -166,6 +167,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "recall": (0, 1, -1, math.nan, "high"),
     "shingle": ("word", "word:0", "words:3", "", 5, None),
     "bag": ("yes", 2, None),
+    **dict.fromkeys(NORMALISATION, ("yes", 2, None)),
     "scheme": ("oph", "", None, 1),
     "slots": (0, -1, 1.5, "256", None, 10**9),
     "bands": (0, -1, "5", 10**9),

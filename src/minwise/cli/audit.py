@@ -10,7 +10,7 @@ from rich.table import Table
 
 import minwise as mw
 from minwise.cli.base import Command
-from minwise.cli.options import layout_options, run_options, set_options, settings_of
+from minwise.cli.options import layout_options, output_file, run_options, set_options, settings_of
 from minwise.cli.output import closing_lines, console_output, skipped_lines, stage_lines, watched_progress
 from minwise.inputs import Files
 from minwise.progress import Stopwatch
@@ -22,7 +22,7 @@ __all__ = ["audit"]
 @click.command(cls=Command)
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
 @click.option("--sample", default=20_000, show_default=True, help="Documents to compare with all others, exactly.")
-@click.option("-o", "--output", type=click.Path(), default=None, help="Also write the figures to this .json file.")
+@output_file("Also write the figures to this .json file.")
 @layout_options
 @set_options
 @run_options

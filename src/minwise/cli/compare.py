@@ -14,7 +14,7 @@ from rich.table import Table
 import minwise as mw
 from minwise.cli.base import Command
 from minwise.cli.files import read_bytes
-from minwise.cli.options import LAYOUT_NAMES, add_options, setting_option
+from minwise.cli.options import LAYOUT_NAMES, NORMALISATION_NAMES, add_options, output_file, setting_option
 from minwise.cli.output import shorten
 from minwise.comparison import Comparison
 from minwise.comparison.terminal import print_texts
@@ -36,15 +36,10 @@ SHOWN_BANDS = 12
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
 @add_options(*(setting_option(name, of=IndexOptions) for name in LAYOUT_NAMES if name not in ("seed", "max_bucket")))
+@add_options(*(setting_option(name, of=IndexOptions) for name in NORMALISATION_NAMES))
 @setting_option("seed")
 @click.option("--full", is_flag=True, help="Show both texts whole, not only around their differences.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default=None,
-    help="Write the texts side by side to this .html file instead of showing them.",
-)
+@output_file("Write the texts side by side to this .html file instead of showing them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's values
     """Show the similarity of two texts and their shared passages.
@@ -69,7 +64,8 @@ def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's val
 
 def _compare(a: str, b: str, given: dict[str, Any]) -> Comparison:
     """Return the comparison; wrong settings are reported before a file is read."""
-    shingler = mw.Shingler(given["shingle"], bag=given["bag"], seed=given["seed"])
+    normalisation = {name: given[name] for name in NORMALISATION_NAMES}
+    shingler = mw.Shingler(given["shingle"], bag=given["bag"], seed=given["seed"], **normalisation)
     scheme = SCHEMES[given["scheme"]](slots=given["slots"], seed=given["seed"])
     layout = {name: given[name] for name in ("slots", "bands", "rows")}
     plan = mw.plan(given["threshold"], given["recall"], **layout)

@@ -10,7 +10,15 @@ import click
 import minwise as mw
 from minwise.api import dedup_stream, estimate_run
 from minwise.cli.base import Command
-from minwise.cli.options import engine_options, run_options, search_options, selection_options, set_options, settings_of
+from minwise.cli.options import (
+    engine_options,
+    overwrite_option,
+    run_options,
+    search_options,
+    selection_options,
+    set_options,
+    settings_of,
+)
 from minwise.cli.output import seconds_by_stage, show_dedup, watched_progress
 from minwise.inputs import Files
 from minwise.results import DedupResult
@@ -27,7 +35,7 @@ __all__ = ["dedup"]
     type=click.Path(),
     help="New directory for the result, or its URL; - prints the kept rows.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
+@overwrite_option
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would do and cost.")
 @search_options

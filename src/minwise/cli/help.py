@@ -18,7 +18,8 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
     ),
     "Similarity": (
         *("threshold", "shingle", "fields", "weights", "radius", "top", "where", "measure", "recall", "exact"),
-        *("verify", "bag"),
+        *("verify", "bag", "strip_punctuation", "strip_accents", "mask_digits", "lowercase", "nfkc"),
+        "collapse_whitespace",
     ),
     "What to keep": (
         "keep",

@@ -13,11 +13,11 @@ import minwise as mw
 from minwise._internal.formatting import CappedLines, plural
 from minwise.cli.base import Command
 from minwise.cli.files import LineWriter, open_lines, read_ids
-from minwise.cli.options import index_options, input_options, settings_of, verbosity_options
+from minwise.cli.options import index_options, input_options, output_file, settings_of, verbosity_options
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import ConfigError
 from minwise.inputs import Files
-from minwise.inputs.source import lists_faults
+from minwise.options import lists_faults
 
 __all__ = ["add", "create", "describe", "query", "remove"]
 
@@ -70,13 +70,7 @@ COUNTS = {
 @click.option(
     "--unique", is_flag=True, help="Add only documents that are not near-duplicates; print a decision for every row."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default=None,
-    help="With --unique: file for the kept rows, JSON lines; - prints them.",
-)
+@output_file("With --unique: file for the kept rows, JSON lines; - prints them.")
 @click.option(
     "--on-duplicate-id",
     default="error",
@@ -162,14 +156,7 @@ def _add_summary(counts: Mapping[str, Any]) -> str:
 @click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @click.argument("inputs", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    show_default=True,
-    type=click.Path(),
-    help="File for the answers, JSON lines; - prints them.",
-)
+@output_file("File for the answers, JSON lines; - prints them.", default="-", show_default=True)
 @click.option(
     "--threshold",
     type=float,

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 from rich.markup import escape
@@ -10,7 +11,7 @@ from rich.table import Table
 
 import minwise as mw
 from minwise.cli.base import Command
-from minwise.cli.options import verbosity_options
+from minwise.cli.options import NORMALISATION_NAMES, overwrite_option, refuse_existing, verbosity_options
 from minwise.cli.output import console_output, print_result
 from minwise.errors import ConfigError, FormatError
 from minwise.index import Damage, IndexStats
@@ -70,9 +71,10 @@ def _bytes_of(index: str) -> int:
 
 @click.command(cls=Command)
 @click.argument("index", type=click.Path())
-@click.argument("file", type=click.Path())
+@click.argument("file", type=click.Path(), callback=refuse_existing)
+@overwrite_option
 @verbosity_options
-def export(index: str, file: str, as_json: bool, quiet: bool) -> None:
+def export(index: str, file: str, overwrite: bool, as_json: bool, quiet: bool) -> None:
     """Write the signatures of INDEX to FILE, a .parquet file.
 
     A row has the id, metadata and signature of a document.
@@ -133,11 +135,17 @@ def _rows(facts: IndexStats, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "size", f"{_size(facts['bytes'])}{each}"
     yield "segments", f"{len(segments):,}; the postings of {facts['recent']:,} documents are not in one yet"
     yield "stored", STORED[settings["store"]]
-    yield "shingles", f"{settings['shingle']}{', repeated ones count' if settings['bag'] else ''}"
+    yield "shingles", f"{settings['shingle']}{', repeated ones count' if settings['bag'] else ''}{_changed(settings)}"
     found = "propose" if settings["store"] == "sketch" else "find"
     yield "plan", f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
     yield "cap", f"only the first few documents of a bucket of more than {settings['max_bucket']:,} are compared"
     yield "seed", "secret" if settings["secret_seed"] else str(settings["seed"])
+
+
+def _changed(settings: Mapping[str, Any]) -> str:
+    """Return the settings of normalisation that differ from their defaults, as options."""
+    changed = [name for name in NORMALISATION_NAMES if settings[name] != getattr(mw.Shingler, name)]
+    return "".join(f", {'' if settings[name] else 'no '}{name.replace('_', ' ')}" for name in changed)
 
 
 def _size(count: int) -> str:

@@ -11,10 +11,12 @@ import click
 from minwise.cli.config import Size
 from minwise.cli.session import Session
 from minwise.errors import ConfigError
-from minwise.options import DedupOptions, Definition, IndexOptions, definitions
+from minwise.options import DedupOptions, Definition, IndexOptions, NormalisationOptions, definitions
+from minwise.results.output import refuse_existing_file
 
 __all__ = [
     "MACHINE_OPTIONS",
+    "NORMALISATION_NAMES",
     "OUTPUT_OPTIONS",
     "WORK_OPTION",
     "add_options",
@@ -23,7 +25,10 @@ __all__ = [
     "input_options",
     "layout_options",
     "on_error_option",
+    "output_file",
+    "overwrite_option",
     "previewed_output",
+    "refuse_existing",
     "run_options",
     "search_options",
     "selection_options",
@@ -43,6 +48,8 @@ PYTHON_NAME = re.compile(
     rf"^({NAMES})(?= must )|\bsettings\.({NAMES})\b"
     rf"|(?<![.\w])({'|'.join(name for name in NAMES.split('|') if '_' in name)})\b"
 )
+# Options of commands that are not settings of the library.
+NOT_SETTINGS = ("as_json", "quiet", "overwrite")
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Command], Command]
 
@@ -84,14 +91,16 @@ def setting_option(name: str, *, of: type = DedupOptions, **changes: Any) -> Opt
         **changes: Arguments of ``click.option`` that differ on the command line.
     """
     definition = definitions(of)[name]
+    negative = f"/--no-{name.replace('_', '-')}" if definition.type is bool and definition.default else ""
     return click.option(
-        _flag(name), **{**_click_arguments(definition), "help": with_option_names(definition.help), **changes}
+        f"{_flag(name)}{negative}",
+        **{**_click_arguments(definition), "help": with_option_names(definition.help), **changes},
     )
 
 
 def _click_arguments(definition: Definition) -> dict[str, Any]:
     if definition.type is bool:
-        return {"is_flag": True}
+        return {"is_flag": True, "default": definition.default, "show_default": bool(definition.default)}
     default = {"default": definition.default, "show_default": definition.default is not None}
     return {"type": _value_type(definition), **default}
 
@@ -117,11 +126,17 @@ def on_error_option(subject: str) -> Option[Any]:
 
 MACHINE_OPTIONS = _setting_options("memory", "threads")
 WORK_OPTION = setting_option("work", type=click.Path())
-TABLE_OUTPUT = "A .parquet, .csv, .tsv or .jsonl file, or its URL; - prints JSON lines."
-table_output = click.option("-o", "--output", required=True, type=click.Path(), help=TABLE_OUTPUT)
-# Output of commands that show the first rows if there is none.
-previewed_output = click.option(
-    "-o", "--output", type=click.Path(), default=None, help=f"{TABLE_OUTPUT} Without it the first rows are shown."
+
+
+def refuse_existing(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse an output file with content unless --overwrite is given, before anything is read."""
+    if value and value != "-" and not (context.params.get("overwrite") or context.resilient_parsing):
+        refuse_existing_file(value)
+    return value
+
+
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, is_eager=True, help="Replace an existing output that is not empty."
 )
 
 
@@ -133,6 +148,21 @@ def _set_log_format(context: click.Context, option: click.Parameter, given: str 
     context.ensure_object(Session).log_format = given
 
 
+def output_file(help: str, **changes: Any) -> Option[Any]:  # noqa: A002, ANN401 - click's own
+    """Return -o for an output file, and --overwrite, without which an existing one is refused.
+
+    Args:
+        help: What is written to the file.
+        **changes: Arguments of ``click.option``.
+    """
+    settings = {"type": click.Path(), "default": None, "callback": refuse_existing, "help": help, **changes}
+    return add_options(click.option("-o", "--output", **settings), overwrite_option)
+
+
+TABLE_OUTPUT = "A .parquet, .csv, .tsv or .jsonl file, or its URL; - prints JSON lines."
+table_output = output_file(TABLE_OUTPUT, required=True)
+# Output of commands that show the first rows if there is none.
+previewed_output = output_file(f"{TABLE_OUTPUT} Without it the first rows are shown.")
 OUTPUT_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary."),
     click.option("--quiet", is_flag=True, help="Show neither progress nor summary."),
@@ -161,10 +191,12 @@ INPUT_OPTIONS = (
     *MACHINE_OPTIONS,
 )
 
+# Settings of texts, in the order in which they are applied.
+NORMALISATION_NAMES = tuple(definitions(NormalisationOptions))
 # Settings that decide which pairs become candidates.
-layout_options = add_options(*_setting_options(*LAYOUT_NAMES))
+layout_options = add_options(*_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES))
 # Settings that decide which pairs are found: candidates, and how they are verified.
-search_options = add_options(*_setting_options(*LAYOUT_NAMES, "exact", "verify"))
+search_options = add_options(*_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "exact", "verify"))
 # Settings of documents that are sets, groups of rows or records.
 set_options = add_options(
     *(setting_option(name, metavar="COL") for name in ("group_by", "item", "weight")),
@@ -200,12 +232,14 @@ input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)
 verbosity_options = add_options(*OUTPUT_OPTIONS)
 # Settings of a new index.
-index_options = add_options(*_setting_options(*LAYOUT_NAMES, "store_text", "sketch_only", of=IndexOptions))
+index_options = add_options(
+    *_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "store_text", "sketch_only", of=IndexOptions)
+)
 
 
 def settings_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings among the options of a command, as the library takes them."""
-    settings = {name: value for name, value in given.items() if name not in ("as_json", "quiet")}
+    settings = {name: value for name, value in given.items() if name not in NOT_SETTINGS}
     if "spark_conf" in settings:
         settings["spark_conf"] = _spark_conf(settings["spark_conf"])
     return settings

@@ -16,7 +16,7 @@ from rich.text import Text
 from minwise._internal.formatting import format_percent, format_similarity, plural
 from minwise.cli.options import with_option_names
 from minwise.cli.session import current_session
-from minwise.inputs.source import lists_faults
+from minwise.options import lists_faults
 from minwise.progress import Progress, Stopwatch
 from minwise.results import DedupResult
 

@@ -8,7 +8,7 @@ import click
 import minwise as mw
 from minwise.cli.base import Command
 from minwise.cli.files import read_ids
-from minwise.cli.options import verbosity_options
+from minwise.cli.options import overwrite_option, verbosity_options
 from minwise.cli.output import print_result, progress_bars
 from minwise.errors import InputError
 from minwise.results import write_report
@@ -58,7 +58,7 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
 )
 @click.option("--all", "every", is_flag=True, help="Restore every row of the input, also those in quarantine.")
 @click.option("-o", "--output", metavar="DIR", required=True, type=click.Path(), help="New directory for the result.")
-@click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
+@overwrite_option
 @verbosity_options
 def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool, as_json: bool, quiet: bool) -> None:
     """Restore documents that the run which wrote OUT removed.

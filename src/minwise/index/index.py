@@ -143,6 +143,13 @@ class Index:
             slots: Maximum number of slots of a signature that the plan may use. Default: 256.
             bands: Number of bands, given together with rows; replaces recall.
             rows: Slots per band, given together with bands.
+            nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become
+                ordinary ones. Default: True.
+            strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+            lowercase: Convert each character to lower case. Default: True.
+            strip_punctuation: Remove punctuation and symbols. Default: False.
+            mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+            collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
             shingle: Tokens of a shingle: word:N, char:N or byte:N. Default: word:5.
             bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
             seed: Seed of every hash; if not given, a random one that is kept secret, against crafted documents.

@@ -64,6 +64,7 @@ class IndexSettings:
         max_bucket: int,
         store_text: bool,
         sketch_only: bool,
+        **normalisation: Any,  # noqa: ANN401 - settings of the shingler
     ) -> "IndexSettings":
         """Check the options of :meth:`Index.create`.
 
@@ -79,7 +80,7 @@ class IndexSettings:
         store = "text" if store_text else "sketch" if sketch_only else "shingles"
         chosen_seed = secrets.randbits(64) if seed is None else check_seed("seed", seed)
         plan = make_plan(threshold, recall, slots=slots, bands=bands, rows=rows)
-        shingler = Shingler(shingle, bag=bag, seed=chosen_seed)
+        shingler = Shingler(shingle, bag=bag, seed=chosen_seed, **normalisation)
         return cls._build(plan, shingler, scheme, chosen_seed, max_bucket, store, secret=seed is None)
 
     @classmethod

@@ -35,7 +35,6 @@ __all__ = [
     "TextSettings",
     "UnreadableError",
     "fault_error",
-    "lists_faults",
     "unusable_error",
 ]
 
@@ -100,11 +99,6 @@ def unusable_error(source: "Source", reason: str, *, alone: bool) -> InputError:
     what = [source.name, f"none of its {rows:,} rows can be used" if rows else "", reason]
     remedy = "" if alone else "; set on_error='quarantine' to go on without this input"
     return InputError(": ".join(filter(None, what)) + remedy)
-
-
-def lists_faults(on_error: str) -> bool:
-    """Return whether rows that cannot be used are listed, in ``quarantine.jsonl`` or on standard error."""
-    return on_error in ("quarantine-rows", "quarantine")
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ DEFAULTS = {
         "threshold",
         "shingle",
         "bag",
+        *NORMALISATION,
         "separator",
         "fields",
         "weights",
@@ -32,8 +33,8 @@ DEFAULTS = {
         "max_bucket",
     )
 }
-# Settings of a shingler that the command line does not have.
-SHINGLER_SETTINGS = ("hash_bits", *NORMALISATION)
+# Settings of a shingler that are not settings of a run.
+SHINGLER_SETTINGS = ("hash_bits",)
 
 
 def audit_command(settings: Values, run: Values) -> str:
@@ -86,8 +87,8 @@ def _command(given: Values) -> str:
     words = ["minwise", "audit", "INPUT…"]
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(option)
+        if isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
         else:
             for word in value if isinstance(value, list) else [value]:
                 words += [option, shlex.quote(str(word))]
@@ -95,13 +96,13 @@ def _command(given: Values) -> str:
 
 
 def _python(given: Values, shingler: str = "") -> str:
-    replaced = ("shingle", "bag") if shingler else ()
+    replaced = ("shingle", "bag", *NORMALISATION) if shingler else ()
     words = [f"{name}={value!r}" for name, value in given.items() if name not in replaced]
     return f"mw.audit({', '.join(['INPUT', repr('audit.json'), *words, *([shingler] if shingler else [])])})"
 
 
 def _shingler(settings: Values, names: list[str]) -> str:
-    given = [name for name in ("bag", "seed") if settings[name] != getattr(Shingler, name)]
+    given = [name for name in ("bag", "seed", *NORMALISATION) if settings[name] != getattr(Shingler, name)]
     words = [repr(settings["shingle"]), *(f"{name}={settings[name]!r}" for name in (*given, *names))]
     return f"shingle=mw.Shingler({', '.join(words)})"
 

@@ -23,8 +23,9 @@ from minwise._internal.arrays import from_numpy
 from minwise.checks import check_raised_threshold
 from minwise.errors import ConfigError, MinwiseError
 from minwise.inputs.memory_sources import SetsSource, TableSource
-from minwise.inputs.source import RowMask, lists_faults
+from minwise.inputs.source import RowMask
 from minwise.inputs.table_writer import write_tables
+from minwise.options import lists_faults
 from minwise.progress import Progress
 from minwise.results.display import ResultTable, cluster_table, dedup_html, dedup_text, removed_table
 from minwise.results.kept_stream import write_kept_rows

@@ -15,6 +15,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from minwise._internal.atomic import sync_directory
+from minwise._internal.formatting import plural
 from minwise.checks import check_path
 from minwise.errors import ConfigError
 from minwise.inputs.files import is_url, url_filesystem
@@ -22,7 +23,16 @@ from minwise.inputs.source import Source
 from minwise.search.engine import StagingDirectory
 from minwise.search.workdir import WorkDirectory
 
-__all__ = ["Output", "RemoteOutput", "check_output", "is_published", "output_of", "publish", "refuse_inputs"]
+__all__ = [
+    "Output",
+    "RemoteOutput",
+    "check_output",
+    "is_published",
+    "output_of",
+    "publish",
+    "refuse_existing_file",
+    "refuse_inputs",
+]
 
 # Marker at a URL, written before the first file and deleted after the last: the files next to it may be incomplete.
 UNFINISHED = "_unfinished"
@@ -53,9 +63,7 @@ class RemoteOutput:
             if f"{path}/".startswith(f"{self.url}/"):
                 raise ConfigError(f"output must not be or hold an input, got {self.url} with {path}; give another -o")
         if not overwrite and self._list_files() and not self._has(UNFINISHED):
-            raise ConfigError(
-                f"output must be new or empty, got {self.url} with files in it; give another -o or --overwrite"
-            )
+            raise _not_empty(self.url, "files in it")
 
     def is_published(self, work: WorkDirectory) -> bool:
         """Return whether the result of this work directory is already here."""
@@ -126,8 +134,24 @@ def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> N
     if output.exists() and not output.is_dir():
         raise ConfigError(f"output must be a directory, got the file {output}")
     if not overwrite and output.exists() and any(output.iterdir()):
-        remedy = "give another -o or --overwrite"
-        raise ConfigError(f"output must be new or empty, got {output} with files in it; {remedy}")
+        raise _not_empty(str(output), "files in it")
+
+
+def refuse_existing_file(output: str) -> None:
+    """Raise ConfigError if an output file exists and is not empty; a path or a URL. A device or a pipe is accepted."""
+    if is_url(output):
+        filesystem, path = url_filesystem(output)
+        filesystem.invalidate_cache()  # another process may have written here
+        size = int(filesystem.info(path)["size"] or 0) if filesystem.isfile(path) else 0
+    else:
+        size = Path(output).stat().st_size if Path(output).is_file() else 0
+    if size:
+        raise _not_empty(output, plural(size, "byte"))
+
+
+def _not_empty(output: str, content: str) -> ConfigError:
+    """Return the error of an output that would be replaced: the one rule of all commands."""
+    return ConfigError(f"output must be new or empty, got {output} with {content}; give another -o or --overwrite")
 
 
 def refuse_inputs(output: Path, sources: list[Source]) -> None:

@@ -16,7 +16,8 @@ from minwise._internal.arrays import from_numpy
 from minwise._internal.formatting import CappedLines
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.jsonl import JsonLinesReader, NumberedLine, read_available_lines
-from minwise.inputs.source import Columns, Fault, UnreadableError, lists_faults
+from minwise.inputs.source import Columns, Fault, UnreadableError
+from minwise.options import lists_faults
 from minwise.search.bands import FAULTY, Bander, KeyBlock
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings

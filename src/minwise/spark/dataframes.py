@@ -144,8 +144,15 @@ def dedup(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
@@ -201,8 +208,15 @@ def pairs(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
@@ -258,8 +272,15 @@ def clusters(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
@@ -409,8 +430,15 @@ def sketch(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
@@ -450,8 +478,15 @@ def shingles(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
@@ -486,8 +521,15 @@ def candidate_pairs(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.
@@ -524,8 +566,15 @@ def verified_pairs(
         seed: Seed of every hash, an unsigned 64-bit number. Default: 1.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared; above
             it each member is paired with the first 16. Default: 2000.
-        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler
-            decides normalisation too. Default: word:5.
+        nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
+            ones. Default: True.
+        strip_accents: Remove accents: the combining diacritical marks U+0300–U+036F. Default: False.
+        lowercase: Convert each character to lower case. Default: True.
+        strip_punctuation: Remove punctuation and symbols. Default: False.
+        mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
+        collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
+        shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. A Shingler has
+            settings of normalisation of its own. Default: word:5.
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         verify: How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none
             accepts every candidate. Default: exact.

@@ -16,7 +16,7 @@ from minwise.checks import check_choice, check_seed, check_threads, show
 from minwise.errors import ConfigError, InputError
 from minwise.text.chunks import Texts, read_texts, to_bytes, translate_kernel_errors
 
-__all__ = ["ShingleSets", "ShingleSpans", "Shingler", "hash_member", "kernel_shingler"]
+__all__ = ["NORMALISATION", "ShingleSets", "ShingleSpans", "Shingler", "hash_member", "kernel_shingler"]
 
 TokenKind = Literal["word", "char", "byte"]
 KINDS: tuple[TokenKind, ...] = ("word", "char", "byte")

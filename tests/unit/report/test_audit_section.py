@@ -48,11 +48,11 @@ def test_the_command_has_the_settings_of_the_input() -> None:
 
 
 def test_settings_that_only_python_has_give_a_python_call() -> None:
-    """Sets, tables in memory, and a custom normalisation."""
+    """Sets, tables in memory, and hashes of another size."""
     sets = mw.ShingleSets.from_sets([{1, 2}])
     assert command_of(sets) == f"{PYTHON}, shingle='set')"
-    custom = mw.Shingler("word:3", bag=True, lowercase=False)
-    shingle = "shingle=mw.Shingler('word:3', bag=True, lowercase=False)"
+    custom = mw.Shingler("word:3", bag=True, lowercase=False, hash_bits=32)
+    shingle = "shingle=mw.Shingler('word:3', bag=True, lowercase=False, hash_bits=32)"
     assert command_of(["one"], shingle=custom, threshold=0.7) == f"{PYTHON}, threshold=0.7, {shingle})"
     assert audit_command(mw.dedup(["one"]).report["settings"], {"inputs": [{"name": ""}]}) == f"{PYTHON})"
 
@@ -60,7 +60,7 @@ def test_settings_that_only_python_has_give_a_python_call() -> None:
 def test_the_python_call_writes_an_audit_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     texts = ["One two three four five.", "One two three four five six.", "Seven eight nine."]
-    custom = mw.Shingler("word:2", lowercase=False)
+    custom = mw.Shingler("word:2", lowercase=False, hash_bits=32)
     result = eval(command_of(texts, shingle=custom, threshold=0.6), {"mw": mw, "INPUT": texts})
     assert (result.recall.found, result.recall.of) == (1, 1)
     mw.dedup(texts, "clean", shingle=custom, threshold=0.6)
