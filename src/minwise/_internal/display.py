@@ -29,9 +29,10 @@ __all__ = [
 TERMINAL_WIDTH = 80
 # Widths of a cell of a table, in columns of a terminal: of an id or a number at most, and of a text at least.
 CELL_WIDTH, CELL_WIDTH_BESIDE_TEXTS, LEAST_TEXT_WIDTH = 24, 16, 12
-# Characters of a text in a cell of a notebook.
-SNIPPET_CHARACTERS = 160
-# The colours of the pages (``colours.css``) for any background.
+# Characters of a text, and of any other value, in a cell of a notebook.
+SNIPPET_CHARACTERS, ID_CHARACTERS = 160, 40
+# The colours of the pages (``colours.css``) for any background. Rules of tables name the class three times, to precede
+# those of the notebook.
 STYLE = """
 .minwise { --ink: currentColor; --quiet: color-mix(in srgb, currentColor 72%, transparent); --page: transparent;
   --panel: rgba(128, 128, 128, 0.1); --line: rgba(128, 128, 128, 0.35); --grid: rgba(128, 128, 128, 0.2);
@@ -41,12 +42,14 @@ STYLE = """
 .minwise .head { font-size: 1.1em; font-weight: 600; margin: 0.2em 0 0.4em; }
 .minwise .name { font-weight: 600; margin: 1em 0 0.3em; }
 .minwise .note { color: var(--quiet); margin: 0.4em 0; }
-.minwise table { border-collapse: collapse; margin: 0.3em 0; font-size: inherit; border: 0; }
-.minwise table tr, .minwise table tr:nth-child(even) { background: transparent; }
-.minwise th, .minwise td { text-align: left; vertical-align: top; padding: 0.25em 1.2em 0.25em 0; border: 0;
+.minwise.minwise.minwise table { border-collapse: collapse; margin: 0.3em 0; font-size: inherit; border: 0; }
+.minwise.minwise.minwise tr { background: transparent; }
+.minwise.minwise.minwise th, .minwise.minwise.minwise td {
+  text-align: left; vertical-align: top; padding: 0.25em 1.2em 0.25em 0; border: 0;
   border-bottom: 1px solid var(--line); white-space: normal; overflow-wrap: anywhere; max-width: 30rem; }
-.minwise th { color: var(--quiet); font-weight: 500; white-space: nowrap; }
-.minwise td.number, .minwise th.number { text-align: right; white-space: nowrap; }
+.minwise.minwise.minwise th { color: var(--quiet); font-weight: 500; white-space: nowrap; }
+.minwise.minwise.minwise .plain, .minwise.minwise.minwise .number { white-space: nowrap; }
+.minwise.minwise.minwise .number { text-align: right; }
 .minwise .sides { margin: 0.3em 0 0.9em; }
 .minwise svg.s-curve { width: 100%; max-width: 38rem; height: auto; display: block; }
 .minwise svg.s-curve text { fill: currentColor; font-family: inherit; }
@@ -102,21 +105,29 @@ def facts_html(head: str, facts: Mapping[str, object], *, hide: tuple[str, ...] 
     return notebook(f'<p class="head">{escape(head)}</p>', fact_list(values))
 
 
-def value_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table of plain values, which are escaped and shortened here; numbers are on the right."""
+def value_table(headings: Sequence[str], rows: Iterable[Sequence[object]], texts: int = 0) -> str:
+    """Return a table of plain values, which are escaped and shortened here; numbers are on the right.
+
+    Args:
+        headings: Names of the columns.
+        rows: Values of the columns.
+        texts: Number of last columns that are texts; all others are on one line.
+    """
     shown = [list(row) for row in rows]
     numeric = [all(isinstance(row[column], (int, float)) for row in shown) for column in range(len(headings))]
-    classes = [' class="number"' if is_number else "" for is_number in numeric]
-    head = "".join(f"<th{kind}>{escape(name)}</th>" for name, kind in zip(headings, classes, strict=True))
+    plain = len(headings) - texts
+    kinds = ["number" if is_number else "plain" if at < plain else "text" for at, is_number in enumerate(numeric)]
+    head = "".join(f'<th class="{kind}">{escape(name)}</th>' for name, kind in zip(headings, kinds, strict=True))
     body = "".join(
-        f"<tr>{''.join(f'<td{kind}>{_cell(value)}</td>' for value, kind in zip(row, classes, strict=True))}</tr>"
-        for row in shown
+        f"<tr>{''.join(_cell(value, kind) for value, kind in zip(row, kinds, strict=True))}</tr>" for row in shown
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(value: object) -> str:
-    return escape(one_line(_plain(value), SNIPPET_CHARACTERS))
+def _cell(value: object, kind: str) -> str:
+    text = _plain(value)
+    shown = one_line(text, SNIPPET_CHARACTERS) if kind == "text" else middle(text, ID_CHARACTERS)
+    return f'<td class="{kind}">{escape(shown)}</td>'
 
 
 def _plain(value: object) -> str:

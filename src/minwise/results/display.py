@@ -189,10 +189,10 @@ class ResultTable:
 
     def _repr_html_(self) -> str:
         """Return the first rows as a table for a notebook."""
-        headings, rows, _ = self._shown()
+        headings, rows, texts = self._shown()
         more = self.num_rows - len(rows)
         note = f'<p class="note">… and {more:,} more</p>' if more else ""
-        table = value_table(headings, rows) if rows else ""
+        table = value_table(headings, rows, texts) if rows else ""
         return notebook(f'<p class="head">{escape(self._preview.title)}</p>', table, note)
 
     def _shown(self) -> tuple[list[str], list[list[object]], int]:
@@ -309,7 +309,7 @@ def _clusters_html(decision: DedupDecision) -> str:
     kept = [first for first, _ in largest]
     ids, texts = decision.search.documents.ids(np.array(kept)).to_pylist(), _known_texts(decision, kept)
     rows = [[id_, removed, texts.get(first, "")] for id_, (first, removed) in zip(ids, largest, strict=True)]
-    return f'<p class="name">Largest clusters</p>{value_table(["kept document", "removed", "text"], rows)}'
+    return f'<p class="name">Largest clusters</p>{value_table(["kept document", "removed", "text"], rows, texts=1)}'
 
 
 def _examples_html(decision: DedupDecision) -> str:

@@ -156,7 +156,7 @@ def test_pairs_show_both_texts() -> None:
         "left  right  similarity  left text                  right text\n"
         "   0      1      1.0000  one two three four five…   One, two, three, four, f…"
     )
-    assert "<td>One, two, three, four, five, six!</td>" in pairs._repr_html_()
+    assert '<td class="text">One, two, three, four, five, six!</td>' in pairs._repr_html_()
 
 
 def test_clusters_show_members_of_the_largest_ones() -> None:
