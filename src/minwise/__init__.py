@@ -21,10 +21,11 @@ from minwise import _kernel
 from minwise._internal.lazy import lazy_attributes as _lazy_attributes
 
 if _typing.TYPE_CHECKING:
-    from minwise.api import audit, clusters, dedup, pairs, write_clusters, write_pairs
+    from minwise.api import audit, clusters, dedup, pairs, rethreshold, write_clusters, write_pairs
     from minwise.comparison.comparison import compare
     from minwise.errors import MinwiseError
     from minwise.index import Index
+    from minwise.results.explanation import explain
     from minwise.results.restoration import restore
     from minwise.sketches.estimates import slots_for
     from minwise.sketches.planning import plan
@@ -48,10 +49,12 @@ __all__ = [
     "clusters",
     "compare",
     "dedup",
+    "explain",
     "jaccard",
     "pairs",
     "plan",
     "restore",
+    "rethreshold",
     "slots_for",
     "write_clusters",
     "write_pairs",
@@ -71,10 +74,12 @@ _MODULES = {
     "clusters": "api",
     "compare": "comparison.comparison",
     "dedup": "api",
+    "explain": "results.explanation",
     "jaccard": "sketches.similarity",
     "pairs": "api",
     "plan": "sketches.planning",
     "restore": "results.restoration",
+    "rethreshold": "api",
     "slots_for": "sketches.estimates",
     "write_clusters": "api",
     "write_pairs": "api",

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from minwise.checks import check_integer, check_path, show
-from minwise.errors import ConfigError
+from minwise.checks import check_integer, check_path, check_raised_threshold, show
+from minwise.errors import ConfigError, FormatError
 from minwise.inputs.files import is_url
 from minwise.inputs.memory_sources import is_in_memory, reusable, row_selector
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
@@ -24,14 +24,19 @@ from minwise.options import (
     DocumentSource,
     PairsOptions,
     PathOrUrl,
+    RunOptions,
+    with_defaults,
 )
 from minwise.progress import Stopwatch
 from minwise.results import DedupResult
 from minwise.results.display import ResultTable, clusters_result, pairs_result
+from minwise.results.finished_run import FinishedRun
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
 from minwise.results.preview import preview_clusters, preview_pairs
+from minwise.results.removals import check_similarities
 from minwise.results.report_data import RunRecord
+from minwise.results.restoration import check_destination
 from minwise.search.documents import Corpus, SearchJob
 from minwise.search.engine import Engine, LocalEngine, SearchResult
 from minwise.search.grouping import group_rows
@@ -44,7 +49,9 @@ from minwise.settings import (
     columns_to_read,
     groups_rows,
     progress_of,
+    recorded_options,
     resolve_options,
+    restored_options,
     run_limits,
     runs_on_spark,
     search_settings,
@@ -62,6 +69,7 @@ __all__ = [
     "dedup_stream",
     "estimate_run",
     "pairs",
+    "rethreshold",
     "write_clusters",
     "write_pairs",
 ]
@@ -533,7 +541,7 @@ def dedup(
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
-        run = RunRecord.begin(manifest["inputs"], watch)
+        run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch)
         engine = _engine(chosen, limits, manifest, session)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         found = engine.find(job, for_report=True)
@@ -552,6 +560,112 @@ def dedup(
         if work.temporary:
             result.own(stack.pop_all())
     return result
+
+
+def rethreshold(
+    output: PathOrUrl,
+    destination: PathOrUrl,
+    threshold: float,
+    *,
+    overwrite: bool = False,
+    **options: "Unpack[RunOptions]",
+) -> DedupResult:
+    """Write the result of an earlier run for a higher threshold.
+
+    The result equals that of :meth:`DedupResult.rethreshold <minwise.results.DedupResult.rethreshold>` on the earlier
+    run, byte for byte. An output directory has no pairs, so the search runs again, with the settings and the plan that
+    ``run.json`` records, and takes as long as the earlier run; with its work directory it only groups the stored pairs.
+
+    Args:
+        output: The directory that :func:`dedup` wrote.
+        destination: A new or empty directory, or the URL of one.
+        threshold: A threshold of at least that of the earlier run, and at most 1.
+        overwrite: Whether a directory that is not empty may be replaced.
+        **options: Settings; see Keyword Args.
+
+    Keyword Args:
+        memory: Memory for data, in bytes or such as 4GB; the process takes up to 300MB more. Default: 4GB.
+        threads: Number of threads; all cores if not given.
+        work: Directory or URL that keeps finished stages, so that an interrupted run resumes where it stopped.
+        progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
+            is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
+            unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
+
+    Returns:
+        The kept and removed documents, clusters and report, which are also in files.
+
+    Raises:
+        ConfigError: If the threshold is lower than that of the run, or the run did not read files.
+        MismatchError: If an input has changed since the run.
+        FormatError: If the directory is not the output of a run, or was written by an older version.
+    """
+    run, given = FinishedRun.open(output), with_defaults(RunOptions, options)
+    folder, chosen = output_of(destination), _recorded_options(run, given)
+    settings = search_settings(chosen)
+    check_similarities(settings)
+    lowest, origin = settings.plan.threshold, f"that of {run.folder}"
+    raised = check_raised_threshold(threshold, lowest, origin, "; run minwise dedup for a lower one")
+    if isinstance(folder, Path):
+        check_destination(folder, run, overwrite=overwrite)
+    _refuse_nesting(folder, chosen["work"])
+    higher = _search_again(run, chosen, settings, folder).rethreshold(raised)
+    higher.write(destination, overwrite=overwrite)
+    return higher
+
+
+def _search_again(run: FinishedRun, options: DedupOptions, settings: SearchSettings, output: Output) -> DedupResult:
+    """Return the result of an earlier run, computed from its unchanged inputs on this machine."""
+    remedy = "can only be computed again from its unchanged input"
+    run.refuse_changes(remedy)
+    watch = Stopwatch(progress_of(options["progress"]))
+    corpus, limits, engine = _corpus_of(run, options, settings, remedy), run_limits(options), LocalEngine()
+    with ExitStack() as stack:
+        manifest = _manifest(options, corpus, settings, "dedup")
+        work = _work(options, manifest, output if isinstance(output, Path) else None, stack)
+        record = RunRecord.begin(corpus, manifest, run.record["options"], watch, run.record["directory"])
+        job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
+        found = engine.find(job, for_report=True)
+        run.refuse_changes(remedy)  # during the search
+        result = DedupResult(found, similarities=engine.similarities, copy_kept=engine.copy_kept, run=record)
+        if work.temporary:
+            result.own(stack.pop_all())
+    return result
+
+
+def _recorded_options(run: FinishedRun, given: dict[str, Any]) -> DedupOptions:
+    """Return the settings of an earlier run, with other memory and threads.
+
+    Raises:
+        FormatError: If they are not recorded, or are those of another run.
+    """
+    for name, kind in (("options", dict), ("against", list)):
+        if not isinstance(run.record.get(name), kind):
+            path = run.folder / "run.json"
+            raise FormatError(f"{path}: must have {name}, got one of an older minwise; run minwise dedup again")
+    chosen = restored_options(run.record["options"], given)
+    ours, theirs = search_settings(chosen).to_dict(), run.report["settings"]
+    for name in ours:
+        if name != "threshold" and ours[name] != theirs.get(name):
+            raise FormatError(
+                f"{run.folder}: run.json and report.json must be of one run, got {name} {show(ours[name])} and "
+                f"{show(theirs.get(name))}; run minwise dedup again"
+            )
+    return chosen
+
+
+def _corpus_of(run: FinishedRun, options: DedupOptions, settings: SearchSettings, remedy: str) -> Corpus:
+    """Open the sources of an earlier run."""
+    against = run.reference_sources(remedy)
+    return Corpus(
+        sources=[*against, *map(run.source, range(len(run.files)))],
+        columns=columns_to_read(options, settings),
+        against=len(against),
+        on_error=options["on_error"],
+        root=run.root,
+        format=options["format"],
+        text_settings=TextSettings.of(options["delimiter"], options["encoding"]),
+        skipped=run.report.get("inputs", {}).get("skipped", {}),
+    )
 
 
 def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOptions]") -> dict[str, int]:

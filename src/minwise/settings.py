@@ -17,7 +17,7 @@ from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
-from minwise.options import DedupOptions, check_setting, definitions, with_defaults
+from minwise.options import DedupOptions, EngineOptions, RunOptions, check_setting, definitions, with_defaults
 from minwise.progress import CallbackProgress, NullProgress, Progress, ProgressSetting
 from minwise.sketches.planning import Plan
 from minwise.sketches.planning import plan as make_plan
@@ -31,7 +31,9 @@ __all__ = [
     "make_elements",
     "parse_bytes",
     "progress_of",
+    "recorded_options",
     "resolve_options",
+    "restored_options",
     "run_limits",
     "runs_on_spark",
     "search_settings",
@@ -43,6 +45,8 @@ WRITER_BYTES = 512 * 10**6
 # Below this there is no room for the batches of text that are always in flight.
 MIN_MEMORY = 256 * 10**6
 DEFINITIONS = definitions(DedupOptions)
+# Settings of a run that ``run.json`` does not record: they do not change the result, or are sources.
+NOT_RECORDED = {*definitions(RunOptions), *definitions(EngineOptions), "against"}
 
 
 def resolve_options(call: type, source: object, given: Mapping[str, object]) -> DedupOptions:
@@ -58,6 +62,30 @@ def resolve_options(call: type, source: object, given: Mapping[str, object]) -> 
     """
     sets = {"shingle": "set"} if isinstance(source, ShingleSets) else {}
     return cast("DedupOptions", {**with_defaults(DedupOptions, {}), **with_defaults(call, {**sets, **given})})
+
+
+def recorded_options(options: DedupOptions) -> dict[str, Any]:
+    """Return the settings that decide the result of a call, as plain values for JSON."""
+    return {name: _plain(value) for name, value in options.items() if name not in NOT_RECORDED}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Shingler):
+        return value.settings
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def restored_options(recorded: Mapping[str, Any], given: Mapping[str, object]) -> DedupOptions:
+    """Return the settings of an earlier call, from what :func:`recorded_options` returned, with other run options.
+
+    Raises:
+        ConfigError: If a setting is unknown or has a wrong value.
+    """
+    shingle = recorded.get("shingle")
+    shingler = {"shingle": Shingler.from_settings(shingle)} if isinstance(shingle, Mapping) else {}
+    return resolve_options(DedupOptions, None, {**recorded, **shingler, **given})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

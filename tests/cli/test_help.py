@@ -17,7 +17,7 @@ WIDTHS = (80, 110)
 # Options whose help differs between commands because each says what the option does there; the meaning is the same.
 PHRASED_DIFFERENTLY = {
     *("group", "ids", "json", "max_bucket", "on_error", "output", "quiet", "radius", "recall", "seed", "shingle"),
-    *("threshold", "top"),
+    *("threshold", "top", "verify"),
 }
 
 

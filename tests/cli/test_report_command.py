@@ -173,7 +173,7 @@ def test_the_page_with_texts_is_kept_if_they_are_not_available_again(folder: Pat
 def test_a_run_on_standard_input_has_a_page_without_texts(folder: Path) -> None:
     shutil.rmtree(folder / "out")
     assert execute(folder, "dedup", "-", "-o", "out", "--quiet", stdin=json_lines(ROWS)).returncode == OK
-    assert not has_text(page(folder, note="its input was standard input; there is no file to restore from"), FERRY)
+    assert not has_text(page(folder, note="its input was standard input; there is no file to read again"), FERRY)
 
 
 @pytest.mark.parametrize("kind", ["texts", "sets"])
@@ -187,7 +187,7 @@ def test_a_run_in_memory_has_a_page_without_texts(tmp_path: Path, kind: str, mon
     notes: list[str] = []
     assert write_report("out", on_note=notes.append) == Path("out/report.html")
     assert notes == ([] if kind == "sets" else [
-        "No texts are shown: out: its input was a table in memory; there is no file to restore from."
+        "No texts are shown: out: its input was a table in memory; there is no file to read again."
     ])  # fmt: skip
 
 

@@ -160,7 +160,7 @@ def test_standard_input_cannot_be_restored(folder: Path) -> None:
     done = execute(folder, "dedup", "-", "-o", "out", "--quiet", stdin=json_lines(ROWS))
     assert done.returncode == OK
     line = one_line(run(folder, "restore", "out", "--all", "-o", "back"), USAGE)
-    assert "its input was standard input; there is no file to restore from" in line
+    assert "its input was standard input; there is no file to read again" in line
 
 
 DAMAGES = {

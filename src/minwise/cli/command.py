@@ -13,6 +13,7 @@ from minwise.cli.audit import audit
 from minwise.cli.base import Group
 from minwise.cli.compare import compare
 from minwise.cli.dedup import dedup
+from minwise.cli.explain import explain, rethreshold, thresholds
 from minwise.cli.index_documents import add, create, query, remove
 from minwise.cli.index_maintenance import backup, compact, export, stats, verify
 from minwise.cli.options import with_option_names
@@ -83,11 +84,10 @@ index.add_tasks(
 )
 command.add_tasks(
     {
-        "Clean a corpus": (dedup, restore),
+        "Clean a corpus": (dedup, restore, rethreshold),
         "List near-duplicates": (pairs, clusters),
-        "Look before and after": (plan, audit, report, compare),
-        "Keep an index": (index,),
-        "Serve": (serve, token),
+        "Look before and after": (plan, thresholds, audit, report, explain, compare),
+        "Keep an index and serve it": (index, serve, token),
         "Other data": (vectors,),
     }
 )

@@ -11,7 +11,7 @@ from rich.style import Style
 
 from minwise.comparison.alignment import AlignedRow, Piece
 
-__all__ = ["print_texts"]
+__all__ = ["print_differences", "print_texts"]
 
 # Minimum width of a terminal for two columns.
 LEAST_WIDTH = 70
@@ -29,6 +29,9 @@ MARKS = {"shared": ("⟦", "⟧"), "moved": ("⟪", "⟫"), "only": ("", ""), "c
 QUIET, BOLD = Style.parse("dim"), Style.parse("bold")
 WORDS = re.compile(r"\t| +|[^ \t]+")
 TAB = 4
+BLANKS = re.compile(r"\s+")
+# Characters of a shared passage that are shown before and after a difference.
+CONTEXT = 24
 # Width of lines that are not wrapped.
 UNLIMITED = 2**62
 
@@ -52,6 +55,49 @@ def print_texts(console: Console, names: tuple[str, str], rows: Iterable[Aligned
     shown = chain([[]], _wrap(_legend(styled), width), [[]], lines)
     ended = chain.from_iterable([*line, Segment.line()] for line in shown)
     console.print(Segments(list(ended)), end="", crop=False)
+
+
+def print_differences(console: Console, rows: Iterable[AlignedRow], *, max_chars: int) -> None:
+    """Print the part of both texts around their first differences, in a few lines without a legend.
+
+    Lines start with < for the left text, > for the right one, or = if both texts are the same after normalisation.
+
+    Args:
+        console: Where to print. Styles and width follow from it; lines in a pipe are not wrapped.
+        rows: The aligned rows of the texts.
+        max_chars: Approximate number of characters to print of each text.
+    """
+    styled = console.is_terminal and console.color_system is not None
+    width = console.width if console.is_terminal else None
+    for sign, pieces in _first_difference(list(rows), max_chars):
+        for number, line in enumerate(_wrap(_segments(pieces, styled), width and width - len(sign))):
+            console.print(Segments([Segment("    " if number else sign), *line, Segment.line()]), end="", crop=False)
+
+
+def _first_difference(rows: list[AlignedRow], max_chars: int) -> Iterator[tuple[str, list[Piece]]]:
+    """Yield the sides of the first row whose texts differ; the start of the text if none do."""
+    for row in rows:
+        if row.left != row.right and any(piece.kind in ("only", "moved") for piece in (*row.left, *row.right)):
+            yield "  < ", [*_abbreviate(row.left, max_chars)]
+            yield "  > ", [*_abbreviate(row.right, max_chars)]
+            return
+    text = BLANKS.sub(" ", "".join(piece.text for row in rows[:1] for piece in row.left))
+    yield "  = ", [Piece(text if len(text) <= max_chars else f"{text[:max_chars]}…", "shared")]
+
+
+def _abbreviate(pieces: Sequence[Piece], max_chars: int) -> Iterator[Piece]:
+    """Yield pieces on one line, with the middle of long shared passages left out, up to a number of characters."""
+    for number, piece in enumerate(pieces):
+        text = BLANKS.sub(" ", piece.text)
+        if piece.kind == "shared" and len(text) > 2 * CONTEXT:
+            before = text[:CONTEXT] if number or len(pieces) == 1 else ""
+            after = text[-CONTEXT:] if number < len(pieces) - 1 or len(pieces) == 1 else ""
+            text = f"{before}…{after}"
+        cut = text if len(text) <= max_chars else f"{text[:max_chars]}…"
+        yield Piece("…" if piece.kind == "gap" else cut, piece.kind)
+        max_chars -= len(text)
+        if max_chars <= 0:
+            return
 
 
 def _legend(styled: bool) -> Line:

@@ -3,7 +3,9 @@
 from minwise.results.audit import Audit
 from minwise.results.dedup import DedupResult
 from minwise.results.display import ResultTable
+from minwise.results.explanation import Explanation, explain
 from minwise.results.report_writer import write_report
 from minwise.results.restoration import restore
+from minwise.results.thresholds import Thresholds
 
-__all__ = ["Audit", "DedupResult", "ResultTable", "restore", "write_report"]
+__all__ = ["Audit", "DedupResult", "Explanation", "ResultTable", "Thresholds", "explain", "restore", "write_report"]

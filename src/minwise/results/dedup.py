@@ -21,17 +21,18 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_numpy
 from minwise.checks import check_raised_threshold
-from minwise.errors import ConfigError, MinwiseError
+from minwise.errors import MinwiseError
 from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import RowMask
 from minwise.inputs.table_writer import write_tables
 from minwise.options import lists_faults
 from minwise.progress import Progress
 from minwise.results.display import ResultTable, cluster_table, dedup_html, dedup_text, removed_table
+from minwise.results.explanation import Explanation, ResultEvidence, explain_document
 from minwise.results.kept_stream import write_kept_rows
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
-from minwise.results.removals import STEP, DedupDecision, PairSimilarities
+from minwise.results.removals import STEP, DedupDecision, PairSimilarities, check_similarities
 from minwise.results.report_data import DedupReport, RunRecord
 from minwise.results.report_writer import write_json, write_run_files
 from minwise.results.thresholds import Thresholds, threshold_curve
@@ -89,8 +90,7 @@ class DedupResult:
         Raises:
             ConfigError: If the threshold is lower than that of the run, or similarities are unknown.
         """
-        if self._search.settings.verify == "none":
-            raise ConfigError("verify must be exact or signature to know similarities, got none; run again")
+        check_similarities(self._search.settings)
         lowest = self._search.settings.plan.threshold
         raised = check_raised_threshold(threshold, lowest, "that of the run", "; run again")
         return DedupResult(
@@ -136,6 +136,27 @@ class DedupResult:
             ConfigError: If similarities are unknown, or the step is out of range.
         """
         return threshold_curve(self._decision, step)
+
+    def explain(self, id: str | int) -> Explanation:  # noqa: A002 - what it is
+        """Explain why a document was removed, kept or left out; see :func:`minwise.explain`.
+
+        Args:
+            id: The id of the document, or its source and row, such as ``crawl/a.jsonl:17``.
+
+        Raises:
+            InputError: If no document has the id, or several have it.
+
+        >>> import minwise as mw
+        >>> result = mw.dedup(["one two three four five six", "One, two, three, four, five, six.", "seven"])
+        >>> result.explain(1)
+        document     1 (row 1)
+        decision     removed: a near-duplicate of 0, which is kept
+        similarity   1.0000, exact; the threshold is 0.8
+        cluster      1 document removed for 0
+                     1.0000  1
+        """
+        tables = {"removed": self._removed_tables, "clusters": self._cluster_tables}
+        return explain_document(ResultEvidence(self._decision, self.report, tables), id)
 
     def own(self, resources: ExitStack) -> None:
         """Close ``resources``, such as temporary files, when the result is garbage collected."""
@@ -259,7 +280,7 @@ class DedupResult:
         run = self._run.resume()
         with run.watch.timed("group"):
             report = self.report
-        with publish(folder, self._search.work) as staging:
+        with publish(folder, self._search.work, noted=self._decision.raised is None) as staging:
             written = self._copy_kept(self._search, self.keep, staging, run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]

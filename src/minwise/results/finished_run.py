@@ -209,7 +209,7 @@ class FinishedRun:
         for row in self._input_rows:
             if row["source"] in ("", "-"):
                 what = "standard input" if row["source"] else "a table in memory"
-                raise ConfigError(f"{self.folder}: its input was {what}; there is no file to restore from")
+                raise ConfigError(f"{self.folder}: its input was {what}; there is no file to read again")
         text_names = iter(self._text_names)
         return [
             [
@@ -232,14 +232,10 @@ class FinishedRun:
         Those that could not be read are in quarantine.jsonl, after the ones that were only compared against.
         """
         expected = sum(entry.get("files", 0) for entry in self.record["inputs"])
-        if not expected:
-            return []
-        tables = {entry["name"] for entry in self.record["inputs"] if "files" not in entry}
-        batches = self.batches("clusters.parquet", ["source"])
-        names = [name for batch in batches for name in batch.column("source").to_pylist() if name not in tables]
+        names = list(self._text_ids)
         missing = expected - len(names)
         if missing > 0:
-            names += [name for name in self._quarantined_files() if name not in tables][-missing:]
+            names += [name for name in self._quarantined_files() if name not in self._table_names][-missing:]
         if len(names) != expected:
             raise FormatError(
                 f"{self.folder}: must name all its {expected} text files, got {len(names)}: which ones could not be "
@@ -247,12 +243,29 @@ class FinishedRun:
             )
         return sorted(names, key=lambda name: os.fsencode(self.file(name).path))
 
+    @property
+    def _table_names(self) -> set[str]:
+        return {entry["name"] for entry in self.record["inputs"] if "files" not in entry}
+
+    @cached_property
+    def _text_ids(self) -> dict[str, str]:
+        """The id of each text file that could be read, by its name."""
+        if not any("files" in entry for entry in self.record["inputs"]):
+            return {}
+        tables = self._table_names
+        columns = (batch.columns for batch in self.batches("clusters.parquet", ["id", "source"]))
+        rows = (row for ids, sources in columns for row in zip(sources.to_pylist(), ids.to_pylist(), strict=True))
+        return {source: str(identity) for source, identity in rows if source not in tables}
+
     def _quarantined_files(self) -> Iterator[str]:
+        return (fault["source"] for fault in self.faults() if fault["row"] == 0)
+
+    def faults(self) -> Iterator[dict[str, Any]]:
+        """Yield source, row and reason of everything in quarantine."""
         path = self.folder / "quarantine.jsonl"
         if path.is_file():
             with path.open(encoding="utf-8") as lines:
-                faults = (_parse(path, line) for line in lines)
-                yield from (fault["source"] for fault in faults if fault["row"] == 0)
+                yield from (_parse(path, line) for line in lines)
 
     def source(self, number: int) -> Source:
         """Open an input under the name recorded by the run; it must exist."""
@@ -260,7 +273,14 @@ class FinishedRun:
 
     def open_source(self, files: list[File], *, as_texts: bool) -> Source:
         """Open text files as one source, or a single table file, as the run read them."""
-        source = TextFiles(files, [file.name for file in files]) if as_texts else self._open_table(files)
+        if as_texts:
+            return self._open_texts(files, [self._text_ids.get(file.name, file.name) for file in files])
+        return self._as_read(self._open_table(files))
+
+    def _open_texts(self, files: list[File], ids: list[str]) -> Source:
+        return self._as_read(TextFiles(files, ids))
+
+    def _as_read(self, source: Source) -> Source:
         TextSettings(self.record.get("delimiter"), self.record.get("encoding")).apply([source])
         return source
 
@@ -277,12 +297,32 @@ class FinishedRun:
         """Describe how an input has changed since the run, in one line; None if it has not."""
         return input_change(self.files[number], self.record["inputs"][number])
 
-    def refuse_changes(self) -> None:
-        """Raise MismatchError if an input has changed since the run."""
+    def refuse_changes(self, remedy: str = "can only be restored from its unchanged input") -> None:
+        """Raise MismatchError if an input has changed since the run; the message ends with directory and remedy."""
         for number in range(len(self.files)):
-            change = self.change(number)
-            if change is not None:
-                raise MismatchError(f"{change}; {self.folder} can only be restored from its unchanged input")
+            self._refuse(self.change(number), remedy)
+
+    def _refuse(self, change: str | None, remedy: str) -> None:
+        if change is not None:
+            raise MismatchError(f"{change}; {self.folder} {remedy}")
+
+    def reference_sources(self, remedy: str) -> list[Source]:
+        """Open the sources that were only compared against.
+
+        Raises:
+            ConfigError: If one of them was not a file.
+            MismatchError: If one of them has changed since the run; the message ends with directory and remedy.
+        """
+        sources: list[Source] = []
+        for entry in self.record["against"]:
+            if entry["name"] == "against":
+                raise ConfigError(f"{self.folder}: its reference corpus was in memory; there is no file to read again")
+            texts = entry.get("texts")
+            files = [self.file(name) for name, _ in texts or [(entry["name"], "")]]
+            self._refuse(input_change(files, entry), remedy)
+            ids = None if texts is None else [identity for _, identity in texts]
+            sources.append(self.open_source(files, as_texts=False) if ids is None else self._open_texts(files, ids))
+        return sources
 
     def input_paths(self) -> list[str]:
         """Return the absolute path of everything that the run read, including what it only compared against."""

@@ -72,7 +72,7 @@ class RemoteOutput:
         return self._has("report.json") and not self._has(UNFINISHED)
 
     @contextmanager
-    def publish(self, work: WorkDirectory) -> Iterator[StagingDirectory]:
+    def publish(self, work: WorkDirectory, *, noted: bool = True) -> Iterator[StagingDirectory]:
         """Yield a directory to fill, and send its files on success; after an error, delete the files at the URL."""
         for leftover in work.folder.glob(f"{STAGING}*"):  # of an interrupted run
             shutil.rmtree(leftover, ignore_errors=True)
@@ -87,7 +87,8 @@ class RemoteOutput:
             except BaseException:
                 self._clear()
                 raise
-            work.write_json("publishing", {"url": self.url})
+            if noted:
+                work.write_json("publishing", {"url": self.url})
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -194,10 +195,16 @@ def _replaced_path(output: Path) -> Path:
 
 
 @contextmanager
-def publish(output: Output, work: WorkDirectory) -> Iterator[StagingDirectory]:
-    """Yield a directory to fill, which becomes ``output`` on success and is deleted otherwise."""
+def publish(output: Output, work: WorkDirectory, *, noted: bool = True) -> Iterator[StagingDirectory]:
+    """Yield a directory to fill, which becomes ``output`` on success and is deleted otherwise.
+
+    Args:
+        output: The output directory.
+        work: The work directory of the run.
+        noted: Whether a repeated run on the work directory finds its result in ``output``.
+    """
     if isinstance(output, RemoteOutput):
-        with output.publish(work) as remote:
+        with output.publish(work, noted=noted) as remote:
             yield remote
         return
     output = output.absolute()
@@ -213,7 +220,8 @@ def publish(output: Output, work: WorkDirectory) -> Iterator[StagingDirectory]:
         yield StagingDirectory(staging)
         if work.durable:
             _sync_tree(staging)
-            work.write_json("publishing", dict(_identity(staging)))
+            if noted:
+                work.write_json("publishing", dict(_identity(staging)))
         _replace(staging, output)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)

@@ -25,12 +25,14 @@ from minwise.search.clustering import (
 )
 from minwise.search.engine import SearchResult
 from minwise.search.verification import NearMisses, smallest_indices
+from minwise.settings import SearchSettings
 
 __all__ = [
     "STEP",
     "DedupDecision",
     "PairSimilarities",
     "Removals",
+    "check_similarities",
     "count_by_threshold",
     "removed_at",
     "threshold_steps",
@@ -219,6 +221,12 @@ class DedupDecision:
         keep: NDArray[np.bool_] = self.search.documents.states != FAULTY
         keep[self.removals.documents] = False
         return keep[self.search.documents.protected :]
+
+
+def check_similarities(settings: SearchSettings) -> None:
+    """Raise ConfigError if a run does not know the similarities of its pairs."""
+    if settings.verify == "none":
+        raise ConfigError("verify must be exact or signature to know similarities, got none; run again")
 
 
 def threshold_steps(start: float, step: float = STEP) -> list[float]:

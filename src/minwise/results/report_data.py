@@ -20,16 +20,26 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.errors import MinwiseError
 from minwise.inputs.source import Source
+from minwise.inputs.text_files import TextFiles
 from minwise.progress import Stopwatch
 from minwise.report.cluster_section import MANY_DOCUMENTS
 from minwise.results.notes import report_notes
 from minwise.results.pairs import cap_report, identity_columns
 from minwise.results.removals import DedupDecision, count_by_threshold
 from minwise.search.bands import FAULTY
+from minwise.search.documents import Corpus
 from minwise.search.engine import SearchResult
 from minwise.search.verification import BINS, count_by_bin, floor_bin
 
-__all__ = ["DedupReport", "RunRecord", "SimilarityStats", "largest_clusters", "size_distribution"]
+__all__ = [
+    "NAMED_PAIRS",
+    "DedupReport",
+    "RunRecord",
+    "SimilarityStats",
+    "kept_near_misses",
+    "largest_clusters",
+    "size_distribution",
+]
 
 # Clusters, members of each, and pairs just below the threshold that a report names.
 NAMED_CLUSTERS = 10
@@ -45,21 +55,45 @@ class RunRecord:
         watch: Start time, and the duration of each stage.
         directory: The working directory, which relative names of inputs refer to.
         inputs: Fingerprints at the start, of the inputs that are not only compared against.
+        against: Fingerprints of the others; of text files with the path and the id of each.
+        options: The settings of the call that decide the result, as plain values.
         memory_before: Peak memory of the process at the start, which is not memory of the run.
     """
 
     watch: Stopwatch
     directory: str
     inputs: list[dict[str, object]]
+    against: list[dict[str, object]]
+    options: dict[str, Any]
     memory_before: int
 
     @classmethod
-    def begin(cls, inputs: list[dict[str, object]], watch: Stopwatch) -> "RunRecord":
+    def begin(
+        cls,
+        corpus: Corpus,
+        manifest: dict[str, Any],
+        options: dict[str, Any],
+        watch: Stopwatch,
+        directory: str | None = None,
+    ) -> "RunRecord":
         """Return the record of a run that has read nothing yet.
 
         Fingerprints are taken this early so that an input that changes during the run is detected.
+
+        Args:
+            corpus: The sources.
+            manifest: What identifies the run, with the fingerprints of the sources.
+            options: The settings of the call that decide the result, as plain values.
+            watch: Start time.
+            directory: The directory that relative names refer to; the working directory if not given.
         """
-        return cls(watch, str(Path.cwd()), inputs, _peak_memory_bytes())
+        against = [
+            {**entry, "texts": list(zip(source.paths(), source.ids, strict=True))}
+            if isinstance(source, TextFiles)
+            else entry
+            for source, entry in zip(corpus.sources, manifest["against"], strict=False)
+        ]
+        return cls(watch, directory or str(Path.cwd()), manifest["inputs"], against, options, _peak_memory_bytes())
 
     def resume(self) -> "RunRecord":
         """Return the record of the same run for a further step; its stages are added to a copy of the stopwatch."""
@@ -83,7 +117,9 @@ class RunRecord:
             "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
             "format": corpus.format,
             **asdict(corpus.text_settings),
+            "options": self.options,
             "inputs": self.inputs,
+            "against": self.against,
         }
 
 
@@ -128,16 +164,22 @@ class SimilarityStats:
         return {"from": self._first / BINS, "pairs": pairs, "closest": self._closest()}
 
     def _closest(self) -> list[dict[str, Any]]:
-        near, removals = self._decision.near_misses.closest, self._decision.removals
-        low, high = (self._search.order.document_at[side].astype(np.int64) for side in (near.low, near.high))
-        kept = np.flatnonzero(~(removals.include(low) | removals.include(high)))
-        left, right, similarity = np.minimum(low, high)[kept], np.maximum(low, high)[kept], near.similarity[kept]
-        order = np.lexsort((right, left, -similarity))[:NAMED_PAIRS]
-        sides = (_identities(self._search, side[order]) for side in (left, right))
+        left, right, similarity = (values[:NAMED_PAIRS] for values in kept_near_misses(self._decision))
+        sides = (_identities(self._search, side) for side in (left, right))
         return [
             {"similarity": value, "left": first, "right": second}
-            for value, first, second in zip(similarity[order].tolist(), *sides, strict=True)
+            for value, first, second in zip(similarity.tolist(), *sides, strict=True)
         ]
+
+
+def kept_near_misses(decision: DedupDecision) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return the known near misses of kept documents, the most similar first: both documents and their similarity."""
+    near, removals, document_at = decision.near_misses.closest, decision.removals, decision.search.order.document_at
+    low, high = (document_at[side].astype(np.int64) for side in (near.low, near.high))
+    kept = np.flatnonzero(~(removals.include(low) | removals.include(high)))
+    left, right, similarity = np.minimum(low, high)[kept], np.maximum(low, high)[kept], near.similarity[kept]
+    order = np.lexsort((right, left, -similarity))
+    return left[order], right[order], similarity[order]
 
 
 def largest_clusters(decision: DedupDecision) -> list[dict[str, Any]]:

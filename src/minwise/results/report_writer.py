@@ -35,6 +35,7 @@ __all__ = [
     "excerpt",
     "locate_documents",
     "read_bytes",
+    "read_run_texts",
     "read_texts",
     "read_whole_texts",
     "shown_documents",
@@ -345,18 +346,29 @@ def _refuse_other_corpus(path: Path, audit: dict[str, Any], run: FinishedRun) ->
 
 def _read_again(run: FinishedRun) -> tuple[Texts, Reasons, str]:
     """Return the texts that the page shows, why each other text is missing, and a note if some are."""
-    shown = shown_documents(run.report)
+    return _read_run(run, shown_documents(run.report), excerpt)
+
+
+def read_run_texts(run: FinishedRun, names: Sequence[DocumentName]) -> tuple[dict[DocumentName, bytes], str]:
+    """Return the whole texts of documents from the unchanged inputs of a run, and a note if some are missing."""
+    texts, _, note = _read_run(run, names, bytes)
+    return texts, note
+
+
+def _read_run(
+    run: FinishedRun, names: Sequence[DocumentName], convert: Callable[[memoryview], Shown]
+) -> tuple[dict[DocumentName, Shown], Reasons, str]:
     if run.report["settings"]["shingle"] == "set":
         return {}, {}, ""
     try:
-        sources, changes = _unchanged_sources(run, {name for name, _ in shown})
+        sources, changes = _unchanged_sources(run, {name for name, _ in names})
     except (MinwiseError, OSError) as error:
         reason = _reason(error)
-        return {}, dict.fromkeys(shown, reason), f"No texts are shown: {reason}."
-    rows = locate_documents(sources, shown)
-    read = read_texts(sources, run.columns, list(rows.values()))
+        return {}, dict.fromkeys(names, reason), f"No texts are shown: {reason}."
+    rows = locate_documents(sources, names)
+    read = dict(_read(sources, run.columns, list(rows.values()), convert))
     texts = {name: read[row] for name, row in rows.items() if row in read}
-    reasons = {name: changes.get(name[0], "it could not be read again") for name in shown if name not in texts}
+    reasons = {name: changes.get(name[0], "it could not be read again") for name in names if name not in texts}
     complete = changes or not reasons
     return texts, reasons, _change_note(changes) if complete else "Some texts could not be read again."
 

@@ -26,7 +26,7 @@ from minwise.results.output import check_output, publish
 from minwise.search.workdir import temporary_workdir
 from minwise.settings import RunLimits, progress_of
 
-__all__ = ["restore"]
+__all__ = ["check_destination", "restore"]
 
 
 def restore(
@@ -63,7 +63,7 @@ def restore(
     wanted = None if ids is None else _check_ids(ids)
     run = FinishedRun.open(output)
     run.refuse_changes()
-    _check_destination(folder, run, overwrite=overwrite)
+    check_destination(folder, run, overwrite=overwrite)
     task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted)
     with temporary_workdir(folder.absolute().parent) as work, publish(folder, work) as staging:
         task.write(staging.folder, receiver)
@@ -87,7 +87,7 @@ def _id_text(value: object) -> str:
         raise ConfigError(f"an id must be a string or a whole number, got {show(value)}") from None
 
 
-def _check_destination(folder: Path, run: FinishedRun, *, overwrite: bool) -> None:
+def check_destination(folder: Path, run: FinishedRun, *, overwrite: bool) -> None:
     """Raise ConfigError if the copy would replace existing files, an input or the output of the run."""
     target, original = (Path(os.path.realpath(path)) for path in (folder, run.folder))
     if target == original or target in original.parents or original in target.parents:

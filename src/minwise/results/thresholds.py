@@ -13,9 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise._internal.formatting import format_percent
-from minwise.errors import ConfigError
 from minwise.results.pairs import identity_columns
-from minwise.results.removals import STEP, DedupDecision, removed_at, threshold_steps
+from minwise.results.removals import STEP, DedupDecision, check_similarities, removed_at, threshold_steps
 from minwise.results.report_writer import read_whole_texts
 from minwise.search.clustering import PairBlock
 from minwise.search.engine import SearchResult
@@ -47,7 +46,7 @@ class DocumentRef:
     @property
     def location(self) -> str:
         """Source and row, which name one document even if ids are not unique."""
-        return f"{self.source}:{self.row}"
+        return f"{self.source}:{self.row}" if self.source else f"row {self.row}"
 
 
 def document_refs(search: SearchResult, documents: NDArray[Any]) -> list[DocumentRef]:
@@ -126,8 +125,7 @@ def threshold_curve(decision: DedupDecision, step: float = STEP) -> Thresholds:
         ConfigError: If similarities are unknown, or the step is too small.
     """
     thresholds, search = threshold_steps(decision.threshold, step), decision.search
-    if search.settings.verify == "none":
-        raise ConfigError("verify must be exact or signature to know similarities, got none; run again")
+    check_similarities(search.settings)
     documents = search.documents.counts["documents"]
     examples = _Examples(decision, thresholds)
     return Thresholds(

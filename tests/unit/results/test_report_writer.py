@@ -63,9 +63,12 @@ def test_run_json_describes_inputs_and_cost(file: str) -> None:
         "delimiter": None,
         "encoding": None,
         "inputs": [fingerprint],
+        "against": [],
     }
     assert {name: run[name] for name in expected} == expected
-    measured = {"started", "seconds", "stages", "peak_memory_bytes", "peak_memory_before_bytes"}
+    assert (run["options"]["format"], run["options"]["threshold"], run["options"]["keep"]) == ("jsonl", 0.8, "first")
+    assert not run["options"].keys() & {"memory", "threads", "work", "progress", "engine", "against"}
+    measured = {"options", "started", "seconds", "stages", "peak_memory_bytes", "peak_memory_before_bytes"}
     assert run.keys() - expected.keys() == measured
 
 

@@ -89,7 +89,7 @@ def test_wrong_paths_are_refused_by_name(workdir: Path, path: Any) -> None:  # n
 def test_a_run_on_a_table_in_memory_cannot_be_restored(workdir: Path, source: Any) -> None:  # noqa: ANN401
     mw.dedup(source, "memory")
     message = error_message(ConfigError, lambda: mw.restore("memory", "back"))
-    assert message == "memory: its input was a table in memory; there is no file to restore from"
+    assert message == "memory: its input was a table in memory; there is no file to read again"
 
 
 def test_documents_compared_against_are_not_restored(workdir: Path) -> None:

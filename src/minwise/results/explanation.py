@@ -1,0 +1,523 @@
+"""Explanation of one document: why a run removed, kept or left it out, with the evidence.
+
+:func:`explain` reads the tables of a finished run in pieces, and from its inputs only the texts that are compared;
+:meth:`minwise.results.DedupResult.explain` does the same in memory.
+"""
+
+import difflib
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
+from os import PathLike
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from minwise._internal.formatting import format_similarity, plural
+from minwise.checks import show
+from minwise.comparison.comparison import Comparison, compare
+from minwise.errors import ConfigError, InputError
+from minwise.results.finished_run import FinishedRun
+from minwise.results.removals import DedupDecision
+from minwise.results.report_data import NAMED_PAIRS, kept_near_misses
+from minwise.results.report_writer import locate_documents, read_run_texts, read_whole_texts
+from minwise.results.thresholds import DocumentRef, document_refs
+from minwise.search.verification import CLOSEST, MARGIN
+from minwise.sketches.planning import Plan
+from minwise.sketches.schemes import FastSketch, MinHash
+from minwise.text.shingling import Shingler
+
+__all__ = ["Explanation", "ResultEvidence", "SimilarDocument", "explain", "explain_document"]
+
+# Members of a cluster, near misses, and documents of an ambiguous or unknown id that are named.
+NAMED_MEMBERS, NAMED_NEAR_MISSES, NAMED_IDS = 10, 10, 5
+# Ids that are compared letter by letter with an unknown id: about 0.1 s. All others are filtered by Arrow.
+COMPARED_IDS = 2_000
+# Ids that are proposed.
+PROPOSED_IDS = 3
+
+Status = Literal["removed", "kept", "quarantined", "reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarDocument(DocumentRef):
+    """Document with its similarity to another one.
+
+    Attributes:
+        similarity: The similarity; None if it is unknown.
+    """
+
+    similarity: float | None = None
+
+    @classmethod
+    def of(cls, document: DocumentRef, similarity: float | None) -> "SimilarDocument":
+        """Return a document with its similarity."""
+        return cls(document.id, document.source, document.row, similarity)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Explanation:
+    """Why a run removed, kept or left out a document.
+
+    Attributes:
+        document: The document.
+        status: ``removed``, ``kept``, ``quarantined`` (it could not be read) or ``reference`` (it was only compared
+            against).
+        threshold: Minimum similarity of near-duplicates.
+        witness: The kept document that a removed one is a near-duplicate of, with their similarity.
+        size: Number of documents in its cluster: the kept one and all that were removed for it.
+        members: The first documents that were removed for the kept one, with their similarities to it.
+        near_misses: Kept documents just below the threshold, the most similar first.
+        comparison: Comparison of the document with its witness, or of a kept one with its nearest miss; None if there
+            is none, or if their texts cannot be read.
+        reason: Why it could not be read; empty otherwise.
+        notes: What is missing in this explanation, and why.
+        settings: The settings of the run.
+    """
+
+    document: DocumentRef
+    status: Status
+    threshold: float
+    witness: SimilarDocument | None = None
+    size: int = 1
+    members: tuple[SimilarDocument, ...] = ()
+    near_misses: tuple[SimilarDocument, ...] = ()
+    comparison: Comparison | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def compared_with(self) -> SimilarDocument | None:
+        """The document that it is compared with: its witness, or the nearest miss of a kept one."""
+        return self.witness or next(iter(self.near_misses), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, without texts."""
+        names = ("document", "status", "threshold", "reason", "witness", "size", "members", "near_misses")
+        comparison = None if self.comparison is None else self.comparison.to_dict()
+        return {
+            **{name: _plain(getattr(self, name)) for name in names},
+            "notes": [*self.notes],
+            "comparison": comparison,
+        }
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the text of each line of a summary, without the passages."""
+        where = "" if str(self.document.id) == self.document.location else f" ({self.document.location})"
+        yield "document", f"{self.document.id}{where}"
+        yield "decision", self._decision()
+        if self.witness is not None:
+            yield "similarity", self._similarity(self.witness)
+        if self.status != "quarantined":
+            yield from self._cluster()
+        if self.status == "kept":
+            yield from self._near_misses()
+        yield from (("note", note) for note in self.notes)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:<13}{text}" for name, text in self.facts())
+
+    def _decision(self) -> str:
+        if self.status == "quarantined":
+            return f"quarantined: {self.reason}"
+        if self.status == "reference":
+            return "only compared against; never removed and never written"
+        if self.witness is None:
+            return "kept: no kept document before it reaches the threshold"
+        return f"removed: a near-duplicate of {self.witness.id}, which is kept"
+
+    def _similarity(self, witness: SimilarDocument) -> str:
+        if witness.similarity is None:
+            return "unknown: they are joined through other documents"
+        value = format_similarity(witness.similarity)
+        if witness.similarity < self.threshold:
+            return f"{value}, below the threshold {self.threshold:g}: they are joined through other documents"
+        kind = "exact" if self.settings.get("verify") == "exact" else "estimated from signatures"
+        return f"{value}, {kind}; the threshold is {self.threshold:g}"
+
+    def _cluster(self) -> Iterator[tuple[str, str]]:
+        kept = self.document.id if self.witness is None else self.witness.id
+        if self.size == 1:
+            yield "cluster", "no other document"
+            return
+        yield "cluster", f"{plural(self.size - 1, 'document')} removed for {kept}"
+        for member in self.members:
+            yield "", f"{_value(member)}  {member.id}"
+        if self.size - 1 > len(self.members):
+            yield "", f"… and {self.size - 1 - len(self.members):,} more"
+
+    def _near_misses(self) -> Iterator[tuple[str, str]]:
+        if not self.near_misses:
+            known = (
+                "none known" if self.notes else f"no kept document from {self.threshold - MARGIN:g} to the threshold"
+            )
+            yield "near misses", known
+        for number, near in enumerate(self.near_misses):
+            yield "" if number else "near misses", f"{_value(near)}  {near.id}"
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return asdict(value) if isinstance(value, DocumentRef) else value
+
+
+def _value(document: SimilarDocument) -> str:
+    return "unknown" if document.similarity is None else format_similarity(document.similarity)
+
+
+class Evidence(Protocol):
+    """Result of a run, in memory or in an output directory."""
+
+    @property
+    def name(self) -> str:
+        """The directory, or a name for messages."""
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        """The report of the run."""
+
+    def batches(self, table: str) -> Iterable[pa.RecordBatch]:
+        """Return the rows of ``removed`` or ``clusters`` in pieces."""
+
+    def faults(self) -> Iterable[Mapping[str, Any]]:
+        """Return source, row and reason of everything that could not be read."""
+
+    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], bool]:
+        """Return the known near misses of a kept document, the most similar first, and whether these are all."""
+
+    def texts(self, documents: Sequence[DocumentRef]) -> tuple[dict[DocumentRef, bytes], str]:
+        """Return the texts of documents, and why some are missing."""
+
+
+def explain(output: str | PathLike[str], id: str | int) -> Explanation:  # noqa: A002 - what it is
+    """Explain why a run removed, kept or left out a document.
+
+    Reads the tables of the run in pieces, and only the texts that are compared. The texts of an input that has changed
+    since the run are left out, with a note.
+
+    Args:
+        output: The directory that :func:`minwise.dedup` wrote.
+        id: The id of the document, or its source and row, such as ``crawl/a.jsonl:17``.
+
+    Returns:
+        The kept near-duplicate of a removed document, their similarity and shared passages; the cluster; the near
+        misses of a kept document; the reason of a row in quarantine.
+
+    Raises:
+        InputError: If no document has the id, or several have it.
+        FormatError: If the directory is not the output of a run.
+    """
+    return explain_document(_StoredEvidence(FinishedRun.open(output)), id)
+
+
+def explain_document(evidence: Evidence, given: str | int) -> Explanation:
+    """Explain a document, given by its id or by source and row.
+
+    Raises:
+        InputError: If no document has the id, or several have it.
+    """
+    if isinstance(given, bool) or not isinstance(given, (str, int)):
+        raise ConfigError(f"id must be a string or a whole number, got {show(given)}")
+    found = _DocumentFinder(evidence, str(given)).find()
+    threshold, settings = float(evidence.report["settings"]["threshold"]), evidence.report["settings"]
+    if isinstance(found, tuple):
+        document, reason = found
+        return Explanation(
+            document=document, status="quarantined", threshold=threshold, reason=reason, settings=settings
+        )
+    return _Explainer(evidence, found).explain(threshold, settings)
+
+
+class _Explainer:
+    """Collects the evidence on one document."""
+
+    def __init__(self, evidence: Evidence, document: DocumentRef) -> None:
+        self._evidence, self._document = evidence, document
+
+    def explain(self, threshold: float, settings: Mapping[str, Any]) -> Explanation:
+        """Return the explanation."""
+        witness = self._witness()
+        status: Status = "removed" if witness else "kept" if self._is_input() else "reference"
+        size, members = self._members(self._document if witness is None else witness)
+        near, complete = self._evidence.near_misses(self._document) if status == "kept" else ([], True)
+        notes = (
+            []
+            if complete
+            else [
+                f"the run names only the {NAMED_PAIRS} closest near misses of all documents; "
+                "this document may have others"
+            ]
+        )
+        partner = witness or next(iter(near), None)
+        comparison = None
+        if partner is not None:
+            comparison, missing = self._compare(partner, settings)
+            notes += [missing] if missing else []
+        return Explanation(
+            document=self._document,
+            status=status,
+            threshold=threshold,
+            witness=witness,
+            size=size,
+            members=tuple(members),
+            near_misses=tuple(near[:NAMED_NEAR_MISSES]),
+            comparison=comparison,
+            notes=tuple(notes),
+            settings=settings,
+        )
+
+    def _is_input(self) -> bool:
+        return any(True for _ in _matching(self._evidence.batches("clusters"), "", self._document))
+
+    def _witness(self) -> SimilarDocument | None:
+        """Return the kept document that this one was removed for."""
+        for batch in _matching(self._evidence.batches("removed"), "", self._document):
+            return next(_similar(batch, "kept_"))
+        return None
+
+    def _members(self, kept: DocumentRef) -> tuple[int, list[SimilarDocument]]:
+        """Return the size of a cluster, and the first documents that were removed for the kept one."""
+        size, members = 1, list[SimilarDocument]()
+        for batch in _matching(self._evidence.batches("removed"), "kept_", kept):
+            size += batch.num_rows
+            members += islice(_similar(batch, ""), NAMED_MEMBERS - len(members))
+        return size, members
+
+    def _compare(self, other: DocumentRef, settings: Mapping[str, Any]) -> tuple[Comparison | None, str]:
+        """Return the comparison of the document with another, and why there is none."""
+        if settings["shingle"] == "set":
+            return None, "documents are sets of items, so there are no passages"
+        other = DocumentRef(other.id, other.source, other.row)
+        texts, missing = self._evidence.texts([self._document, other])
+        if self._document not in texts or other not in texts:
+            return None, missing or "No texts are shown: they could not be read again."
+        scheme = {"minhash": MinHash}.get(settings.get("scheme", "fast"), FastSketch)
+        plan = self._evidence.report["plan"] or {"threshold": settings["threshold"], "bands": 1, "rows": 1}
+        layout = Plan(threshold=plan["threshold"], bands=plan["bands"], rows=plan["rows"])
+        shingler = Shingler.from_settings(settings)
+        sketch = scheme(slots=layout.slots, seed=settings["seed"])
+        return compare(texts[self._document], texts[other], shingler=shingler, scheme=sketch, plan=layout), ""
+
+
+def _matching(batches: Iterable[pa.RecordBatch], prefix: str, document: DocumentRef) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table that name a document, or with ``kept_`` those whose kept document it is."""
+    for batch in batches:
+        same = pc.and_(
+            pc.equal(batch.column(f"{prefix}row"), document.row),
+            pc.equal(batch.column(f"{prefix}source"), document.source),
+        )
+        found = batch.filter(same)
+        if found.num_rows:
+            yield found
+
+
+def _refs(batch: pa.RecordBatch, prefix: str = "") -> Iterator[DocumentRef]:
+    columns = (batch.column(f"{prefix}{name}").to_pylist() for name in ("id", "source", "row"))
+    return (DocumentRef(*values) for values in zip(*columns, strict=True))
+
+
+def _similar(batch: pa.RecordBatch, prefix: str) -> Iterator[SimilarDocument]:
+    """Yield the documents of ``removed``, or with ``kept_`` their kept ones, with their similarities."""
+    similarity = batch.column(batch.num_columns - 1).to_pylist()  # its name says whether it is exact
+    for document, value in zip(_refs(batch, prefix), similarity, strict=True):
+        yield SimilarDocument.of(document, value)
+
+
+class _DocumentFinder:
+    """Finds the document of an id, or of source and row."""
+
+    def __init__(self, evidence: Evidence, given: str) -> None:
+        self._evidence, self._given = evidence, given
+        source, _, row = given.rpartition(":")
+        self._location = (source, int(row)) if row.isdecimal() and row.isascii() and len(row) < 19 else None
+
+    def find(self) -> DocumentRef | tuple[DocumentRef, str]:
+        """Return the document; with the reason if it could not be read.
+
+        Raises:
+            InputError: If there is no such document, or several.
+        """
+        found = list(islice(self._by_id(), NAMED_IDS + 1)) or list(self._by_location())
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise self._ambiguous(found)
+        return self._unreadable()
+
+    def _tables(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the pieces in which a document can be: those of the input, then kept ones of a reference corpus."""
+        yield from (("", batch) for batch in self._evidence.batches("clusters"))
+        if any(source.get("against") for source in self._evidence.report["sources"]):
+            yield from (("kept_", batch) for batch in self._evidence.batches("removed"))
+
+    def _by_id(self) -> Iterator[DocumentRef]:
+        seen = set[DocumentRef]()
+        for prefix, batch in self._tables():
+            ids = batch.column(f"{prefix}id")
+            wanted = self._as_id(ids.type)
+            if wanted is not None:
+                new = dict.fromkeys(_refs(batch.filter(pc.equal(ids, wanted)), prefix))
+                yield from (document for document in new if document not in seen)
+                seen.update(new)
+
+    def _as_id(self, kind: pa.DataType) -> pa.Scalar | None:
+        """Return the given id in the type of the ids; None if it cannot be one of them."""
+        if not pa.types.is_integer(kind):
+            return pa.scalar(self._given, kind)
+        try:
+            number = int(self._given)
+            return pa.scalar(number, kind) if str(number) == self._given else None
+        except (ValueError, OverflowError, pa.ArrowInvalid):
+            return None
+
+    def _by_location(self) -> Iterator[DocumentRef]:
+        if self._location is None:
+            return
+        wanted = DocumentRef("", *self._location)
+        for prefix, batch in self._tables():
+            for found in _matching([batch], prefix, wanted):
+                yield next(_refs(found, prefix))
+                return
+
+    def _ambiguous(self, found: list[DocumentRef]) -> InputError:
+        named = ", ".join(document.location for document in found[:NAMED_IDS])
+        more = " and more" if len(found) > NAMED_IDS else ""
+        return InputError(
+            f"{self._evidence.name}: several documents have the id {show(self._given)}: {named}{more}; "
+            "give one of these instead of the id"
+        )
+
+    def _unreadable(self) -> tuple[DocumentRef, str]:
+        """Return a row in quarantine, or a source that cannot be read, with the reason."""
+        source, row = self._location or ("", -1)
+        for fault in self._evidence.faults():
+            if (fault["source"], fault["row"]) == (source, row):
+                return DocumentRef(self._given, source, row), str(fault["reason"])
+            if fault["row"] is None and fault["source"] in (self._given, source):
+                return DocumentRef(self._given, fault["source"], max(row, 0)), str(fault["reason"])
+        for entry in self._evidence.report["sources"]:
+            if entry["source"] == source and 0 <= row < entry["rows"]:
+                reason = "it could not be read; the run skipped such rows and recorded no reason"
+                return DocumentRef(self._given, source, row), reason
+        raise self._unknown()
+
+    def _unknown(self) -> InputError:
+        closest = ", ".join(show(identity) for identity in self._closest())
+        hint = f"; the closest ids are {closest}" if closest else "; clusters.parquet lists all ids"
+        return InputError(f"{self._evidence.name}: no document has the id {show(self._given)}{hint}")
+
+    def _closest(self) -> list[str]:
+        """Return the most similar ids among those that share the first or the last half of the letters."""
+        candidates: list[str] = []
+        for batch in self._evidence.batches("clusters"):
+            ids = batch.column("id").cast(pa.large_string())
+            alike = self._alike(ids)
+            candidates += islice(dict.fromkeys(ids.filter(alike).to_pylist()), COMPARED_IDS - len(candidates))
+            if len(candidates) >= COMPARED_IDS:
+                break
+        lowered = self._given.lower()
+        ratio: Callable[[str], float] = lambda text: difflib.SequenceMatcher(None, lowered, text.lower()).ratio()  # noqa: E731
+        return heapq.nlargest(PROPOSED_IDS, dict.fromkeys(candidates), key=ratio)
+
+    def _alike(self, ids: pa.Array) -> pa.Array:
+        """Return a flag for ids that differ in one half only, as after one typing error, or that contain the given."""
+        half = (len(self._given) + 1) // 2
+        first, last = self._given[:half], self._given[half:] or self._given
+        tests = (
+            pc.starts_with(ids, first, ignore_case=True),
+            pc.ends_with(ids, last, ignore_case=True),
+            pc.match_substring(ids, self._given, ignore_case=True),
+        )
+        return pc.or_(pc.or_(tests[0], tests[1]), tests[2])
+
+
+@dataclass(frozen=True)
+class _StoredEvidence:
+    """Output directory of a run."""
+
+    run: FinishedRun
+
+    @property
+    def name(self) -> str:
+        return str(self.run.folder)
+
+    @property
+    def report(self) -> Mapping[str, Any]:
+        return self.run.report
+
+    def batches(self, table: str) -> Iterable[pa.RecordBatch]:
+        return self.run.batches(f"{table}.parquet")
+
+    def faults(self) -> Iterable[Mapping[str, Any]]:
+        return chain(self.report["unreadable"], self.run.faults())
+
+    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], bool]:
+        closest = (self.report["just_below"] or {"closest": []})["closest"]
+        near = []
+        for pair in closest:
+            sides = [DocumentRef(**pair[side]) for side in ("left", "right")]
+            if document in sides:
+                near.append(SimilarDocument.of(sides[1 - sides.index(document)], pair["similarity"]))
+        return near, self.report["just_below"] is not None and len(closest) < NAMED_PAIRS
+
+    def texts(self, documents: Sequence[DocumentRef]) -> tuple[dict[DocumentRef, bytes], str]:
+        names = {(document.source, document.row): document for document in documents}
+        texts, note = read_run_texts(self.run, list(names))
+        return {names[name]: text for name, text in texts.items()}, note
+
+
+@dataclass(frozen=True)
+class ResultEvidence:
+    """Result in memory.
+
+    Attributes:
+        decision: The removed documents.
+        report: The report.
+        tables: Return the tables ``removed`` and ``clusters`` in pieces.
+    """
+
+    decision: DedupDecision
+    report: Mapping[str, Any]
+    tables: Mapping[str, Callable[[], Iterator[pa.Table]]]
+    name: str = "the result"
+
+    def batches(self, table: str) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a table in pieces."""
+        for piece in self.tables[table]():
+            yield from piece.to_batches()
+
+    def faults(self) -> Iterable[Mapping[str, Any]]:
+        """Return source, row and reason of everything that could not be read."""
+        return self.decision.search.documents.faults()
+
+    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], bool]:
+        """Return the near misses of a kept document among the 10,000 closest of all documents."""
+        if self.decision.search.settings.verify == "none":
+            return [], False
+        number = self._numbers([document])[0]
+        left, right, similarity = kept_near_misses(self.decision)
+        chosen = np.flatnonzero((left == number) | (right == number))
+        others = document_refs(self.decision.search, np.where(left == number, right, left)[chosen])
+        near = [
+            SimilarDocument.of(other, value) for other, value in zip(others, similarity[chosen].tolist(), strict=True)
+        ]
+        return near, int(self.decision.near_misses.counts.sum()) <= CLOSEST
+
+    def texts(self, documents: Sequence[DocumentRef]) -> tuple[dict[DocumentRef, bytes], str]:
+        """Return the texts of documents."""
+        numbers = self._numbers(documents)
+        texts = read_whole_texts(self.decision.search, numbers)
+        return {
+            document: texts[number] for document, number in zip(documents, numbers, strict=True) if number in texts
+        }, ""
+
+    def _numbers(self, documents: Sequence[DocumentRef]) -> list[int]:
+        found = self.decision.search.documents
+        names = [(document.source, document.row) for document in documents]
+        located = locate_documents(found.corpus.sources, names)
+        return [int(found.starts[located[name][0]]) + located[name][1] for name in names]

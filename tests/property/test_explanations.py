@@ -1,0 +1,104 @@
+"""`explain` names exactly the evidence of the tables and of the pairs, for every document of random corpora."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.random_corpora import LAYOUT, rows, texts
+from support.small_corpus import json_lines
+
+import minwise as mw
+from minwise.inputs import Files
+from minwise.options import GroupName
+from minwise.results import DedupResult, Explanation
+
+
+def refs(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation without the passages."""
+    values = explanation.to_dict()
+    del values["comparison"]
+    return values
+
+
+@pytest.fixture
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    made = [{"id": row["id"], "text": row["text"]} for row in rows(texts(3))]
+    Path("in").mkdir()
+    Path("in/a.jsonl").write_bytes(json_lines(made[:30]))
+    Path("in/b.jsonl").write_bytes(json_lines(made[30:]))
+    return tmp_path / "out"
+
+
+def run(output: Path, group: GroupName) -> DedupResult:
+    return mw.dedup(Files(["in"]), output, group=group, **LAYOUT)
+
+
+@pytest.mark.parametrize("group", ["star", "components"])
+def test_every_removed_document_has_the_witness_of_the_table(out: Path, group: GroupName) -> None:
+    result = run(out, group)
+    removed = result.removed.to_pylist()
+    assert len(removed) > 20
+    for row in removed:
+        found = mw.explain(out, row["id"])
+        assert found.status == "removed"
+        assert (found.document.source, found.document.row) == (row["source"], row["row"])
+        assert found.witness is not None
+        assert (found.witness.id, found.witness.source, found.witness.row) == (
+            row["kept_id"],
+            row["kept_source"],
+            row["kept_row"],
+        )
+        assert found.witness.similarity == row["similarity"]
+        if found.comparison is not None and found.comparison.shared:
+            assert found.comparison.similarity == pytest.approx(row["similarity"], abs=0)
+        members = [one for one in removed if one["kept_id"] == row["kept_id"]]
+        assert found.size == len(members) + 1
+        assert [(one.id, one.similarity) for one in found.members] == [
+            (one["id"], one["similarity"]) for one in members[:10]
+        ]
+
+
+def test_every_kept_document_has_its_cluster_and_near_misses(out: Path) -> None:
+    result = run(out, "star")
+    sizes = {row["id"]: row["size"] for row in result.clusters.to_pylist()}
+    kept = set(result.kept["id"].to_pylist())
+    closest = result.report["just_below"]["closest"]
+    assert 0 < len(closest) < 20
+    for identity in sorted(kept):
+        found = mw.explain(out, identity)
+        near = [pair for pair in closest if identity in (pair["left"]["id"], pair["right"]["id"])]
+        other = [pair["right" if pair["left"]["id"] == identity else "left"]["id"] for pair in near]
+        assert (found.status, found.size, found.notes) == ("kept", sizes[identity], ())
+        assert [one.id for one in found.near_misses] == other
+        if near:
+            assert found.comparison is not None
+            assert found.comparison.similarity == near[0]["similarity"] < result.threshold
+
+
+@pytest.mark.parametrize("group", ["star", "components"])
+def test_a_result_in_memory_explains_the_same(out: Path, group: GroupName) -> None:
+    result = run(out, group)
+    for identity in result.clusters["id"].to_pylist():
+        assert refs(result.explain(identity)) == refs(mw.explain(out, identity))
+
+
+def test_integer_ids_and_documents_in_memory() -> None:
+    result = mw.dedup(["one two three four five", "One two three four five!", "six"])
+    assert result.explain(1).witness == result.explain("1").witness
+    with pytest.raises(mw.MinwiseError, match="the result: no document has the id '7'; clusters"):
+        result.explain(7)
+    with pytest.raises(mw.MinwiseError, match="id must be a string or a whole number, got None"):
+        result.explain(None)  # type: ignore[arg-type]
+
+
+def test_sets_have_no_passages() -> None:
+    found = mw.dedup(mw.ShingleSets.from_sets([{1, 2, 3, 4}, {1, 2, 3, 4, 5}]), threshold=0.8).explain(1)
+    assert found.comparison is None
+    assert found.notes == ("documents are sets of items, so there are no passages",)
+
+
+def test_documents_joined_through_others_say_so(out: Path) -> None:
+    result = run(out, "components")
+    (first, *_) = [row["id"] for row in result.removed.to_pylist() if row["similarity"] < result.threshold]
+    assert "below the threshold 0.7: they are joined through other documents" in repr(mw.explain(out, first))
