@@ -14,6 +14,7 @@ from minwise.cli.base import Command
 from minwise.cli.options import (
     LAYOUT_NAMES,
     MACHINE_OPTIONS,
+    NORMALISATION_NAMES,
     OUTPUT_OPTIONS,
     WORK_OPTION,
     add_options,
@@ -96,7 +97,7 @@ def _show(console: Console, found: Explanation, max_chars: int | None) -> None:
     "--step", type=click.FloatRange(0.01, 1), default=0.05, show_default=True, help="Difference of two thresholds."
 )
 @selection_options
-@add_options(*(setting_option(name) for name in (*LAYOUT_NAMES, "exact") if name != "threshold"))
+@add_options(*(setting_option(name) for name in (*LAYOUT_NAMES, *NORMALISATION_NAMES, "exact") if name != "threshold"))
 @setting_option(
     "verify",
     type=click.Choice(["exact", "signature"]),
