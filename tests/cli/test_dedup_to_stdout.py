@@ -51,14 +51,16 @@ def test_several_files_of_any_format_become_json_lines(folder: Path) -> None:
     """Rows have all their columns; a value that JSON lacks is a string."""
     (folder / "a.csv").write_text("n,text\n1,alone in a table\n")
     (folder / "b.jsonl").write_text('{"text": "alone on a line", "big": 123456789012345678901234567890}\n')
+    (folder / "c.json").write_text('[{"text":\n "alone in an array"}]')
     day = date(2026, 11, 17)
     table = pa.table({"text": ["alone in a column", "alone on a line"], "day": [day, day], "raw": [b"x", b"y"]})
     pq.write_table(table, folder / "d.parquet")
     feather.write_feather(pa.table({"text": ["alone in a batch"]}), folder / "e.arrow")
-    lines = kept(folder, "a.csv", "b.jsonl", "d.parquet", "e.arrow").splitlines()
+    lines = kept(folder, "a.csv", "b.jsonl", "c.json", "d.parquet", "e.arrow").splitlines()
     assert lines[1] == '{"text": "alone on a line", "big": 123456789012345678901234567890}'
     assert [json.loads(line) for line in (lines[0], *lines[2:])] == [
         {"n": "1", "text": "alone in a table"},
+        {"text": "alone in an array"},
         {"text": "alone in a column", "day": "2026-11-17", "raw": "x"},
         {"text": "alone in a batch"},
     ]
@@ -98,6 +100,14 @@ def test_json_prints_the_report_to_standard_error(folder: Path) -> None:
     assert len(done.out.splitlines()) == len(KEPT)
 
 
+def test_text_files_of_another_encoding_are_written_as_utf8(folder: Path) -> None:
+    (folder / "texts").mkdir()
+    (folder / "texts" / "a.txt").write_bytes("the café on the corner".encode("cp1252"))
+    (folder / "texts" / "b.txt").write_text("another text", encoding="utf-8")
+    rows = [json.loads(line) for line in kept(folder, "texts").splitlines()]
+    assert [row["text"] for row in rows] == ["the café on the corner", "another text"]
+
+
 def test_nothing_kept_is_an_empty_output(folder: Path) -> None:
-    (folder / "none.jsonl").write_text("")
-    assert run(folder, "dedup", "none.jsonl", "-o", "-", "--quiet").out == ""
+    done = run(folder, "dedup", "in.jsonl", "-o", "-", "--against", "in.jsonl", "--quiet")
+    assert done == Done(OK, "", "", done.child)

@@ -59,3 +59,14 @@ def test_unusable_input_is_named_in_the_last_lines(folder: Path) -> None:
         done = run(folder, *command, "other.csv", "--on-error", "quarantine")
         assert done.status == OK, done.err
         assert any("other.csv: " in line and "has no column 'text'" in line for line in done.out.splitlines()[-12:])
+
+
+def test_skipped_entries_are_counted_by_reason(folder: Path) -> None:
+    texts = folder / "texts"
+    texts.mkdir()
+    for name in ("a.txt", "b.txt", ".hidden.txt"):
+        (texts / name).write_text(f"the text of {name}")
+    for command in ("dedup", "pairs", "audit"):
+        output = ("-o", "out") if command == "dedup" else ()
+        shown = run(folder, command, "texts", *output).out
+        assert re.search(r"1 entry: 1 name.* begins? with a dot", shown), shown

@@ -63,7 +63,7 @@ class JsonLinesFile(TextFileSource):
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept lines, which are JSON already."""
         with self._copying(keep):
-            for kept, (_, line) in zip(keep.tolist(), _numbered_lines(self.file), strict=False):
+            for kept, (_, line) in zip(keep.tolist(), _numbered_lines(self.chunks()), strict=False):
                 if kept and isinstance(line, bytes):
                     yield orjson.Fragment(line.strip())
 

@@ -61,11 +61,11 @@ class StandardInput(Source):
     @property
     def text_settings(self) -> tuple[str, ...]:  # type: ignore[override] # those of the format
         """Settings of text files that the format has."""
-        return self._source.text_settings
+        return self.opened.text_settings
 
     def decide(self, name: str, value: str) -> None:
         """Use the value of one of ``text_settings`` instead of detecting it."""
-        self._source.decide(name, value)
+        self.opened.decide(name, value)
 
     def fingerprint(self) -> dict[str, object]:
         """Return name, bytes and modification time of the copy."""

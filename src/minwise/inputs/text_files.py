@@ -123,7 +123,7 @@ class TextFiles(Source):
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield id and text of each kept file."""
         for row in np.flatnonzero(keep).tolist():
-            text = _read_document(self.files[row])
+            text = _read_document(self.files[row], self.encoding)
             if isinstance(text, bytes):
                 yield {"id": self.ids[row], "text": text.decode("utf-8", "replace")}
 
