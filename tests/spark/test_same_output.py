@@ -4,6 +4,7 @@ A run on a cluster takes seconds, so each case covers many features and has its 
 variable MINWISE_TORTURE set, each runs with all of them.
 """
 
+import gzip
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -68,6 +69,16 @@ def _texts(folder: Path) -> None:
     write_texts(folder / "texts", 5)
 
 
+def _lines(folder: Path) -> None:
+    """Write documents on lines, an image, a link, and a file that is compressed and begins with an underscore."""
+    (folder / "lines").mkdir(parents=True)
+    lines = [f"the ferry of {hour % 12} leaves the old harbour for island {hour % 7}\n\n" for hour in range(200)]
+    (folder / "lines" / "a.txt").write_text("".join(lines), encoding="utf-8")
+    (folder / "lines" / "_b.txt.gz").write_bytes(gzip.compress("".join(lines[:50]).encode(), mtime=0))
+    (folder / "lines" / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(10))
+    (folder / "lines" / "link.txt").symlink_to("a.txt")
+
+
 TABLE_SEARCH: dict[str, Any] = {
     "text_column": ("title", "body"),
     "id_column": "key",
@@ -86,6 +97,7 @@ CASES = {
         {**TABLE_SEARCH, "against": "known", "keep": "min:year", "shingle": "char:7", "max_bucket": 16},
         MANY,
     ),
+    "lines": Case(_lines, ("lines",), {"format": "lines", "on_error": "quarantine", "shingle": "word:3"}, MANY),
     "bytes": Case(_texts, ("texts",), {"shingle": "byte:6", "bag": True, "threshold": 0.7, "seed": 9}, SOME),
 }
 
