@@ -85,8 +85,8 @@ class DelimitedFile(TextFileSource):
             encoding, delimiter = self.dialect
         except UnreadableError:
             return None
-        separated = [f"`{_shown(delimiter)}`-separated"] if delimiter and delimiter != self.usual else []
-        return ", ".join(separated + ([] if encoding is None else [encoding.name])) or None
+        separated = f"{_quoted(delimiter)}-separated" if delimiter and delimiter != self.usual else None
+        return ", ".join(filter(None, [separated, None if encoding is None else encoding.name])) or None
 
     def _records(self) -> Iterator[_Record]:
         """Yield the header, then the rows."""
@@ -158,6 +158,10 @@ def detect_delimiter(head: bytes, usual: str, *, complete: bool) -> str:
         names = " or ".join(f"delimiter={_shown(delimiter)!r}" for delimiter in likely)
         raise UnreadableError(f"has a header that {len(likely)} delimiters may divide; set {names}")
     return most[0]
+
+
+def _quoted(delimiter: str) -> str:
+    return "tab" if delimiter == "\t" else f"`{delimiter}`"
 
 
 def _shown(delimiter: str) -> str:

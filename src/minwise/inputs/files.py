@@ -29,6 +29,7 @@ from minwise.inputs.source import RowMask, Source, UnreadableError
 __all__ = [
     "BOM",
     "COMPRESSIONS",
+    "HEAD_BYTES",
     "File",
     "FileSource",
     "TextFileSource",

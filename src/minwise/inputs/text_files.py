@@ -21,7 +21,7 @@ from minwise.errors import InputError
 from minwise.inputs import row_reader
 from minwise.inputs.content import refuse_binary
 from minwise.inputs.encodings import choose_encoding
-from minwise.inputs.files import File, TextFileSource, open_output, output_path, strip_bom
+from minwise.inputs.files import HEAD_BYTES, File, TextFileSource, open_output, output_path, strip_bom
 from minwise.inputs.row_reader import Line, OversizedLine, RowReader, lines_by_chunk, oversized_reason
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, UnreadableError
 
@@ -67,10 +67,17 @@ class TextFiles(Source):
         return sum(file.size_bytes() for file in self.files)
 
     def reading(self) -> str | None:
-        """Return how files are read, and the alternative if one named .txt has several lines at its beginning."""
-        if not any(_has_suffix_txt(file) for file in self.files):
-            return None
-        return f"{PER_FILE}; {ALTERNATIVE}" if any(map(_has_lines, self.files[:PEEKED_FILES])) else PER_FILE
+        """Return how files are read, and the alternative if one named .txt has several lines at its beginning.
+
+        Only the first few files tell whether some have another encoding than UTF-8.
+        """
+        peeked = self.files[:PEEKED_FILES]
+        found = sorted({*filter(None, map(_encoding_name, peeked))})
+        encodings = [self.encoding] if self.encoding else [f"some in {name}" for name in found]
+        how = ", ".join([PER_FILE, *encodings])
+        if any(map(_has_lines, peeked)):
+            return f"{how}; {ALTERNATIVE}"
+        return how if encodings or any(map(_has_suffix_txt, self.files)) else None
 
     def known_rows(self) -> int:
         """Return the number of files."""
@@ -133,11 +140,25 @@ def _has_suffix_txt(file: File) -> bool:
 
 
 def _has_lines(file: File) -> bool:
-    """Return whether the first chunk of a .txt file has a line that is not its last."""
+    """Return whether the first bytes of a .txt file have a line that is not its last."""
+    return _has_suffix_txt(file) and b"\n" in _head(file)[0].rstrip(b"\0 \r\n")
+
+
+def _head(file: File) -> tuple[bytes, bool]:
+    """Return the first bytes of a file and whether they are all; none if it cannot be read."""
     try:
-        return _has_suffix_txt(file) and b"\n" in next(file.chunks(), b"").rstrip()
-    except (OSError, UnreadableError):
-        return False
+        return file.head()
+    except OSError:
+        return b"", True
+
+
+def _encoding_name(file: File) -> str | None:
+    """Return the encoding of a file, or None if it is UTF-8 or unknown."""
+    try:
+        encoding = choose_encoding(None, *_head(file))
+    except UnreadableError:
+        return None
+    return None if encoding is None else encoding.name
 
 
 def _refuse_columns(columns: Columns, document: str) -> None:
@@ -166,7 +187,7 @@ def _read_document(file: File, encoding: str | None) -> bytes | Fault:
 def _decode_document(data: bytes, given: str | None) -> bytes:
     """Return a document as UTF-8; bytes of an unknown encoding unchanged, since shingles of bytes take any."""
     try:
-        found = choose_encoding(given, data, complete=True)
+        found = choose_encoding(given, data[:HEAD_BYTES], complete=len(data) <= HEAD_BYTES)
     except UnreadableError:
         found = None
     return b"".join(refuse_binary([data]) if found is None else found.decode([data]))

@@ -52,7 +52,7 @@ def _copy(source: Source, keep: RowMask, output: BinaryIO) -> int:
     with TemporaryDirectory(prefix="minwise-") as folder:
         written = source.copy_kept(keep, Path(folder), "")
         for path in (path for path in Path(folder).rglob("*") if path.is_file()):
-            for chunk in File(str(path)).chunks():
+            for chunk in File(str(path)).stored_chunks():
                 output.write(chunk)
     return written
 

@@ -73,7 +73,7 @@ def test_tables_of_every_dialect_are_read_back_equal_and_copied_byte_for_byte(
         assert faults_of(file) == []
         assert texts_of(file) == [row[1] for row in rows]
         assert ids_of(file) == [row[0] or None for row in rows]
-        separated = f"`{'tab' if delimiter == chr(9) else delimiter}`-separated" if delimiter != usual else ""
+        separated = f"{'tab' if delimiter == chr(9) else f'`{delimiter}`'}-separated" if delimiter != usual else ""
         assert file.reading() == (", ".join(filter(None, [separated, "utf-16" * (encoding == "utf-16")])) or None)
         assert copy_all(file, len(rows), path.parent) == data
 
