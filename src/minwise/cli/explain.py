@@ -19,6 +19,7 @@ from minwise.cli.options import (
     WORK_OPTION,
     add_options,
     engine_options,
+    overwrite_option,
     run_options,
     selection_options,
     set_options,
@@ -160,9 +161,9 @@ def _show_example(console: Console, example: Any, span: str, report: dict[str, A
 @click.argument("out", type=click.Path())
 @setting_option("threshold", default=None, required=True, show_default=False, help="A threshold above that of OUT.")
 @click.option("-o", "--output", required=True, type=click.Path(), help="New directory for the result, or its URL.")
-@click.option("--overwrite", is_flag=True, help="Replace an output directory that is not empty.")
+@overwrite_option
 @add_options(*MACHINE_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)
-def rethreshold(out: str, output: str, **given: Any) -> None:  # noqa: ANN401
+def rethreshold(out: str, threshold: float, output: str, overwrite: bool, **given: Any) -> None:  # noqa: ANN401
     """Write the result of a finished run for a higher threshold.
 
     The result equals that of rethreshold in Python, byte for byte: the pairs are those of the plan of OUT, and a
@@ -176,7 +177,7 @@ def rethreshold(out: str, output: str, **given: Any) -> None:  # noqa: ANN401
         minwise rethreshold clean --threshold 0.95 -o stricter --overwrite --json
     """
     watch = watched_progress(quiet=given["quiet"] or given["as_json"])
-    result = mw.rethreshold(out, output, progress=watch, **settings_of(given))
+    result = mw.rethreshold(out, output, threshold, overwrite=overwrite, progress=watch, **settings_of(given))
     if given["as_json"]:
         run = {"output": output, "seconds": round(watch.seconds, 3)}
         click.echo(json.dumps({**result.report, "run": run}, indent=2, ensure_ascii=False))
