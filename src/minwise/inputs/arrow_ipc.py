@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import ipc
 
-from minwise.inputs.columns import check_types, select_columns, to_batches
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content, unusable_content
+from minwise.inputs.columns import SAMPLE_ROWS, Selection, select_columns, to_batches
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
@@ -39,16 +39,23 @@ class ArrowFile(FileSource):
             return None
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        selection = self._select(columns)
         with _open_reader(self.file) as reader:
-            schema = reader.schema
-            selection = select_columns(columns, schema.names)
-            check_types(selection, schema)
-        with _open_reader(self.file, [schema.get_field_index(name) for name in selection.needed]) as reader:
+            fields = [reader.schema.get_field_index(name) for name in selection.roots]
+        with _open_reader(self.file, fields) as reader:
             for first, rows in _record_batches(reader, self.file):
                 if wanted is not None and not wanted[first:].any():
                     return
                 if wanted is None or wanted[first : first + len(rows)].any():
                     yield from to_batches(rows, first, selection, self.name, batch_bytes)
+
+    def _select(self, columns: Columns) -> Selection:
+        with _open_reader(self.file) as reader:
+
+            def sample() -> Any:  # noqa: ANN401 - pyarrow has no types
+                return next((rows.slice(0, SAMPLE_ROWS) for _, rows in _record_batches(reader, self.file)), None)
+
+            return select_columns(columns, reader.schema, sample)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows in the format, file or stream, of the input."""

@@ -4,7 +4,7 @@ Ids are int64 if all fit, else large_string. A row has a fault if a text column 
 not valid UTF-8, or if its elements cannot be made.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
@@ -26,13 +26,22 @@ from minwise._internal.arrays import (
     to_numpy,
     valid_mask,
 )
+from minwise.inputs.column_paths import (
+    find_path,
+    is_list_type,
+    is_text_column,
+    join_lists,
+    missing_column,
+    nested_value,
+    schema_leaves,
+)
 from minwise.inputs.elements import Extracted, Reasons, decode_dictionary, id_column, value_type
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
+from minwise.inputs.source import Batch, ColumnError, Columns, Fault, RowMask
 
 __all__ = [
+    "SAMPLE_ROWS",
     "Selection",
     "byte_lengths",
-    "check_types",
     "filter_rows",
     "int64_values",
     "is_text_type",
@@ -42,6 +51,8 @@ __all__ = [
 ]
 
 TEXT_SEPARATOR = from_bytes([b"\n"], pa.large_binary())
+# Rows in which the texts of a table are looked for, to propose a column.
+SAMPLE_ROWS = 16
 ID_RULE = "must be strings or whole numbers"
 
 
@@ -52,56 +63,107 @@ class Selection:
         columns: The requested columns.
         id: The id column, or None if the table has none.
         needed: The names of all columns to read, each once.
+        paths: The path of each of them; a name may be that of a nested field.
     """
 
-    def __init__(self, columns: Columns, id_column: str | None) -> None:
+    def __init__(
+        self, columns: Columns, id_column: str | None, paths: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
         self.columns = columns
         self.id = id_column
         named = [*columns.text, id_column, columns.keep_column, *columns.metadata]
         self.needed = list(dict.fromkeys(name for name in named if name is not None))
+        self.paths = {name: (name,) for name in self.needed} if paths is None else dict(paths)
+
+    @property
+    def roots(self) -> list[str]:
+        """The names of the columns of the table that hold what is needed."""
+        return list(dict.fromkeys(path[0] for path in self.paths.values()))
+
+    def project(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the needed columns under their names."""
+        if all(len(path) == 1 for path in self.paths.values()):
+            return rows
+        arrays = [nested_value(rows.column(path[0]), path[1:]) for path in self.paths.values()]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.paths))
 
 
-def select_columns(columns: Columns, names: Sequence[str]) -> Selection:
-    """Return the selection for a file with the columns ``names``.
+def select_columns(
+    columns: Columns, schema: pa.Schema, sample: Callable[[], Any] | None = None, *, typed: bool = True
+) -> Selection:
+    """Return the selection for a table with the columns of ``schema``.
+
+    Args:
+        columns: The requested columns.
+        schema: The columns of the table.
+        sample: Returns the first rows, which tell columns of texts from others in an error.
+        typed: Whether the format has types, which an error shows.
 
     Raises:
-        UnreadableError: If one of the columns is missing or occurs twice.
+        ColumnError: If one of the columns is missing, occurs twice or has a type that cannot be used.
     """
-    id_name = columns.id if columns.id is not None or "id" not in names else "id"
+    id_name = columns.id if columns.id is not None or "id" not in schema.names else "id"
     selection = Selection(columns, id_name)
     for name in selection.needed:
-        if name not in names:
-            raise UnreadableError(f"has no column {name!r}; its columns are: {', '.join(names)}")
-        if list(names).count(name) > 1:
-            raise UnreadableError(f"has more than one column {name!r}; its columns are: {', '.join(names)}")
+        path = find_path(schema, name)
+        if path is None:
+            leaves = schema_leaves(schema, None if sample is None else sample(), typed=typed)
+            raise ColumnError(missing_column(name, leaves, _setting_of(name, selection)))
+        if schema.names.count(path[0]) > 1:
+            raise ColumnError(f"has more than one column {name!r}; its columns are: {', '.join(schema.names)}")
+        selection.paths[name] = path
+    _check_types(selection, schema)
     return selection
 
 
-def check_types(selection: Selection, schema: pa.Schema) -> None:
+def _setting_of(name: str, selection: Selection) -> str | None:
+    """Return the setting that names a column; None if the setting holds more than the name."""
+    if name in selection.columns.text:
+        elements = selection.columns.elements
+        return "text_column" if elements is None else elements.setting_of(name)
+    return "id_column" if name == selection.id else None
+
+
+def _type_of(selection: Selection, schema: pa.Schema, name: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the type of a needed column."""
+    first, *rest = selection.paths[name]
+    empty = pa.nulls(0, schema.field(first).type)
+    return nested_value(empty, rest).type if rest else schema.field(first).type
+
+
+def _check_types(selection: Selection, schema: pa.Schema) -> None:
     """Reject a table whose columns cannot be values, ids or keep values, before any of it is read.
 
     Raises:
-        UnreadableError: With the type that was found.
+        ColumnError: With the type that was found.
     """
     elements = selection.columns.elements
     for name in selection.columns.text:
-        problem = None if elements is None else elements.type_problem(name, schema.field(name).type)
+        kind = _type_of(selection, schema, name)
+        problem = None if elements is None else elements.type_problem(name, kind)
         if problem is not None:
-            raise UnreadableError(problem)
-        if elements is None and not is_text_type(value_type(schema.field(name).type)):
-            raise UnreadableError(f"{name} must be strings, got a column of {schema.field(name).type}")
-    if selection.id is not None and not _is_id_type(value_type(schema.field(selection.id).type)):
-        raise UnreadableError(f"{selection.id} {ID_RULE}, got a column of {schema.field(selection.id).type}")
-    keep_column = selection.columns.keep_column
-    if keep_column is not None and not _is_keep_type(value_type(schema.field(keep_column).type)):
-        raise UnreadableError(
-            f"{keep_column} must be numbers, strings or dates, got a column of {schema.field(keep_column).type}"
-        )
+            raise ColumnError(problem)
+        if elements is None and not is_text_column(kind):
+            raise ColumnError(f"{name} must be strings, got a column of {kind}{_field_proposal(name, kind)}")
+    for name, accepts, rule in (
+        (selection.id, _is_id_type, ID_RULE),
+        (selection.columns.keep_column, _is_keep_type, "must be numbers, strings or dates"),
+    ):
+        kind = None if name is None else _type_of(selection, schema, name)
+        if kind is not None and not accepts(value_type(kind)):
+            raise ColumnError(f"{name} {rule}, got a column of {kind}")
+
+
+def _field_proposal(name: str, kind: Any) -> str:  # noqa: ANN401 - as above
+    """Return a proposal to name a text field of a struct instead of the struct."""
+    texts = [leaf.path for leaf in schema_leaves(pa.schema([(name, kind)])) if leaf.is_text and leaf.path != name]
+    return f"; did you mean text_column={texts[0]!r}?" if texts else ""
 
 
 def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: str, max_bytes: int) -> Iterator[Batch]:
     """Yield the rows in batches of at most ``max_bytes`` of text, or one row."""
-    if selection.columns.elements is not None:
+    rows = selection.project(rows)
+    if selection.columns.elements is not None or any(is_list_type(kind) for kind in rows.schema.types):
         sizes = np.full(len(rows), max(1, rows.nbytes // max(1, len(rows))), dtype=np.int64)
     else:
         sizes = _text_sizes(rows, selection)
@@ -188,11 +250,12 @@ def _values(rows: pa.RecordBatch, selection: Selection) -> Extracted:
     """Return the texts, several columns joined, or the elements of the rows, and the reason for each null."""
     if selection.columns.elements is not None:
         return selection.columns.elements.from_arrow([rows.column(name) for name in selection.columns.text])
-    texts = [flatten_texts(rows.column(name)) for name in selection.columns.text]
+    texts = [flatten_texts(join_lists(rows.column(name))) for name in selection.columns.text]
     reasons: Reasons = {}
     for name, column in zip(selection.columns.text, texts, strict=True):
+        given = valid_mask(rows.column(name)) if column.null_count else ()
         for row in np.flatnonzero(~valid_mask(column)).tolist() if column.null_count else ():
-            reasons.setdefault(row, f"{name} is null")
+            reasons.setdefault(row, f"{name} holds a null" if given[row] else f"{name} is null")
     return (texts[0] if len(texts) == 1 else _join_texts(texts)), reasons
 
 

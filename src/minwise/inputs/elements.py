@@ -74,6 +74,10 @@ class Elements(ABC):
     def columns(self) -> tuple[str, ...]:
         """The columns to read."""
 
+    def setting_of(self, column: str) -> str | None:
+        """Return the setting that names one of the columns; None if the setting holds more than the name."""
+        return next((name for name, value in self.settings.items() if value == column), None)
+
     @abstractmethod
     def type_problem(self, name: str, kind: pa.DataType) -> str | None:
         """Return why a column of this type cannot be used, or None."""

@@ -69,6 +69,10 @@ class ItemSets(Elements):
         given = {"bag": self.bag, "separator": self.separator}
         return {"shingle": "set", **{name: value for name, value in given.items() if value}}
 
+    def setting_of(self, column: str) -> str:
+        """Return the setting of the only column."""
+        return "text_column"
+
     def type_problem(self, name: str, kind: pa.DataType) -> str | None:
         """Accept lists of whole numbers or strings, and strings if there is a separator."""
         kind = value_type(kind)
@@ -122,6 +126,10 @@ class ItemLists(Elements):
     def settings(self) -> dict[str, Any]:
         """The settings of sets that differ from their defaults."""
         return ItemSets(column=self.column, separator=self.separator, bag=self.bag).settings
+
+    def setting_of(self, column: str) -> str:
+        """Return the setting of the only column."""
+        return "text_column"
 
     def type_problem(self, name: str, kind: pa.DataType) -> str | None:
         """Accept the types that :class:`ItemSets` accepts."""

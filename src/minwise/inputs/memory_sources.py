@@ -17,10 +17,18 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bools, from_bytes, from_numbers, from_numpy, to_numpy
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.columns import check_types, filter_rows, is_text_type, select_columns, to_batches
+from minwise.inputs.column_paths import missing_column, schema_leaves
+from minwise.inputs.columns import (
+    SAMPLE_ROWS,
+    Selection,
+    filter_rows,
+    is_text_type,
+    select_columns,
+    to_batches,
+)
 from minwise.inputs.elements import INT64_RANGE, build_sets
 from minwise.inputs.items import ItemLists, ItemSets
-from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, UnreadableError
+from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, Source, UnreadableError
 from minwise.inputs.table_writer import write_tables
 from minwise.text.shingling import ShingleSets, hash_member
 
@@ -86,15 +94,17 @@ class TableSource(Source):
         return write_tables(folder / "documents.parquet", [table], table.schema)
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        selection = select_columns(columns, self.table.column_names)
-        check_types(selection, self.table.schema)
+        selection = self._select(columns)
         self._reject_mixed(columns.metadata)
         first = 0
-        for rows in _merge_small_chunks(self.table.select(selection.needed)).to_batches(max_chunksize=BATCH_ROWS):
+        for rows in _merge_small_chunks(self.table.select(selection.roots)).to_batches(max_chunksize=BATCH_ROWS):
             if wanted is None or wanted[first : first + len(rows)].any():
                 for batch in to_batches(rows, first, selection, self.name, batch_bytes):
                     yield self._with_reasons(batch, selection.needed)
             first += len(rows)
+
+    def _select(self, columns: Columns) -> Selection:
+        return select_columns(columns, self.table.schema, lambda: self.table.slice(0, SAMPLE_ROWS))
 
     def _reject_mixed(self, names: tuple[str, ...]) -> None:
         """Raise if metadata values were lost when the table was made because a column had values of several types."""
@@ -374,7 +384,8 @@ class SetsSource(Source):
         names = [] if self.table is None else self.table.column_names
         if self.table is None or name is None or name not in names:
             if name is not None and required:
-                raise UnreadableError(f"has no column {name!r}; its columns are: {', '.join(names)}")
+                leaves = [] if self.table is None else schema_leaves(self.table.schema)
+                raise ColumnError(missing_column(name, leaves))
             return None
         array = self.table.column(name).combine_chunks()
         array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -417,8 +428,7 @@ def _sets_source(source: Any, columns: Columns) -> SetsSource:  # noqa: ANN401 -
         return SetsSource(build(rows))
     table = as_table(source if rows is None else rows)
     if columns.text[0] not in table.column_names:
-        names = ", ".join(table.column_names)
-        raise InputError(f"the table of sets has no column {columns.text[0]!r}; its columns are: {names}")
+        raise InputError(f"the table of sets {missing_column(columns.text[0], schema_leaves(table.schema))}")
     return SetsSource(build(table.column(columns.text[0]).to_pylist()), table)
 
 

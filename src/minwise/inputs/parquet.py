@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from minwise._internal.prefetch import prefetch
-from minwise.inputs.columns import check_types, is_text_type, select_columns, to_batches
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content
+from minwise.inputs.column_paths import read_path
+from minwise.inputs.columns import Selection, is_text_type, select_columns, to_batches
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
@@ -62,11 +63,17 @@ class ParquetFile(FileSource):
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         with _open_parquet(self.file) as footer:
-            selection = select_columns(columns, footer.schema_arrow.names)
-            check_types(selection, footer.schema_arrow)
+            selection = _select(columns, footer)
+            names = {name: read_path(footer.schema_arrow, path) for name, path in selection.paths.items()}
+            texts = tuple(names[name] for name in columns.text)
             with _open_parquet(self.file, _dense_columns(footer, columns.text)) as parquet:
-                for first, rows in _pieces(parquet, self.file, selection.needed, columns.text, wanted, batch_bytes):
+                needed = list(dict.fromkeys(names.values()))
+                for first, rows in _pieces(parquet, self.file, needed, texts, wanted, batch_bytes):
                     yield from to_batches(rows, first, selection, self.name, batch_bytes)
+
+    def _select(self, columns: Columns) -> Selection:
+        with _open_parquet(self.file) as footer:
+            return _select(columns, footer)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows with the schema and the codecs of the file."""
@@ -88,6 +95,13 @@ class ParquetFile(FileSource):
             names = parquet.schema_arrow.names
             for rows in kept_rows(_pieces(parquet, self.file, names, None, keep, BATCH_BYTES), keep):
                 yield from rows.to_pylist()
+
+
+def _select(columns: Columns, parquet: Any) -> Selection:  # noqa: ANN401 - pyarrow has no types
+    def sample() -> Any:  # noqa: ANN401 - as above
+        return next(parquet.iter_batches(PEEK_ROWS), None)
+
+    return select_columns(columns, parquet.schema_arrow, sample)
 
 
 @contextmanager
@@ -170,7 +184,8 @@ def _rows_within(
 
 def _batch_rows(group: Any, texts: tuple[str, ...] | None, max_bytes: int) -> int:  # noqa: ANN401 - as above
     """Return the rows in a batch whose texts (None: all columns) have about ``max_bytes``."""
-    read = [chunk for chunk in _column_chunks(group) if texts is None or chunk.path_in_schema.split(".")[0] in texts]
+    prefixes = tuple(f"{name}." for name in texts or ())
+    read = [chunk for chunk in _column_chunks(group) if texts is None or f"{chunk.path_in_schema}.".startswith(prefixes)]
     size: int = sum(chunk.total_uncompressed_size for chunk in read)
     limit = DICTIONARY_ROWS if any(_has_dictionary(chunk) for chunk in read) else BATCH_ROWS
     return max(1, min(limit, max_bytes * int(group.num_rows) // max(1, size)))
