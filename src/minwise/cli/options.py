@@ -120,8 +120,11 @@ def _setting_options(*names: str, of: type = DedupOptions) -> tuple[Option[Any],
 
 def on_error_option(subject: str) -> Option[Any]:
     """Return the option that says what to do with rows or vectors that cannot be used."""
-    meaning = f"What to do with {subject}: fail, list them in quarantine, or skip them."
-    return setting_option("on_error", default="quarantine", help=meaning)
+    meaning = (
+        f"What to do with {subject}: fail; quarantine-rows lists them, but fails for an input of which no row can be"
+        " read; quarantine lists them; skip leaves them out."
+    )
+    return setting_option("on_error", default="quarantine-rows", help=meaning)
 
 
 MACHINE_OPTIONS = _setting_options("memory", "threads")

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
@@ -38,9 +39,10 @@ from minwise.index.result_types import (
 )
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
-from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, TextSettings, UnreadableError
+from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, TextSettings, UnreadableError, unusable_error
 from minwise.options import DocumentSource, OnError
 from minwise.progress import Progress, ProgressSetting
+from minwise.search.documents import Corpus, check_columns
 from minwise.settings import RunLimits, progress_of
 from minwise.text.shingling import ShingleSets
 
@@ -319,6 +321,12 @@ class SourceBatch:
     unreadable: Fault | None = None
     lines: list[bytes] = field(default_factory=list)
 
+    @property
+    def reasons(self) -> list[str]:
+        """Row and reason of the first fault, if there is one."""
+        rows = [f"row {fault.row}: {fault.reason}" for fault in islice(self.faults.values(), 1)]
+        return rows or ([] if self.unreadable is None else [self.unreadable.reason])
+
 
 class IngestFaults:
     """Counts unusable rows and files, and applies ``on_error``.
@@ -392,6 +400,8 @@ class SourceReader:
             self._text_settings.check_used(opened.sources)
             self._text_settings.apply(opened.sources)
         self._sources, self.skipped = opened.sources, opened.skipped
+        self._on_error = check_on_error(options.on_error)
+        check_columns(Corpus(sources=self._sources, columns=self._columns, on_error=self._on_error))
         rows = [item.known_rows() for item in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
 
@@ -401,10 +411,14 @@ class SourceReader:
 
     def _read_sources(self) -> Iterator[SourceBatch]:
         for source in self._sources:
+            usable, reasons = 0, list[str]()
             for batch in source.batches(self._columns, batch_bytes=self._batch_bytes):
                 for start in range(0, max(1, len(batch)), self._batch_documents):
-                    part = batch.slice(start, min(start + self._batch_documents, len(batch)))
-                    yield self._to_batch(part, source)
+                    part = self._to_batch(batch.slice(start, min(start + self._batch_documents, len(batch))), source)
+                    usable, reasons = usable + len(part.ids), reasons or part.reasons
+                    yield part
+            if reasons and not usable and self._on_error == "quarantine-rows":
+                raise unusable_error(source, reasons[0], alone=len(self._sources) == 1)
 
     def _read_stream(self, stream: BinaryIO) -> Iterator[SourceBatch]:
         reader = JsonLinesReader(STANDARD_INPUT, self._columns)

@@ -24,7 +24,7 @@ from minwise.inputs.row_reader import (
     oversized_reason,
     values_and_faults,
 )
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
+from minwise.inputs.source import Batch, ColumnError, Columns, Fault, RowMask
 
 __all__ = ["BasketFile"]
 
@@ -44,13 +44,17 @@ class BasketFile(TextFileSource):
         return chain.from_iterable(lines_by_chunk(self.chunks()))
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
+        elements = self._select(columns)
+        return BasketReader(self.name, elements, named=self.named).read(self._lines(), wanted, batch_bytes)
+
+    def _select(self, columns: Columns) -> ItemSets | ItemLists:
         other = next((name for name in (columns.id, columns.keep_column, *columns.metadata) if name is not None), None)
         if other is not None:
-            raise UnreadableError(f"has no column {other!r}: each of its lines is one set and nothing else")
+            raise ColumnError(f"has no column {other!r}: each of its lines is one set and nothing else")
         if not isinstance(columns.elements, (ItemSets, ItemLists)):
             name = columns.text[0]
-            raise UnreadableError(f"has no column {name!r}: each of its lines is one set, which needs shingle set")
-        return BasketReader(self.name, columns.elements, named=self.named).read(self._lines(), wanted, batch_bytes)
+            raise ColumnError(f"has no column {name!r}: each of its lines is one set, which needs shingle set")
+        return columns.elements
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""

@@ -153,9 +153,11 @@ def _inner_value(value: Any, name: str) -> Any:  # noqa: ANN401 - as above
     """Return a path within a value: None within null, the list of values within a list."""
     if isinstance(value, list):
         found = [_inner_value(item, name) for item in value]
-        return [None if item is MISSING else item for item in found] if any(
-            item is not MISSING for item in found
-        ) else MISSING
+        return (
+            [None if item is MISSING else item for item in found]
+            if any(item is not MISSING for item in found)
+            else MISSING
+        )
     if isinstance(value, Mapping):
         return find_value(value, name)
     return None if value is None else MISSING
@@ -163,7 +165,7 @@ def _inner_value(value: Any, name: str) -> Any:  # noqa: ANN401 - as above
 
 def join_values(values: list[Any]) -> str | None:
     """Return a JSON list of strings, or of lists of strings, as one text; None if it holds anything else."""
-    texts = [join_values(value) if isinstance(value, list) else value for value in values]
+    texts: list[Any] = [join_values(value) if isinstance(value, list) else value for value in values]
     return TEXT_SEPARATOR.join(texts) if all(isinstance(text, str) for text in texts) else None
 
 
@@ -179,7 +181,7 @@ def schema_leaves(schema: pa.Schema, sample: Any = None, *, typed: bool = True) 
     for path, kind in _leaf_paths(schema):
         is_text = is_text_column(kind)
         length = _mean_length(sample, path) if sample is not None and is_text else 0.0
-        leaves.append(LeafColumn(".".join(path), str(kind) if typed else "", is_text, length))
+        leaves.append(LeafColumn(".".join(path), str(kind).replace("large_", "") if typed else "", is_text, length))
     return leaves
 
 

@@ -4,7 +4,7 @@ Ids are int64 if all fit, else large_string. A row has a fault if a text column 
 not valid UTF-8, or if its elements cannot be made.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
@@ -66,14 +66,12 @@ class Selection:
         paths: The path of each of them; a name may be that of a nested field.
     """
 
-    def __init__(
-        self, columns: Columns, id_column: str | None, paths: Mapping[str, tuple[str, ...]] | None = None
-    ) -> None:
+    def __init__(self, columns: Columns, id_column: str | None) -> None:
         self.columns = columns
         self.id = id_column
         named = [*columns.text, id_column, columns.keep_column, *columns.metadata]
         self.needed = list(dict.fromkeys(name for name in named if name is not None))
-        self.paths = {name: (name,) for name in self.needed} if paths is None else dict(paths)
+        self.paths: dict[str, tuple[str, ...]] = {name: (name,) for name in self.needed}
 
     @property
     def roots(self) -> list[str]:
@@ -145,13 +143,13 @@ def _check_types(selection: Selection, schema: pa.Schema) -> None:
             raise ColumnError(problem)
         if elements is None and not is_text_column(kind):
             raise ColumnError(f"{name} must be strings, got a column of {kind}{_field_proposal(name, kind)}")
-    for name, accepts, rule in (
+    for column, accepts, rule in (
         (selection.id, _is_id_type, ID_RULE),
         (selection.columns.keep_column, _is_keep_type, "must be numbers, strings or dates"),
     ):
-        kind = None if name is None else _type_of(selection, schema, name)
+        kind = None if column is None else _type_of(selection, schema, column)
         if kind is not None and not accepts(value_type(kind)):
-            raise ColumnError(f"{name} {rule}, got a column of {kind}")
+            raise ColumnError(f"{column} {rule}, got a column of {kind}")
 
 
 def _field_proposal(name: str, kind: Any) -> str:  # noqa: ANN401 - as above

@@ -26,7 +26,7 @@ import pyarrow as pa
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.checks import show
 from minwise.inputs import row_reader
-from minwise.inputs.columns import Selection, select_columns
+from minwise.inputs.columns import SAMPLE_ROWS, Selection, select_columns
 from minwise.inputs.encodings import Encoding
 from minwise.inputs.files import BOM, File, TextFileSource, read_first, strip_bom
 from minwise.inputs.row_reader import (
@@ -96,9 +96,24 @@ class DelimitedFile(TextFileSource):
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         records = self._records()
         names = _header_names(records)
-        _refuse_data_as_header(names, columns)
-        reader = DelimitedReader(self.name, select_columns(columns, names), names)
+        reader = DelimitedReader(self.name, self._select(columns), names)
         yield from reader.read(records, wanted, batch_bytes)
+
+    def _select(self, columns: Columns) -> Selection:
+        records = self._records()
+        names = _header_names(records)
+        _refuse_data_as_header(names, columns)
+
+        def sample() -> pa.RecordBatch:
+            rows = [record.fields for record in islice(records, SAMPLE_ROWS) if record.reason is None]
+            columns_of_text = [[row[position].encode("latin-1") for row in rows] for position in range(len(names))]
+            return pa.record_batch([from_bytes(texts, pa.large_binary()) for texts in columns_of_text], names=names)
+
+        return select_columns(columns, pa.schema([(name, pa.large_string()) for name in names]), sample, typed=False)
+
+    def count_rows(self) -> int:
+        """Return the number of records after the header, up to where the file can be read."""
+        return max(0, _count(self._records()) - 1)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the header and the kept records unchanged."""
@@ -329,6 +344,17 @@ def _check_widths(records: Iterator[_Record]) -> Iterator[_Record]:
             yield _Record(record.raw, [], f"has {len(record.fields)} fields where the header has {width}")
         else:
             yield record
+
+
+def _count(records: Iterator[_Record]) -> int:
+    """Return the number of records before the first that cannot be read."""
+    count = 0
+    try:
+        for _ in records:
+            count += 1
+    except UnreadableError:
+        pass
+    return count
 
 
 def _header_names(records: Iterator[_Record]) -> list[str]:

@@ -16,6 +16,7 @@ import orjson
 import pyarrow as pa
 
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
+from minwise.inputs.column_paths import MISSING, find_value, join_values, missing_column, record_leaves
 from minwise.inputs.content import refuse_binary
 from minwise.inputs.elements import id_array
 from minwise.inputs.encodings import choose_encoding
@@ -29,7 +30,7 @@ from minwise.inputs.row_reader import (
     oversized_reason,
     values_and_faults,
 )
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
+from minwise.inputs.source import Batch, ColumnError, Columns, Fault, RowMask
 
 __all__ = [
     "JsonLinesFile",
@@ -105,6 +106,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
         self.has_ids = True if columns.id else None  # None until the first object decides
         self.keep_values = None if columns.keep_column is None else KeepValueColumn(digits_are_numbers=False)
         self.unseen = set(columns.metadata)
+        self.started = False  # whether there was an object
 
     @property
     def knows_columns(self) -> bool:
@@ -137,10 +139,11 @@ class JsonLinesReader(RowReader[NumberedLine]):
                 faults.append(Fault(self.source, row, str(error)))
                 values.append(None)
                 ids.extend([None] * (len(values) - len(ids)))
-            keep_values.append(record.get(self.columns.keep_column) if self.columns.keep_column else None)
-            metadata.append({name: record.get(name) for name in self.columns.metadata})
-            self.unseen.difference_update(record)
+            keep_values.append(_value(record, self.columns.keep_column) if self.columns.keep_column else None)
+            metadata.append({name: _value(record, name) for name in self.columns.metadata})
+            self.unseen -= {name for name in self.unseen if find_value(record, name) is not MISSING}
             last = record or last
+            self.started |= bool(record)
         self._reject_unseen(last)
         column, faults = self._column(values, first, faults)
         return Batch(
@@ -167,16 +170,18 @@ class JsonLinesReader(RowReader[NumberedLine]):
         """Raise if none of the first objects has a metadata column; a later object may lack it and is null there."""
         if record and self.unseen:
             name = next(name for name in self.columns.metadata if name in self.unseen)
-            raise UnreadableError(f"has no column {name!r}; its columns are: {', '.join(record)}")
+            raise ColumnError(missing_column(name, list(record_leaves(record))))
 
     def _id(self, record: dict[str, Any]) -> int | str | None:
         if self.has_ids is None:
             self.has_ids = self.id in record
         if not self.has_ids:
             return None
-        if self.columns.id and self.id not in record:
-            raise RowError(f"has no column {self.id!r}")
-        value = record.get(self.id)
+        value = find_value(record, self.id)
+        if value is MISSING and self.columns.id:
+            raise self._lacks(record, self.id, "id_column")
+        if value is MISSING:
+            return None
         if value is None or (isinstance(value, (int, str)) and not isinstance(value, bool)):
             return value
         raise RowError(f"{self.id} must be a string or a whole number, got {type(value).__name__}")
@@ -188,23 +193,47 @@ class JsonLinesReader(RowReader[NumberedLine]):
         return values_and_faults(self.columns.elements, values, self.source, first, faults)
 
     def _fields(self, record: dict[str, Any]) -> list[Any]:
-        for name in self.columns.text:
-            if name not in record:
-                raise RowError(f"has no column {name!r}")
-        return [record[name] for name in self.columns.text]
+        values = [find_value(record, name) for name in self.columns.text]
+        for name, value in zip(self.columns.text, values, strict=True):
+            if value is MISSING:
+                elements = self.columns.elements
+                raise self._lacks(record, name, None if elements is None else elements.setting_of(name))
+        return values
 
     def _text(self, record: dict[str, Any]) -> bytes:
-        parts = [_text_field(record, name) for name in self.columns.text]
+        parts = [self._text_field(record, name) for name in self.columns.text]
         return (parts[0] if len(parts) == 1 else "\n".join(parts)).encode()
 
+    def _text_field(self, record: dict[str, Any], name: str) -> str:
+        value = find_value(record, name)
+        if isinstance(value, str):
+            return value
+        if value is MISSING:
+            raise self._lacks(record, name, "text_column")
+        if value is None:
+            raise RowError(f"{name} is null")
+        joined = join_values(value) if isinstance(value, list) else None
+        if joined is None:
+            raise RowError(f"{name} must be a string, got {_kind(value)}")
+        return joined
 
-def _text_field(record: dict[str, Any], name: str) -> str:
-    value = record.get(name)
-    if isinstance(value, str):
-        return value
-    if name not in record:
-        raise RowError(f"has no column {name!r}")
-    raise RowError(f"{name} is null" if value is None else f"{name} must be a string, got {type(value).__name__}")
+    def _lacks(self, record: dict[str, Any], name: str, setting: str | None) -> RowError:
+        """Return the error of an object without a column; that of the first object lists its columns."""
+        if self.started:
+            return RowError(f"has no column {name!r}")
+        return RowError(missing_column(name, list(record_leaves(record)), setting))
+
+
+def _value(record: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a value of an object, or None."""
+    value = find_value(record, name)
+    return None if value is MISSING else value
+
+
+def _kind(value: object) -> str:
+    """Return the type of a value that is no text."""
+    other = next((item for item in value if not isinstance(item, str)), None) if isinstance(value, list) else value
+    return f"a list with {type(other).__name__}" if isinstance(value, list) else type(value).__name__
 
 
 def parse_json(unit: str, number: int, line: Line) -> Any:  # noqa: ANN401 - any JSON value

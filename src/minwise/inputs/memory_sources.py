@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bools, from_bytes, from_numbers, from_numpy, to_numpy
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.column_paths import missing_column, schema_leaves
+from minwise.inputs.column_paths import find_path, missing_column, nested_value, schema_leaves
 from minwise.inputs.columns import (
     SAMPLE_ROWS,
     Selection,
@@ -310,7 +310,18 @@ def _object_column(name: str, values: list[Any]) -> tuple[pa.Array, dict[str, st
     try:
         return pa.array(values), {}
     except (pa.ArrowException, ValueError, TypeError, OverflowError):  # values of several types
-        return _string_column(name, values)
+        return _struct_column(name, values) if kinds == {dict} else _string_column(name, values)
+
+
+def _struct_column(name: str, values: list[Any]) -> tuple[pa.Array, dict[str, str]]:
+    """Return mappings as structs, with a field for each key; the values of a field may have several types."""
+    keys = list(dict.fromkeys(str(key) for value in values for key in value or ()))
+    fields = [
+        _object_column(f"{name}.{key}", [None if value is None else value.get(key) for value in values]) for key in keys
+    ]
+    reasons = {row: reason for _, found in fields for row, reason in found.items()}
+    missing = from_bools(np.array([value is None for value in values]))
+    return pa.StructArray.from_arrays([column for column, _ in fields], keys, mask=missing), reasons
 
 
 def _string_column(name: str, values: Iterable[object]) -> tuple[pa.Array, dict[str, str]]:
@@ -427,9 +438,11 @@ def _sets_source(source: Any, columns: Columns) -> SetsSource:  # noqa: ANN401 -
     if rows is not None and not (rows and isinstance(rows[0], Mapping)):
         return SetsSource(build(rows))
     table = as_table(source if rows is None else rows)
-    if columns.text[0] not in table.column_names:
+    path = find_path(table.schema, columns.text[0])
+    if path is None:
         raise InputError(f"the table of sets {missing_column(columns.text[0], schema_leaves(table.schema))}")
-    return SetsSource(build(table.column(columns.text[0]).to_pylist()), table)
+    column = table.column(path[0]).combine_chunks()
+    return SetsSource(build(nested_value(column, path[1:]).to_pylist()), table)
 
 
 def _rows_of_iterable(source: Any) -> list[Any] | None:  # noqa: ANN401 - as above

@@ -185,7 +185,9 @@ def _rows_within(
 def _batch_rows(group: Any, texts: tuple[str, ...] | None, max_bytes: int) -> int:  # noqa: ANN401 - as above
     """Return the rows in a batch whose texts (None: all columns) have about ``max_bytes``."""
     prefixes = tuple(f"{name}." for name in texts or ())
-    read = [chunk for chunk in _column_chunks(group) if texts is None or f"{chunk.path_in_schema}.".startswith(prefixes)]
+    read = [
+        chunk for chunk in _column_chunks(group) if texts is None or f"{chunk.path_in_schema}.".startswith(prefixes)
+    ]
     size: int = sum(chunk.total_uncompressed_size for chunk in read)
     limit = DICTIONARY_ROWS if any(_has_dictionary(chunk) for chunk in read) else BATCH_ROWS
     return max(1, min(limit, max_bytes * int(group.num_rows) // max(1, size)))

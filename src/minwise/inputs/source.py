@@ -95,8 +95,9 @@ def unusable_error(source: "Source", reason: str, *, alone: bool) -> InputError:
         reason: Why its first row, or all of it, cannot be used.
         alone: Whether it is the only input, so that nothing is left to go on with.
     """
-    rows = source.known_rows()
-    what = [source.name, f"none of its {rows:,} rows can be used" if rows else "", reason]
+    rows = source.count_rows() or 0
+    unusable = "its only row cannot be used" if rows == 1 else f"none of its {rows:,} rows can be used" if rows else ""
+    what = [source.name, unusable, reason]
     remedy = "" if alone else "; set on_error='quarantine' to go on without this input"
     return InputError(": ".join(filter(None, what)) + remedy)
 
@@ -298,6 +299,10 @@ class Source(ABC):
         """Return the number of rows, or None if only reading all of them would tell."""
         return None
 
+    def count_rows(self) -> int | None:
+        """Return the number of rows, even if they must be read; None if a format has no rows without their columns."""
+        return self.known_rows()
+
     def reading(self) -> str | None:
         """Return how the source is read where a user may doubt it, such as ``;-separated, cp1252``; None otherwise."""
         return None
@@ -356,7 +361,7 @@ class Source(ABC):
 
     def _unusable_rows(self, columns: Columns, reason: str) -> Iterator[Batch]:
         """Yield all rows as faults, if their number is known."""
-        total = self.known_rows() or 0
+        total = self.count_rows() or 0
         for first in range(0, total, BATCH_ROWS):
             rows = np.arange(first, min(total, first + BATCH_ROWS), dtype=np.int64)
             names, numbers = self.locate(rows)

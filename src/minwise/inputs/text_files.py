@@ -23,7 +23,7 @@ from minwise.inputs.content import refuse_binary
 from minwise.inputs.encodings import choose_encoding
 from minwise.inputs.files import HEAD_BYTES, File, TextFileSource, open_output, output_path, strip_bom
 from minwise.inputs.row_reader import Line, OversizedLine, RowReader, lines_by_chunk, oversized_reason
-from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, RowMask, Source, UnreadableError
+from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, Source, UnreadableError
 
 __all__ = ["LinesFile", "TextFiles"]
 
@@ -97,7 +97,7 @@ class TextFiles(Source):
         return from_strings([self.ids[row] for row in rows.tolist()])
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        _refuse_columns(columns, "a text file")
+        self._select(columns)
         first = size = 0
         texts: list[bytes | None] = []
         faults: list[Fault] = []
@@ -114,6 +114,9 @@ class TextFiles(Source):
             first, size, texts, faults = row + 1, 0, [], []
         if texts:
             yield Batch(first, from_bytes(texts, pa.large_binary()), faults=tuple(faults))
+
+    def _select(self, columns: Columns) -> None:
+        _refuse_columns(columns, "a text file")
 
     def paths(self) -> list[str]:
         """Return the paths of all files."""
@@ -164,9 +167,9 @@ def _encoding_name(file: File) -> str | None:
 def _refuse_columns(columns: Columns, document: str) -> None:
     """Raise if a setting needs columns, of which a text has none."""
     if columns.metadata:
-        raise UnreadableError(f"has no column {columns.metadata[0]!r}: {document} is one text and nothing else")
+        raise ColumnError(f"has no column {columns.metadata[0]!r}: {document} is one text and nothing else")
     if columns.elements is not None:
-        raise UnreadableError(f"has no column {columns.text[0]!r}: {document} is one text and nothing else")
+        raise ColumnError(f"has no column {columns.text[0]!r}: {document} is one text and nothing else")
 
 
 def _read_document(file: File, encoding: str | None) -> bytes | Fault:
@@ -206,8 +209,11 @@ class LinesFile(TextFileSource):
         return (line for line in lines if isinstance(line, OversizedLine) or not strip_bom(line).isspace())
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
-        _refuse_columns(columns, "a line")
+        self._select(columns)
         return _LinesReader(self.name).read(self._lines(), wanted, batch_bytes)
+
+    def _select(self, columns: Columns) -> None:
+        _refuse_columns(columns, "a line")
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""

@@ -39,8 +39,11 @@ ROWS = [{"user": "ann", "movie": 1, "times": 1, "text": "x"}]
         ({"shingle": "set", "html": True}, "html must be left out with shingle set, got True"),
         ({"html": 1}, "html must be one of False, True, got 1"),
         ({"shingle": "set", "text_column": ["a", "b"]}, "text_column must be one column with shingle set, got"),
-        ({"group_by": "missing", "item": "movie"}, "no row can be read; has no column 'missing'; its columns are: "),
-        ({"fields": "missing:whole"}, "has no column 'missing'; its columns are: "),
+        (
+            {"group_by": "missing", "item": "movie"},
+            "no row can be read; row 0: has no column 'missing'; its",
+        ),
+        ({"fields": "missing:whole"}, "its only row cannot be used: has no column 'missing'; its columns are: "),
         ({"group_by": "user", "item": "movie", "engine": "spark"}, "group_by must be left out with engine spark"),
     ],
 )

@@ -70,7 +70,7 @@ FAULTS: dict[bytes, str] = {
     b"{}": "has no column 'text'",
     b'{"text": null}': "text is null",
     b'{"text": 3}': "text must be a string, got int",
-    b'{"text": ["a"]}': "text must be a string, got list",
+    b'{"text": ["a", 1]}': "text must be a string, got a list with int",
     b'{"text": "a", "id": 0.5}': "id must be a string or a whole number, got float",
     b'{"text": "a", "id": true}': "id must be a string or a whole number, got bool",
     b'{"text": "a", "id": 123456789012345678901}': "id must be a string or a whole number, got float",
@@ -113,7 +113,9 @@ def test_the_first_object_decides_whether_there_are_ids(tmp_path: Path) -> None:
     assert (batch.first, batch.ids is not None) == (2, True)
     without = source(tmp_path / "y.jsonl", b'{"text":"a"}\n{"text":"b","id":7}\n')
     assert ids_of(without) == []
-    assert faults_of(without, Columns(id="id")) == [Fault(without.name, 0, "has no column 'id'")]
+    assert faults_of(without, Columns(id="id")) == [
+        Fault(without.name, 0, "has no column 'id'; its columns are: text (string)")
+    ]
 
 
 @pytest.mark.parametrize(

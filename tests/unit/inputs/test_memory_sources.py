@@ -159,11 +159,10 @@ def test_keys_that_some_rows_lack_are_null_there() -> None:
     assert keep_values_of(TableSource(table), "n") == [1, None, None]
 
 
-def test_a_table_without_the_column_is_one_fault() -> None:
-    assert faults_of(TableSource(as_table([{"a": "x"}]))) == [
-        Fault("", None, "has no column 'text'; its columns are: a")
-    ]
-    assert [fault.row for fault in faults_of(TableSource(as_table([{"text": 1}])))] == [None]
+def test_a_table_without_the_column_is_a_fault_of_every_row_and_of_the_table() -> None:
+    reason = "has no column 'text'; its columns are: a (string); did you mean text_column='a'?"
+    assert faults_of(TableSource(as_table([{"a": "x"}]))) == [Fault("", 0, reason), Fault("", None, reason)]
+    assert [fault.row for fault in faults_of(TableSource(as_table([{"text": 1}])))] == [0, None]
 
 
 def test_an_empty_list_is_a_table_of_no_rows() -> None:
