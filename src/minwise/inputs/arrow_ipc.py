@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import ipc
 
-from minwise.inputs.content import HEAD_BYTES, refuse_other_content, unusable_content
 from minwise.inputs.columns import SAMPLE_ROWS, Selection, select_columns, to_batches
+from minwise.inputs.content import HEAD_BYTES, refuse_other_content, unusable_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups

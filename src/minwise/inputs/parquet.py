@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from minwise._internal.prefetch import prefetch
-from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.column_paths import read_path
 from minwise.inputs.columns import Selection, is_text_type, select_columns, to_batches
+from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
