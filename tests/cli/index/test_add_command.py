@@ -98,7 +98,8 @@ def test_missing_metadata_column_adds_nothing(folder: Path, name: str) -> None:
     else:
         write(folder / name, ROWS)
     line = one_line(add(folder, name, "--metadata-column", "yaer", "--on-error", "fail"), FAILURE)
-    assert f"{name}: has no column 'yaer'" in line
+    assert line.startswith(f"minwise: {name}: ")
+    assert "has no column 'yaer'" in line
     assert count(folder) == 0
 
 
@@ -153,15 +154,17 @@ def test_unreadable_rows_are_reported(folder: Path, fault: str) -> None:
     """Standard error names file, row and reason of each; all other documents are added and counted."""
     name, content, row, reason = FAULTS[fault]
     (folder / name).write_bytes(content)
-    done = add(folder, "in.jsonl", name, "--json")
+    done = add(folder, "in.jsonl", name, "--json", "--on-error", "quarantine")
     assert done.status == OK
     where = name if row is None else f"{name}: row {row}"
-    assert done.err.startswith(f"minwise: {where}: ")
-    assert reason in done.err
-    assert (done.err.count("\n"), done.err.endswith("; left out\n")) == (1, True)
+    rows = [0, None] if fault == "other columns" else [row]
+    line = done.err.splitlines()[-1]
+    assert line.startswith(f"minwise: {where}: ")
+    assert reason in line
+    assert (done.err.count("\n"), line.endswith("; left out")) == (len(rows), True)
     counts = json.loads(done.out)
-    assert (counts["quarantined"], counts["unreadable"]) == ((0, 1) if row is None else (1, 0))
-    assert [(listed["source"], listed["row"]) for listed in counts["faults"]] == [(name, row)]
+    assert (counts["quarantined"], counts["unreadable"]) == (len(rows) - rows.count(None), rows.count(None))
+    assert [(listed["source"], listed["row"]) for listed in counts["faults"]] == [(name, found) for found in rows]
     assert counts["read"] == counts["added"] + counts["unchanged"] + counts["quarantined"]
     assert counts["documents"] == count(folder) == 5
 
@@ -180,7 +183,11 @@ def test_no_readable_document_is_a_failure(folder: Path) -> None:
     """This means a wrong column."""
     done = add(folder, "in.jsonl", "--text-column", "txet")
     assert (done.status, done.out) == (FAILURE, "")
-    assert done.err.splitlines()[-1] == "minwise: no document can be read; in.jsonl: row 0: has no column 'txet'"
+    line = done.err.splitlines()[-1]
+    assert line.startswith(
+        "minwise: in.jsonl: row 0: has no column 'txet'; its columns are: id (string), text (string)"
+    )
+    assert line.endswith("; did you mean --text-column text?")
     assert count(folder) == 0
 
 
