@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timezone
 
-from minwise._internal.html import escape
+from minwise._internal.html import code, escape
 
 __all__ = [
     "CappedLines",
@@ -139,8 +139,8 @@ def render_code_spans(text: str) -> str:
     >>> render_code_spans("`a<b` adds them")
     '<code>a&lt;b</code> adds them'
     """
-    parts = escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))
+    parts = text.split("`")
+    return "".join(code(part) if number % 2 else escape(part) for number, part in enumerate(parts))
 
 
 def shorten_middle(value: object, max_length: int = 160) -> str:

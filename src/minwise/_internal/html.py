@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["colours", "definition_list", "details", "escape", "page", "section", "table"]
+__all__ = ["code", "colours", "definition_list", "details", "escape", "icon", "page", "section", "table"]
 
 # The browser loads, sends and runs nothing but the page's own script, even if text of a document were not escaped.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src {script}; base-uri 'none'; form-action 'none'"
@@ -33,6 +33,7 @@ th, td {
 th { color: var(--quiet); font-weight: 500; }
 .number { text-align: right; }
 .scroll { overflow-x: auto; }
+.option { white-space: nowrap; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 """
 
@@ -51,6 +52,11 @@ INVISIBLE_PATTERN = re.compile(f"[{''.join(map(chr, INVISIBLE))}]")
 ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;"))
 
 
+# An option of a command.
+OPTION = re.compile(r"(?<![\w&;-])--[a-z][\w-]*")
+OPTION_ELEMENT = r'<span class="option">\g<0></span>'
+
+
 def escape(text: object) -> str:
     """Escape a text for an element or a quoted attribute, and make invisible characters visible."""
     escaped = INVISIBLE_PATTERN.sub(lambda match: INVISIBLE[ord(match[0])], str(text))
@@ -62,6 +68,21 @@ def escape(text: object) -> str:
 def colours() -> str:
     """Return the style sheet that defines the colours."""
     return Path(__file__).with_name("colours.css").read_text(encoding="utf-8")
+
+
+def icon() -> str:
+    """Return the mark of minwise, an SVG image that says nothing to a screen reader."""
+    image = Path(__file__).with_name("icon.svg").read_text(encoding="utf-8")
+    return image.replace("<svg", '<svg aria-hidden="true"', 1)
+
+
+def code(text: str) -> str:
+    """Return a command or a value as code; a line break is never inside an option.
+
+    >>> code("minwise serve --store-text")
+    '<code>minwise serve <span class="option">--store-text</span></code>'
+    """
+    return f"<code>{OPTION.sub(OPTION_ELEMENT, escape(text))}</code>"
 
 
 def page(title: str, body: str, *, style: str = "", script: str = "") -> str:

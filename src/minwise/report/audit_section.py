@@ -6,7 +6,7 @@ from typing import Any
 
 from minwise._internal.charts import Bar, Tick, chart, draw_bars, log_height, log_ticks, vertical_line
 from minwise._internal.formatting import count_element, format_count, format_probability, plural
-from minwise._internal.html import details, escape, section, table
+from minwise._internal.html import code, details, escape, section, table
 from minwise.errors import ConfigError
 from minwise.options import AuditOptions, definitions
 from minwise.sketches.planning import plan
@@ -130,7 +130,7 @@ def audit_section(report: Values, run: Values, audit: Values | None) -> str:
 
 def _how_to_measure(settings: Values, run: Values) -> str:
     steps = (audit_command(settings, run), "minwise report OUT --audit audit.json")
-    listed = "".join(f"<li><code>{escape(step)}</code></li>" for step in steps)
+    listed = "".join(f"<li>{code(step)}</li>" for step in steps)
     return (
         '<p class="quiet">Not measured. An audit compares a sample of the documents with all of them, exactly, and '
         f'counts the pairs that these settings find. Two steps add it to this page:</p><ol class="steps">{listed}</ol>'
@@ -289,7 +289,7 @@ def _suggestion(audit: Values) -> str:
     options = f"--threshold {suggested['threshold']:g} --bands {suggested['bands']} --rows {suggested['rows']}"
     return (
         f'<div class="note"><h3>Suggestion</h3><p>{escape(suggested["why"])}</p>'
-        f"<p><code>{escape(options)}</code> finds {format_probability(suggested['recall'])} "
+        f"<p>{code(options)} finds {format_probability(suggested['recall'])} "
         "of the pairs at that threshold.</p>"
         "</div>"
     )

@@ -74,8 +74,7 @@ class DocumentTexts:
         names = (self._column_name(left), self._column_name(right))
         aligned = self._aligned(texts[0][:COMPARED_CHARACTERS], texts[1][:COMPARED_CHARACTERS])
         both = side_by_side(*aligned, names=names, max_chars=SHOWN_CHARACTERS)
-        long = max(len(texts[0]), len(texts[1])) > COMPARED_CHARACTERS
-        note = f'<p class="quiet missing">{_first_characters(*aligned)}</p>' if long else ""
+        note = _difference_note(texts[0], texts[1], differ=texts_differ(*aligned))
         return f'{note}<div class="differences" tabindex="0" role="region" aria-label="Differences">{both}</div>'
 
     def _missing(self, *documents: Values) -> Iterator[str]:
@@ -132,10 +131,14 @@ class DocumentTexts:
         return self._spans_cache[text]
 
 
-def _first_characters(left: str, right: str, passages: list[Passage]) -> str:
-    """Return the note that only the start of long texts is compared, and whether it differs."""
-    note = f"Only the first {COMPARED_CHARACTERS:,} characters are compared here, to keep this page small."
-    return note if texts_differ(left, right, passages) else f"{note} They do not differ."
+def _difference_note(left: str, right: str, *, differ: bool) -> str:
+    """Return notes that only the start of long texts is compared, and that no word of what is compared differs."""
+    long = max(len(left), len(right)) > COMPARED_CHARACTERS
+    cut = f"Only the first {COMPARED_CHARACTERS:,} characters are compared here, to keep this page small."
+    same = "They do not differ" if long else "The texts are identical" if left == right else "The texts do not differ"
+    apart = "" if left == right else ", except perhaps in case, punctuation and blanks"
+    notes = [cut if long else "", "" if differ else f"{same}{apart}."]
+    return f'<p class="quiet missing">{" ".join(filter(None, notes))}</p>' if any(notes) else ""
 
 
 def keep_box(document: Values) -> str:

@@ -14,7 +14,7 @@ from minwise._internal.formatting import (
     render_code_spans,
     shorten_middle,
 )
-from minwise._internal.html import escape, section
+from minwise._internal.html import escape, icon, section
 from minwise.report.cluster_section import MANY_DOCUMENTS
 
 __all__ = ["headline", "note_section", "skipped_sentences", "summary_sentence", "warning_section"]
@@ -52,7 +52,7 @@ def headline(report: Values, run: Values) -> str:
     )
     unreadable = plural(len(report["unreadable"]), "file") + " unreadable" if report["unreadable"] else ""
     return (
-        f'<header><p class="brand">minwise report</p><h1>{summary_sentence(report)}</h1>'
+        f'<header><p class="brand">{icon()}minwise report</p><h1>{summary_sentence(report)}</h1>'
         f'<p class="quiet">{" · ".join(_run_facts(report, run))}</p></header>'
         f'<section aria-label="Figures" id="figures">{bar}<dl class="figures">'
         f"{_figure('read', counts['read'], text.get('read'))}"
@@ -131,7 +131,8 @@ def _no_warnings(report: Values) -> str:
         )
         return section("warnings", "Candidates were not verified", f"<p>{checked} {note}</p>", "neutral")
     estimated = ", as estimated from signatures" if report["settings"]["verify"] == "signature" else ""
-    note = f"Every removed document is itself similar to the kept one{estimated}."
+    removed = report["counts"]["removed"]
+    note = f"Every removed document is itself similar to the kept one{estimated}." if removed else ""
     return section("warnings", "No warnings", f"<p>{checked} {note}</p>", "no-warnings")
 
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 import msgspec
 
 import minwise as mw
-from minwise._internal.html import colours
+from minwise._internal.html import colours, icon
 from minwise.checks import show
 from minwise.comparison.page import SIDE_BY_SIDE_STYLE
 from minwise.server.access import AccessControl, Headers, MessageLimits
@@ -171,6 +171,7 @@ def _page_files() -> dict[str, HttpResponse]:
     """Return the files of the page by path."""
     folder = files("minwise.server") / "page"
     contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    contents["icon.svg"] = icon().encode()
     contents["style.css"] = b"".join([colours().encode(), contents["style.css"], SIDE_BY_SIDE_STYLE.encode()])
     return {
         PAGE_PATHS.get(name, f"/static/{name}"): _file(content, _media_type(name)) for name, content in contents.items()

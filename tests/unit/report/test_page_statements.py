@@ -12,6 +12,7 @@ from support.page_shapes import (
     estimated,
     exact,
     newsroom,
+    nothing_removed,
     without_similarities,
 )
 from test_page import read
@@ -227,7 +228,34 @@ def test_the_page_says_whether_the_first_10000_characters_differ(other: list[str
         shape.texts[document["source"], document["row"]] = " ".join(words)
     page = shape.page()
     assert page.count("Only the first 10,000 characters are compared here") == len(cluster["members"])
-    assert ("They do not differ." not in page) == differs
+    assert ("They do not differ" not in page) == differs
+
+
+@pytest.mark.parametrize(
+    ("other", "note"),
+    [
+        ("One two three four.", "The texts are identical."),
+        ("ONE two, three four.", "The texts do not differ, except perhaps in case, punctuation and blanks."),
+        ("One two three five.", None),
+    ],
+)
+def test_texts_without_differences_are_said_to_have_none(other: str, note: str | None) -> None:
+    """So that a side-by-side view in which nothing is marked is not taken for a fault."""
+    shape = newsroom()
+    cluster = shape.report["largest_clusters"][0]
+    shape.report["largest_clusters"], shape.report["just_below"] = [cluster], None
+    for document in (cluster["kept"], *cluster["members"]):
+        shape.texts[document["source"], document["row"]] = (
+            "One two three four." if document is cluster["kept"] else other
+        )
+    page = shape.page()
+    assert page.count("The texts") == (0 if note is None else len(cluster["members"]))
+    assert note is None or note in page
+
+
+def test_a_run_that_removed_nothing_says_nothing_about_removed_documents() -> None:
+    assert "Every removed document" not in nothing_removed().page()
+    assert "Every removed document" in newsroom().page()
 
 
 def test_text_of_the_curve_is_escaped_once() -> None:
