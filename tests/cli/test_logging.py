@@ -119,3 +119,28 @@ def test_interrupted_add_continues_with_the_same_command(folder: Path) -> None:
     assert run(folder, "index", "create", "an.mw").status == OK
     done = run(folder, "index", "add", "an.mw", "docs.jsonl", job=Job(stage_trap=("add", "interrupt")))
     assert done.err == "minwise: interrupted; run the same command again to continue\n"
+
+
+def test_faults_of_an_index_are_objects_in_a_json_log(folder: Path) -> None:
+    assert run(folder, "index", "create", "an.mw").status == OK
+    (folder / "docs.jsonl").write_text('{"id": "a", "text": "seven words of text number one here"}\n{"id": "b"}\n')
+    done = run(folder, "index", "add", "an.mw", "docs.jsonl", "--log-format", "json")
+    events = [json.loads(line) for line in done.err.splitlines()]
+    assert [event["event"] for event in events] == ["fault", "stage"]
+    assert "docs.jsonl: row 1" in events[0]["message"]
+
+
+@pytest.mark.parametrize("words", [["compact"], ["backup", "copy.mw"], ["export", "all.parquet"]], ids=" ".join)
+def test_maintenance_of_an_index_is_a_stage(folder: Path, words: list[str]) -> None:
+    assert run(folder, "index", "create", "an.mw").status == OK
+    done = run(folder, "index", words[0], "an.mw", *words[1:], "-v")
+    assert (done.status, done.err) == (OK, f"minwise: {words[0]}: started\n")
+    assert done.stages[0].startswith(f"minwise: {words[0]}: 0.")
+
+
+def test_report_and_token_print_json(folder: Path) -> None:
+    assert run(folder, "dedup", "docs.jsonl", "-o", "out").status == OK
+    shown = json.loads(run(folder, "report", "out", "--json").out)
+    assert shown == {"page": "out/report.html", "notes": []}
+    made = json.loads(run(folder, "token", "tokens.txt", "--read", "--json").out)
+    assert (set(made), made["rights"]) == ({"token", "rights", "file"}, ["read"])

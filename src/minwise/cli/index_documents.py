@@ -15,6 +15,7 @@ from minwise.cli.base import Command
 from minwise.cli.files import LineWriter, open_lines, read_ids
 from minwise.cli.options import index_options, input_options, output_file, settings_of, verbosity_options
 from minwise.cli.output import print_result, progress_bars
+from minwise.cli.session import current_session
 from minwise.errors import ConfigError
 from minwise.inputs import Files
 from minwise.options import lists_faults
@@ -120,7 +121,8 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
 @contextmanager
 def _fault_printer(on_error: str) -> Iterator[Callable[[str], None]]:
     """Yield a function that prints the first faults of each source; print the number of the others at the end."""
-    lines = CappedLines(lambda line: click.echo(f"minwise: {line}; left out", err=True))
+    session = current_session()
+    lines = CappedLines(lambda line: session.log(f"{line}; left out", event="fault", message=line))
 
     def report(fault: str) -> None:
         if lists_faults(on_error):

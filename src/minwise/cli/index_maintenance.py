@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import click
@@ -12,9 +13,10 @@ from rich.table import Table
 import minwise as mw
 from minwise.cli.base import Command
 from minwise.cli.options import NORMALISATION_NAMES, overwrite_option, refuse_existing, verbosity_options
-from minwise.cli.output import console_output, print_result
+from minwise.cli.output import console_output, print_result, progress_bars
 from minwise.errors import ConfigError, FormatError
 from minwise.index import Damage, IndexStats
+from minwise.progress import Stage
 from minwise.sketches import Plan
 
 __all__ = ["backup", "compact", "export", "stats", "verify"]
@@ -34,7 +36,7 @@ def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
         minwise index backup news.mw saved/news.mw --quiet
         minwise index backup news.mw saved/news.mw --json
     """
-    with mw.Index.open(index) as opened:
+    with mw.Index.open(index) as opened, _stage("backup", quiet=quiet or as_json):
         opened.backup(directory)
     with mw.Index.open(directory) as copy:
         documents = len(copy)
@@ -57,11 +59,16 @@ def compact(index: str, as_json: bool, quiet: bool) -> None:
         minwise index compact news.mw --json
     """
     before = _bytes_of(index)
-    with mw.Index.open(index, "w") as opened:
+    with mw.Index.open(index, "w") as opened, _stage("compact", quiet=quiet or as_json):
         opened.compact()
     after = _bytes_of(index)  # after the writer has removed its log
     values = {"index": index, "bytes_before": before, "bytes": after}
     print_result(values, f"{index}: {after:,} bytes, {before:,} before", as_json=as_json, quiet=quiet)
+
+
+def _stage(name: str, *, quiet: bool) -> AbstractContextManager[Stage]:
+    """Show an operation as the only stage of a command."""
+    return progress_bars(quiet=quiet).stage(name, None, "documents")
 
 
 def _bytes_of(index: str) -> int:
@@ -89,7 +96,7 @@ def export(index: str, file: str, overwrite: bool, as_json: bool, quiet: bool) -
     """
     if not file.lower().endswith((".parquet", ".pq")):
         raise ConfigError(f"file must end in .parquet, got {file}")
-    with mw.Index.open(index) as opened:
+    with mw.Index.open(index) as opened, _stage("export", quiet=quiet or as_json):
         written = opened.export(file)
     values = {"index": index, "file": file, "documents": written}
     print_result(values, f"{written:,} signatures in {file}", as_json=as_json, quiet=quiet)

@@ -25,8 +25,8 @@ __all__ = ["report", "restore"]
     default=None,
     help="Also show the figures of this file of minwise audit.",
 )
-@click.option("--quiet", is_flag=True, help="Do not print the path of the page.")
-def report(out: str, audit: str | None, quiet: bool) -> None:
+@verbosity_options
+def report(out: str, audit: str | None, as_json: bool, quiet: bool) -> None:
     """Write the report page of a run again: OUT/report.html.
 
     The page shows the texts of inputs that have not changed since the run.
@@ -37,14 +37,15 @@ def report(out: str, audit: str | None, quiet: bool) -> None:
     Examples:
         minwise report clean
         minwise report clean --audit audit.json
-        minwise report clean --quiet
+        minwise report clean --json
     """
     notes: list[str] = []
-    page = write_report(out, audit=audit, on_note=notes.append)
-    for note in notes:
+    with progress_bars(quiet=quiet or as_json).stage("report", None, "documents"):
+        page = write_report(out, audit=audit, on_note=notes.append)
+    for note in () if as_json else notes:
         click.echo(f"note: {note}", err=True)
-    if not quiet:
-        click.echo(f"{page}: open it in a browser")
+    values = {"page": str(page), "notes": notes}
+    print_result(values, f"{page}: open it in a browser", as_json=as_json, quiet=quiet)
 
 
 @click.command(cls=Command)

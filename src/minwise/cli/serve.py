@@ -1,6 +1,7 @@
 """minwise serve and minwise token."""
 
 import errno
+import json
 from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
@@ -135,8 +136,9 @@ def _stored_and_given(
 @click.option("--read", "may_read", is_flag=True, help="Allow queries, comparisons and statistics.")
 @click.option("--write", "may_write", is_flag=True, help="Allow adding and removing documents.")
 @click.option("--name", default=None, help="Name of the token in the file; token-N if not given.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="Print the token and nothing else.")
-def token(file: str, may_read: bool, may_write: bool, name: str | None, quiet: bool) -> None:
+def token(file: str, may_read: bool, may_write: bool, name: str | None, as_json: bool, quiet: bool) -> None:
     """Create a token for minwise serve and add its hash to FILE.
 
     The token is printed once and stored nowhere; a client that sends it has its rights. FILE is created if it does not
@@ -153,6 +155,6 @@ def token(file: str, may_read: bool, may_write: bool, name: str | None, quiet: b
     if not rights:
         raise ConfigError("token needs --read, --write or both, got neither")
     drawn = make_token(file, rights, name)
-    click.echo(drawn)
-    if not quiet:
+    click.echo(json.dumps({"token": drawn, "rights": rights, "file": file}, indent=2) if as_json else drawn)
+    if not quiet and not as_json:
         click.echo(f"minwise: may {' and '.join(rights)}; shown only once; {file} has its hash", err=True)
