@@ -70,7 +70,7 @@ def test_the_tables_are_those_of_the_report(opened: Visit, report: dict[str, Any
 
 def test_every_chart_has_visible_marks_a_title_and_a_description(opened: Visit) -> None:
     charts = opened.all("svg[role=img]")
-    assert charts.count() == 3
+    assert charts.count() == 4
     for chart in charts.all():
         marks = chart.locator("rect, path, circle").all()
         assert marks
@@ -172,7 +172,7 @@ def test_pairs_just_below_the_threshold_show_their_differences(opened: Visit, re
 
 def test_links_scroll_to_sections(opened: Visit) -> None:
     links = opened.all("nav a")
-    assert links.count() == 8
+    assert links.count() == 9
     links.last.click()
     assert opened.one("#timing").evaluate("one => one.getBoundingClientRect().top < innerHeight")
 
