@@ -12,6 +12,7 @@ from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
 from docs.tools.option_docstrings import MODULES, with_option_docstrings
 from docs.tools.settings_page import settings_page
+from docs.tools.shingle_pictures import scattered_picture, thresholds_table
 from minwise.sketches.planning import Plan
 from minwise.sketches.s_curve import draw_curve
 
@@ -24,6 +25,7 @@ SIZING = ROOT / "docs" / "explanation" / "sizing.md"
 SPEED = ROOT / "docs" / "explanation" / "speed.md"
 BENCHMARKS = ROOT / "benchmarks" / "README.md"
 QUALITY = ROOT / "docs" / "explanation" / "quality.md"
+CHOOSING = ROOT / "docs" / "guides" / "choosing.md"
 FASTSKETCH = ROOT / "docs" / "explanation" / "fastsketch.md"
 MAP_START, MAP_END = (
     "<!-- module map: written by python -m docs.tools -->\n```text\n",
@@ -105,6 +107,11 @@ def fastsketch_page() -> str:
     return with_tables(FASTSKETCH, {"errors": f"{table(columns, list(size_rows(record)))}\n\n{how}."})
 
 
+def choosing_page() -> str:
+    """Return the page on shingles and thresholds with the table of tolerated edits."""
+    return with_tables(CHOOSING, {"tolerated edits": thresholds_table()})
+
+
 def curve_picture() -> str:
     """Return the S-curve of the tutorial."""
     return draw_curve(Plan(threshold=0.8, bands=20, rows=5))
@@ -121,5 +128,7 @@ PAGES = (
     GeneratedPage(BENCHMARKS, benchmarks_page),
     GeneratedPage(QUALITY, quality_page),
     GeneratedPage(FASTSKETCH, fastsketch_page),
+    GeneratedPage(CHOOSING, choosing_page),
     GeneratedPage(ROOT / "docs" / "assets" / "s-curve.svg", curve_picture),
+    GeneratedPage(ROOT / "docs" / "assets" / "scattered-edits.svg", scattered_picture),
 )
