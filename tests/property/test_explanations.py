@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.random_corpora import LAYOUT, rows, texts
+from support.random_corpora import LAYOUT, THRESHOLD, Truth, all_pairs, rows, texts
 from support.small_corpus import json_lines
 
 import minwise as mw
@@ -81,6 +81,46 @@ def test_a_result_in_memory_explains_the_same(out: Path, group: GroupName) -> No
     result = run(out, group)
     for identity in result.clusters["id"].to_pylist():
         assert refs(result.explain(identity)) == refs(mw.explain(out, identity))
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_search_finds_the_most_similar_kept_documents(out: Path, seed: int) -> None:
+    """Its near misses are those of comparing the document with every kept one in plain Python."""
+    Path("in/b.jsonl").write_bytes(json_lines([{"id": f"e{n}", "text": text} for n, text in enumerate(texts(seed))]))
+    result = run(out, "star")
+    kept = {row["id"]: row["text"] for row in result.kept.to_pylist()}
+    sets = Truth(tuple(kept.values())).sets
+    similar = all_pairs(sets, THRESHOLD / 2)
+    names = list(kept)
+    for number, identity in enumerate(names[:30]):
+        found = mw.explain(out, identity, search=True)
+        expected = sorted((value for pair, value in similar.items() if number in pair), reverse=True)[:10]
+        assert [one.similarity for one in found.near_misses] == expected
+        for one in found.near_misses:
+            assert similar[tuple(sorted((number, names.index(str(one.id)))))] == one.similarity  # type: ignore[index]
+        assert refs(result.explain(identity, search=True)) == refs(found)
+
+
+def test_more_near_misses_than_the_report_names_are_noted(out: Path) -> None:
+    base = [f"w{number}" for number in range(32)]  # 31 shingles of 47: a similarity of 0.66
+    near = [" ".join([*base, *(f"x{number}y{word}" for word in range(8))]) for number in range(8)]
+    Path("in/b.jsonl").write_bytes(json_lines([{"id": f"n{n}", "text": text} for n, text in enumerate(near)]))
+    result = mw.dedup(Files(["in/b.jsonl"]), out, **{**LAYOUT, "threshold": 0.68})
+    assert result.report["just_below"]["pairs"] > 20
+    (note,) = mw.explain(out, "n7").notes
+    assert note.startswith("only the 20 closest near misses of all documents are known; search=True compares this")
+    assert mw.explain(out, "n7", search=True).notes == ()
+    assert len(mw.explain(out, "n7", search=True).near_misses) == 7
+    assert [one.id for one in result.explain("n7").near_misses] == [f"n{number}" for number in range(7)]
+
+
+def test_a_search_needs_unchanged_inputs(out: Path) -> None:
+    result = run(out, "star")
+    with Path("in/b.jsonl").open("a") as file:
+        file.write("\n")
+    kept = next(row["id"] for row in result.kept.to_pylist() if row["source"] == "in/a.jsonl")
+    with pytest.raises(mw.MinwiseError, match=r"in/b\.jsonl has changed since the run.*can only be searched with its"):
+        mw.explain(out, kept, search=True)
 
 
 def test_integer_ids_and_documents_in_memory() -> None:

@@ -25,6 +25,7 @@ from minwise.cli.options import (
     set_options,
     setting_option,
     settings_of,
+    with_option_names,
 )
 from minwise.cli.output import (
     closing_lines,
@@ -49,9 +50,14 @@ MOST_NAME, SNIPPET = 36, 140
 @click.command(cls=Command)
 @click.argument("out", type=click.Path())
 @click.argument("id")
+@click.option(
+    "--search",
+    is_flag=True,
+    help="Compare a kept document with all other kept ones to find the most similar; reads all inputs.",
+)
 @click.option("--full", is_flag=True, help="Show both texts whole, not only around their differences.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def explain(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa: A002 - the name of the argument
+def explain(out: str, id: str, search: bool, full: bool, as_json: bool) -> None:  # noqa: A002 - the name of the argument
     """Show why the run that wrote OUT removed or kept a document.
 
     ID is the id of the document, or its source and row, such as crawl/a.jsonl:17. Of a removed document, the kept one
@@ -61,9 +67,9 @@ def explain(out: str, id: str, full: bool, as_json: bool) -> None:  # noqa: A002
     Examples:
         minwise explain clean article-17
         minwise explain clean crawl/a.jsonl:17 --full
-        minwise explain clean article-17 --json
+        minwise explain clean article-17 --search --json
     """
-    found = mw.explain(out, id)
+    found = mw.explain(out, id, search=search)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
         return
@@ -76,7 +82,7 @@ def _show(console: Console, found: Explanation, max_chars: int | None) -> None:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     for name, text in found.facts():
-        facts.add_row(name, escape(text))
+        facts.add_row(name, escape(with_option_names(text)))
     console.print(facts)
     other = found.compared_with
     if found.comparison is not None and other is not None:

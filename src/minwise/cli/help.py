@@ -17,7 +17,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         *("group_by", "item", "weight", "separator", "transpose", "sample", "truth", "audit"),
     ),
     "Similarity": (
-        *("threshold", "from", "step"),
+        *("threshold", "from", "step", "search"),
         *("shingle", "fields", "weights", "radius", "top", "where", "measure", "recall", "exact"),
         *("verify", "bag", "strip_punctuation", "strip_accents", "mask_digits", "lowercase", "nfkc"),
         "collapse_whitespace",

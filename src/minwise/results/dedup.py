@@ -137,11 +137,12 @@ class DedupResult:
         """
         return threshold_curve(self._decision, step)
 
-    def explain(self, id: str | int) -> Explanation:  # noqa: A002 - what it is
+    def explain(self, id: str | int, *, search: bool = False) -> Explanation:  # noqa: A002 - what it is
         """Explain why a document was removed, kept or left out; see :func:`minwise.explain`.
 
         Args:
             id: The id of the document, or its source and row, such as ``crawl/a.jsonl:17``.
+            search: Whether to compare a kept document with all other kept ones, exactly. Reads all inputs once.
 
         Raises:
             InputError: If no document has the id, or several have it.
@@ -156,7 +157,7 @@ class DedupResult:
                      1.0000  1
         """
         tables = {"removed": self._removed_tables, "clusters": self._cluster_tables}
-        return explain_document(ResultEvidence(self._decision, self.report, tables), id)
+        return explain_document(ResultEvidence(self._decision, self.report, tables), id, search=search)
 
     def own(self, resources: ExitStack) -> None:
         """Close ``resources``, such as temporary files, when the result is garbage collected."""

@@ -7,8 +7,9 @@
 import difflib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
+from operator import itemgetter
 from os import PathLike
 from typing import Any, Literal, Protocol
 
@@ -16,11 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from minwise._internal.arrays import from_numpy, valid_mask
 from minwise._internal.formatting import format_similarity, plural
 from minwise.checks import show
 from minwise.comparison.comparison import Comparison, compare
 from minwise.errors import ConfigError, InputError
-from minwise.results.finished_run import FinishedRun
+from minwise.inputs.source import Columns, RowMask, Source
+from minwise.results.finished_run import FinishedRun, RowStatus
 from minwise.results.removals import DedupDecision
 from minwise.results.report_data import NAMED_PAIRS, kept_near_misses
 from minwise.results.report_writer import locate_documents, read_run_texts, read_whole_texts
@@ -38,6 +41,9 @@ NAMED_MEMBERS, NAMED_NEAR_MISSES, NAMED_IDS = 10, 10, 5
 COMPARED_IDS = 2_000
 # Ids that are proposed.
 PROPOSED_IDS = 3
+# Share of the threshold from which on a searched document is a near miss.
+SEARCHED_SHARE = 0.5
+UNREADABLE = "No texts are shown: they could not be read again."
 
 Status = Literal["removed", "kept", "quarantined", "reference"]
 
@@ -70,7 +76,9 @@ class Explanation:
         witness: The kept document that a removed one is a near-duplicate of, with their similarity.
         size: Number of documents in its cluster: the kept one and all that were removed for it.
         members: The first documents that were removed for the kept one, with their similarities to it.
-        near_misses: Kept documents just below the threshold, the most similar first.
+        near_misses: Kept documents at most 0.05 below the threshold, the most similar first; with ``search`` those of
+            at least half the threshold.
+        searched: Whether near misses were searched among all kept documents.
         comparison: Comparison of the document with its witness, or of a kept one with its nearest miss; None if there
             is none, or if their texts cannot be read.
         reason: Why it could not be read; empty otherwise.
@@ -85,6 +93,7 @@ class Explanation:
     size: int = 1
     members: tuple[SimilarDocument, ...] = ()
     near_misses: tuple[SimilarDocument, ...] = ()
+    searched: bool = False
     comparison: Comparison | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
@@ -97,7 +106,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without texts."""
-        names = ("document", "status", "threshold", "reason", "witness", "size", "members", "near_misses")
+        names = ("document", "status", "threshold", "reason", "witness", "size", "members", "near_misses", "searched")
         comparison = None if self.comparison is None else self.comparison.to_dict()
         return {
             **{name: _plain(getattr(self, name)) for name in names},
@@ -152,12 +161,13 @@ class Explanation:
 
     def _near_misses(self) -> Iterator[tuple[str, str]]:
         if not self.near_misses:
-            known = (
-                "none known" if self.notes else f"no kept document from {self.threshold - MARGIN:g} to the threshold"
-            )
+            floor = self.threshold * SEARCHED_SHARE if self.searched else self.threshold - MARGIN
+            unknown = self.notes or self.settings.get("verify") == "none"
+            known = "none known" if unknown else f"no kept document from {floor:g} to the threshold"
             yield "near misses", known
         for number, near in enumerate(self.near_misses):
-            yield "" if number else "near misses", f"{_value(near)}  {near.id}"
+            missed = "  (the plan missed this pair)" if (near.similarity or 0) >= self.threshold else ""
+            yield "" if number else "near misses", f"{_value(near)}  {near.id}{missed}"
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
@@ -187,14 +197,20 @@ class Evidence(Protocol):
     def faults(self) -> Iterable[Mapping[str, Any]]:
         """Return source, row and reason of everything that could not be read."""
 
-    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], bool]:
-        """Return the known near misses of a kept document, the most similar first, and whether these are all."""
+    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], int]:
+        """Return the known near misses of a kept document, the most similar first.
+
+        Also return among how many near misses of all documents they were looked for; 0 if these are all.
+        """
+
+    def kept_rows(self) -> Iterable[tuple[Source, Columns, RowMask]]:
+        """Return each unchanged input with the columns of its texts and a flag for each kept row."""
 
     def texts(self, documents: Sequence[DocumentRef]) -> tuple[dict[DocumentRef, bytes], str]:
         """Return the texts of documents, and why some are missing."""
 
 
-def explain(output: str | PathLike[str], id: str | int) -> Explanation:  # noqa: A002 - what it is
+def explain(output: str | PathLike[str], id: str | int, *, search: bool = False) -> Explanation:  # noqa: A002
     """Explain why a run removed, kept or left out a document.
 
     Reads the tables of the run in pieces, and only the texts that are compared. The texts of an input that has changed
@@ -203,6 +219,8 @@ def explain(output: str | PathLike[str], id: str | int) -> Explanation:  # noqa:
     Args:
         output: The directory that :func:`minwise.dedup` wrote.
         id: The id of the document, or its source and row, such as ``crawl/a.jsonl:17``.
+        search: Whether to compare a kept document with all other kept ones, exactly, to find those most similar to it.
+            Reads and shingles all inputs once.
 
     Returns:
         The kept near-duplicate of a removed document, their similarity and shared passages; the cluster; the near
@@ -212,11 +230,11 @@ def explain(output: str | PathLike[str], id: str | int) -> Explanation:  # noqa:
         InputError: If no document has the id, or several have it.
         FormatError: If the directory is not the output of a run.
     """
-    return explain_document(_StoredEvidence(FinishedRun.open(output)), id)
+    return explain_document(_StoredEvidence(FinishedRun.open(output)), id, search=search)
 
 
-def explain_document(evidence: Evidence, given: str | int) -> Explanation:
-    """Explain a document, given by its id or by source and row.
+def explain_document(evidence: Evidence, given: str | int, *, search: bool = False) -> Explanation:
+    """Explain a document, given by its id or by source and row; see :func:`explain`.
 
     Raises:
         InputError: If no document has the id, or several have it.
@@ -230,34 +248,24 @@ def explain_document(evidence: Evidence, given: str | int) -> Explanation:
         return Explanation(
             document=document, status="quarantined", threshold=threshold, reason=reason, settings=settings
         )
-    return _Explainer(evidence, found).explain(threshold, settings)
+    return _Explainer(evidence, found, search=search).explain(threshold, settings)
 
 
 class _Explainer:
     """Collects the evidence on one document."""
 
-    def __init__(self, evidence: Evidence, document: DocumentRef) -> None:
-        self._evidence, self._document = evidence, document
+    def __init__(self, evidence: Evidence, document: DocumentRef, *, search: bool) -> None:
+        self._evidence, self._document, self._search = evidence, document, search
+        self._notes: list[str] = []
 
     def explain(self, threshold: float, settings: Mapping[str, Any]) -> Explanation:
         """Return the explanation."""
         witness = self._witness()
         status: Status = "removed" if witness else "kept" if self._is_input() else "reference"
         size, members = self._members(self._document if witness is None else witness)
-        near, complete = self._evidence.near_misses(self._document) if status == "kept" else ([], True)
-        notes = (
-            []
-            if complete
-            else [
-                f"the run names only the {NAMED_PAIRS} closest near misses of all documents; "
-                "this document may have others"
-            ]
-        )
+        near = self._near_misses(settings) if status == "kept" else []
         partner = witness or next(iter(near), None)
-        comparison = None
-        if partner is not None:
-            comparison, missing = self._compare(partner, settings)
-            notes += [missing] if missing else []
+        comparison = None if partner is None else self._compare(partner, settings)
         return Explanation(
             document=self._document,
             status=status,
@@ -266,10 +274,45 @@ class _Explainer:
             size=size,
             members=tuple(members),
             near_misses=tuple(near[:NAMED_NEAR_MISSES]),
+            searched=self._search and status == "kept",
             comparison=comparison,
-            notes=tuple(notes),
+            notes=tuple(self._notes),
             settings=settings,
         )
+
+    def _near_misses(self, settings: Mapping[str, Any]) -> list[SimilarDocument]:
+        """Return the known near misses, or with ``search`` the most similar kept documents."""
+        if self._search and settings["shingle"] != "set":
+            near = self._most_similar(Shingler.from_settings(settings))
+            return [one for one in near if (one.similarity or 0) >= settings["threshold"] * SEARCHED_SHARE]
+        near, among = self._evidence.near_misses(self._document)
+        if among:
+            self._notes.append(
+                f"only the {among:,} closest near misses of all documents are known; search=True compares this one "
+                "with every kept document"
+            )
+        return near
+
+    def _most_similar(self, shingler: Shingler) -> list[SimilarDocument]:
+        texts, missing = self._evidence.texts([self._document])
+        if self._document not in texts:
+            self._notes.append(missing or UNREADABLE)
+            return []
+        best: list[tuple[float, str, int]] = []
+        for source, columns, keep in self._evidence.kept_rows():
+            for found in similar_rows(source, columns, keep, shingler, texts[self._document]):
+                best = heapq.nlargest(NAMED_NEAR_MISSES + 1, [*best, *found], key=itemgetter(0))  # stable
+        rows = {(name, row): value for value, name, row in best}
+        refs = {(document.source, document.row): document for document in self._named(set(rows))}
+        others = (SimilarDocument.of(refs[name], value) for name, value in rows.items() if refs[name] != self._document)
+        return list(others)[:NAMED_NEAR_MISSES]
+
+    def _named(self, rows: set[tuple[str, int]]) -> Iterator[DocumentRef]:
+        """Yield the documents in these rows."""
+        numbers = pa.array([row for _, row in rows], pa.int64())
+        for batch in self._evidence.batches("clusters"):
+            few = batch.filter(pc.is_in(batch.column("row"), numbers))
+            yield from (document for document in _refs(few) if (document.source, document.row) in rows)
 
     def _is_input(self) -> bool:
         return any(True for _ in _matching(self._evidence.batches("clusters"), "", self._document))
@@ -288,20 +331,39 @@ class _Explainer:
             members += islice(_similar(batch, ""), NAMED_MEMBERS - len(members))
         return size, members
 
-    def _compare(self, other: DocumentRef, settings: Mapping[str, Any]) -> tuple[Comparison | None, str]:
-        """Return the comparison of the document with another, and why there is none."""
+    def _compare(self, other: DocumentRef, settings: Mapping[str, Any]) -> Comparison | None:
+        """Return the comparison of the document with another; without texts, note why there is none."""
         if settings["shingle"] == "set":
-            return None, "documents are sets of items, so there are no passages"
+            self._notes.append("documents are sets of items, so there are no passages")
+            return None
         other = DocumentRef(other.id, other.source, other.row)
         texts, missing = self._evidence.texts([self._document, other])
         if self._document not in texts or other not in texts:
-            return None, missing or "No texts are shown: they could not be read again."
+            self._notes.append(missing or UNREADABLE)
+            return None
         scheme = {"minhash": MinHash}.get(settings.get("scheme", "fast"), FastSketch)
         plan = self._evidence.report["plan"] or {"threshold": settings["threshold"], "bands": 1, "rows": 1}
         layout = Plan(threshold=plan["threshold"], bands=plan["bands"], rows=plan["rows"])
         shingler = Shingler.from_settings(settings)
         sketch = scheme(slots=layout.slots, seed=settings["seed"])
-        return compare(texts[self._document], texts[other], shingler=shingler, scheme=sketch, plan=layout), ""
+        return compare(texts[self._document], texts[other], shingler=shingler, scheme=sketch, plan=layout)
+
+
+def similar_rows(
+    source: Source, columns: Columns, keep: RowMask, shingler: Shingler, text: bytes
+) -> Iterator[list[tuple[float, str, int]]]:
+    """Yield the kept rows of each batch that are most similar to a text: similarity, file and row."""
+    shingles = shingler.shingle([text])[0]
+    for batch in source.batches(replace(columns, keep_column=None), wanted=keep):
+        rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)] & valid_mask(batch.values))
+        sets = shingler.shingle(batch.values.take(from_numpy(rows)))
+        inside = np.concatenate([[0], np.cumsum(np.isin(sets.hashes, shingles, kind="sort"))])
+        shared = np.diff(inside[sets.offsets])
+        similarity = shared / np.maximum(len(shingles) + np.diff(sets.offsets) - shared, 1)
+        most = np.argsort(-similarity, kind="stable")[: NAMED_NEAR_MISSES + 1]
+        most = most[similarity[most] > 0]
+        names, within = source.locate(batch.first + rows[most])
+        yield list(zip(similarity[most].tolist(), names.to_pylist(), within.tolist(), strict=True))
 
 
 def _matching(batches: Iterable[pa.RecordBatch], prefix: str, document: DocumentRef) -> Iterator[pa.RecordBatch]:
@@ -456,14 +518,20 @@ class _StoredEvidence:
     def faults(self) -> Iterable[Mapping[str, Any]]:
         return chain(self.report["unreadable"], self.run.faults())
 
-    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], bool]:
+    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], int]:
         closest = (self.report["just_below"] or {"closest": []})["closest"]
-        near = []
+        near: list[SimilarDocument] = []
         for pair in closest:
             sides = [DocumentRef(**pair[side]) for side in ("left", "right")]
             if document in sides:
                 near.append(SimilarDocument.of(sides[1 - sides.index(document)], pair["similarity"]))
-        return near, self.report["just_below"] is not None and len(closest) < NAMED_PAIRS
+        return near, NAMED_PAIRS if len(closest) == NAMED_PAIRS else 0
+
+    def kept_rows(self) -> Iterator[tuple[Source, Columns, RowMask]]:
+        self.run.refuse_changes("can only be searched with its unchanged input")
+        status = RowStatus(self.run)
+        for number in range(len(self.run.files)):
+            yield self.run.source(number), self.run.columns, status.of_source(number)
 
     def texts(self, documents: Sequence[DocumentRef]) -> tuple[dict[DocumentRef, bytes], str]:
         names = {(document.source, document.row): document for document in documents}
@@ -495,10 +563,10 @@ class ResultEvidence:
         """Return source, row and reason of everything that could not be read."""
         return self.decision.search.documents.faults()
 
-    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], bool]:
+    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], int]:
         """Return the near misses of a kept document among the 10,000 closest of all documents."""
         if self.decision.search.settings.verify == "none":
-            return [], False
+            return [], 0
         number = self._numbers([document])[0]
         left, right, similarity = kept_near_misses(self.decision)
         chosen = np.flatnonzero((left == number) | (right == number))
@@ -506,7 +574,13 @@ class ResultEvidence:
         near = [
             SimilarDocument.of(other, value) for other, value in zip(others, similarity[chosen].tolist(), strict=True)
         ]
-        return near, int(self.decision.near_misses.counts.sum()) <= CLOSEST
+        return near, CLOSEST if int(self.decision.near_misses.counts.sum()) > CLOSEST else 0
+
+    def kept_rows(self) -> Iterator[tuple[Source, Columns, RowMask]]:
+        """Return each input with a flag for each kept row."""
+        documents, corpus = self.decision.search.documents, self.decision.search.documents.corpus
+        for number in range(corpus.against, len(corpus.sources)):
+            yield corpus.sources[number], corpus.columns, self.decision.keep[documents.input_slice(number)]
 
     def texts(self, documents: Sequence[DocumentRef]) -> tuple[dict[DocumentRef, bytes], str]:
         """Return the texts of documents."""
