@@ -63,7 +63,7 @@ def _server_page(page: Page, folder: Path) -> bytes:
         page.locator("#text").fill(text)
         page.get_by_role("button", name="leek-soup", exact=True).click()
         page.locator("#hits .opened .line").first.wait_for()
-        page.evaluate("window.scrollTo(0, document.querySelector('#outcome').offsetTop - 160)")
+        page.evaluate("window.scrollTo(0, document.querySelector('#outcome').offsetTop + 10)")
         return page.screenshot()
 
 

@@ -114,8 +114,12 @@ def test_every_shape_fits_every_screen(visit: Opener, name: str) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_axis_labels_do_not_overlap(visit: Opener, width: int) -> None:
-    opened = visit(audited().page(), viewport={"width": width, "height": 800})
+@pytest.mark.parametrize("ranges", [2, 4, 5, 6, 12])
+def test_axis_labels_do_not_overlap(visit: Opener, width: int, ranges: int) -> None:
+    shape = audited()
+    ends = [2**number for number in range(1, ranges + 1)]
+    shape.report["clusters"]["sizes"] = [{"from": end // 2 + 1, "to": end, "clusters": 5} for end in ends]
+    opened = visit(shape.page(), viewport={"width": width, "height": 800})
     for chart in opened.all("svg.plot").all():
         for axis in ("across", "up"):
             boxes = [box for text in chart.locator(f"text.{axis}").all() if (box := text.bounding_box()) is not None]

@@ -17,6 +17,8 @@ BINS = 100
 LEAST_BARS = 8
 # Maximum number of labels below the bars of sizes, which fit on a narrow screen.
 MOST_RANGES = 6
+# Ranges that are labelled with both ends: five of them would touch on a narrow screen.
+MOST_FULL_RANGES = 4
 
 
 def similarity_section(report: Values) -> str:
@@ -73,7 +75,7 @@ def cluster_size_section(report: Values) -> str:
         draw_bars(_size_bar(number, size, most, slots) for number, size in enumerate(sizes)),
         x_ticks=_size_ticks(sizes, slots),
         y_ticks=log_ticks(most),
-        x_label="documents in the cluster" + ("" if len(sizes) <= MOST_RANGES else ", up to"),
+        x_label="documents in the cluster" + ("" if len(sizes) <= MOST_FULL_RANGES else ", up to"),
         y_label="clusters (logarithmic)",
     )
     exact = table(
@@ -170,7 +172,7 @@ def _size_bar(number: int, size: Values, most: int, slots: int) -> Bar:
 
 def _size_ticks(sizes: list[dict[str, Any]], slots: int) -> list[Tick]:
     """Return the range below each bar, or the upper ends of some ranges if there are too many."""
-    if len(sizes) <= MOST_RANGES:
+    if len(sizes) <= MOST_FULL_RANGES:
         return [Tick((number + 0.5) / slots, _range(size)) for number, size in enumerate(sizes)]
     step = math.ceil(len(sizes) / MOST_RANGES)
     return [Tick((number + 0.5) / slots, format_count(sizes[number]["to"])) for number in range(0, len(sizes), step)]
