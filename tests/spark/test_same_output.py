@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from property.test_one_answer import SCENARIOS, SEARCH, SHARDS, corpus, write_shards
 from support.spark.arrangement import LOCAL, SPARK, Arrangement, differing_files, file_digests, write_tables_of
-from support.spark.corpora import TABLES, write_tables, write_texts
+from support.spark.corpora import TABLES, write_dialects, write_tables, write_texts
 
 import minwise as mw
 from minwise.inputs import Files
@@ -79,6 +79,10 @@ def _lines(folder: Path) -> None:
     (folder / "lines" / "link.txt").symlink_to("a.txt")
 
 
+def _dialects(folder: Path) -> None:
+    write_dialects(folder / "d", 7)
+
+
 TABLE_SEARCH: dict[str, Any] = {
     "text_column": ("title", "body"),
     "id_column": "key",
@@ -97,6 +101,7 @@ CASES = {
         {**TABLE_SEARCH, "against": "known", "keep": "min:year", "shingle": "char:7", "max_bucket": 16},
         MANY,
     ),
+    "dialects": Case(_dialects, ("d",), {"on_error": "quarantine", "shingle": "word:3", "threshold": 0.6}, MANY),
     "lines": Case(_lines, ("lines",), {"format": "lines", "on_error": "quarantine", "shingle": "word:3"}, MANY),
     "bytes": Case(_texts, ("texts",), {"shingle": "byte:6", "bag": True, "threshold": 0.7, "seed": 9}, SOME),
 }

@@ -51,6 +51,18 @@ def write_tables(folder: Path, seed: int, chains: int = 25) -> None:
     pq.write_table(pq.read_table(folder / "e.parquet"), folder / "e.parquet", row_group_size=5)
 
 
+def write_dialects(folder: Path, seed: int, chains: int = 12) -> None:
+    """Write tables of other delimiters and encodings, and a JSON array; executors have to detect the same."""
+    folder.mkdir(parents=True)
+    made = [(number, f"für Köln, {text}") for number, text in enumerate(texts(seed, chains)) if text.isascii()]
+    for name, delimiter, encoding in (("a.csv", ";", "cp1252"), ("b.csv", "\t", "utf-16"), ("c.tsv", "|", "utf-8")):
+        lines = [f"{number}{delimiter}{text}\r\n" for number, text in made]
+        (folder / name).write_bytes("".join([f" id {delimiter} text\r\n", *lines]).encode(encoding))
+        made = [(number + len(made), f"{text} again") for number, text in made[::2]]
+    (folder / "d.json").write_text(json.dumps([{"id": number, "text": text} for number, text in made], indent=2))
+    (folder / "e.csv").write_bytes("id,text\n1,Паром уходит в шесть часов утра\n".encode("cp1251"))
+
+
 def write_texts(folder: Path, seed: int, chains: int = 8) -> None:
     """Write a document per file, some compressed, some with bytes that are no text."""
     folder.mkdir(parents=True)
