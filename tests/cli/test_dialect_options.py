@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.commands import FAILURE, OK, USAGE, one_line, run
+from support.commands import FAILURE, OK, USAGE, execute, one_line, run
 from support.small_corpus import report
 
 import minwise as mw
@@ -147,3 +147,27 @@ def test_reading_does_not_depend_on_the_size_of_reads(tmp_path: Path) -> None:
     file = DelimitedFile(File(str(path)), ",")
     assert file.copy_kept(np.ones(len(rows), dtype=np.bool_), tmp_path / "out", str(tmp_path)) == len(rows)
     assert (tmp_path / "out" / "in.csv").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_kept_rows_on_standard_output_keep_their_encoding(tmp_path: Path, encoding: str) -> None:
+    """Several inputs become JSON lines, which are UTF-8."""
+    (tmp_path / "in.csv").write_bytes(table(ROWS).encode(encoding))
+    (tmp_path / "in.txt").write_bytes(ROWS[0][1].encode(encoding))
+    done = execute(tmp_path, "dedup", "in.csv", "-o", "-", "--quiet")
+    assert done.stdout == table(KEPT).encode(encoding)
+    done = execute(tmp_path, "dedup", "in.csv", "in.txt", "-o", "-", "--quiet")
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == [text for _, text in KEPT]
+
+
+def test_standard_input_has_a_dialect_too(tmp_path: Path) -> None:
+    data = table(ROWS, "|").encode("cp850")
+    options = ["--format", "csv", "--encoding", "cp850", "--delimiter", "|", "-o"]
+    done = execute(tmp_path, "dedup", "-", *options, "out", stdin=data)
+    assert (done.returncode, report(tmp_path)["counts"]["kept"]) == (OK, len(KEPT))
+    assert (tmp_path / "out" / "kept" / "stdin.csv").read_bytes() == table(KEPT, "|").encode("cp850")
+    lines = "".join(json.dumps({"id": id_, "text": text}) + "\n" for id_, text in ROWS).encode("utf-16")
+    done = execute(tmp_path, "dedup", "-", "-o", "-", stdin=lines)
+    assert b"is encoded as UTF-16" in done.stderr
+    done = execute(tmp_path, "dedup", "-", "-o", "-", "--encoding", "utf-16", stdin=lines)
+    assert b"--encoding must be None for a stream, got 'utf-16'; give files" in done.stderr

@@ -181,6 +181,8 @@ def detect_encoding(head: bytes, *, complete: bool) -> Encoding | None:
     Raises:
         UnreadableError: If the encoding cannot be decided.
     """
+    if head.isascii():
+        return None
     marked = _marked_encoding(head, complete=complete)
     if marked is not None:
         return marked

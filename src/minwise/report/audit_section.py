@@ -79,8 +79,7 @@ def _input_settings(run: Values) -> Iterator[tuple[str, Any]]:
     text = (run.get("columns") or {}).get("text") or ["text"]
     if list(text) != ["text"] and not run.get("fields"):
         yield "text_column", list(text)
-    if run.get("format"):
-        yield "format", run["format"]
+    yield from ((name, run[name]) for name in ("format", "delimiter", "encoding") if run.get(name))
 
 
 def _command(given: Values) -> str:

@@ -42,9 +42,12 @@ def test_the_command_has_only_settings_that_change_the_audit(settings: dict[str,
 
 def test_the_command_has_the_settings_of_the_input() -> None:
     """Names with spaces are quoted."""
-    run = {"columns": {"text": ["title", "the body"], "id": "key"}, "format": "csv", "inputs": [{"name": "a.csv"}]}
+    columns = {"text": ["title", "the body"], "id": "key"}
+    reading = {"format": "csv", "delimiter": ";", "encoding": "cp850"}
+    run = {"columns": columns, **reading, "inputs": [{"name": "a.csv"}]}
     command = audit_command(newsroom().report["settings"], run)
-    assert "--text-column title --text-column 'the body' --format csv -o audit.json" in command
+    options = "--text-column title --text-column 'the body' --format csv --delimiter ';' --encoding cp850"
+    assert f"{options} -o audit.json" in command
 
 
 def test_settings_that_only_python_has_give_a_python_call() -> None:
