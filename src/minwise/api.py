@@ -1033,7 +1033,7 @@ def _refuse_nesting(output: Output | None, work: PathOrUrl | None) -> None:
     first, second = (f"{path if is_url(path) else os.path.realpath(path)}/" for path in (str(output), str(work)))
     if first.startswith(second) or second.startswith(first):
         rule = "work must not be, hold or lie in the output"
-        raise ConfigError(f"{rule}, got {work} and {output}; give another --work")
+        raise ConfigError(f"{rule}, got {work} and {output}; give another work")
 
 
 def _manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, task: str) -> dict[str, Any]:

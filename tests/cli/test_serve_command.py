@@ -185,7 +185,7 @@ def test_a_secret_seed_is_not_told(tmp_path: Path) -> None:
         (["--receive-timeout", "0"], "receive-timeout must"),
         (
             ["--max-request", "100KB"],
-            "max-document must be at most max-request, 100000, since it is part of a request, got 1000000",
+            "--max-document must be at most --max-request, 100000, since it is part of a request, got 1000000",
         ),
         (["--cache", "lots"], "cache must be a size"),
         (["--read-only"], "got both"),

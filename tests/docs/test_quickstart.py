@@ -10,14 +10,14 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "quickstart.ipynb"
-ROOT = NOTEBOOK.parents[1]
+read_notebook: Any = nbformat.read  # it has no types
 
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """Return the cells of the notebook after all were run, in a folder without other files."""
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # a debugger that is never used warns otherwise
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = read_notebook(NOTEBOOK, as_version=4)
     folder = str(tmp_path_factory.mktemp("notebook"))
     NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -34,7 +34,7 @@ def cell_with(cells: list[Any], source: str) -> Any:  # noqa: ANN401 - a cell
 
 
 def test_the_notebook_is_stored_without_outputs() -> None:
-    stored = nbformat.read(NOTEBOOK, as_version=4)
+    stored = read_notebook(NOTEBOOK, as_version=4)
     nbformat.validate(stored)
     assert all(not cell.outputs and cell.execution_count is None for cell in stored.cells if cell.cell_type == "code")
 

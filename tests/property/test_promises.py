@@ -213,7 +213,7 @@ def test_components_keep_one_document_each(policy: str) -> None:
         assert similarity == mw.jaccard(truth.sets[document], truth.sets[witness])
     chained = sum(similarity < THRESHOLD for similarity in similarities)
     assert chained > 0
-    [warning] = [text for text in result.report["warnings"] if "--group star" in text]
+    [warning] = [text for text in result.report["warnings"] if "group='star'" in text]
     assert str(chained) in warning.split()
 
 

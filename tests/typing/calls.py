@@ -10,7 +10,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import minwise as mw
 from minwise.errors import ConfigError
 from minwise.inputs import Files
-from minwise.results import Audit, DedupResult
+from minwise.progress import NullProgress
+from minwise.results import Audit, DedupResult, ResultTable
 
 TEXTS = ["one two three four five six", "One, two, three, four, five, six."]
 
@@ -20,8 +21,11 @@ result = mw.dedup(Path("corpus.parquet"), "clean", overwrite=True, threshold=0.7
 result = mw.dedup(Files(["crawl/", "more/*.jsonl"]), against="seen.jsonl", on_error="quarantine", memory="2GB")
 result = mw.dedup(TEXTS, mask_digits=True, lowercase=False)
 result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
-table: pa.Table = mw.pairs(TEXTS, threshold=0.5, shingle=mw.Shingler("char:5"), exact=True, sources=True)
+table: ResultTable = mw.pairs(TEXTS, threshold=0.5, shingle=mw.Shingler("char:5"), exact=True, sources=True)
 table = mw.clusters(TEXTS, group="star")
+table = result.removed
+plain: pa.Table = table.to_arrow()
+kept: list[str] = result.kept  # of any type: that of the input
 report: dict[str, object] = mw.write_pairs(TEXTS, "pairs.parquet", truth="entity", fields={"name": "char:3"})
 report = mw.write_clusters(TEXTS, Path("clusters.csv"), group="star", format="jsonl")
 measured: Audit = mw.audit(TEXTS, "audit.json", sample=100, recall=0.9)
@@ -32,6 +36,15 @@ shared: float = mw.compare("one two", "one three").similarity
 error: type[mw.MinwiseError] = ConfigError
 with mw.Index.create("news.mw", threshold=0.7, store_text=True, seed=None) as index:
     first_hits = index.query("one two three").hits
+
+
+def note(stage: str, done: int, total: int | None, unit: str) -> None:
+    """Receive progress."""
+
+
+result = mw.dedup(TEXTS, progress=True)
+result = mw.dedup(TEXTS, progress=note)
+result = mw.dedup(TEXTS, progress=NullProgress())
 
 # Wrong calls.
 mw.dedup(TEXTS, treshold=0.5)  # wrong: misspelt setting
@@ -45,6 +58,8 @@ mw.dedup(5)  # wrong: a number is not a source
 mw.dedup(TEXTS, 5)  # wrong: a number is not a path
 mw.dedup(TEXTS, html="yes")  # wrong: a string for a flag
 mw.dedup(TEXTS, mask_digits="yes")  # wrong: a string for a flag
+mw.dedup(TEXTS, progress="yes")  # wrong: neither a flag nor a function
+mw.dedup(TEXTS, progress=len)  # wrong: a function of one argument
 mw.dedup()  # wrong: no source
 mw.pairs(TEXTS, "pairs.parquet")  # wrong: pairs writes no file
 mw.pairs(TEXTS, keep="first")  # wrong: pairs keeps nothing
@@ -63,6 +78,7 @@ mw.compare("one", 2)  # wrong: a number is not a text
 mw.Shingler(5)  # wrong: a number is not a specification
 mw.FastSketch(slots="many")  # wrong: a string for a number
 mw.Index.create("news.mw", store_text="yes")  # wrong: not a truth value
+mw.Index.create("news.mw", store="text")  # wrong: not a setting
 mw.Index.create("news.mw", treshold=0.7)  # wrong: misspelt setting
 mw.restore("clean", ids=["a"])  # wrong: no destination
 text: str = mw.dedup(TEXTS)  # wrong: a result is not a string

@@ -157,7 +157,7 @@ def test_a_misspelt_setting_is_told_the_name_that_is_meant(call: Callable[..., A
 
 
 def test_a_misspelt_setting_of_the_server_is_told_the_name_that_is_meant() -> None:
-    message = error_message(ConfigError, lambda: ServerSettings(index="i", max_inflight=3))  # type: ignore[call-arg]
+    message = error_message(ConfigError, lambda: ServerSettings(index=Path("i"), max_inflight=3))  # type: ignore[call-arg]
     assert message == "unknown setting 'max_inflight'; did you mean 'max_in_flight'?"
 
 

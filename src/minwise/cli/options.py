@@ -13,6 +13,7 @@ from minwise.cli.session import Session
 from minwise.errors import ConfigError
 from minwise.options import DedupOptions, Definition, IndexOptions, NormalisationOptions, definitions
 from minwise.results.output import refuse_existing_file
+from minwise.server import ServerSettings
 
 __all__ = [
     "MACHINE_OPTIONS",
@@ -41,13 +42,17 @@ __all__ = [
 ]
 
 NAMES = "|".join(definitions(DedupOptions) | definitions(IndexOptions))
+SERVER_NAMES = definitions(ServerSettings)
 # A setting and its value as Python gives them; a setting that a message is about, or that only Python spells like this.
 PYTHON_VALUE = re.compile(rf"\b({NAMES})='([^']*)'")
 PYTHON_FLAG = re.compile(r"\b(\w+)=True\b")
 PYTHON_NAME = re.compile(
     rf"^({NAMES})(?= must )|\bsettings\.({NAMES})\b"
-    rf"|(?<![.\w])({'|'.join(name for name in NAMES.split('|') if '_' in name)})\b"
+    rf"|(?<![.\w])({'|'.join(name for name in (*NAMES.split('|'), *SERVER_NAMES) if '_' in name)})\b"
 )
+# A directory or file that a remedy asks for.
+PLACES = {"work": "--work", "output": "-o"}
+PYTHON_PLACE = re.compile(r"\banother (work|output)\b")
 # Options of commands that are not settings of the library.
 NOT_SETTINGS = ("as_json", "quiet", "overwrite")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -70,9 +75,10 @@ def with_option_names(message: str) -> str:
     'work belongs to a run with --max-bucket 2000, got 100'
     >>> with_option_names("threshold must be a number above 0 and at most 1, got 2")
     '--threshold must be a number above 0 and at most 1, got 2'
-    >>> with_option_names("out must be empty; overwrite=True replaces it")
-    'out must be empty; --overwrite replaces it'
+    >>> with_option_names("output must be new or empty, got out; give another output or overwrite=True")
+    'output must be new or empty, got out; give another -o or --overwrite'
     """
+    message = PYTHON_PLACE.sub(lambda found: f"another {PLACES[found[1]]}", message)
     flags = PYTHON_FLAG.sub(lambda found: _flag(found[1]), message)
     given = PYTHON_VALUE.sub(lambda found: f"{_flag(found[1])} {shlex.quote(found[2])}", flags)
     return PYTHON_NAME.sub(lambda found: _flag(found[found.lastindex or 0]), given)

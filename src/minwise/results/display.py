@@ -30,6 +30,7 @@ __all__ = [
     "dedup_html",
     "dedup_text",
     "pairs_result",
+    "plain_table",
     "removed_table",
 ]
 
@@ -255,6 +256,12 @@ def removed_table(search: SearchResult, table: pa.Table, removals: Removals) -> 
     columns = ("id", "kept_id", search.settings.similarity_name)
     title, names = plural(table.num_rows, "removed document"), ("text", "kept text")
     return ResultTable(table, Preview(title, range(SHOWN_ROWS), names, documents, sample, columns))
+
+
+def plain_table(tables: Iterator[pa.Table], schema: pa.Schema, noun: str) -> ResultTable:
+    """Return a table of rows without texts; ``noun`` says what a row is."""
+    table = _one_table(tables, schema)
+    return ResultTable(table, Preview(plural(table.num_rows, noun)))
 
 
 def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:

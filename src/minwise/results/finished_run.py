@@ -239,7 +239,7 @@ class FinishedRun:
         if len(names) != expected:
             raise FormatError(
                 f"{self.folder}: must name all its {expected} text files, got {len(names)}: which ones could not be "
-                "read is only known with --on-error quarantine; run minwise dedup again"
+                "read is only known with on_error='quarantine'; run dedup again"
             )
         return sorted(names, key=lambda name: os.fsencode(self.file(name).path))
 

@@ -61,7 +61,9 @@ class RemoteOutput:
         """Raise ConfigError if the output would replace existing files, or contains an input."""
         for path in (path for source in sources for path in source.paths()):
             if f"{path}/".startswith(f"{self.url}/"):
-                raise ConfigError(f"output must not be or hold an input, got {self.url} with {path}; give another -o")
+                raise ConfigError(
+                    f"output must not be or hold an input, got {self.url} with {path}; give another output"
+                )
         if not overwrite and self._list_files() and not self._has(UNFINISHED):
             raise _not_empty(self.url, "files in it")
 
@@ -152,7 +154,9 @@ def refuse_existing_file(output: str) -> None:
 
 def _not_empty(output: str, content: str) -> ConfigError:
     """Return the error of an output that would be replaced: the one rule of all commands."""
-    return ConfigError(f"output must be new or empty, got {output} with {content}; give another -o or --overwrite")
+    return ConfigError(
+        f"output must be new or empty, got {output} with {content}; give another output or overwrite=True"
+    )
 
 
 def refuse_inputs(output: Path, sources: list[Source]) -> None:
@@ -161,7 +165,7 @@ def refuse_inputs(output: Path, sources: list[Source]) -> None:
     for path in (path for source in sources for path in source.paths()):
         real_path = os.path.realpath(path)
         if "://" not in path and path and (real_path == target or real_path.startswith(f"{target}{os.sep}")):
-            raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another -o")
+            raise ConfigError(f"output must not be or hold an input, got {output} with {path}; give another output")
 
 
 def is_published(work: WorkDirectory, output: Output) -> bool:

@@ -309,7 +309,7 @@ class DedupReport:
         if chained:
             warnings.append(
                 f"removed although less similar to the kept one than the threshold: {chained:,} documents; "
-                "they were joined through others. --group star removes none of these"
+                "they were joined through others. group='star' removes none of these"
             )
         total, (kept, largest) = len(documents) - documents.protected, self._largest
         if total >= MANY_DOCUMENTS and largest > total / 100:

@@ -91,7 +91,7 @@ def check_destination(folder: Path, run: FinishedRun, *, overwrite: bool) -> Non
     """Raise ConfigError if the copy would replace existing files, an input or the output of the run."""
     target, original = (Path(os.path.realpath(path)) for path in (folder, run.folder))
     if target == original or target in original.parents or original in target.parents:
-        raise ConfigError(f"output must not be, hold or lie in {run.folder}, got {folder}; give another -o")
+        raise ConfigError(f"output must not be, hold or lie in {run.folder}, got {folder}; give another output")
     paths = run.input_paths()
     check_output(folder, [TextFiles([File(path) for path in paths], paths)], overwrite=overwrite)
 

@@ -244,7 +244,7 @@ def _lock(lock: IO[str], folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        remedy = "wait for it, or give another --work"
+        remedy = "wait for it, or give another work"
         raise ConfigError(f"work {folder} is in use by another process; {remedy}") from None
 
 
@@ -254,7 +254,7 @@ def refuse_other_run(folder: Path | str, earlier: dict[str, Any], manifest: dict
     for name, before, after in _differences(earlier, current):
         raise MismatchError(
             f"work {folder} belongs to a run with {name} {before!r}, this one has {after!r}; "
-            "give another --work, or delete it to start again"
+            "give another work, or delete it to start again"
         )
 
 

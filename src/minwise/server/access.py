@@ -88,7 +88,9 @@ class AccessControl:
         host = headers.text(b"host").lower()
         match = HOST.fullmatch(host)
         if match is None or match[1] not in self._hosts:
-            raise ApiError("wrong_host", f"Host must be a name of the server, got {host!r}; --allow-host adds a name")
+            raise ApiError(
+                "wrong_host", f"Host must be a name of the server, got {host!r}; the setting allow_host adds a name"
+            )
         if b"origin" in headers:
             origin = headers.text(b"origin").lower()
             if origin not in (f"http://{host}", f"https://{host}"):
@@ -119,7 +121,7 @@ class AccessControl:
         """
         count = self._in_flight[right]
         if count >= self._settings.max_in_flight:
-            raise busy(f"{count} {right} requests are in progress, the maximum (max-in-flight)")
+            raise busy(f"{count} {right} requests are in progress, the maximum (max_in_flight)")
         self._in_flight[right] += 1
         try:
             yield
@@ -223,7 +225,7 @@ class MessageLimits:
             total += size
             if total > maximum:
                 rule = f"all metadata of a request must have at most {maximum} bytes"
-                remedy = f"send less at a time ({METADATA_FACTOR} times max-metadata)"
+                remedy = f"send less at a time ({METADATA_FACTOR} times max_metadata)"
                 raise ApiError("request_too_large", f"{rule}, got more; {remedy}")
             submitted.append(SubmittedDocument(document.id, document.text, metadata))
         return submitted
@@ -236,8 +238,8 @@ class MessageLimits:
     def _check_text(self, name: str, text: str, limit: str = "max_document") -> None:
         maximum: int = getattr(self._settings, limit)
         if 4 * len(text) > maximum and len(text.encode()) > maximum:
-            size, option = len(text.encode()), limit.replace("_", "-")
-            raise ApiError("document_too_large", f"{name} must have at most {maximum} bytes ({option}), got {size}")
+            size = len(text.encode())
+            raise ApiError("document_too_large", f"{name} must have at most {maximum} bytes ({limit}), got {size}")
 
     def _decode_object(self, name: str, raw: Raw | UnsetType) -> tuple[dict[str, Any] | None, int]:
         """Return a JSON object, or None if it is null or missing, and its size."""
@@ -246,9 +248,9 @@ class MessageLimits:
             return None, 0
         if len(content) > maximum:
             size = len(content)
-            raise ApiError("document_too_large", f"{name} must have at most {maximum} bytes (max-metadata), got {size}")
+            raise ApiError("document_too_large", f"{name} must have at most {maximum} bytes (max_metadata), got {size}")
         if json_depth(content) > self._settings.max_depth:
-            raise ApiError("too_deep", f"{name} must nest at most {self._settings.max_depth} levels (max-depth)")
+            raise ApiError("too_deep", f"{name} must nest at most {self._settings.max_depth} levels (max_depth)")
         try:
             return OBJECT_DECODER.decode(content), len(content)
         except msgspec.ValidationError as error:

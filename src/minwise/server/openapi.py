@@ -30,7 +30,7 @@ MEANINGS = {
     "unauthorized": "The token is missing or unknown.",
     "forbidden": "The token lacks the right.",
     "wrong_origin": "The request comes from a page of another site.",
-    "read_only": "The server was started with --read-only.",
+    "read_only": "The server is read_only.",
     "not_found": "The id or the path does not exist.",
     "method_not_allowed": "The path does not support the method; Allow lists those it supports.",
     "too_slow": "The request did not arrive in time; the connection is closed.",

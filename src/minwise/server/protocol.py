@@ -238,7 +238,7 @@ class HttpServer:
             await asyncio.wait_for(self._stopped.wait(), seconds)
         except asyncio.TimeoutError:
             if self._tasks:
-                LOG.error("%d unfinished requests were cancelled after drain-timeout", len(self._tasks))
+                LOG.error("%d unfinished requests were cancelled after drain_timeout", len(self._tasks))
         while self._tasks:  # the end of a task may start one for the next pipelined request
             tasks = list(self._tasks)
             for task in tasks:
@@ -288,7 +288,7 @@ class HttpProtocol(asyncio.Protocol):
         most, tracker = self._settings.max_connections, self._server.tracker
         evicted = tracker.next_to_evict(self._ticked) if len(tracker) >= most else self
         if evicted is None:
-            self.refuse(busy(f"all {most} connections (max-connections) are in use"))
+            self.refuse(busy(f"all {most} connections (max_connections) are in use"))
         else:
             self._update_state()
             if evicted is not self:
@@ -302,7 +302,7 @@ class HttpProtocol(asyncio.Protocol):
         """Close the connection in favour of another one."""
         if self._receiving:
             most = self._settings.max_connections
-            reason = f"more than {most} connections (max-connections) were opened"
+            reason = f"more than {most} connections (max_connections) were opened"
             self.refuse(busy(f"{reason}, and this one had waited for a request longest"))
         else:
             self.lingering = True
@@ -582,7 +582,7 @@ class HttpProtocol(asyncio.Protocol):
         self._receive_seconds += elapsed
         left = REFUSE_SHARE * limit - self._receive_seconds
         if left <= 0:
-            rule = f"a request must arrive completely within {limit:g} s (receive-timeout), and this one did not"
+            rule = f"a request must arrive completely within {limit:g} s (receive_timeout), and this one did not"
             self.refuse(ApiError("too_slow", f"{rule}; send it faster, or less at a time"))
         return left
 

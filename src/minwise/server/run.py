@@ -117,7 +117,7 @@ def _raise_file_limit(settings: ServerSettings) -> None:
     allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < wanted:
         rule = f"must be at most {(most - OTHER_FILES) // 2}, since a process may open {most} files on this system"
-        raise ConfigError(f"max-connections {rule}, got {settings.max_connections}")
+        raise ConfigError(f"max_connections {rule}, got {settings.max_connections}")
     if allowed != resource.RLIM_INFINITY and allowed < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 

@@ -212,7 +212,7 @@ class Service:
 
     def _writer(self) -> BatchWorker[AddTask | RemoveTask]:
         if self._batch_writer is None:
-            raise ApiError("read_only", "the server was started with --read-only and accepts no changes")
+            raise ApiError("read_only", "the server is read_only and accepts no changes")
         return self._write_worker
 
     async def run_comparison(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - depends on the work

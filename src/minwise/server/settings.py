@@ -101,7 +101,7 @@ class ServerSettings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "index", check_path("index", self.index))
         if self.token_file is not None:
-            object.__setattr__(self, "token_file", check_path("token-file", self.token_file))
+            object.__setattr__(self, "token_file", check_path("token_file", self.token_file))
         self._check_names()
         self._check_limits()
         if not self.is_loopback and self.token_file is None:
@@ -112,7 +112,7 @@ class ServerSettings:
         if not isinstance(self.host, str) or not ADDRESS.fullmatch(self.host):
             raise ConfigError(f"host must be an address or a name, got {show(self.host)}")
         if isinstance(self.allow_host, str):
-            raise ConfigError(f"allow-host must be a tuple of names, got {show(self.allow_host)}")
+            raise ConfigError(f"allow_host must be a tuple of names, got {show(self.allow_host)}")
         for name in self.allow_host:
             check_host_name(name)
         object.__setattr__(self, "allow_host", tuple(self.allow_host))
@@ -123,15 +123,15 @@ class ServerSettings:
         for name in SIZES:
             object.__setattr__(self, name, check_size(name, getattr(self, name)))
             if getattr(self, name) > int(self.max_request):
-                rule = f"must be at most max-request, {self.max_request}, since it is part of a request"
-                raise ConfigError(f"{option_name(name)} {rule}, got {getattr(self, name)}")
+                rule = f"must be at most max_request, {self.max_request}, since it is part of a request"
+                raise ConfigError(f"{name} {rule}, got {getattr(self, name)}")
         for name, maximum in MAX_COUNTS.items():
-            check_integer(option_name(name), getattr(self, name), 1, maximum)
+            check_integer(name, getattr(self, name), 1, maximum)
         for name in ("receive_timeout", "drain_timeout"):
             seconds = getattr(self, name)
             if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= MAX_SECONDS:
                 rule = f"must be a number of seconds above 0 and at most {MAX_SECONDS}"
-                raise ConfigError(f"{option_name(name)} {rule}, got {show(seconds)}")
+                raise ConfigError(f"{name} {rule}, got {show(seconds)}")
 
     @property
     def is_loopback(self) -> bool:
@@ -156,12 +156,7 @@ class ServerSettings:
 
 def check_size(name: str, value: int | str) -> int:
     """Return a size of at least one byte as a number."""
-    return check_integer(option_name(name), parse_bytes(option_name(name), value), 1, MAX_BYTES)
-
-
-def option_name(name: str) -> str:
-    """Return the name of a setting on the command line."""
-    return name.replace("_", "-")
+    return check_integer(name, parse_bytes(name, value), 1, MAX_BYTES)
 
 
 def check_host_name(name: object) -> None:
@@ -172,4 +167,4 @@ def check_host_name(name: object) -> None:
         ipaddress.IPv6Address(name if isinstance(name, str) else "")
     except ValueError:
         rule = "must be a name such as news.example.org, or an address, without a port"
-        raise ConfigError(f"allow-host {rule}, got {show(name)}") from None
+        raise ConfigError(f"allow_host {rule}, got {show(name)}") from None

@@ -76,7 +76,7 @@ class Tokens:
             ConfigError: If it has no token, is too long, or is writable by others than its owner.
             FormatError: If a line is invalid.
         """
-        with check_path("token-file", path).open("rb") as file:
+        with check_path("token_file", path).open("rb") as file:
             entries = _read(file.fileno(), path)
         if not entries:
             raise ConfigError(f"{path} must have a token, got none; {REMEDY}")

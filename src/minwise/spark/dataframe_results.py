@@ -220,7 +220,7 @@ def _warnings(
     if removals["chained"]:
         warnings.append(
             f"removed although less similar to the kept one than the threshold: {removals['chained']:,} documents; "
-            "they were joined through others. --group star removes none of these"
+            "they were joined through others. group='star' removes none of these"
         )
     total, largest = search.own_counts.total, max(sizes, default=1)
     if total >= MANY_DOCUMENTS and largest > total / 100:

@@ -100,7 +100,7 @@ def _check_written(written: pa.Table, folder: str) -> int:
             if row["path"] and (not path.is_file() or path.stat().st_size != row["bytes"]):
                 raise InputError(
                     f"{path} was written by an executor and is not here: "
-                    "-o must be on storage that all machines share, or a URL"
+                    "output must be on storage that all machines share, or a URL"
                 )
         Path(folder).mkdir(exist_ok=True)
         for leftover in Path(folder).parent.glob(f"{UNFINISHED}*"):  # of executors that died

@@ -21,6 +21,7 @@ from minwise.inputs.source import Columns, FaultLog
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import OnError, PathOrUrl
 from minwise.progress import Progress, ProgressSetting
+from minwise.results.display import ResultTable, plain_table
 from minwise.results.output import refuse_inputs
 from minwise.results.pairs import pair_report, pair_schema, pair_tables
 from minwise.search.documents import Corpus, SearchJob
@@ -240,7 +241,7 @@ class _VectorLSH:
         threads: int | None = None,
         work: PathOrUrl | None = None,
         progress: ProgressSetting = None,
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return all pairs of vectors within a distance that share a bucket.
 
         :meth:`write_pairs` writes a file instead, of any size, and reports what the cap left out.
@@ -269,7 +270,7 @@ class _VectorLSH:
         run = _RunSettings.of(on_error, memory, threads, work, progress)
         with _found_pairs(source, settings, run, None) as found:
             schema = pair_schema(found, sources=False)
-            return pa.concat_tables([pa.Table.from_batches([], schema), *pair_tables(found)])
+            return plain_table(pair_tables(found), schema, "pair")
 
     def write_pairs(
         self,
@@ -324,7 +325,7 @@ class _VectorLSH:
         threads: int | None = None,
         work: PathOrUrl | None = None,
         progress: ProgressSetting = None,
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return the nearest fitted vectors of each query among those that share a bucket with it.
 
         :meth:`write_query` writes a file instead, of any size. At least one of ``radius`` and ``top`` must be given.
@@ -352,7 +353,7 @@ class _VectorLSH:
         """
         query = self._query(vectors, radius, top, column)
         with self._answered(query, _RunSettings.of(on_error, memory, threads, work, progress), None) as answer:
-            return pa.concat_tables([pa.Table.from_batches([], NEIGHBOUR_SCHEMA), *answer.tables])
+            return plain_table(answer.tables, NEIGHBOUR_SCHEMA, "neighbour")
 
     def write_query(
         self,

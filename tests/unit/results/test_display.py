@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -25,6 +26,8 @@ ROWS = [{"id": f"{ATTACK}/{number}", "text": text} for number, text in enumerate
 SETTINGS: dict[str, Any] = {"shingle": "word:2", "threshold": 0.6}
 SHINGLER = mw.Shingler("word:2")
 OPEN: list[mw.Index] = []
+POINTS = np.eye(9, 8, dtype=np.float32)
+VECTORS = mw.EuclideanLSH(width=2.0, hashes=1, tables=4).fit(POINTS)
 
 
 def index_of(tmp_path: Path, *, closed: bool) -> mw.Index:
@@ -69,6 +72,8 @@ RESULTS: dict[str, Callable[[Path], Any]] = {
     "plan": lambda _: mw.plan(0.7, bands=12, rows=3),
     "index": lambda folder: index_of(folder, closed=False),
     "closed index": lambda folder: index_of(folder, closed=True),
+    "pairs of vectors": lambda _: VECTORS.pairs(0.5),
+    "neighbours": lambda _: VECTORS.query(POINTS[:2], top=2),
     "signatures": lambda _: mw.FastSketch().sketch_texts(TEXTS),
     "shingle sets": lambda _: SHINGLER.shingle(TEXTS),
 }

@@ -54,7 +54,7 @@ def test_a_remote_output_has_the_files_of_a_local_one(
 def test_an_output_is_only_replaced_with_overwrite(source: str, memory: fsspec.AbstractFileSystem) -> None:
     memory.pipe_file("/bucket/clean/mine.txt", b"x")
     message = error_message(ConfigError, lambda: mw.dedup([source], URL))
-    assert message == f"output must be new or empty, got {URL} with files in it; give another -o or --overwrite"
+    assert message == f"output must be new or empty, got {URL} with files in it; give another output or overwrite=True"
     mw.dedup([source], URL, overwrite=True)
     assert "mine.txt" not in names(memory)
 

@@ -75,7 +75,7 @@ def test_depth_limit_of_objects(name: str) -> None:
     checked(kind, {**others, name: {"a": [{"b": 1}]}})
     code, message = refusal(kind, {**others, name: {"a": [{"b": []}]}})
     called = "the metadata of 'x'" if name == "metadata" else "where"
-    assert (code, message) == ("too_deep", f"{called} must nest at most 3 levels (max-depth)")
+    assert (code, message) == ("too_deep", f"{called} must nest at most 3 levels (max_depth)")
 
 
 @pytest.mark.parametrize("name", ["metadata", "where"])
@@ -89,7 +89,7 @@ def test_size_limit_of_objects(name: str) -> None:
         assert (done.documents[0].metadata if name == "metadata" else done.where) == value
         over = fitting.replace(b"}", b" }")
         code, message = refusal(kind, b'{%b,"%b":%b}' % (others, name.encode(), over))
-        rule = f"{called} must have at most 40 bytes (max-metadata), got 41"
+        rule = f"{called} must have at most 40 bytes (max_metadata), got 41"
         assert (code, message) == ("document_too_large", rule)
 
 
@@ -157,7 +157,7 @@ def test_texts_are_counted_in_bytes(letter: str) -> None:
         fitting = letter * (most // size)
         checked(kind, {**body, name: fitting})
         code, message = refusal(kind, {**body, name: fitting + letter})
-        option = "max-compare" if kind is CompareRequest else "max-document"
+        option = "max_compare" if kind is CompareRequest else "max_document"
         got = len(fitting.encode()) + size
         assert (code, message) == (
             "document_too_large", f"{called} must have at most {most} bytes ({option}), got {got}",
