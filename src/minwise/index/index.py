@@ -580,8 +580,8 @@ class Index:
             text_column: Column of the text; several columns are joined by a line break.
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             metadata_columns: Columns to store with each document; default: none.
-            format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
-                ending of each file name.
+            format: ``parquet``, ``jsonl``, ``json``, ``csv``, ``tsv``, ``arrow``, ``text`` or ``lines`` for all files;
+                default: by the ending of each file name.
             delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
             encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
@@ -639,8 +639,8 @@ class Index:
             text_column: Column of the text; several columns are joined by a line break.
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             metadata_columns: Columns to store with each document; default: none.
-            format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
-                ending of each file name.
+            format: ``parquet``, ``jsonl``, ``json``, ``csv``, ``tsv``, ``arrow``, ``text`` or ``lines`` for all files;
+                default: by the ending of each file name.
             delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
             encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
@@ -696,8 +696,8 @@ class Index:
                 store texts.
             text_column: Column of the text; several columns are joined by a line break.
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
-            format: ``parquet``, ``jsonl``, ``csv``, ``tsv``, ``arrow`` or ``text`` for all files; default: by the
-                ending of each file name.
+            format: ``parquet``, ``jsonl``, ``json``, ``csv``, ``tsv``, ``arrow``, ``text`` or ``lines`` for all files;
+                default: by the ending of each file name.
             delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
             encoding: Encoding of text files, such as ``cp1252``; default: detected.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count

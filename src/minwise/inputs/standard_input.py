@@ -79,6 +79,13 @@ class StandardInput(Source):
         """Return the number of rows, if the format has it."""
         return self.opened.known_rows()
 
+    def count_rows(self) -> int | None:
+        """Return the number of rows, even if they must be read."""
+        return self.opened.count_rows()
+
+    def _select(self, columns: Columns) -> object:
+        return self.opened._select(columns)
+
     def reading(self) -> str | None:
         """Return how the copy is read."""
         return self.opened.reading()
