@@ -37,7 +37,7 @@ def test_pairs_equal_those_of_the_library(folder: Path) -> None:
     expected = mw.EuclideanLSH.plan(vectors, radius=0.6).fit(vectors).pairs(0.6)
     assert pq.read_table("pairs.parquet").equals(expected)
     assert len(expected) > 400
-    assert done.output.startswith(f"{len(expected):,} pairs among 400 vectors in ")
+    assert done.stdout.startswith(f"{len(expected):,} pairs among 400 vectors in ")
 
 
 def test_neighbours_equal_those_of_the_library(folder: Path) -> None:
