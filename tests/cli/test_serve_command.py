@@ -344,6 +344,6 @@ def test_help(tmp_path: Path) -> None:
     assert done.status == OK
     assert "  minwise serve --index news.mw --create --store-text\n" in done.out
     made = run(tmp_path, "index", "create", "--help").out
-    names = set(re.findall(r"^  (--[a-z-]+)", made, re.MULTILINE)) - {"--json", "--quiet"}
+    names = set(re.findall(r"^  (--[a-z-]+)", made, re.MULTILINE)) - {"--json", "--quiet", "--verbose", "--log-format"}
     assert len(names) > 10
     assert names <= set(done.out.split())
