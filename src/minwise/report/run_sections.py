@@ -11,7 +11,6 @@ from minwise._internal.formatting import (
     format_percent,
     format_probability,
     plural,
-    render_code_spans,
     shorten_middle,
 )
 from minwise._internal.html import definition_list, details, escape, section, table
@@ -108,15 +107,9 @@ def source_section(report: Values) -> str:
         notes.append(f"Reference corpus (against): {plural(len(against), 'source')} with {documents}, never removed.")
     if not report["sources"]:
         notes.append("There were no sources.")
-    notes += [*skipped_sentences(report), *_read_as(report)]
+    notes += skipped_sentences(report)
     quiet = "".join(f'<p class="quiet">{note}</p>' for note in notes)
     return section("sources", "Sources", body + quiet)
-
-
-def _read_as(report: Values) -> list[str]:
-    """Return how files were read, where a reader may doubt it; reports of older versions do not say it."""
-    read_as = (report.get("inputs") or {}).get("read_as") or []
-    return [f"{plural(entry['files'], 'file')} read as: {render_code_spans(entry['how'])}." for entry in read_as]
 
 
 def _row(source: Values) -> list[str]:

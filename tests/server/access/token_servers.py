@@ -43,6 +43,7 @@ REQUESTS = [
     Request("GET", "/v1/documents", None, READ),
     Request("GET", "/v1/documents/there", None, READ),
     Request("POST", "/v1/query", {"text": "a text"}, READ),
+    Request("GET", "/v1/search?contains=text", None, READ),
     Request("POST", "/v1/compare", {"left": "a text", "right": "a text"}, READ),
     Request("POST", "/v1/documents", DOCUMENT, WRITE),
     Request("POST", "/v1/documents?unique=false", {"documents": [DOCUMENT]}, WRITE),

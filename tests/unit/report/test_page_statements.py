@@ -152,7 +152,6 @@ def test_notes_and_what_was_left_out_of_the_inputs_are_shown() -> None:
     assert "Notes" not in shape.page()
     shape.report["notes"] = ["Most documents are <short>; set `shingle='char:9'`.", "Another note."]
     shape.report["inputs"] = {
-        "read_as": [{"how": "one document per line", "files": 1}, {"how": "`;`-separated, cp1252", "files": 1200}],
         "skipped": {"names that begin with a dot": 1, "files reached a second time": 3},
     }
     page = shape.page()
@@ -160,8 +159,6 @@ def test_notes_and_what_was_left_out_of_the_inputs_are_shown() -> None:
     assert "<li>Another note.</li>" in page
     skipped = "1 entry (names that begin with a dot), 3 entries (files reached a second time)"
     assert f"Left out of the inputs: {skipped}." in page
-    assert "1 file read as: one document per line." in page
-    assert "1,200 files read as: <code>;</code>-separated, cp1252." in page
 
 
 def test_an_expected_recall_outside_the_interval_is_marked() -> None:
