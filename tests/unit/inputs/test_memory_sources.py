@@ -35,24 +35,22 @@ class Stream:
 
 
 class Dataset:
-    """A stand-in for a Hugging Face dataset, whose rows may differ from those of its table."""
+    """A stand-in for a Hugging Face dataset, whose rows may be some of those of its table."""
 
-    class Data:
-        """The data attribute."""
-
-        table = TABLE
-
-    data = Data()
+    __module__ = "datasets"
 
     def __init__(self, indices: list[int] | None = None) -> None:
-        self._indices = indices
+        self._indices = range(len(TEXTS)) if indices is None else indices
 
     def with_format(self, kind: str) -> "Dataset":
         assert kind == "arrow"
         return self
 
+    def select(self, indices: list[int]) -> "Dataset":
+        return Dataset(indices)
+
     def __getitem__(self, key: slice) -> Any:  # noqa: ANN401 - as above
-        return TABLE.take(self._indices)
+        return TABLE.take(list(self._indices))
 
 
 COLUMN: dict[str, Callable[[], Any]] = {
