@@ -56,7 +56,6 @@ def test_wrong_ids_are_refused(folder: Path, lines: bytes, message: str) -> None
     "arguments",
     [
         ("out", "-o", "back"),
-        ("out", "--all", "--ids", "ids.txt", "-o", "back"),
         ("out", "--all"),
         ("--all", "-o", "back"),
     ],

@@ -57,7 +57,12 @@ def report(out: str, audit: str | None, as_json: bool, quiet: bool) -> None:
     default=None,
     help="File of ids to restore, one per line; - is standard input.",
 )
-@click.option("--all", "every", is_flag=True, help="Restore every row of the input, also those in quarantine.")
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Restore every row of the input, also those in quarantine; with --ids, all documents that share an id.",
+)
 @click.option("-o", "--output", metavar="DIR", required=True, type=click.Path(), help="New directory for the result.")
 @overwrite_option
 @verbosity_options
@@ -68,22 +73,26 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
     and format of the input; DIR/removed.parquet lists those that stay removed. OUT itself is not changed. An input
     that has changed since the run is refused.
 
-    A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them.
+    A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them. An id
+    that several removed documents share is refused, unless --all is given with --ids.
 
     Examples:
         minwise restore clean --ids wanted.txt -o restored
         grep news removed.txt | minwise restore clean --ids - -o restored
         minwise restore clean --all -o everything --json
     """
-    if every == (ids is not None):
-        raise click.UsageError("give either --ids FILE or --all, to say which documents are restored")
+    if not every and ids is None:
+        raise click.UsageError("give --ids FILE or --all, to say which documents are restored")
     wanted = None if ids is None else list(read_ids(ids))
     if wanted == []:
         raise InputError(
             f"{'standard input' if ids == '-' else ids}: must list the ids to restore, one per line, got none"
         )
     progress = progress_bars(quiet=quiet or as_json)
-    counts = mw.restore(out, output, ids=wanted, overwrite=overwrite, progress=progress)
+    try:
+        counts = mw.restore(out, output, ids=wanted, all_matches=every, overwrite=overwrite, progress=progress)
+    except InputError as error:
+        raise InputError(str(error).replace("set all_matches=True", "add --all")) from None
     print_result({"output": output, **counts}, _summary(counts, output), as_json=as_json, quiet=quiet)
 
 

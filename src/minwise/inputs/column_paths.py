@@ -181,7 +181,9 @@ def schema_leaves(schema: pa.Schema, sample: Any = None, *, typed: bool = True) 
     for path, kind in _leaf_paths(schema):
         is_text = is_text_column(kind)
         length = _mean_length(sample, path) if sample is not None and is_text else 0.0
-        leaves.append(LeafColumn(".".join(path), str(kind).replace("large_", "") if typed else "", is_text, length))
+        leaves.append(
+            LeafColumn(".".join(path), re.sub("large_|_view", "", str(kind)) if typed else "", is_text, length)
+        )
     return leaves
 
 
@@ -244,7 +246,7 @@ def _meant_column(name: str, leaves: Sequence[LeafColumn], *, of_texts: bool) ->
         found = next((leaf for leaf in leaves if leaf.name.lower() == likely), None)
         if found is not None:
             return found
-    return max(leaves, key=lambda leaf: leaf.length, default=None)
+    return max(leaves, key=lambda leaf: (leaf.name.lower() != "id", leaf.length), default=None)
 
 
 def _similar_name(name: str, leaves: Sequence[LeafColumn]) -> LeafColumn | None:

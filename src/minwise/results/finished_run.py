@@ -8,6 +8,7 @@ working directory in ``run.json`` and checked against their fingerprints; row by
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -388,11 +389,11 @@ class RestoredDocuments:
 
     Attributes:
         documents: Number of documents.
-        ids: Their ids, as text.
+        ids: How many of them have each of their ids, as text.
     """
 
     documents: int
-    ids: set[str]
+    ids: Counter[str]
 
 
 class RowStatus:
@@ -434,14 +435,15 @@ class RowStatus:
 
     def restore(self, ids: Container[str]) -> RestoredDocuments:
         """Mark every removed document with one of the ids as kept; numeric ids are compared as decimal text."""
-        kept, restored, documents = self.kept, set[str](), 0
+        kept, restored = self.kept, Counter[str]()
         for batch in self._run.batches("removed.parquet", ["id", "source", "row"]):
             given = [None if value is None else str(value) for value in batch.column("id").to_pylist()]
             back = np.fromiter((text is not None and text in ids for text in given), dtype=np.bool_, count=len(given))
             kept[self.numbers(batch)[back]] = True
-            documents += int(np.count_nonzero(back))
-            restored |= {text for text, chosen in zip(given, back.tolist(), strict=True) if chosen and text is not None}
-        return RestoredDocuments(documents, restored)
+            restored.update(
+                text for text, chosen in zip(given, back.tolist(), strict=True) if chosen and text is not None
+            )
+        return RestoredDocuments(restored.total(), restored)
 
     def numbers(self, batch: pa.RecordBatch, name: str = "removed.parquet") -> Numbers:
         """Return the numbers of the documents that a piece of a table lists by source and row.

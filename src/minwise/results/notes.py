@@ -13,6 +13,7 @@ import numpy as np
 
 from minwise._internal.formatting import plural
 from minwise.checks import show
+from minwise.search.bands import FILLED
 from minwise.search.clustering import CopyGroups
 from minwise.search.documents import MOST_TOKENS, Documents
 from minwise.settings import SearchSettings
@@ -57,16 +58,16 @@ def _id_notes(documents: Documents) -> Iterator[str]:
 def _short_notes(documents: Documents, shingler: Shingler | None) -> Iterator[str]:
     """Yield a note if more than half of the documents that are not empty have fewer tokens than a shingle."""
     counts = documents.sampled_tokens()[1:]
-    filled = int(counts.sum())
+    total, filled = int(counts.sum()), documents.count(FILLED)
     if shingler is None or shingler.size > MOST_TOKENS or filled < SHORT_MINIMUM:
         return
     short = int(counts[: shingler.size - 1].sum())
-    if 2 * short <= filled:
+    if 2 * short <= total:
         return
-    median = 1 + int(np.searchsorted(np.cumsum(counts), filled / 2))
-    sampled = "" if filled >= documents.counts["documents"] - documents.counts["empty"] else "sampled "
+    median = 1 + int(np.searchsorted(np.cumsum(counts), total / 2))
+    about = "" if documents.sampled_whole else "about "
     yield (
-        f"{short:,} of {filled:,} {sampled}documents have fewer than the {shingler.size} "
+        f"{about}{round(short * filled / total):,} of {filled:,} documents have fewer than the {shingler.size} "
         f"{TOKEN_NAMES[shingler.kind]} of a shingle, so they match only if they are the same in full; "
         f"{_fitting_shingles(shingler.kind, median)} fits such texts"
     )

@@ -34,6 +34,7 @@ def restore(
     destination: str | PathLike[str],
     *,
     ids: Iterable[str | int] | None = None,
+    all_matches: bool = False,
     overwrite: bool = False,
     progress: ProgressSetting = None,
 ) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def restore(
         destination: A new or empty directory.
         ids: Restore the removed documents that have one of these ids. Without it every row of the input is restored,
             including unreadable rows: the input files are copied as they are.
+        all_matches: Whether an id that several removed documents share restores all of them; otherwise it is refused.
         overwrite: Whether a directory that is not empty may be replaced.
         progress: True for progress bars, a function of (stage, done, total, unit), or a
             :class:`~minwise.progress.Progress`; default: none.
@@ -57,14 +59,14 @@ def restore(
 
     Raises:
         MismatchError: If an input has changed since the run.
-        InputError: If an id is not among the removed documents.
+        InputError: If an id is not among the removed documents, or is that of several of them.
     """
     folder, receiver = check_path("output", destination), progress_of(progress)
     wanted = None if ids is None else _check_ids(ids)
     run = FinishedRun.open(output)
     run.refuse_changes()
     check_destination(folder, run, overwrite=overwrite)
-    task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted)
+    task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted, all_matches=all_matches)
     with temporary_workdir(folder.absolute().parent) as work, publish(folder, work) as staging:
         task.write(staging.folder, receiver)
         run.refuse_changes()  # during the copy
@@ -124,17 +126,32 @@ class _RestoreAll:
 class _RestoreSome:
     """Restores documents by id: copies the kept rows and these."""
 
-    def __init__(self, run: FinishedRun, ids: dict[str, None]) -> None:
+    def __init__(self, run: FinishedRun, ids: dict[str, None], *, all_matches: bool) -> None:
         self._run = run
         self._status = RowStatus(run)
         self._restored = self._status.restore(ids)
+        self._refuse_unknown(ids)
+        if not all_matches:
+            self._refuse_ambiguous()
+
+    def _refuse_unknown(self, ids: dict[str, None]) -> None:
         unknown = [text for text in ids if text not in self._restored.ids]
         if unknown:
             many = f"{len(unknown):,} of {len(ids):,} ids are" if len(unknown) > 1 else "an id is"
             first = "the first is " if len(unknown) > 1 else ""
             raise InputError(
-                f"{run.folder}: {many} not among its removed documents: {first}{show(unknown[0])}; "
+                f"{self._run.folder}: {many} not among its removed documents: {first}{show(unknown[0])}; "
                 "removed.parquet lists all of them"
+            )
+
+    def _refuse_ambiguous(self) -> None:
+        shared = [(text, count) for text, count in self._restored.ids.items() if count > 1]
+        if shared:
+            text, count = shared[0]
+            more = f" (and {len(shared) - 1:,} more such ids)" if len(shared) > 1 else ""
+            raise InputError(
+                f"{self._run.folder}: {count:,} removed documents have the id {show(text)}{more}; "
+                "set all_matches=True to restore all of them"
             )
 
     def write(self, folder: Path, progress: Progress) -> None:

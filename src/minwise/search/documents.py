@@ -48,6 +48,7 @@ __all__ = [
     "refuse_nothing_readable",
     "refuse_too_many",
     "refuse_unusable_inputs",
+    "sampling_steps",
     "unify_types",
 ]
 
@@ -58,6 +59,8 @@ PART_BYTES = 1 << 30
 MAX_DOCUMENTS = 2**32 - 2
 # Tokens up to which the tokens of a sampled document are counted.
 MOST_TOKENS = 64
+# Rows of a source of which all, and up to which one of 8, are sampled; one of 64 after them.
+SAMPLED_WHOLE, SAMPLED_DENSE = 64, 1024
 # Faults that are converted to Python objects at a time.
 FAULTS_AT_ONCE = 4096
 
@@ -119,6 +122,11 @@ class SearchJob:
     progress: Progress
 
 
+def sampling_steps(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return of how many rows one is sampled at each row of a source: the first 64 all, then ever fewer."""
+    return np.where(rows < SAMPLED_WHOLE, 1, np.where(rows < SAMPLED_DENSE, 8, 64))
+
+
 @dataclass(slots=True)
 class DocumentPart:
     """Consecutive documents, collected until they are written as one part.
@@ -132,7 +140,7 @@ class DocumentPart:
         keep_values: The values that the keep policy compares, batch by batch; None where there are none.
         faults: Rows that cannot be used.
         ended: Sources that cannot be read further.
-        tokens: Number of sampled documents with 0, 1, 2, … tokens; see :func:`minwise.search.first_pass.token_counts`.
+        tokens: Estimated documents with 0, 1, 2, … tokens; see :func:`minwise.search.first_pass.token_counts`.
     """
 
     first: int
@@ -145,9 +153,10 @@ class DocumentPart:
     ended: list[int] = field(default_factory=list)
     tokens: NDArray[np.int64] = field(default_factory=lambda: np.zeros(MOST_TOKENS + 1, dtype=np.int64))
 
-    def add_tokens(self, counts: NDArray[np.int64]) -> None:
-        """Add the token counts of sampled documents."""
-        self.tokens += np.bincount(np.minimum(counts, MOST_TOKENS), minlength=MOST_TOKENS + 1)
+    def add_tokens(self, rows: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Add the token counts of sampled rows, each of which stands for as many rows as one was sampled of."""
+        weights = np.bincount(np.minimum(counts, MOST_TOKENS), sampling_steps(rows), MOST_TOKENS + 1)
+        self.tokens += weights.astype(np.int64)
 
     def add(
         self,
@@ -379,10 +388,15 @@ class Documents:
         return int(np.count_nonzero(self.states[self.protected :] == state))
 
     def sampled_tokens(self) -> NDArray[np.int64]:
-        """Return how many of the sampled documents have 0, 1, 2, … and at least ``MOST_TOKENS`` tokens."""
+        """Return about how many documents have 0, 1, 2, … and at least ``MOST_TOKENS`` tokens."""
         counts = [part.header["tokens"] for part in self.parts]
         total: NDArray[np.int64] = np.sum([np.zeros(MOST_TOKENS + 1, dtype=np.int64), *counts], axis=0, dtype=np.int64)
         return total
+
+    @property
+    def sampled_whole(self) -> bool:
+        """Whether the tokens of all documents of the input were counted."""
+        return max(self.rows[self.corpus.against :], default=0) <= SAMPLED_WHOLE
 
     @property
     def counts(self) -> dict[str, int]:

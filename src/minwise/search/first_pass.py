@@ -20,6 +20,7 @@ from minwise._internal.prefetch import prefetch
 from minwise.inputs.source import Batch, Fault
 from minwise.search.bands import Bander, KeyBlock
 from minwise.search.documents import (
+    MOST_TOKENS,
     PART_BYTES,
     PART_DOCUMENTS,
     DocumentPart,
@@ -31,15 +32,14 @@ from minwise.search.documents import (
     refuse_nothing_readable,
     refuse_too_many,
     refuse_unusable_inputs,
+    sampling_steps,
 )
 from minwise.text.shingling import Shingler
 
 __all__ = ["DocumentBander", "ResumableReader", "read_documents", "text_lengths", "token_counts"]
 
-# Rows of a source whose tokens are counted: the first ones, and one of so many after them.
-SAMPLED_HEAD, SAMPLED_STEP = 64, 64
-# Bytes of a text in which tokens are counted: enough for the tokens of a shingle, little of a long text.
-SAMPLED_BYTES = 2048
+# Bytes of a text, for each token of a shingle, in which tokens are counted: more than words have, and little of a text.
+TOKEN_BYTES = 64
 
 
 class DocumentBander(Protocol):
@@ -167,7 +167,7 @@ class _FirstPass(ResumableReader):
         if any(fault.row is None for fault in batch.faults):  # a resumed run must not read up to the fault again
             part.ended.append(source)
         if source >= self.corpus.against:
-            part.add_tokens(token_counts(batch, self.shingler)[1])
+            part.add_tokens(*token_counts(batch, self.shingler))
         ids = batch_ids(self.corpus.sources[source], batch)
         part.add(source, batch.first, text_lengths(batch.values), ids, batch.keep_values)
         self.rows[source] = max(self.rows[source], batch.first + len(batch))
@@ -182,20 +182,21 @@ class _FirstPass(ResumableReader):
 
 
 def token_counts(batch: Batch, shingler: Shingler | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which rows of a batch are sampled, and the tokens in the first bytes of each; none for sets and vectors.
+    """Return the sampled rows of a batch, and the tokens in the first bytes of each; none for sets and vectors.
 
-    The sample is the first 64 rows of a source and every 64th row after them, so it does not depend on batches.
+    The number of a row in its source decides whether it is sampled, so the sample does not depend on batches.
     """
     rows = np.arange(batch.first, batch.first + len(batch))
-    chosen = np.flatnonzero(((rows < SAMPLED_HEAD) | (rows % SAMPLED_STEP == 0)) & valid_mask(batch.values))
+    chosen = np.flatnonzero((rows % sampling_steps(rows) == 0) & valid_mask(batch.values))
     if shingler is None or not len(chosen):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    starts = pc.binary_slice(batch.values.take(from_numpy(chosen)).cast(pa.large_binary()), 0, SAMPLED_BYTES)
+    most = TOKEN_BYTES * min(shingler.size, MOST_TOKENS)
+    starts = pc.binary_slice(batch.values.take(from_numpy(chosen)).cast(pa.large_binary()), 0, most)
     texts = starts.to_pylist()
     if shingler.kind != "byte":
         texts = [text.decode("utf-8", "ignore") for text in texts]
     counter = replace(shingler, spec=f"{shingler.kind}:1", bag=True)
-    return chosen, np.asarray(counter.shingle(texts, threads=1).sizes, dtype=np.int64)
+    return rows[chosen], np.asarray(counter.shingle(texts, threads=1).sizes, dtype=np.int64)
 
 
 def text_lengths(texts: pa.Array) -> NDArray[np.uint64]:

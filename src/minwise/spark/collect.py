@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import to_numpy
+from minwise._internal.arrays import to_numpy, valid_mask
 from minwise.inputs.source import Fault
 from minwise.search.candidates import CHUNK_PAIRS
 from minwise.search.clustering import PairBlock
@@ -105,7 +105,8 @@ class _DocumentCollector:
         faults = [(offset, Fault(name, row, reason)) for offset, name, row, reason in located]
         self.part.add_faults(faults, self.corpus.on_error)
         if number >= self.corpus.against:
-            self.part.add_tokens(to_numpy(rows.column("tokens").drop_null()))
+            sampled = first + np.flatnonzero(valid_mask(rows.column("tokens")))
+            self.part.add_tokens(sampled, to_numpy(rows.column("tokens").drop_null()))
         lengths = to_numpy(rows.column("text_bytes")).view(np.uint64)
         ids = _ids_of(rows)
         start = 0

@@ -148,7 +148,7 @@ def _token_column(batch: Batch, settings: SearchSettings) -> pa.Array:
     """Return the token counts of sampled rows, null for all others."""
     rows, counts = token_counts(batch, settings.shingler)
     column, sampled = np.zeros(len(batch), dtype=np.int64), np.zeros(len(batch), dtype=np.bool_)
-    column[rows], sampled[rows] = counts, True
+    column[rows - batch.first], sampled[rows - batch.first] = counts, True
     return from_numpy(column, sampled)
 
 

@@ -50,6 +50,21 @@ def test_ids_of_any_python_type(workdir: Path, given: Any) -> None:  # noqa: ANN
     assert pq.read_table("back/removed.parquet").column("id").to_pylist() == [2, 4]
 
 
+def test_an_id_of_several_removed_documents_is_refused_unless_all_matches_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": name, "text": FERRY} for name in ("a", "b", "b", "b", "c", "c", "d")]
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    mw.dedup("in.jsonl", "out")
+    message = "out: 3 removed documents have the id 'b'; set all_matches=True to restore all of them"
+    assert error_message(InputError, lambda: mw.restore("out", "back", ids=["b", "d"])) == message
+    assert "'b' (and 1 more such ids);" in error_message(InputError, lambda: mw.restore("out", "back", ids=["c", "b"]))
+    assert not Path("back").exists()
+    assert mw.restore("out", "back", ids=["b", "d"], all_matches=True)["restored"] == 4
+    assert ids("back") == ["a", "b", "b", "b", "d"]
+
+
 def test_an_empty_list_of_ids_restores_nothing(workdir: Path) -> None:
     """Without ids everything is restored."""
     assert mw.restore("out", "none", ids=[])["restored"] == 0
