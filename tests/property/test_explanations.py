@@ -141,4 +141,4 @@ def test_sets_have_no_passages() -> None:
 def test_documents_joined_through_others_say_so(out: Path) -> None:
     result = run(out, "components")
     (first, *_) = [row["id"] for row in result.removed.to_pylist() if row["similarity"] < result.threshold]
-    assert "below the threshold 0.7: they are joined through other documents" in repr(mw.explain(out, first))
+    assert "below the threshold 0.7: joined through other documents" in repr(mw.explain(out, first))

@@ -55,6 +55,31 @@ def test_tables(folder: Path, number: int) -> None:
     assert_same_as_library(Files(["in"]), {**OPTIONS, **SETTINGS[number]}, folder / "in")
 
 
+def in_format(name: str) -> bytes:
+    """Return the corpus in the format of a file name."""
+    made = rows(texts(2))
+    if name.endswith(".json"):
+        return json.dumps(made).encode()
+    if name.endswith(".csv"):
+        lines = (f"{row['id']};{row['text'].encode('latin-1', 'ignore').decode('latin-1')} é" for row in made)
+        return "\n".join(["id;text", *lines, ""]).encode("latin-1")
+    return "".join(f"{row['text']} {number % 7}\n" for number, row in enumerate(made)).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("array.json", {}),
+        ("array.json", {"exact": True, "bands": None, "rows": None}),
+        ("semicolons.csv", {"delimiter": ";", "encoding": "latin-1", "scheme": "minhash", "bag": True}),
+        ("lines.txt", {"format": "lines", "mask_digits": True}),
+    ],
+)
+def test_formats_and_settings_of_reading(folder: Path, name: str, options: dict[str, Any]) -> None:
+    Path(name).write_bytes(in_format(name))
+    assert_same_as_library(Files([name]), {**OPTIONS, **options}, folder / "in")
+
+
 def test_text_files_with_references(folder: Path) -> None:
     assert_same_as_library(Files(["texts"]), {**OPTIONS, "against": Files(["references"])}, folder / "in")
 

@@ -21,7 +21,15 @@ from minwise.sketches.planning import Plan
 if TYPE_CHECKING:
     from minwise.comparison.comparison import Comparison
 
-__all__ = ["LEGEND", "SIDE_BY_SIDE_STYLE", "compare_page", "comparison_html", "side_by_side", "write_page"]
+__all__ = [
+    "LEGEND",
+    "SIDE_BY_SIDE_STYLE",
+    "compare_page",
+    "comparison_html",
+    "notebook_texts",
+    "side_by_side",
+    "write_page",
+]
 
 # Differences stand out, shared text is quiet. Colour is never the only cue: what one text has alone is underlined in
 # the colour of its side, and what has moved is underlined with dots.
@@ -164,11 +172,16 @@ NOTEBOOK_CHARACTERS = 4000
 
 def comparison_html(comparison: "Comparison") -> str:
     """Return the comparison for a notebook: its results, and the parts of both texts around their differences."""
+    head = f'<p class="head">Similarity of two texts: {_similarity(comparison)}</p>'
+    facts = fact_list(_facts(comparison, "left", "right"))
+    return notebook(head, facts, notebook_texts(comparison, ("left", "right")), style=SIDE_BY_SIDE_STYLE)
+
+
+def notebook_texts(comparison: "Comparison", names: tuple[str, str]) -> str:
+    """Return a legend and the parts of both texts around their differences, for a cell of a notebook."""
     in_bytes = comparison.shingler.kind == "byte"
     texts = decode_passages(*comparison.texts, comparison.passages, in_bytes=in_bytes)
-    head = f'<p class="head">Similarity of two texts: {_similarity(comparison)}</p>'
-    sides = side_by_side(*texts, names=("left", "right"), max_chars=NOTEBOOK_CHARACTERS)
-    return notebook(head, fact_list(_facts(comparison, "left", "right")), LEGEND, sides, style=SIDE_BY_SIDE_STYLE)
+    return LEGEND + side_by_side(*texts, names=names, max_chars=NOTEBOOK_CHARACTERS)
 
 
 def write_page(comparison: "Comparison", path: Path, names: tuple[str, str]) -> None:

@@ -6,6 +6,7 @@
 
 import difflib
 import heapq
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
@@ -18,9 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from minwise._internal.arrays import from_numpy, valid_mask
+from minwise._internal.display import TERMINAL_WIDTH, fact_list, middle, notebook
 from minwise._internal.formatting import format_similarity, plural
+from minwise._internal.html import escape
 from minwise.checks import show
 from minwise.comparison.comparison import Comparison, compare
+from minwise.comparison.page import SIDE_BY_SIDE_STYLE, notebook_texts
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.source import Columns, RowMask, Source
 from minwise.results.finished_run import FinishedRun, RowStatus
@@ -43,6 +47,8 @@ COMPARED_IDS = 2_000
 PROPOSED_IDS = 3
 # Share of the threshold from which on a searched document is a near miss.
 SEARCHED_SHARE = 0.5
+# Columns of the names in a summary, and of an id in a notebook.
+LABEL_WIDTH, NAME_WIDTH = 13, 60
 UNREADABLE = "No texts are shown: they could not be read again."
 
 Status = Literal["removed", "kept", "quarantined", "reference"]
@@ -115,7 +121,11 @@ class Explanation:
         }
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Yield the name and the text of each line of a summary, without the passages."""
+        """Yield the name and the text of each line of a summary, without the passages and control characters."""
+        for name, text in self._lines():
+            yield name, "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
         where = "" if str(self.document.id) == self.document.location else f" ({self.document.location})"
         yield "document", f"{self.document.id}{where}"
         yield "decision", self._decision()
@@ -128,7 +138,20 @@ class Explanation:
         yield from (("note", note) for note in self.notes)
 
     def __repr__(self) -> str:
-        return "\n".join(f"{name:<13}{text}" for name, text in self.facts())
+        width = TERMINAL_WIDTH - LABEL_WIDTH
+        lines = (
+            (name, textwrap.wrap(text, width) if name == "note" else [_fit(text, width)]) for name, text in self.facts()
+        )
+        parts = (("" if number else name, part) for name, line in lines for number, part in enumerate(line))
+        return "\n".join(f"{name:<{LABEL_WIDTH}}{part}" for name, part in parts)
+
+    def _repr_html_(self) -> str:
+        """Return the summary, and both texts side by side, for a notebook."""
+        facts, other = fact_list((name, escape(text)) for name, text in self.facts()), self.compared_with
+        if self.comparison is None or other is None:
+            return notebook(facts)
+        names = (middle(str(self.document.id), NAME_WIDTH), middle(str(other.id), NAME_WIDTH))
+        return notebook(facts, notebook_texts(self.comparison, names), style=SIDE_BY_SIDE_STYLE)
 
     def _decision(self) -> str:
         if self.status == "quarantined":
@@ -140,11 +163,13 @@ class Explanation:
         return f"removed: a near-duplicate of {self.witness.id}, which is kept"
 
     def _similarity(self, witness: SimilarDocument) -> str:
+        if self.settings.get("verify") == "none":
+            return "unknown: the run did not verify its candidates"
         if witness.similarity is None:
-            return "unknown: they are joined through other documents"
+            return "unknown: joined through other documents"
         value = format_similarity(witness.similarity)
         if witness.similarity < self.threshold:
-            return f"{value}, below the threshold {self.threshold:g}: they are joined through other documents"
+            return f"{value}, below the threshold {self.threshold:g}: joined through other documents"
         kind = "exact" if self.settings.get("verify") == "exact" else "estimated from signatures"
         return f"{value}, {kind}; the threshold is {self.threshold:g}"
 
@@ -174,6 +199,11 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, tuple):
         return [_plain(one) for one in value]
     return asdict(value) if isinstance(value, DocumentRef) else value
+
+
+def _fit(text: str, width: int) -> str:
+    """Return a line; without its middle if it is too long, so that the end of an id stays."""
+    return text if len(text) <= width and text.isascii() else middle(text, width)
 
 
 def _value(document: SimilarDocument) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise._internal.display import notebook, value_table
 from minwise._internal.formatting import format_percent
 from minwise.results.pairs import identity_columns
 from minwise.results.removals import STEP, DedupDecision, check_similarities, removed_at, threshold_steps
@@ -27,6 +28,8 @@ __all__ = [
     "document_refs",
     "threshold_curve",
 ]
+
+COLUMNS = ("threshold", "removed", "share", "kept", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +110,14 @@ class Thresholds(tuple[ThresholdStep, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        rows = [("threshold", "removed", "share", "kept", "pairs"), *map(_cells, self)]
+        rows = [COLUMNS, *map(_cells, self)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook."""
+        return notebook(value_table(COLUMNS, map(_cells, self)))
 
 
 def _cells(step: ThresholdStep) -> tuple[str, ...]:
