@@ -170,7 +170,7 @@ def _walk(top: str, skipped: Skipped) -> Iterator[tuple[str, str]]:
         seen.add(real)
         for entry in _entries(directory, skipped):
             path = entry.name if directory == "." else f"{directory.rstrip('/')}/{entry.name}"
-            if os.path.isdir(entry):  # noqa: PTH112 - as above
+            if _is_directory(entry):
                 (linked if entry.is_symlink() else directories).append(path)
             else:
                 yield path, os.path.realpath(path) if entry.is_symlink() else os.path.join(real, entry.name)  # noqa: PTH118
@@ -180,14 +180,24 @@ def _entries(directory: str, skipped: Skipped) -> Iterator["os.DirEntry[str]"]:
     """Yield the files and directories to read, in order of their names."""
     with os.scandir(directory) as entries:
         for entry in sorted(entries, key=lambda entry: os.fsencode(entry.name)):
-            is_directory = os.path.isdir(entry)  # noqa: PTH112 - links in a circle are no error
+            is_directory = _is_directory(entry)
             reason = _skip_reason(entry.name, is_directory=is_directory)
-            if reason is None and not is_directory and not os.path.isfile(entry):  # noqa: PTH113 - as above
+            if reason is None and not is_directory and not _is_file(entry):
                 reason = BROKEN_LINK if entry.is_symlink() else NOT_A_FILE
             if reason is None:
                 yield entry
             else:
                 skipped[reason] += 1
+
+
+def _is_directory(entry: "os.DirEntry[str]") -> bool:
+    """Return whether an entry is a directory or leads to one; a link in a circle leads to nothing."""
+    return os.path.isdir(entry) if entry.is_symlink() else entry.is_dir()  # noqa: PTH112 - as above
+
+
+def _is_file(entry: "os.DirEntry[str]") -> bool:
+    """Return whether an entry is a file or leads to one."""
+    return os.path.isfile(entry) if entry.is_symlink() else entry.is_file()  # noqa: PTH113 - as above
 
 
 def _skip_reason(name: str, *, is_directory: bool) -> str | None:
