@@ -35,7 +35,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"treshold": 0.8}, "unknown setting 'treshold'; did you mean 'threshold'?"),
     ({"exact": True}, "unknown setting 'exact'; settings are: threshold, recall, "),
     ({"threshold": 2}, "threshold must be"),
-    ({"on_error": "ignore"}, "on_error must be one of fail, quarantine, skip, got 'ignore'"),
+    ({"on_error": "ignore"}, "on_error must be one of fail, quarantine-rows, quarantine, skip, got 'ignore'"),
     ({"partitions": 0}, "partitions must be a whole number from 1 to 1000000, got 0"),
     ({"driver_edges": -1}, "driver_edges must be a whole number from 0 to 2147483648, got -1"),
     ({"work": ""}, "work must be a path or a URL, got ''"),
