@@ -47,6 +47,7 @@ def help_of(name: str, width: int) -> str:
 def test_help_has_examples_and_exit_codes_and_cuts_nothing(name: str, width: int) -> None:
     shown = help_of(name, width)
     assert max(map(len, shown.splitlines())) <= width
+    assert [line for line in shown.splitlines() if line != line.rstrip()] == []
     assert "..." not in re.sub(r"^Usage: .*", "", shown)
     below = shown.partition("\nExamples:\n")[2].partition("\n\n")[0].splitlines()
     assert len(below) >= 3

@@ -93,10 +93,11 @@ class HelpFormat(click.Command):
         """Write the options below their headings."""
         options = [one for one in self.get_params(ctx) if isinstance(one, click.Option) and not one.hidden]
         records = {option: _record(option, ctx) for option in options}
-        width = max(len(declaration) for declaration, _ in records.values())
+        width = max(len(declaration) for declaration, _ in records.values() if len(declaration) <= MAX_DECLARATION)
         for heading, below in options_by_heading(options).items():
             with formatter.section(heading):
-                formatter.write_dl([(f"{left:<{width}}", right) for left, right in map(records.__getitem__, below)])
+                rows = [(f"{left:<{width}}", right) for left, right in map(records.__getitem__, below)]
+                formatter.write_dl(rows, col_max=width)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the exit codes."""
