@@ -1,6 +1,5 @@
 """Progress bars, for terminals and for notebooks."""
 
-import html
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.progress import Progress as RichProgress
 from rich.text import Text
 
+from minwise._internal.html import escape
 from minwise.progress import Progress
 
 __all__ = ["NotebookBars", "ProgressBars", "visible_progress"]
@@ -173,7 +173,7 @@ class _NotebookStage:
         """Return the bar as HTML."""
         size = "" if self._total is None else f' max="{max(self._total, 1)}" value="{min(self._done, self._total)}"'
         bar = f'<progress style="width:16em;vertical-align:middle"{size}></progress>'
-        return f'<div style="font-variant-numeric:tabular-nums">{bar} {html.escape(repr(self))}</div>'
+        return f'<div style="font-variant-numeric:tabular-nums">{bar} {escape(repr(self))}</div>'
 
     def _left(self, elapsed: float) -> float | None:
         """Return the seconds to the end at the rate so far; None if unknown or finished."""
