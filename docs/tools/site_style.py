@@ -22,7 +22,7 @@ ICON = SOURCES / "_internal" / "icon.svg"
 DARK = re.compile(r"@media \(prefers-color-scheme: dark\) \{\s*:root (\{.*?\})\s*\}", re.DOTALL)
 CODE = re.compile(r"<code[^>]*>.*?</code>", re.DOTALL)
 # An option, outside of a tag and of an entity.
-OPTION = re.compile(r"(?<![\w&;-])--?[a-z][\w-]*-[\w-]*\w|(?<![\w&;-])--[a-z]\w*")
+OPTION = re.compile(r"(?<![\w&;-])--?[A-Za-z][\w-]*")
 TAG_OR_TEXT = re.compile(r"<[^>]*>|[^<]+")
 
 

@@ -11,9 +11,22 @@ from docs.tools.site_style import unbroken_options
 from minwise._internal.html import colours, escape
 
 DOCS = Path(__file__).parents[2] / "docs"
-# Options that are on more than one line.
-BROKEN = """() => [...document.querySelectorAll(".option")]
-  .filter((one) => one.checkVisibility() && one.getClientRects().length !== 1).map((one) => one.textContent)"""
+# Options that are on more than one line; they are found by their text, whatever element they are in.
+BROKEN = r"""() => {
+  const broken = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode;
+    if (!text.parentElement.closest("code") || !text.parentElement.checkVisibility()) continue;
+    for (const found of text.data.matchAll(/(?<=^|\s)--?[A-Za-z][\w-]*/g)) {
+      const range = document.createRange();
+      range.setStart(text, found.index);
+      range.setEnd(text, found.index + found[0].length);
+      if (range.getClientRects().length !== 1) broken.push(found[0]);
+    }
+  }
+  return broken;
+}"""
 
 
 def site_page() -> str:

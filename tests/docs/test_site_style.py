@@ -61,7 +61,7 @@ def test_the_site_has_the_mark_of_the_pages() -> None:
 @pytest.mark.parametrize(
     ("code", "options"),
     [
-        ("minwise dedup a.jsonl --text-column body -o out", ["--text-column"]),
+        ("minwise dedup a.jsonl --text-column body -o out", ["--text-column", "-o"]),
         ('<span class="w">--on-error</span> quarantine --max-bucket=5', ["--on-error", "--max-bucket"]),
         ("near-duplicate a-b --", []),
         ("&lt;--no-option&gt; -- x", []),

@@ -53,7 +53,7 @@ ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'",
 
 
 # An option of a command.
-OPTION = re.compile(r"(?<![\w&;-])--[a-z][\w-]*")
+OPTION = re.compile(r"(?<![\w&;-])--?[A-Za-z][\w-]*")
 OPTION_ELEMENT = r'<span class="option">\g<0></span>'
 
 
