@@ -247,15 +247,17 @@ class DedupReport:
         }
 
     def counts(self) -> dict[str, int]:
-        """Return how many documents were read, kept, removed and quarantined."""
+        """Return how many documents were read, kept, removed and quarantined.
+
+        Every copy of an earlier document is removed, for that one or for the document that this one is removed for.
+        """
         search, removals = self.decision.search, self.decision.removals
         counts, removed = search.documents.counts, len(removals)
         kept = int(np.count_nonzero(self.decision.keep))
         if counts["read"] != kept + removed + counts["quarantined"]:
             raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
-        followers, leaders = (search.order.document_at[side] for side in search.copies.followers())
-        for_leader = (followers >= search.documents.protected) & ~removals.include(leaders)
-        return {**counts, "kept": kept, "removed": removed, "removed_identical": int(np.count_nonzero(for_leader))}
+        identical = search.order.document_at[search.copies.followers()[0]] >= search.documents.protected
+        return {**counts, "kept": kept, "removed": removed, "removed_identical": int(np.count_nonzero(identical))}
 
     def _text_bytes(self) -> dict[str, int] | None:
         """Return bytes of the texts that were read, kept, removed and quarantined; None for sets."""

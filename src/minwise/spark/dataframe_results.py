@@ -7,7 +7,7 @@ of arrays.
 from typing import Any
 
 import numpy as np
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from minwise import _kernel
@@ -31,7 +31,7 @@ def removed_documents(search: DataFrameSearch, *, driver_edges: int) -> DataFram
 
     Returns:
         ``id``, ``kept_id``, ``similarity`` (null if it is unknown), ``text_bytes``, ``place``, ``witness``, and
-        ``identical``: whether it is removed only because it is identical to a document that is not.
+        ``identical``: whether it has the same tokens as an earlier document.
     """
     group = _removed_by_component if search.settings.group == "components" else _removed_by_star
     names = search.names
@@ -59,18 +59,14 @@ def _removed_by_star(search: DataFrameSearch, driver_edges: int) -> DataFrame:
 
     leaders = search.stages.run("stars", make)
     followers = _followers(search).join(leaders.withColumnsRenamed({"place": "leader"}), "leader", "left")
-    kept = f.col("witness").isNull()
-    return _with_identical(leaders, followers, similarity_is_one=kept, identical=kept)
+    return _with_identical(leaders, followers)
 
 
 def _removed_by_component(search: DataFrameSearch, driver_edges: int) -> DataFrame:
     """Keep one document per component, the first in keep order. Copies are in the component of their leader."""
     joined = search.stages.run("joined", lambda: _with_first(search, driver_edges))
     followers = _followers(search).join(joined.withColumnsRenamed({"place": "leader"}), "leader", "left")
-    alone = f.col("witness").isNull()
-    kept = alone | (f.col("leader") < search.protected)
-    removable = joined.filter(f.col("place") >= search.protected)
-    return _with_identical(removable, followers, similarity_is_one=alone, identical=kept)
+    return _with_identical(joined.filter(f.col("place") >= search.protected), followers)
 
 
 def _with_first(search: DataFrameSearch, driver_edges: int) -> DataFrame:
@@ -93,16 +89,14 @@ def _followers(search: DataFrameSearch) -> DataFrame:
     return search.documents.filter(removable).select("place", "leader")
 
 
-def _with_identical(
-    leaders: DataFrame, followers: DataFrame, *, similarity_is_one: Column, identical: Column
-) -> DataFrame:
+def _with_identical(leaders: DataFrame, followers: DataFrame) -> DataFrame:
     """Return removed leaders and followers: ``place``, ``witness``, ``similarity`` and ``identical``."""
-    similarity = f.when(similarity_is_one, f.lit(1.0)).otherwise(f.col("similarity"))
+    similarity = f.when(f.col("witness").isNull(), f.lit(1.0)).otherwise(f.col("similarity"))
     of_followers = followers.select(
         "place",
         f.coalesce("witness", "leader").alias("witness"),
         similarity.alias("similarity"),
-        identical.alias("identical"),
+        f.lit(True).alias("identical"),
     )
     return leaders.select("place", "witness", "similarity", f.lit(False).alias("identical")).union(of_followers)
 
