@@ -38,7 +38,7 @@ from minwise.inputs.row_reader import (
     quoted_lines,
     values_and_faults,
 )
-from minwise.inputs.source import Batch, Columns, Fault, RowMask, UnreadableError
+from minwise.inputs.source import Batch, ColumnError, Columns, Fault, RowMask, UnreadableError
 
 __all__ = ["DelimitedFile", "detect_delimiter"]
 
@@ -378,9 +378,9 @@ def _refuse_data_as_header(names: list[str], columns: Columns) -> None:
     """Raise if the first line is obviously no header: no column is the text column, and a name is not a name."""
     data = next((name for name in names if _looks_like_data(name)), None)
     if data is not None and not set(columns.text) & set(names):
-        raise UnreadableError(f"has no header: {show(data)} in its first line is no name; add a line of column names")
+        raise ColumnError(f"has no header: {show(data)} in its first line is no name; add a line of column names")
     if not any(names):
-        raise UnreadableError("has no header: all names in its first line are empty; add a line of column names")
+        raise ColumnError("has no header: all names in its first line are empty; add a line of column names")
 
 
 def _looks_like_data(name: str) -> bool:

@@ -272,9 +272,10 @@ def test_an_unnamed_column_does_no_harm(tmp_path: Path) -> None:
     ],
 )
 def test_a_missing_or_ambiguous_header_is_an_error(data: str, reason: str, tmp_path: Path) -> None:
-    (fault,) = faults_of(source(tmp_path / "x.csv", data.encode()))
-    assert fault.row is None
-    assert fault.reason.startswith(reason)
+    """The rows below it are counted: each is a fault."""
+    faults = faults_of(source(tmp_path / "x.csv", data.encode()))
+    assert [fault.row for fault in faults] == [*range(max(0, data.count("\n") - 1)), None]
+    assert all(fault.reason.startswith(reason) for fault in faults)
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", "é", '"', "\n", 5])
