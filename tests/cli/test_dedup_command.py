@@ -370,3 +370,24 @@ def test_installed_executable_needs_no_home_and_no_locale(folder: Path) -> None:
         "report.json",
         "run.json",
     ]
+
+
+def test_a_nested_text_column_is_named_by_its_path(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", [{"id": row["id"], "doc": {"body": row["text"]}} for row in ROWS])
+    assert run(tmp_path, "dedup", "in.jsonl", "-o", "out", "--text-column", "doc.body").status == OK
+    line = one_line(run(tmp_path, "dedup", "in.jsonl", "-o", "other"), FAILURE)
+    assert line.endswith("; did you mean --text-column doc.body?\n")
+
+
+def test_an_input_without_a_usable_row_fails_unless_it_is_left_out_explicitly(tmp_path: Path) -> None:
+    write(tmp_path / "in.parquet", ROWS)
+    write(tmp_path / "other.parquet", [{"id": row["id"], "content": row["text"]} for row in ROWS])
+    line = one_line(run(tmp_path, "dedup", "in.parquet", "other.parquet", "-o", "out"), FAILURE)
+    assert line.startswith(f"minwise: other.parquet: none of its {len(ROWS)} rows can be used: has no column 'text'")
+    assert line.endswith("; set --on-error quarantine to go on without this input\n")
+    for on_error in ("quarantine", "skip"):
+        done = run(tmp_path, "dedup", "in.parquet", "other.parquet", "-o", on_error, "--on-error", on_error)
+        assert done.status == OK
+        assert "other.parquet" in "".join(done.out.splitlines(keepends=True)[-6:])
+        counts = json.loads((tmp_path / on_error / "report.json").read_text())["counts"]
+        assert (counts["read"], counts["quarantined"]) == (2 * len(ROWS), len(ROWS))

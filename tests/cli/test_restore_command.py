@@ -318,3 +318,14 @@ def test_rows_before_damage_are_restored_by_id(tmp_path: Path) -> None:
     dedup(tmp_path, "in.jsonl.gz")
     counts = json.loads((tmp_path / "out/report.json").read_text())["counts"]
     assert restore(tmp_path, ids=["1"]).endswith(f"; {counts['kept'] + 1:,} rows in back/kept\n")
+
+
+def test_an_id_of_several_documents_needs_all(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", [{"id": name, "text": FERRY} for name in ("a", "b", "b", "c")])
+    dedup(tmp_path, "in.jsonl")
+    (tmp_path / "ids.txt").write_text("b\n")
+    arguments = ("restore", "out", "--ids", "ids.txt", "-o", "back")
+    line = one_line(run(tmp_path, *arguments), FAILURE)
+    assert line == "minwise: out: 2 removed documents have the id 'b'; add --all to restore all of them\n"
+    assert run(tmp_path, *arguments, "--all").status == OK
+    assert [row["id"] for row in read(tmp_path / "back/kept/in.jsonl")] == ["a", "b", "b"]

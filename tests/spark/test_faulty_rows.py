@@ -5,6 +5,8 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.expect import error_message
 from support.spark.arrangement import LOCAL, SPARK, Arrangement, differing_files, file_digests
@@ -68,6 +70,32 @@ def test_the_first_fault_is_reported_as_by_the_local_engine(
         message = error_message(InputError, lambda: mw.dedup(files, tmp_path / "spark", engine="spark", **SEARCH))
     assert message == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+
+
+def test_unusable_inputs_notes_and_paths_are_those_of_the_local_engine(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table without the column is divided into several tasks; each of its rows is counted once."""
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path / "in")
+    short = [{"id": number % 400, "doc": {"body": f"four words number {number}"}} for number in range(3000)]
+    pq.write_table(pa.Table.from_pylist(short), "a.parquet", row_group_size=200)
+    pq.write_table(pa.table({"id": range(3000), "content": ["x"] * 3000}), "b.parquet", row_group_size=200)
+    settings: dict[str, Any] = {"text_column": "doc.body", "shingle": "word:5"}
+    reports, messages = [], []
+    for name, engine in (("local", LOCAL), ("spark", SPARK)):
+        with SMALL_TASKS.on(spark):
+            out = tmp_path / name
+            reports.append(mw.dedup("*.parquet", out, on_error="quarantine", **settings, **engine).report)
+            strict: dict[str, Any] = {**settings, **engine, "on_error": "quarantine-rows"}
+            messages.append(error_message(InputError, lambda strict=strict: mw.dedup("*.parquet", **strict)))  # type: ignore[misc]
+    assert differing_files(tmp_path / "local", tmp_path / "spark") == []
+    assert reports[0] == reports[1]
+    assert reports[0]["counts"]["quarantined"] == 3000
+    assert any("fewer than the 5 words of a shingle" in note for note in reports[0]["notes"])
+    assert any("share the id" in note for note in reports[0]["notes"])
+    assert messages[0] == messages[1]
+    assert messages[0].startswith("b.parquet: none of its 3,000 rows can be used: has no column 'doc.body'")
 
 
 def test_documents_of_50_mb_are_compared_in_executors_of_1_gb(
