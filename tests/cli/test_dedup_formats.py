@@ -153,8 +153,8 @@ def test_standard_input_that_is_not_json_needs_a_format(folder: Path) -> None:
 def test_standard_input_in_a_format_is_written_to_standard_output(folder: Path, format_: str) -> None:
     """In the same format, if a stream can have it; otherwise as JSON lines."""
     if format_ in ("json", "lines"):
-        data = json.dumps(ROWS) if format_ == "json" else "".join(f"{row['text']}\n" for row in ROWS)
-        (folder / f"in.{format_}").write_text(data)
+        text = json.dumps(ROWS) if format_ == "json" else "".join(f"{row['text']}\n" for row in ROWS)
+        (folder / f"in.{format_}").write_text(text)
     else:
         write(folder / f"in.{format_}", ROWS)
     data = (folder / f"in.{format_}").read_bytes()

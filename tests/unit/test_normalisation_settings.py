@@ -42,10 +42,11 @@ def shingle_of(name: str) -> str:
 
 @pytest.mark.parametrize(("name", "value", "left", "right"), CASES, ids=[case[0] for case in CASES])
 def test_setting_changes_which_texts_are_equal(name: str, value: bool, left: str, right: str) -> None:
-    texts: dict[str, Any] = {"shingle": shingle_of(name), "threshold": 0.99}
-    plain, changed = (len(mw.pairs([left, right], **texts, **given)) for given in ({}, {name: value}))
-    assert (plain, changed) == ((0, 1) if value else (1, 0))
-    assert mw.dedup([left, right], **texts, **{name: value}).report["settings"][name] is value
+    plain: dict[str, Any] = {"shingle": shingle_of(name), "threshold": 0.99}
+    given: dict[str, Any] = {**plain, name: value}
+    before, changed = (len(mw.pairs([left, right], **options)) for options in (plain, given))
+    assert (before, changed) == ((0, 1) if value else (1, 0))
+    assert mw.dedup([left, right], **given).report["settings"][name] is value
     shingler = mw.Shingler(shingle_of(name), **{name: value})
     assert len(mw.pairs([left, right], shingle=shingler, threshold=0.99)) == changed
 

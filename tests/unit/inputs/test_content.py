@@ -8,6 +8,7 @@ import sqlite3
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ import minwise as mw
 from minwise.errors import InputError
 from minwise.inputs.content import unusable_content
 from minwise.inputs.open_sources import open_files
+from minwise.options import FormatName
 
 
 def zipped(*members: str, first: bytes = b"", stored: bool = False) -> bytes:
@@ -80,7 +82,7 @@ def test_other_content_is_one_fault_that_says_what_it_is(what: str, format_: str
     assert (fault.source, fault.row) == (str(path), 0 if format_ == "text" else None)
     assert "\n" not in fault.reason
     with pytest.raises(InputError, match=f"{path.name}: (row 0: )?is "):
-        mw.dedup(str(path), format=format_)
+        mw.dedup(str(path), format=cast("FormatName", format_))
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])

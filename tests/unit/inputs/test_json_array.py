@@ -59,7 +59,7 @@ def test_every_truncated_array_ends_in_a_fault_after_its_complete_elements(
 ) -> None:
     data = json.dumps(array).encode()
     data = data[: end % len(data)]
-    found = []
+    found: list[Any] = []
     with pytest.raises(UnreadableError, match=r"^(truncated JSON array: |must be a JSON array)"):
         found.extend(json.loads(element) for element in split_array(chunked(data, cuts)) if isinstance(element, bytes))
     assert found == array[: len(found)]
