@@ -14,6 +14,7 @@ from support.expect import error_message
 import minwise as mw
 from minwise.errors import InputError
 from minwise.inputs import Files
+from minwise.options import OnError
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine", "rowan", "willow", "yew"]
 
@@ -78,8 +79,9 @@ def test_every_row_is_kept_removed_or_quarantined(seed: int, tmp_path: Path, mon
         assert bad[first] is None or first.endswith("jsonl") or f"{bad[first]:,} rows" in message or bad[first] == 1
     else:
         assert mw.dedup(Files(names), on_error="quarantine-rows").report["unreadable"] == []
-    for on_error in ("quarantine", "skip"):
-        report = mw.dedup(Files(names), tmp_path / f"out-{on_error}", on_error=on_error).report  # type: ignore[arg-type]
+    going_on: tuple[OnError, ...] = ("quarantine", "skip")
+    for on_error in going_on:
+        report = mw.dedup(Files(names), tmp_path / f"out-{on_error}", on_error=on_error).report
         counts = report["counts"]
         assert counts["read"] == counts["kept"] + counts["removed"] + counts["quarantined"]
         sources = {row["source"]: row for row in report["sources"]}
@@ -120,7 +122,8 @@ def test_pairs_clusters_audit_groups_and_index_refuse_an_unusable_input(
     monkeypatch.chdir(tmp_path)
     Path("a.jsonl").write_text('{"id": 1, "text": "one two three four", "u": "x", "i": 1}\n')
     Path("b.jsonl").write_text('{"id": 2, "body": "one two three four", "u": "x"}\n')
-    files, on_error = Files(["a.jsonl", "b.jsonl"]), "quarantine-rows"
+    files = Files(["a.jsonl", "b.jsonl"])
+    on_error: OnError = "quarantine-rows"
     with mw.Index.create("x.mw") as index:
         calls: list[Any] = [
             lambda: mw.write_pairs(files, "p.jsonl", on_error=on_error),

@@ -71,7 +71,10 @@ def test_a_list_of_strings_is_one_text_joined_by_line_breaks(name: str, tmp_path
 @pytest.mark.parametrize("name", [*FORMATS, "memory"])
 def test_a_path_leads_through_a_list_of_objects(name: str, tmp_path: Path) -> None:
     """As in records of conversations."""
-    rows = [{"turns": [{"role": "user", "content": "one"}, {"role": "system", "content": "two"}]}, {"turns": []}]
+    rows: list[dict[str, Any]] = [
+        {"turns": [{"role": "user", "content": "one"}, {"role": "system", "content": "two"}]},
+        {"turns": []},
+    ]
     source = open_source(tmp_path, name, rows)
     if name in ("in.jsonl", "in.json"):  # without a schema, an empty list has no fields
         assert texts_of(source, Columns(text=("turns.content",)))[0] == "one\ntwo"
@@ -81,13 +84,13 @@ def test_a_path_leads_through_a_list_of_objects(name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", [*FORMATS, "memory"])
 def test_a_column_with_the_name_itself_comes_before_the_path(name: str, tmp_path: Path) -> None:
-    rows = [{"doc": {"body": "nested"}, "doc.body": "by name"}]
+    rows: list[dict[str, Any]] = [{"doc": {"body": "nested"}, "doc.body": "by name"}]
     assert texts_of(open_source(tmp_path, name, rows), Columns(text=("doc.body",))) == ["by name"]
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "memory"])
 def test_a_null_on_the_path_is_a_fault_of_its_row(name: str, tmp_path: Path) -> None:
-    rows = [{"doc": {"body": "a"}}, {"doc": None}, {"doc": {"body": None}}]
+    rows: list[dict[str, Any]] = [{"doc": {"body": "a"}}, {"doc": None}, {"doc": {"body": None}}]
     faults = faults_of(open_source(tmp_path, name, rows), Columns(text=("doc.body",)))
     assert [(fault.row, fault.reason) for fault in faults] == [(1, "doc.body is null"), (2, "doc.body is null")]
 

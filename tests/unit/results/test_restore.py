@@ -31,7 +31,7 @@ def workdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ids(folder: str) -> list[int]:
+def ids(folder: str) -> list[Any]:
     """Return the ids of the rows in a restored directory."""
     return [json.loads(line)["id"] for line in Path(folder, "kept/in.jsonl").read_text().splitlines()]
 
