@@ -28,6 +28,7 @@ plain: pa.Table = table.to_arrow()
 kept: list[str] = result.kept  # of any type: that of the input
 report: dict[str, object] = mw.write_pairs(TEXTS, "pairs.parquet", truth="entity", fields={"name": "char:3"})
 report = mw.write_clusters(TEXTS, Path("clusters.csv"), group="star", format="jsonl")
+table = mw.pairs("in.csv", delimiter=";", encoding="cp1252")
 measured: Audit = mw.audit(TEXTS, "audit.json", sample=100, recall=0.9)
 planned_bands: int = mw.plan(0.8, 0.99, slots=128).bands
 similarity: float = mw.jaccard({1, 2}, {2, 3})
@@ -68,6 +69,7 @@ mw.clusters(TEXTS, against=TEXTS)  # wrong: clusters has no reference corpus
 mw.clusters(TEXTS, group=None)  # wrong: None is not a choice
 mw.write_pairs(TEXTS)  # wrong: no output
 mw.write_pairs(TEXTS, "pairs.parquet", format="xls")  # wrong: not a choice
+mw.pairs("in.csv", delimiter=5)  # wrong: not a string
 mw.audit(TEXTS, exact=True)  # wrong: an audit has nothing to join
 mw.audit(TEXTS, sample="all")  # wrong: a string for a number
 mw.audit(TEXTS, engine="spark")  # wrong: an audit runs locally
