@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise._internal.formatting import plural
 from minwise.cli.base import Command
 from minwise.cli.options import layout_options, output_file, run_options, set_options, settings_of
 from minwise.cli.output import closing_lines, console_output, skipped_lines, stage_lines, watched_progress
@@ -56,16 +57,19 @@ def _show(console: Console, result: "Audit", watch: Stopwatch) -> None:
     facts.add_row("compared", f"{whole} distinct documents with every other{copies}")
     facts.add_row("plan", str(result.plan))
     promised = "" if result.promised is None else f"; the S-curve predicts {result.promised:.2%}"
-    facts.add_row("recall", f"[bold]{_share(result.recall)}[/] of {result.recall.of:,} pairs{promised}")
+    facts.add_row("recall", f"[bold]{_share(result.recall)}[/] of {plural(result.recall.of, 'pair')}{promised}")
     facts.add_row(
         "documents", f"{_share(result.with_duplicates)} of {result.with_duplicates.of:,} with a near-duplicate"
     )
-    facts.add_row("precision", f"{_share(result.precision)} of {result.precision.of:,} candidates, before verification")
+    facts.add_row(
+        "precision", f"{_share(result.precision)} of {plural(result.precision.of, 'candidate')}, before verification"
+    )
     if result.caps.capped:
-        capped = f"{result.caps.capped:,} buckets of more than {result.settings['max_bucket']:,} documents"
+        capped = f"{plural(result.caps.capped, 'bucket')} of more than {result.settings['max_bucket']:,} documents"
+        left_out = plural(result.caps.left_out, "candidate")
         facts.add_row(
             "caps",
-            f"[yellow]{capped}: {result.caps.left_out:,} candidates left out[/]; the S-curve does not include the cap",
+            f"[yellow]{capped}: {left_out} left out[/]; the S-curve does not include the cap",
         )
     report = result.to_dict()
     for name, lines in (("skipped", skipped_lines(report)), ("stages", stage_lines(watch))):

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise._internal.formatting import plural
 from minwise.cli.base import Command
 from minwise.cli.files import read_bytes
 from minwise.cli.options import LAYOUT_NAMES, NORMALISATION_NAMES, add_options, output_file, setting_option
@@ -127,12 +128,12 @@ def _facts(a: str, b: str, result: Comparison, page: str | None) -> Table:
     table.add_row("similarity", f"[bold]{result.similarity:.4f}[/bold]  exact Jaccard of {spec} shingles")
     interval = f"{estimate.low:.4f} to {estimate.high:.4f} at {estimate.confidence:.0%}"
     table.add_row("estimate", f"{estimate.value:.4f}  from signatures; {interval}")
-    table.add_row("shared", f"{result.shared} shingles")
+    table.add_row("shared", plural(result.shared, "shingle"))
     for name, only, share in (
         (a, result.only_left, result.containment_left),
         (b, result.only_right, result.containment_right),
     ):
-        row = f"{only} shingles; {_percent(share)} of its shingles are shared"
+        row = f"{plural(only, 'shingle')}; {_percent(share)} of its shingles are shared"
         table.add_row(f"only in {escape(name)}", row)
     table.add_row("near-duplicates", _verdict(result))
     table.add_row("candidates", _candidates(result))

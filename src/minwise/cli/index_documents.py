@@ -238,8 +238,8 @@ def _value(text: str) -> object:
 
 
 def _query_summary(counts: "Counter[str]") -> str:
-    shown = f"{counts['asked']:,} asked: {counts['with_hits']:,} with near-duplicates, {counts['hits']:,} hits"
-    cut = f"{counts['truncated']:,} searches shortened" if counts["truncated"] else ""
+    shown = f"{counts['asked']:,} asked: {counts['with_hits']:,} with near-duplicates, {plural(counts['hits'], 'hit')}"
+    cut = f"{plural(counts['truncated'], 'search', 'searches')} shortened" if counts["truncated"] else ""
     broken = f"{counts['left_out']:,} could not be read" if counts["left_out"] else ""
     return ", ".join(filter(None, [shown, cut, broken]))
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import minwise as mw
+from minwise._internal.formatting import plural
 from minwise.cli.base import Command
 from minwise.cli.options import NORMALISATION_NAMES, overwrite_option, refuse_existing, verbosity_options
 from minwise.cli.output import console_output, print_result, progress_bars
@@ -41,7 +42,7 @@ def backup(index: str, directory: str, as_json: bool, quiet: bool) -> None:
     with mw.Index.open(directory) as copy:
         documents = len(copy)
     values = {"index": index, "backup": directory, "documents": documents}
-    print_result(values, f"{documents:,} documents in {directory}", as_json=as_json, quiet=quiet)
+    print_result(values, f"{plural(documents, 'document')} in {directory}", as_json=as_json, quiet=quiet)
 
 
 @click.command(cls=Command)
@@ -99,7 +100,7 @@ def export(index: str, file: str, overwrite: bool, as_json: bool, quiet: bool) -
     with mw.Index.open(index) as opened, _stage("export", quiet=quiet or as_json):
         written = opened.export(file)
     values = {"index": index, "file": file, "documents": written}
-    print_result(values, f"{written:,} signatures in {file}", as_json=as_json, quiet=quiet)
+    print_result(values, f"{plural(written, 'signature')} in {file}", as_json=as_json, quiet=quiet)
 
 
 STORED = {
@@ -140,7 +141,7 @@ def _rows(facts: IndexStats, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "documents", f"{facts['documents']:,}; {facts['removed']:,} more were removed"
     each = f", {facts['bytes'] / facts['documents']:,.0f} bytes a document" if facts["documents"] else ""
     yield "size", f"{_size(facts['bytes'])}{each}"
-    yield "segments", f"{len(segments):,}; the postings of {facts['recent']:,} documents are not in one yet"
+    yield "segments", f"{len(segments):,}; the postings of {plural(facts['recent'], 'document')} are not in one yet"
     yield "stored", STORED[settings["store"]]
     yield "shingles", f"{settings['shingle']}{', repeated ones count' if settings['bag'] else ''}{_changed(settings)}"
     found = "propose" if settings["store"] == "sketch" else "find"

@@ -89,7 +89,8 @@ def _dedup_facts(report: dict[str, Any], output: str, watch: Stopwatch) -> Itera
     counts, seconds = report["counts"], watch.seconds
     rate = counts["read"] / seconds if seconds else 0.0
     yield "read", f"{plural(counts['read'], 'document')} in {seconds:.1f} s ({rate:,.0f} a second)"
-    yield "kept", f"[bold green]{counts['kept']:,}[/] ({format_percent(counts['kept'], counts['read'])})"
+    share = f" ({format_percent(counts['kept'], counts['read'])})" if counts["read"] else ""
+    yield "kept", f"[bold green]{counts['kept']:,}[/]{share}"
     near = counts["removed"] - counts["removed_identical"]
     removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
     witness = "" if output == "-" else ", each with its witness in removed.parquet"
@@ -118,6 +119,10 @@ def left_out_line(rows: int, files: int, noun: str = "row") -> str:
     return f"{_unusable(rows, files, noun)} and {'is' if rows + files == 1 else 'are'} left out"
 
 
+def _labelled(name: str, lines: Iterator[str]) -> Iterator[str]:
+    return (f"{name}: {line}" for line in lines)
+
+
 def stage_lines(watch: Stopwatch) -> Iterator[str]:
     """Yield one line with the seconds of each stage, by the first word of its name, if there was any.
 
@@ -144,11 +149,11 @@ def skipped_lines(report: dict[str, Any]) -> Iterator[str]:
     """Yield one line with the number of entries that were not read, by reason, if there were any.
 
     >>> list(skipped_lines({"inputs": {"skipped": {"names that begin with a dot": 3, "marker files": 1}}}))
-    ['4 entries: 3 names that begin with a dot, 1 marker files']
+    ['4 entries: names that begin with a dot (3), marker files (1)']
     """
     skipped = report.get("inputs", {}).get("skipped") or {}
     if skipped:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in skipped.items())
         total = sum(skipped.values())
         yield f"{plural(total, 'entry', 'entries')}: {reasons}"
 
@@ -221,7 +226,11 @@ def report_printer(
         if output is None:
             show_preview(report["first"])
         if not quiet:
-            closing = chain(stage_lines(watch), skipped_lines(report), closing_lines(report))
+            closing = chain(
+                _labelled("stages", stage_lines(watch)),
+                _labelled("skipped", skipped_lines(report)),
+                closing_lines(report),
+            )
             for line in chain((lines or _report_lines)(what, report, output, watch.seconds), closing):
                 click.echo(line, err=aside)
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 import minwise as mw
+from minwise._internal.formatting import plural
 from minwise.cli.base import Command
 from minwise.cli.files import read_ids
 from minwise.cli.options import overwrite_option, verbosity_options
@@ -100,6 +101,5 @@ def _summary(counts: dict[str, Any], output: str) -> str:
     removed = counts["restored"] + counts["still_removed"]
     broken = f", {counts['quarantined']:,} of which cannot be read," if counts["quarantined"] else ""
     folder = Path(output) / "kept"
-    return (
-        f"restored {counts['restored']:,} of {removed:,} removed documents; {counts['rows']:,} rows{broken} in {folder}"
-    )
+    restored = f"restored {counts['restored']:,} of {plural(removed, 'removed document')}"
+    return f"{restored}; {plural(counts['rows'], 'row')}{broken} in {folder}"
