@@ -26,6 +26,7 @@ CONFIG_OPTIONS = (
         ["--config"],
         metavar="FILE",
         type=click.Path(),
+        default=None,
         is_eager=True,
         expose_value=False,
         callback=_read_config,
