@@ -202,7 +202,7 @@ def test_output_that_is_an_input_is_rejected(folder: Path, command: str) -> None
 def test_faulty_rows_are_named_and_skipped(folder: Path, command: str) -> None:
     """With --on-error fail there is no table."""
     (folder / "bad.jsonl").write_text('{"id": "x", "text": null}\n')
-    done = run(folder, command, "a.jsonl", "bad.jsonl", "-o", "out.csv")
+    done = run(folder, command, "a.jsonl", "bad.jsonl", "-o", "out.csv", "--on-error", "quarantine")
     assert done.status == OK
     assert "1 row could not be read and is left out" in done.out
     assert "bad.jsonl: row 0: text is null" in done.out

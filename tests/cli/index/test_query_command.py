@@ -127,7 +127,7 @@ def test_unreadable_rows_are_reported(filled: Path) -> None:
     assert "bad.jsonl: row 0" in one_line(query(filled, "bad.jsonl", "--on-error", "fail"), FAILURE)
     assert query(filled, "bad.jsonl", "--on-error", "skip").err.splitlines() == [counts]
     (filled / "bad.jsonl").write_bytes(b"{oops\n")
-    assert query(filled, "bad.jsonl").err.splitlines()[-1].startswith("minwise: no document can be read; bad.jsonl")
+    assert query(filled, "bad.jsonl").err.splitlines()[-1].startswith("minwise: bad.jsonl: row 0: line 1")
 
 
 def test_full_disk_is_named(filled: Path) -> None:

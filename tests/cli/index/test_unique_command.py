@@ -164,7 +164,8 @@ def test_metadata_of_a_stream_is_stored(folder: Path) -> None:
     with mw.Index.open(folder / "news.mw") as index:
         assert index.get("d1").metadata == {"year": 1991}
     line = one_line(stream(folder, json_lines(ROWS[3:]), "--metadata-column", "yaer"), FAILURE)
-    assert "standard input has no column 'yaer'; its columns are: id, text, year, note" in line
+    assert "standard input has no column 'yaer'; its columns are: id (string), text (string), year" in line
+    assert "did you mean 'year'?" in line
     assert ids(folder) == ["d0", "d1"]
 
 
