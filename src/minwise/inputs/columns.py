@@ -95,7 +95,7 @@ def select_columns(
         columns: The requested columns.
         schema: The columns of the table.
         sample: Returns the first rows, which tell columns of texts from others in an error.
-        typed: Whether the format has types, which an error shows.
+        typed: Whether the format has types, which are checked and shown in errors.
 
     Raises:
         ColumnError: If one of the columns is missing, occurs twice or has a type that cannot be used.
@@ -110,7 +110,8 @@ def select_columns(
         if schema.names.count(path[0]) > 1:
             raise ColumnError(f"has more than one column {name!r}; its columns are: {', '.join(schema.names)}")
         selection.paths[name] = path
-    _check_types(selection, schema)
+    if typed:
+        _check_types(selection, schema)
     return selection
 
 
