@@ -76,7 +76,7 @@ def test_threshold_top_and_where_limit_the_hits(filled: Path) -> None:
         (["--memory", "x"], "memory must"),
         (["--threads", "9999"], "threads must"),
         (["-o", ""], "output must"),
-        (["-o", "in.jsonl"], "output must not be one of the inputs"),
+        (["-o", "in.jsonl", "--overwrite"], "output must not be one of the inputs"),
     ],
 )
 def test_wrong_arguments(filled: Path, options: list[str], message: str) -> None:
@@ -166,4 +166,4 @@ def test_truncated_search_is_reported(tmp_path: Path) -> None:
     done = query(tmp_path, "in.jsonl", "--top", "100")
     (answer,) = parse_json_lines(done.out)
     assert answer["truncated"] is True
-    assert done.err.endswith(" hits, 1 searches shortened\n")
+    assert done.err.endswith(" hits, 1 search shortened\n")

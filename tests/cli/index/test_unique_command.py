@@ -258,7 +258,7 @@ def test_resuming_after_an_interrupt(folder: Path) -> None:
     done = resume(stopped.child, signal.SIGINT)
     assert (done.status, done.err) == (INTERRUPTED, "minwise: interrupted; run the same command again to continue\n")
     assert done.out.count("\n") == 100
-    assert run(folder, "index", *UNIQUE, "-o", "new.jsonl", "--quiet", job=job).status == OK
+    assert run(folder, "index", *UNIQUE, "-o", "new.jsonl", "--overwrite", "--quiet", job=job).status == OK
     expected = run(folder, "dedup", "-", "-o", "-", "--quiet", job=job)
     assert (folder / "new.jsonl").read_text() == expected.out
 
