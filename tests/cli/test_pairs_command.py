@@ -148,7 +148,7 @@ def test_report_counts_capped_pairs_of_copies(tmp_path: Path) -> None:
     assert found["caps"]["identical_groups"] == 1
     assert found["caps"]["identical_pairs_left_out"] == 780 - found["pairs"]
     assert len(read(tmp_path / "p.csv")) == found["pairs"]
-    everything = json.loads(run(tmp_path, "pairs", "in.jsonl", "-o", "p.csv", "--json").out)
+    everything = json.loads(run(tmp_path, "pairs", "in.jsonl", "-o", "all.csv", "--json").out)
     assert (everything["pairs"], everything["caps"]["identical_pairs_left_out"]) == (780, 0)
 
 
