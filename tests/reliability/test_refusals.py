@@ -62,7 +62,7 @@ def rejection(folder: Path, *arguments: str) -> str:
         (["--max-bucket", "100"], "--max-bucket", "2000", "100"),
         (["--text-column", "number"], "text", "['text']", "['number']"),
         (["--id-column", "number"], "id", "None", "'number'"),
-        (["--on-error", "skip"], "--on-error", "'quarantine'", "'skip'"),
+        (["--on-error", "skip"], "--on-error", "'quarantine-rows'", "'skip'"),
         (["--against", "a.jsonl"], "against", "[]", "['a.jsonl']"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
