@@ -129,7 +129,7 @@ def test_records_have_one_similarity_of_all_fields(tmp_path: Path, name: str) ->
     }
     # The names have nine and ten letter pairs, eight of them shared; the four digit shingles count twice.
     assert found(tmp_path, name, *FIELDS) == [{"left": "1", "right": "2", "similarity": (8 + 2 * 4) / (11 + 2 * 4)}]
-    done = run(tmp_path, "pairs", name, *FIELDS, "--truth", "who", "-o", "p.csv")
+    done = run(tmp_path, "pairs", name, *FIELDS, "--truth", "who", "-o", "p.csv", "--overwrite")
     assert "pairs completeness 1.0000: 1 of 1 true pairs" in done.out
     assert run(tmp_path, "dedup", name, *FIELDS, "-o", "out").status == OK
     assert run(tmp_path, "audit", name, *FIELDS).status == OK
