@@ -71,18 +71,18 @@ def test_invalid_vectors_are_listed_unless_on_error_is_fail(folder: Path) -> Non
     assert "x.npy: row 7: values must be finite, got NaN at column 3" in done.output
     done = run("near", "q.npy", "x.npy", "--radius", "0.6", "-o", "near.jsonl")
     assert "1 vector could not be used and is left out" in done.output
-    done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--on-error", "fail")
+    done = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--overwrite", "--on-error", "fail")
     assert isinstance(done.exception, InputError)
 
 
 def test_a_work_directory_is_reused_with_the_same_settings_only(folder: Path) -> None:
-    words = ["x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--work", "state"]
+    words = ["x.npy", "--radius", "0.6", "-o", "pairs.parquet", "--work", "state", "--overwrite"]
     assert run("pairs", *words).exit_code == 0
     first = Path("pairs.parquet").read_bytes()
     assert run("pairs", *words, "--threads", "1", "--memory", "300MB").exit_code == 0
     assert Path("pairs.parquet").read_bytes() == first
     assert isinstance(run("pairs", *words, "--recall", "0.5").exception, MismatchError)
-    near = ["x.npy", "q.npy", "--top", "2", "-o", "near.csv", "--work", "asked"]
+    near = ["x.npy", "q.npy", "--top", "2", "-o", "near.csv", "--work", "asked", "--overwrite"]
     assert run("near", *near).exit_code == 0
     second = Path("near.csv").read_bytes()
     assert run("near", *near, "--memory", "300MB").exit_code == 0
@@ -93,11 +93,17 @@ def test_a_work_directory_is_reused_with_the_same_settings_only(folder: Path) ->
     ("words", "message"),
     [
         (("pairs", "x.npy", "--radius", "-1", "-o", "p.csv"), "radius must be 0 or more"),
-        (("pairs", "x.npy", "--radius", "1", "-o", "x.npy"), "output must end in"),
-        (("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--hashes", "3"), "must be given together, got no width"),
-        (("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--measure", "cosine", "--width", "3"), "left out with"),
+        (("pairs", "x.npy", "--radius", "1", "-o", "p.npy"), "output must end in"),
+        (
+            ("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--overwrite", "--hashes", "3"),
+            "must be given together, got no width",
+        ),
+        (
+            ("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--overwrite", "--measure", "cosine", "--width", "3"),
+            "left out with",
+        ),
         (("near", "x.npy", "q.npy", "-o", "n.csv"), "takes --top, --radius or both"),
-        (("near", "x.npy", "q.npy", "--top", "0", "-o", "n.csv"), "top must be a whole number"),
+        (("near", "x.npy", "q.npy", "--top", "0", "-o", "n.csv", "--overwrite"), "top must be a whole number"),
     ],
 )
 def test_invalid_settings_write_nothing(folder: Path, words: tuple[str, ...], message: str) -> None:
