@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.commands import OK, run
 
@@ -32,6 +34,16 @@ def test_summary_has_seconds_of_stages_and_five_faults_of_a_file(folder: Path, c
     assert STAGES.search(done.out)
     assert done.out.count("  in.jsonl: row ") == 5
     assert "  … and 2 more in in.jsonl\n" in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_file_of_which_no_row_can_be_used_is_one_line(folder: Path, command: tuple[str, ...]) -> None:
+    pq.write_table(pa.table({"content": ["one two three"] * 30}), folder / "bad.parquet")
+    done = run(folder, *command, "bad.parquet", "--on-error", "quarantine")
+    assert (done.status, done.err) == (OK, "")
+    (line,) = [line for line in done.out.splitlines() if "bad.parquet" in line]
+    assert line.startswith("  bad.parquet: all 30 rows: has no column 'text'")
+    assert line.endswith("did you mean --text-column content?")
 
 
 def test_summary_names_the_quarantine_file(folder: Path) -> None:

@@ -103,7 +103,7 @@ def test_an_unusable_file_is_named_as_unreadable_with_its_rows(tmp_path: Path, m
     assert [fault["source"] for fault in report["unreadable"]] == ["b.parquet"]
     assert report["counts"] | {"read": 201, "kept": 1, "quarantined": 200} == report["counts"]
     (entry,) = report["inputs"]["faults"]
-    assert (entry["source"], entry["faults"], len(entry["first"])) == ("b.parquet", 201, 5)
+    assert (entry["source"], entry["faults"], entry["whole"], len(entry["first"])) == ("b.parquet", 200, True, 5)
     message = error_message(InputError, lambda: mw.dedup("*.parquet", on_error="quarantine-rows"))
     assert message.startswith("b.parquet: none of its 200 rows can be used: has no column 'text'")
     assert "did you mean text_column='content'?" in message

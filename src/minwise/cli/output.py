@@ -327,8 +327,12 @@ def _cluster_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
 
 
 def _fault_lines(report: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each of the first five rows of a file that could not be used, and the number of the others."""
+    """Yield the first five faults of each file and the number of the others; one line if it has one for all rows."""
     for entry in _faults_by_file(report):
+        if entry.get("whole") and entry["faults"] > 1:
+            reason = with_option_names(entry["first"][0]["reason"])
+            yield f"  {entry['source']}: all {entry['faults']:,} rows: {reason}"
+            continue
         for fault in entry["first"]:
             row = "" if fault["row"] is None else f" row {fault['row']}:"
             yield f"  {entry['source']}:{row} {with_option_names(fault['reason'])}"

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from minwise._internal.formatting import plural
 from minwise._internal.progress_bars import ProgressBars
 from minwise.progress import CallbackProgress, NullProgress, Progress, Stage
 
@@ -66,7 +67,7 @@ class StageLog:
     def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[Stage]:
         """Log the end of a stage, with its count and seconds; if verbose, its start, too."""
         if self._session.verbose:
-            planned = "" if total is None else f", {total:,} {unit}"
+            planned = "" if total is None else f", {plural(total, unit.removesuffix('s'))}"
             self._session.log(f"{name}: started{planned}", event="start", stage=name, total=total, unit=unit)
         seen, began = {"count": done}, time.monotonic()
         counter = CallbackProgress(lambda _, count, *__: seen.update(count=count))
@@ -76,6 +77,6 @@ class StageLog:
         self._log_end(name, seen["count"] if is_known else None, unit, time.monotonic() - began)
 
     def _log_end(self, name: str, count: int | None, unit: str, seconds: float) -> None:
-        counted = "" if count is None else f"{count:,} {unit} in "
+        counted = "" if count is None else f"{plural(count, unit.removesuffix('s'))} in "
         event = {"event": "stage", "stage": name, "count": count, "unit": unit, "seconds": round(seconds, 3)}
         self._session.log(f"{name}: {counted}{seconds:.1f} s", **event)

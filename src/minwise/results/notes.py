@@ -103,7 +103,8 @@ def _largest_group(copies: CopyGroups, protected: int) -> int:
 def _input_facts(documents: Documents) -> dict[str, Any]:
     """Return how many files were read in which way, what was skipped, and the first faults of each file.
 
-    ``faults`` has at most 20 files, each with the number of its faults and the first five of them.
+    ``faults`` has at most 20 files, each with the number of its faults, whether one reason holds for the whole file, and
+    the first five of them.
     """
     read_as = [{"how": how, "files": files} for how, files in sorted(_ways_of_reading(documents).items())]
     return {"read_as": read_as, "skipped": dict(documents.corpus.skipped), "faults": _faults_by_file(documents)}
@@ -123,7 +124,10 @@ def _faults_by_file(documents: Documents) -> list[dict[str, Any]]:
     for fault in documents.faults():
         if fault["source"] not in files and len(files) == NAMED_FILES:
             continue
-        entry = files.setdefault(fault["source"], {"source": fault["source"], "faults": 0, "first": []})
+        entry = files.setdefault(fault["source"], {"source": fault["source"], "faults": 0, "whole": False, "first": []})
+        if fault["row"] is None and fault["reason"] in {one["reason"] for one in entry["first"]}:
+            entry["whole"] = True  # the reason why no row can be used, which each row has
+            continue
         entry["faults"] += 1
         if len(entry["first"]) < NAMED_FAULTS:
             entry["first"].append({"row": fault["row"], "reason": fault["reason"]})
