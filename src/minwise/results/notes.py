@@ -103,8 +103,8 @@ def _largest_group(copies: CopyGroups, protected: int) -> int:
 def _input_facts(documents: Documents) -> dict[str, Any]:
     """Return how many files were read in which way, what was skipped, and the first faults of each file.
 
-    ``faults`` has at most 20 files, each with the number of its faults, whether one reason holds for the whole file, and
-    the first five of them.
+    ``faults`` has at most 20 files, each with the number of its faults, whether one reason holds for the whole file,
+    and the first five of them.
     """
     read_as = [{"how": how, "files": files} for how, files in sorted(_ways_of_reading(documents).items())]
     return {"read_as": read_as, "skipped": dict(documents.corpus.skipped), "faults": _faults_by_file(documents)}
