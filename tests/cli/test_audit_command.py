@@ -126,9 +126,9 @@ def test_quiet_audit_writes_its_file_and_prints_nothing(folder: Path) -> None:
 
 
 def test_written_file_equals_the_printed_json(folder: Path) -> None:
-    """With -o and --json; an earlier file is replaced."""
+    """With -o and --json; an earlier file is replaced with --overwrite."""
     (folder / "measured.json").write_text("old")
-    done = audit(folder, "--json", "-o", "measured.json", "--sample", str(SAMPLE))
+    done = audit(folder, "--json", "-o", "measured.json", "--overwrite", "--sample", str(SAMPLE))
     assert done.status == OK
     assert json.loads((folder / "measured.json").read_bytes()) == json.loads(done.out)
     assert hidden(folder) == []

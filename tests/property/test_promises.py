@@ -487,7 +487,7 @@ def test_a_corpus_without_pairs_has_an_empty_table(given: list[str]) -> None:
 
 
 def test_a_file_without_rows_gives_empty_tables(tmp_path: Path) -> None:
-    (tmp_path / "none.jsonl").write_bytes(b"")
+    (tmp_path / "none.jsonl").write_bytes(b"\n")
     result = mw.dedup(tmp_path / "none.jsonl")
     assert (result.kept.num_rows, result.removed.num_rows, result.clusters.num_rows) == (0, 0, 0)
     assert mw.pairs(tmp_path / "none.jsonl").num_rows == 0

@@ -138,3 +138,19 @@ def test_pairs_clusters_audit_groups_and_index_refuse_an_unusable_input(
             assert message.endswith("; set on_error='quarantine' to go on without this input")
         counts = index.add_from(files, on_error="quarantine")
         assert (counts["read"], counts["added"] + counts["unchanged"], counts["quarantined"]) == (2, 1, 1)
+
+
+def test_loose_texts_are_one_input_whatever_is_between_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources are ordered by name, so tables can separate text files; the answer must not depend on it."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("one two three")
+    Path("b.jsonl").write_text('{"text": "four five six"}\n')
+    Path("c.txt").write_bytes(b"\x89PNG\r\n\x1a\n")
+    names = Files(["a.txt", "b.jsonl", "c.txt"])
+    assert mw.dedup(names, on_error="quarantine-rows").report["counts"]["quarantined"] == 1
+    with mw.Index.create("x.mw") as index:
+        assert index.add_from(names, on_error="quarantine-rows")["added"] == 2
+        with pytest.raises(InputError, match=r"c\.txt: its only row cannot be used: "):
+            index.add_from(Files(["b.jsonl", "c.txt"]), on_error="quarantine-rows")
+    with pytest.raises(InputError, match=r"c\.txt: its only row cannot be used: "):
+        mw.dedup(Files(["b.jsonl", "c.txt"]), on_error="quarantine-rows")

@@ -410,6 +410,8 @@ class SourceReader:
         return self._read_stream(self._stream) if self._stream is not None else prefetch(self._read_sources())
 
     def _read_sources(self) -> Iterator[SourceBatch]:
+        unusable: list[tuple[Source, str]] = []
+        loose_usable = False
         for source in self._sources:
             usable, reasons = 0, list[str]()
             for batch in source.batches(self._columns, batch_bytes=self._batch_bytes):
@@ -417,8 +419,15 @@ class SourceReader:
                     part = self._to_batch(batch.slice(start, min(start + self._batch_documents, len(batch))), source)
                     usable, reasons = usable + len(part.ids), reasons or part.reasons
                     yield part
-            if reasons and not usable and self._on_error == "quarantine-rows":
-                raise unusable_error(source, reasons[0], alone=len(self._sources) == 1)
+            loose_usable = loose_usable or (source.is_loose and usable > 0)
+            unusable += [(source, reasons[0])] if reasons and not usable else []
+            self._refuse_unusable([entry for entry in unusable if not entry[0].is_loose])
+        self._refuse_unusable([] if loose_usable else unusable)
+
+    def _refuse_unusable(self, inputs: list[tuple[Source, str]]) -> None:
+        """Raise InputError for the first of these inputs, with ``on_error`` ``quarantine-rows``."""
+        if inputs and self._on_error == "quarantine-rows":
+            raise unusable_error(*inputs[0], alone=len(self._sources) == 1)
 
     def _read_stream(self, stream: BinaryIO) -> Iterator[SourceBatch]:
         reader = JsonLinesReader(STANDARD_INPUT, self._columns)

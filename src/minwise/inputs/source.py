@@ -280,6 +280,8 @@ class Source(ABC):
     """
 
     name: str
+    # Whether each row is a file of its own. All such files count as one input: an unreadable one is a bad row.
+    is_loose = False
     # Settings of text files that the format has; each is an attribute of the source, None to detect it.
     text_settings: tuple[str, ...] = ()
 

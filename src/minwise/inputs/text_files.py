@@ -44,6 +44,7 @@ class TextFiles(Source):
     """
 
     text_settings = ("encoding",)
+    is_loose = True
 
     def __init__(self, files: Sequence[File], ids: Sequence[str]) -> None:
         if not files or len(files) != len(ids):

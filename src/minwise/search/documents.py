@@ -271,7 +271,9 @@ def refuse_unusable_inputs(corpus: Corpus, work: WorkDirectory, usable: list[int
     """
     if corpus.on_error != "quarantine-rows":
         return
-    for source in (source for source, rows in zip(corpus.sources, usable, strict=True) if not rows):
+    counted = list(zip(corpus.sources, usable, strict=True))
+    loose_usable = any(rows for source, rows in counted if source.is_loose)
+    for source in (source for source, rows in counted if not rows and not (source.is_loose and loose_usable)):
         reason = _first_reason(work, source)
         if reason is not None:
             raise unusable_error(source, reason, alone=len(corpus.sources) == 1)

@@ -92,7 +92,7 @@ def test_output_file(filled: Path) -> None:
     done = query(filled, "in.jsonl", "-o", "found.jsonl")
     assert (done.status, done.out, done.err) == (OK, "5 asked: 5 with near-duplicates, 9 hits\n", "")
     assert (filled / "found.jsonl").read_text(encoding="utf-8") == printed.out
-    counts = json.loads(query(filled, "in.jsonl", "-o", "found.jsonl", "--json").out)
+    counts = json.loads(query(filled, "in.jsonl", "-o", "found.jsonl", "--overwrite", "--json").out)
     assert counts.pop("run")["output"] == "found.jsonl"
     assert counts == {"index": "news.mw", "asked": 5, "with_hits": 5, "hits": 9, "truncated": 0, "left_out": 0}
 
