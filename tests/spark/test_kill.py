@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
 # Many tasks: some have ended when an executor is killed, and others have not begun.
 MANY_TASKS = Arrangement(partitions=12, task_bytes=1 << 17, adaptive=False)
-SEARCH: dict[str, Any] = {"threshold": 0.7, "bands": 10, "rows": 4, "on_error": "quarantine"}
+SEARCH: dict[str, Any] = {"threshold": 0.7, "bands": 10, "rows": 4, "on_error": "quarantine-rows"}
 TESTS = str(Path(__file__).parents[1])
 LISTING = "_files.json"
 STAGES = ("signatures", "candidates", "sets", "verified")
