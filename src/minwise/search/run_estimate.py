@@ -43,6 +43,8 @@ SKETCHED_BYTES = 1 << 23
 # Bytes of text per stored byte from which on the text limits how much is read.
 MAX_RATIO = 4
 SHORT_READ = 1 << 14
+# Bytes of a line that are read at most: a file may have no line feed for gigabytes.
+LONGEST_LINE = 1 << 24
 # Formats whose rows are lines, so that reading can start at any of them.
 LINE_FORMATS = (JsonLinesFile, LinesFile, BasketFile)
 # Memory that does not depend on the documents: the interpreter and its libraries.
@@ -352,12 +354,17 @@ class SampledLines(File):
         with self.open() as raw:
             for offset in np.linspace(0, self.size_bytes() - self.window_bytes, self.windows).astype(int).tolist():
                 raw.seek(offset)
-                if offset:
-                    raw.readline()  # the rest of a line
-                lines = raw.read(self.window_bytes) + raw.readline()
-                self.read.append(len(lines))
+                rest = raw.readline(LONGEST_LINE) if offset else b"\n"  # of the line at the offset
+                lines = self._whole_lines(raw) if rest.endswith(b"\n") else b""
+                self.read.append(len(lines or rest))
                 if lines:
                     yield lines
+
+    def _whole_lines(self, raw: BinaryIO) -> bytes:
+        """Return the lines of a window; of a last one that is too long, nothing."""
+        lines = raw.read(self.window_bytes)
+        end = raw.readline(LONGEST_LINE)
+        return lines + end if len(end) < LONGEST_LINE or end.endswith(b"\n") else lines[: lines.rfind(b"\n") + 1]
 
 
 def _refuse_unusable(batch: Batch) -> None:
