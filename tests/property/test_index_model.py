@@ -327,7 +327,7 @@ def test_index_agrees_with_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(writer, "FLUSH_DOCUMENTS", FLUSH_AT)
     IndexMachine.seen.clear()
-    effort = settings(max_examples=settings().max_examples, stateful_step_count=40, phases=PHASES)
+    effort = settings(max_examples=settings().max_examples, stateful_step_count=60, phases=PHASES)
     run_state_machine_as_test(IndexMachine, settings=effort)
     assert [situation for situation in SITUATIONS if not IndexMachine.seen[situation]] == []
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.commands import MINWISE, TORTURE, digest
+from support.commands import MINWISE, TORTURE, digest, without_stages
 
 BOMB_BYTES = (2_000 if TORTURE else 250) * 10**6
 CHUNK = b"a" * 10**7
@@ -33,7 +33,7 @@ def lines_with_a_bomb() -> Iterator[bytes]:
 
 
 def peak_memory(folder: Path, *arguments: str) -> tuple[int, int, str]:
-    """Run the command; return its exit code, its peak memory in bytes, and its standard error."""
+    """Run the command; return its exit code, its peak memory in bytes, and its standard error but for stage lines."""
     with subprocess.Popen(
         [MINWISE, *arguments], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
@@ -42,7 +42,7 @@ def peak_memory(folder: Path, *arguments: str) -> tuple[int, int, str]:
             peak = max(peak, high_water(process.pid))
             time.sleep(0.02)
         assert process.stderr
-        return process.returncode, peak, process.stderr.read().decode()
+        return process.returncode, peak, without_stages(process.stderr.read().decode())
 
 
 def high_water(process: int) -> int:

@@ -52,16 +52,18 @@ def test_column_types_nulls_and_invalid_utf8() -> None:
 def test_pages_with_other_markup_are_near_duplicates(tmp_path: Path) -> None:
     """With ``html=True`` the pages are copies, without it they are not; kept files are copied unchanged."""
     words = "the ferry leaves the old harbour at six in the morning"
-    (tmp_path / "a.html").write_text(f"<html><head><script>var a=1</script></head><p>{words}</p>")
-    (tmp_path / "b.html").write_text(f"<div class=x><style>p{{}}</style><b>{words.upper()}</b></div>")
-    (tmp_path / "c.html").write_bytes(b"<p>\xff")
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "a.html").write_text(f"<html><head><script>var a=1</script></head><p>{words}</p>")
+    (pages / "b.html").write_text(f"<div class=x><style>p{{}}</style><b>{words.upper()}</b></div>")
+    (pages / "c.html").write_bytes(b"<p>\xff")
     options: dict[str, Any] = {"on_error": "quarantine"}
-    assert mw.pairs(tmp_path, **options).num_rows == 0
-    assert mw.pairs(tmp_path, html=True, **options).to_pylist() == [
+    assert mw.pairs(pages, **options).num_rows == 0
+    assert mw.pairs(pages, html=True, **options).to_pylist() == [
         {"left": "a.html", "right": "b.html", "similarity": 1.0}
     ]
-    result = mw.dedup(tmp_path, tmp_path.parent / "out", html=True, **options)
-    assert (tmp_path.parent / "out" / "kept" / "a.html").read_bytes() == (tmp_path / "a.html").read_bytes()
+    result = mw.dedup(pages, tmp_path / "out", html=True, **options)
+    assert (tmp_path / "out" / "kept" / "a.html").read_bytes() == (pages / "a.html").read_bytes()
     assert result.report["settings"]["html"] is True
     assert result.report["counts"]["quarantined"] == 1
     assert result.kept["text"].to_pylist() == [words]
