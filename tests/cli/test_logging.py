@@ -144,3 +144,14 @@ def test_report_and_token_print_json(folder: Path) -> None:
     assert shown == {"page": "out/report.html", "notes": []}
     made = json.loads(run(folder, "token", "tokens.txt", "--read", "--json").out)
     assert (set(made), made["rights"]) == ({"token", "rights", "file"}, ["read"])
+
+
+def test_a_run_goes_on_if_the_reader_of_its_log_is_gone(folder: Path) -> None:
+    """As in ``minwise dedup … 2>&1 | head -1``; the kept rows are written all the same."""
+    with subprocess.Popen(
+        [MINWISE, "dedup", "docs.jsonl", "-o", "out"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr
+        process.stderr.close()
+        assert process.wait(timeout=60) == OK
+    assert (folder / "out" / "report.json").is_file()

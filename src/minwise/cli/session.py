@@ -1,11 +1,13 @@
 """State of one call of the command: what it logs, and how to continue it."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -39,9 +41,15 @@ class Session:
     continuation: str = ""
 
     def log(self, text: str, **event: Any) -> None:  # noqa: ANN401 - any JSON value
-        """Print a line on standard error: the text, or the event as a JSON object."""
+        """Print a line on standard error: the text, or the event as a JSON object.
+
+        If the reader of standard error is gone, this and all later lines are dropped: a run does not depend on its log.
+        """
         line = json.dumps(event, ensure_ascii=False) if self.log_format == "json" else f"minwise: {text}"
-        click.echo(line, err=True)
+        try:
+            click.echo(line, err=True)
+        except OSError:
+            sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the end
 
     def receiver(self, *, quiet: bool) -> Progress:
         """Return the receiver of progress events: log lines, bars on a terminal, or nothing if quiet."""

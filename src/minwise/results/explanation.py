@@ -37,7 +37,7 @@ from minwise.sketches.planning import Plan
 from minwise.sketches.schemes import FastSketch, MinHash
 from minwise.text.shingling import Shingler
 
-__all__ = ["Explanation", "ResultEvidence", "SimilarDocument", "explain", "explain_document"]
+__all__ = ["ComparedDocument", "Explanation", "ResultEvidence", "explain", "explain_document"]
 
 # Members of a cluster, near misses, and documents of an ambiguous or unknown id that are named.
 NAMED_MEMBERS, NAMED_NEAR_MISSES, NAMED_IDS = 10, 10, 5
@@ -55,7 +55,7 @@ Status = Literal["removed", "kept", "quarantined", "reference"]
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarDocument(DocumentRef):
+class ComparedDocument(DocumentRef):
     """Document with its similarity to another one.
 
     Attributes:
@@ -65,7 +65,7 @@ class SimilarDocument(DocumentRef):
     similarity: float | None = None
 
     @classmethod
-    def of(cls, document: DocumentRef, similarity: float | None) -> "SimilarDocument":
+    def of(cls, document: DocumentRef, similarity: float | None) -> "ComparedDocument":
         """Return a document with its similarity."""
         return cls(document.id, document.source, document.row, similarity)
 
@@ -95,10 +95,10 @@ class Explanation:
     document: DocumentRef
     status: Status
     threshold: float
-    witness: SimilarDocument | None = None
+    witness: ComparedDocument | None = None
     size: int = 1
-    members: tuple[SimilarDocument, ...] = ()
-    near_misses: tuple[SimilarDocument, ...] = ()
+    members: tuple[ComparedDocument, ...] = ()
+    near_misses: tuple[ComparedDocument, ...] = ()
     searched: bool = False
     comparison: Comparison | None = None
     reason: str = ""
@@ -106,7 +106,7 @@ class Explanation:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def compared_with(self) -> SimilarDocument | None:
+    def compared_with(self) -> ComparedDocument | None:
         """The document that it is compared with: its witness, or the nearest miss of a kept one."""
         return self.witness or next(iter(self.near_misses), None)
 
@@ -162,7 +162,7 @@ class Explanation:
             return "kept: no kept document before it reaches the threshold"
         return f"removed: a near-duplicate of {self.witness.id}, which is kept"
 
-    def _similarity(self, witness: SimilarDocument) -> str:
+    def _similarity(self, witness: ComparedDocument) -> str:
         if self.settings.get("verify") == "none":
             return "unknown: the run did not verify its candidates"
         if witness.similarity is None:
@@ -206,7 +206,7 @@ def _fit(text: str, width: int) -> str:
     return text if len(text) <= width and text.isascii() else middle(text, width)
 
 
-def _value(document: SimilarDocument) -> str:
+def _value(document: ComparedDocument) -> str:
     return "unknown" if document.similarity is None else format_similarity(document.similarity)
 
 
@@ -227,7 +227,7 @@ class Evidence(Protocol):
     def faults(self) -> Iterable[Mapping[str, Any]]:
         """Return source, row and reason of everything that could not be read."""
 
-    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], int]:
+    def near_misses(self, document: DocumentRef) -> tuple[list[ComparedDocument], int]:
         """Return the known near misses of a kept document, the most similar first.
 
         Also return among how many near misses of all documents they were looked for; 0 if these are all.
@@ -310,7 +310,7 @@ class _Explainer:
             settings=settings,
         )
 
-    def _near_misses(self, settings: Mapping[str, Any]) -> list[SimilarDocument]:
+    def _near_misses(self, settings: Mapping[str, Any]) -> list[ComparedDocument]:
         """Return the known near misses, or with ``search`` the most similar kept documents."""
         if self._search and settings["shingle"] != "set":
             near = self._most_similar(Shingler.from_settings(settings))
@@ -323,7 +323,7 @@ class _Explainer:
             )
         return near
 
-    def _most_similar(self, shingler: Shingler) -> list[SimilarDocument]:
+    def _most_similar(self, shingler: Shingler) -> list[ComparedDocument]:
         texts, missing = self._evidence.texts([self._document])
         if self._document not in texts:
             self._notes.append(missing or UNREADABLE)
@@ -334,7 +334,9 @@ class _Explainer:
                 best = heapq.nlargest(NAMED_NEAR_MISSES + 1, [*best, *found], key=itemgetter(0))  # stable
         rows = {(name, row): value for value, name, row in best}
         refs = {(document.source, document.row): document for document in self._named(set(rows))}
-        others = (SimilarDocument.of(refs[name], value) for name, value in rows.items() if refs[name] != self._document)
+        others = (
+            ComparedDocument.of(refs[name], value) for name, value in rows.items() if refs[name] != self._document
+        )
         return list(others)[:NAMED_NEAR_MISSES]
 
     def _named(self, rows: set[tuple[str, int]]) -> Iterator[DocumentRef]:
@@ -347,15 +349,15 @@ class _Explainer:
     def _is_input(self) -> bool:
         return any(True for _ in _matching(self._evidence.batches("clusters"), "", self._document))
 
-    def _witness(self) -> SimilarDocument | None:
+    def _witness(self) -> ComparedDocument | None:
         """Return the kept document that this one was removed for."""
         for batch in _matching(self._evidence.batches("removed"), "", self._document):
             return next(_similar(batch, "kept_"))
         return None
 
-    def _members(self, kept: DocumentRef) -> tuple[int, list[SimilarDocument]]:
+    def _members(self, kept: DocumentRef) -> tuple[int, list[ComparedDocument]]:
         """Return the size of a cluster, and the first documents that were removed for the kept one."""
-        size, members = 1, list[SimilarDocument]()
+        size, members = 1, list[ComparedDocument]()
         for batch in _matching(self._evidence.batches("removed"), "kept_", kept):
             size += batch.num_rows
             members += islice(_similar(batch, ""), NAMED_MEMBERS - len(members))
@@ -413,11 +415,11 @@ def _refs(batch: pa.RecordBatch, prefix: str = "") -> Iterator[DocumentRef]:
     return (DocumentRef(*values) for values in zip(*columns, strict=True))
 
 
-def _similar(batch: pa.RecordBatch, prefix: str) -> Iterator[SimilarDocument]:
+def _similar(batch: pa.RecordBatch, prefix: str) -> Iterator[ComparedDocument]:
     """Yield the documents of ``removed``, or with ``kept_`` their kept ones, with their similarities."""
     similarity = batch.column(batch.num_columns - 1).to_pylist()  # its name says whether it is exact
     for document, value in zip(_refs(batch, prefix), similarity, strict=True):
-        yield SimilarDocument.of(document, value)
+        yield ComparedDocument.of(document, value)
 
 
 class _DocumentFinder:
@@ -548,13 +550,13 @@ class _StoredEvidence:
     def faults(self) -> Iterable[Mapping[str, Any]]:
         return chain(self.report["unreadable"], self.run.faults())
 
-    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], int]:
+    def near_misses(self, document: DocumentRef) -> tuple[list[ComparedDocument], int]:
         closest = (self.report["just_below"] or {"closest": []})["closest"]
-        near: list[SimilarDocument] = []
+        near: list[ComparedDocument] = []
         for pair in closest:
             sides = [DocumentRef(**pair[side]) for side in ("left", "right")]
             if document in sides:
-                near.append(SimilarDocument.of(sides[1 - sides.index(document)], pair["similarity"]))
+                near.append(ComparedDocument.of(sides[1 - sides.index(document)], pair["similarity"]))
         return near, NAMED_PAIRS if len(closest) == NAMED_PAIRS else 0
 
     def kept_rows(self) -> Iterator[tuple[Source, Columns, RowMask]]:
@@ -593,7 +595,7 @@ class ResultEvidence:
         """Return source, row and reason of everything that could not be read."""
         return self.decision.search.documents.faults()
 
-    def near_misses(self, document: DocumentRef) -> tuple[list[SimilarDocument], int]:
+    def near_misses(self, document: DocumentRef) -> tuple[list[ComparedDocument], int]:
         """Return the near misses of a kept document among the 10,000 closest of all documents."""
         if self.decision.search.settings.verify == "none":
             return [], 0
@@ -602,7 +604,7 @@ class ResultEvidence:
         chosen = np.flatnonzero((left == number) | (right == number))
         others = document_refs(self.decision.search, np.where(left == number, right, left)[chosen])
         near = [
-            SimilarDocument.of(other, value) for other, value in zip(others, similarity[chosen].tolist(), strict=True)
+            ComparedDocument.of(other, value) for other, value in zip(others, similarity[chosen].tolist(), strict=True)
         ]
         return near, CLOSEST if int(self.decision.near_misses.counts.sum()) > CLOSEST else 0
 
