@@ -33,15 +33,16 @@ class Counter:
         if not path.exists():
             path.write_bytes(COUNT.pack(0))
         with path.open("r+b") as file:
-            self._memory = mmap.mmap(file.fileno(), COUNT.size)
+            # One store of eight bytes. `struct.pack_into` writes zeros first, which another process can read.
+            self._number = memoryview(mmap.mmap(file.fileno(), COUNT.size)).cast("q")
 
     def get(self) -> int:
         """Return the number."""
-        return int(COUNT.unpack_from(self._memory)[0])
+        return self._number[0]
 
     def set(self, number: int) -> None:
         """Set the number."""
-        COUNT.pack_into(self._memory, 0, number)
+        self._number[0] = number
 
 
 @dataclass(frozen=True)
