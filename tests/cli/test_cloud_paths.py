@@ -93,14 +93,14 @@ def test_a_killed_run_resumes_from_a_work_directory_at_s3(
     stage: str, bucket: fsspec.AbstractFileSystem, folder: Path, environment: dict[str, str]
 ) -> None:
     """The second run finds the files of the first, and the output is that of a run without interruption."""
-    arguments = ("dedup", "s3://data/in", "-o", "out", "--work", "s3://data/work", "--memory", "256MB")
+    arguments = ("dedup", "s3://data/in", "-o", "out", "--work", "s3://data/state", "--memory", "256MB")
     killed = run(
         folder,
         *arguments,
         job=Job(environment=environment, constants=SMALL_SIZES, stage_trap=(stage, "kill")),
     )
     assert killed.status == -9
-    assert bucket.exists("data/work/manifest.json")
+    assert bucket.exists("data/state/manifest.json")
     again = run(folder, *arguments, job=Job(environment=environment, constants=SMALL_SIZES))
     assert again.status == OK, again.err
     assert json.loads((folder / "out/run.json").read_text())["resumed"]
@@ -113,12 +113,12 @@ def test_a_killed_run_resumes_from_a_work_directory_at_s3(
 def test_a_finished_run_at_s3_is_not_done_again(
     bucket: fsspec.AbstractFileSystem, folder: Path, environment: dict[str, str]
 ) -> None:
-    arguments = ("dedup", "s3://data/in", "-o", "s3://data/out", "--work", "s3://data/work")
+    arguments = ("dedup", "s3://data/in", "-o", "s3://data/out", "--work", "s3://data/state")
     job = Job(environment=environment)
     assert run(folder, *arguments, job=job).status == OK
     assert "already published" in run(folder, *arguments, job=job).out
     other = run(folder, *arguments, "--threshold", "0.7", job=job)
-    assert "work s3://data/work belongs to a run with --threshold 0.8, this one has 0.7" in one_line(other, FAILURE)
+    assert "work s3://data/state belongs to a run with --threshold 0.8, this one has 0.7" in one_line(other, FAILURE)
 
 
 def test_a_run_whose_work_directory_was_taken_over_ends(
@@ -130,11 +130,11 @@ def test_a_run_whose_work_directory_was_taken_over_ends(
 
     class Takeover(NullProgress):
         def stage(self, name: str, total: int | None, unit: str, *, done: int = 0) -> Any:  # noqa: ANN401
-            bucket.pipe_file("data/work/owner.json", b"another run")
+            bucket.pipe_file("data/state/owner.json", b"another run")
             return super().stage(name, total, unit, done=done)
 
-    with pytest.raises(mw.MinwiseError, match="work s3://data/work was taken over by another run"):
-        mw.dedup("s3://data/in", folder / "out", work="s3://data/work", progress=Takeover())
+    with pytest.raises(mw.MinwiseError, match="work s3://data/state was taken over by another run"):
+        mw.dedup("s3://data/in", folder / "out", work="s3://data/state", progress=Takeover())
     assert not (folder / "out").exists()
 
 

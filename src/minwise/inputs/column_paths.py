@@ -40,7 +40,7 @@ MISSING = object()
 LIKELY_TEXTS = ("text", "content", "body", "document", "raw_content", "markdown", "article", "message", "review")
 # Columns that an error lists.
 LISTED_COLUMNS = 20
-# Similarity of two names, from 0 to 1, from which on one may be a misspelling of the other.
+# Minimum similarity of two names, from 0 to 1, at which one may be a misspelling of the other.
 CLOSE_NAMES = 0.75
 TEXT_SEPARATOR = "\n"
 JSON_TYPES = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null", list: "list"}

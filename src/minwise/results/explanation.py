@@ -45,7 +45,7 @@ NAMED_MEMBERS, NAMED_NEAR_MISSES, NAMED_IDS = 10, 10, 5
 COMPARED_IDS = 2_000
 # Ids that are proposed.
 PROPOSED_IDS = 3
-# Share of the threshold from which on a searched document is a near miss.
+# Minimum similarity of a near miss among searched documents, as a share of the threshold.
 SEARCHED_SHARE = 0.5
 # Columns of the names in a summary, and of an id in a notebook.
 LABEL_WIDTH, NAME_WIDTH = 13, 60

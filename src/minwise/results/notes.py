@@ -23,7 +23,7 @@ __all__ = ["report_notes"]
 
 # Files with faults that a report names, and faults of each.
 NAMED_FILES, NAMED_FAULTS = 20, 5
-# Documents from which on a note about most of them is made: of fewer, a user sees it at a glance.
+# Minimum number of documents for a note about most of them: with fewer, a user sees it at a glance.
 SHORT_MINIMUM, UNIFORM_MINIMUM = 10, 20
 # Share of documents that are empty or identical above which the column is probably not that of the text.
 UNIFORM_SHARE = 0.9

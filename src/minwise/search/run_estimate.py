@@ -40,7 +40,7 @@ WINDOW_BYTES = READ_BYTES // WINDOWS
 READ_SOURCES = 500
 # Bytes of text that are sketched, to measure the speed.
 SKETCHED_BYTES = 1 << 23
-# Bytes of text per stored byte from which on the text limits how much is read.
+# Minimum bytes of text per stored byte at which the text, not the file, limits how much is read.
 MAX_RATIO = 4
 SHORT_READ = 1 << 14
 # Bytes of a line that are read at most: a file may have no line feed for gigabytes.
