@@ -1,6 +1,6 @@
 """Iterator that reads ahead in a background thread."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 POLL_SECONDS = 0.1
 
 
-def prefetch(items: Iterable[Item], depth: int = 2) -> Iterator[Item]:
+def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
     """Yield the items in order while a thread produces up to ``depth`` of them in advance.
 
     An exception of ``items`` is raised at the position where direct iteration would raise it. Closing the iterator

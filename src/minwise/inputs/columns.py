@@ -5,6 +5,7 @@ not valid UTF-8, or if its elements cannot be made.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import product
@@ -36,11 +37,12 @@ from minwise.inputs.column_paths import (
     schema_leaves,
 )
 from minwise.inputs.elements import Extracted, Reasons, decode_dictionary, id_column, value_type
-from minwise.inputs.source import Batch, ColumnError, Columns, Fault, RowMask
+from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask
 
 __all__ = [
     "SAMPLE_ROWS",
     "Selection",
+    "UnreadableRows",
     "byte_lengths",
     "filter_rows",
     "int64_values",
@@ -84,6 +86,35 @@ class Selection:
             return rows
         arrays = [nested_value(rows.column(path[0]), path[1:]) for path in self.paths.values()]
         return pa.RecordBatch.from_arrays(arrays, names=list(self.paths))
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRows:
+    """Consecutive rows that a file promises and that cannot be read; they take the place of a record batch.
+
+    Attributes:
+        rows: Number of rows.
+        reason: Why they cannot be read.
+        schema: The columns that they would have.
+    """
+
+    rows: int
+    reason: str
+    schema: pa.Schema
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def batches(self, first: int, selection: Selection, source: str) -> Iterator[Batch]:
+        """Yield the rows as nulls, with a fault each."""
+        for start in range(first, first + self.rows, BATCH_ROWS):
+            stop = min(first + self.rows, start + BATCH_ROWS)
+            nulls = [pa.nulls(stop - start, field.type) for field in self.schema]
+            rows = selection.project(pa.RecordBatch.from_arrays(nulls, names=self.schema.names))
+            batch = _batch(rows, start, selection, source)
+            values = _keep_valid(batch.values, np.zeros(len(rows), dtype=np.bool_))
+            faults = tuple(Fault(source, row, self.reason) for row in range(start, stop))
+            yield replace(batch, values=values, faults=faults)
 
 
 def select_columns(
@@ -159,8 +190,13 @@ def _field_proposal(name: str, kind: Any) -> str:  # noqa: ANN401 - as above
     return f"; did you mean text_column={texts[0]!r}?" if texts else ""
 
 
-def to_batches(rows: pa.RecordBatch, first: int, selection: Selection, source: str, max_bytes: int) -> Iterator[Batch]:
+def to_batches(
+    rows: pa.RecordBatch | UnreadableRows, first: int, selection: Selection, source: str, max_bytes: int
+) -> Iterator[Batch]:
     """Yield the rows in batches of at most ``max_bytes`` of text, or one row."""
+    if isinstance(rows, UnreadableRows):
+        yield from rows.batches(first, selection, source)
+        return
     rows = selection.project(rows)
     if selection.columns.elements is not None or any(is_list_type(kind) for kind in rows.schema.types):
         sizes = np.full(len(rows), max(1, rows.nbytes // max(1, len(rows))), dtype=np.int64)

@@ -5,9 +5,9 @@ and the codecs of its input, and row groups of a fixed size.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from minwise._internal.prefetch import prefetch
 from minwise.inputs.column_paths import read_path
-from minwise.inputs.columns import Selection, is_text_type, select_columns, to_batches
+from minwise.inputs.columns import Selection, UnreadableRows, is_text_type, select_columns, to_batches
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
@@ -36,6 +36,9 @@ MAGIC = (b"PAR1", b"PARE")
 DEFAULT_CODEC = "snappy"
 # Rows that are decoded to measure their real size.
 PEEK_ROWS = 16
+
+# Rows, or that they cannot be read.
+Piece: TypeAlias = pa.RecordBatch | UnreadableRows
 
 
 class ParquetFile(FileSource):
@@ -82,9 +85,10 @@ class ParquetFile(FileSource):
             schema, codecs = footer.schema_arrow, _codecs(footer.metadata)
             texts = tuple(field.name for field in schema if is_text_type(field.type))
             with _open_parquet(self.file, _dense_columns(footer, texts)) as parquet:
-                pieces = kept_rows(prefetch(_pieces(parquet, self.file, schema.names, None, keep, BATCH_BYTES)), keep)
-                with _open_writer(output_path(self.file.path, folder, root), schema, codecs) as writer:
-                    for table in row_groups(pieces, schema):
+                pieces = prefetch(_pieces(parquet, self.file, schema.names, None, keep, BATCH_BYTES))
+                path = output_path(self.file.path, folder, root)
+                with closing(pieces), _open_writer(path, schema, codecs) as writer:
+                    for table in row_groups(kept_rows(pieces, keep), schema):
                         writer.write_table(table, row_group_size=len(table))
                         written += len(table)
         return written
@@ -115,7 +119,26 @@ def _open_parquet(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[An
             raw.seek(0)
             refuse_other_content(raw.read(HEAD_BYTES), "a Parquet file", MAGIC, file.compression)
             raise
+        _check_footer(parquet.metadata)
         yield parquet
+
+
+def _check_footer(metadata: Any) -> None:  # noqa: ANN401 - as above
+    """Raise UnreadableError if the numbers of rows contradict each other: as many rows would be reported as unreadable.
+
+    A column of lists has at least one value per row, any other exactly one.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if metadata.num_rows != sum(group.num_rows for group in groups):
+        raise UnreadableError("cannot be read: its footer contradicts itself about the number of rows")
+    for number, group in enumerate(groups):
+        values = group.column(0).num_values if group.num_columns else group.num_rows
+        repeated = metadata.num_columns and metadata.schema.column(0).max_repetition_level
+        if not 0 <= group.num_rows <= values or (not repeated and values != group.num_rows):
+            raise UnreadableError(
+                f"cannot be read: its footer promises {group.num_rows} rows in row group {number}, "
+                f"of which column {group.column(0).path_in_schema} has {values} values"
+            )
 
 
 def _pieces(
@@ -125,7 +148,7 @@ def _pieces(
     texts: tuple[str, ...] | None,
     wanted: RowMask | None,
     max_bytes: int,
-) -> Iterator[tuple[int, pa.RecordBatch]]:
+) -> Iterator[tuple[int, Piece]]:
     """Yield rows with the number of the first, of all row groups that have a wanted row."""
     first = 0
     for number in range(parquet.num_row_groups):
@@ -133,9 +156,32 @@ def _pieces(
         if wanted is None or wanted[first : first + group.num_rows].any():
             size = _batch_rows(group, texts, max_bytes)
             size = min(size, _rows_within(parquet, file, number, names, size, max_bytes))
-            for done, rows in _read_group(parquet, file, number, names, size):
+            for done, rows in _whole_group(parquet, file, number, names, size):
                 yield first + done, rows
         first += group.num_rows
+
+
+def _whole_group(
+    parquet: Any,  # noqa: ANN401 - as above
+    file: File,
+    number: int,
+    names: list[str],
+    size: int,
+) -> Iterator[tuple[int, Piece]]:
+    """Yield as many rows of one row group as its metadata promises; those from a damaged page on are unreadable."""
+    done, promised = 0, int(parquet.metadata.row_group(number).num_rows)
+    reason = "cannot be read: it ends before its last row"
+    try:
+        for row, rows in _read_group(parquet, file, number, names, size):
+            yield row, rows[: promised - row]
+            done = row + len(rows)
+    except UnreadableError as error:
+        reason = str(error)
+    if done < promised:
+        fields = [
+            field for field in parquet.schema_arrow if any(f"{name}.".startswith(f"{field.name}.") for name in names)
+        ]
+        yield done, UnreadableRows(promised - done, f"row group {number}: {reason}", pa.schema(fields))
 
 
 def _read_group(

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from minwise._internal.atomic import atomic_writer
 from minwise.checks import check_path
 from minwise.errors import ConfigError
-from minwise.inputs.columns import byte_lengths, filter_rows, int64_values, is_text_type
+from minwise.inputs.columns import UnreadableRows, byte_lengths, filter_rows, int64_values, is_text_type
 from minwise.inputs.elements import value_type
 from minwise.inputs.files import is_url, url_filesystem
-from minwise.inputs.source import RowMask
+from minwise.inputs.source import RowMask, UnreadableError
 
 __all__ = [
     "GROUP_BYTES",
@@ -157,13 +157,20 @@ WRITERS: dict[str, WriteTables] = {
 }
 
 
-def kept_rows(pieces: Iterator[tuple[int, pa.RecordBatch]], keep: RowMask) -> Iterator[pa.RecordBatch]:
-    """Yield the kept rows of each piece; rows beyond the end of ``keep`` are dropped."""
+def kept_rows(pieces: Iterator[tuple[int, pa.RecordBatch | UnreadableRows]], keep: RowMask) -> Iterator[pa.RecordBatch]:
+    """Yield the kept rows of each piece; rows beyond the end of ``keep`` are dropped.
+
+    Raises:
+        UnreadableError: If a kept row cannot be read.
+    """
     if not keep.any():
         return
     for first, rows in pieces:
         kept = keep[first : first + len(rows)]
-        if kept.any():
+        if isinstance(rows, UnreadableRows):
+            if kept.any():
+                raise UnreadableError(rows.reason)
+        elif kept.any():
             yield filter_rows(rows[: len(kept)], kept)
         if first + len(rows) >= len(keep):
             return

@@ -179,28 +179,89 @@ def test_dictionaries_are_read_in_bounded_memory(copies: int, words: int, unique
         assert sum(map(len, plain(batch.values[:1]))) <= 1 << 20
 
 
-@pytest.mark.parametrize("batch_bytes", [1, 300, 1 << 25])
-def test_the_rows_before_damage_are_read_whatever_the_batch_size(batch_bytes: int, tmp_path: Path) -> None:
-    """They can also be copied."""
-    pages = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 20}
-    options = {"compression": "zstd", "row_group_size": 400, **pages}
-    file = source(tmp_path / "x.parquet", many(), **options)
-    chunk = pq.read_metadata(file.name).row_group(1).column(0)
+# Pages of about 1,000 bytes.
+PAGES = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 20, "compression": "zstd"}
+
+
+def damage(file: ParquetFile, group: int, column: int = 0) -> None:
+    """Overwrite the middle of a column of a row group."""
+    chunk = pq.read_metadata(file.name).row_group(group).column(column)
     data = bytearray(Path(file.name).read_bytes())
     middle = chunk.data_page_offset + chunk.total_compressed_size // 2
     data[middle : middle + 50] = bytes(50)
     Path(file.name).write_bytes(data)
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 300, 1 << 25])
+def test_only_the_rows_of_a_group_from_a_damaged_page_on_are_faults(batch_bytes: int, tmp_path: Path) -> None:
+    """All others are read and can be copied, whatever the batch size; ids keep their type."""
+    file = source(tmp_path / "x.parquet", many(), row_group_size=400, **PAGES)
+    damage(file, 1)
+    expected = many()["text"].to_pylist()
     texts = texts_of(file, batch_bytes=batch_bytes)
-    assert 400 < len(texts) < 800
-    assert texts == texts_of(file, batch_bytes=1)
-    assert texts == many()["text"].to_pylist()[: len(texts)]
-    assert [fault.row for fault in faults_of(file, batch_bytes=batch_bytes)] == [None]
-    assert file.copy_kept(np.ones(len(texts), dtype=np.bool_), tmp_path / "out", str(tmp_path)) == len(texts)
-    assert pq.read_table(tmp_path / "out" / "x.parquet")["text"].to_pylist() == texts
-    beyond = np.ones(1000, dtype=np.bool_)
-    assert "cannot be copied" in error_message(
-        InputError, lambda: file.copy_kept(beyond, tmp_path / "2", str(tmp_path))
-    )
+    lost = [row for row, text in enumerate(texts) if text is None]
+    assert lost == list(range(lost[0], 800))
+    assert 400 < lost[0] < 800
+    assert [text for text in texts if text is not None] == kept(expected, ~np.isin(np.arange(1000), lost))
+    faults = faults_of(file, batch_bytes=batch_bytes)
+    assert [fault.row for fault in faults] == lost
+    assert {fault.reason[:29] for fault in faults} == {"row group 1: cannot be read: "}
+    assert ids_of(file) == [None if row in lost else row for row in range(1000)]
+    readable = ~np.isin(np.arange(1000), lost)
+    assert file.copy_kept(readable, tmp_path / "out", str(tmp_path)) == 1000 - len(lost)
+    assert pq.read_table(tmp_path / "out" / "x.parquet")["text"].to_pylist() == kept(expected, readable)
+    everything = np.ones(1000, dtype=np.bool_)
+    for copy in (
+        lambda: file.copy_kept(everything, tmp_path / "2", str(tmp_path)),
+        lambda: [*file.kept_objects(everything)],
+    ):
+        assert "cannot be copied: row group 1: cannot be read: " in error_message(InputError, copy)
+
+
+def test_damage_of_a_nested_text_is_a_fault_of_its_rows(tmp_path: Path) -> None:
+    texts = [f"{number} words" for number in range(1000)]
+    table = pa.table({"a": [{"b": {"c": text}, "d": 1} for text in texts], "id": [str(n) for n in range(1000)]})
+    file = source(tmp_path / "x.parquet", table, row_group_size=400, **PAGES)
+    damage(file, 0)
+    columns = Columns(text=("a.b.c",), metadata=("a.d",))
+    batches = list(file.batches(columns))
+    lost = [fault.row for batch in batches for fault in batch.faults]
+    assert lost == list(range(lost[0] or 0, 400))
+    assert texts_of(file, columns)[400:] == texts[400:]
+    assert sum(len(batch.metadata or []) for batch in batches) == 1000
+
+
+def promise(path: Path, rows: int, promised: int, count: int = -1) -> None:
+    """Write another number of rows to the footer, in its first ``count`` places or in all."""
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    # Integers are zigzag varints, these of two bytes.
+    old, new = (bytes([(2 * number & 0x7F) | 0x80, 2 * number >> 7]) for number in (rows, promised))
+    path.write_bytes(data[:footer] + data[footer:].replace(old, new, count))
+
+
+def test_rows_that_a_row_group_promises_and_does_not_hold_are_faults(tmp_path: Path) -> None:
+    file = source(tmp_path / "x.parquet", pa.table({"text": ["one"] * 77}))
+    promise(tmp_path / "x.parquet", 77, 99)
+    reason = "row group 0: cannot be read: it ends before its last row"
+    assert faults_of(file) == [Fault(file.name, row, reason) for row in range(77, 99)]
+    assert texts_of(file) == ["one"] * 77 + [None] * 22
+    assert file.known_rows() == 99
+
+
+def test_a_footer_that_contradicts_itself_is_a_fault_of_the_file(tmp_path: Path) -> None:
+    """Otherwise a changed byte could promise any number of rows, all to be listed as faults."""
+    file = source(tmp_path / "x.parquet", pa.table({"text": ["one"] * 77}))
+    promise(tmp_path / "x.parquet", 77, 99, count=1)
+    assert [(fault.row, fault.reason) for fault in faults_of(file)] == [
+        (None, "cannot be read: its footer contradicts itself about the number of rows")
+    ]
+    promise(tmp_path / "x.parquet", 99, 77)
+    promise(tmp_path / "x.parquet", 77, 99, count=2)
+    promise(tmp_path / "x.parquet", 99, 77, count=1)
+    assert [(fault.row, fault.reason) for fault in faults_of(file)] == [
+        (None, "cannot be read: its footer promises 77 rows in row group 0, of which column text has 99 values")
+    ]
 
 
 @pytest.mark.parametrize("data", [b"", b"not Parquet", b"PAR1" + bytes(100) + b"PAR1"])
