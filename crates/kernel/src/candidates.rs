@@ -9,12 +9,12 @@
 use std::fs::File;
 use std::io;
 use std::mem::swap;
-use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
 
 use crate::band::{NO_DOCUMENT, PairRange, pack_pair};
+use crate::positioned::read_exact_at;
 
 #[cfg(doc)]
 use crate::band::SharedBuckets;
@@ -44,7 +44,7 @@ impl Section {
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let mut bytes = vec![0; 4 * (end - start)];
-        file.read_exact_at(&mut bytes, self.position + 4 * start as u64)?;
+        read_exact_at(file, &mut bytes, self.position + 4 * start as u64)?;
         numbers.extend(bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)));
         Ok(())
     }

@@ -14,6 +14,7 @@ pub mod fast_words;
 pub mod hash;
 pub mod join;
 pub mod normalise;
+mod positioned;
 pub mod postings;
 pub mod segment;
 pub mod set_store;

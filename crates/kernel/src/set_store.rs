@@ -7,10 +7,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use rayon::prelude::*;
 
+use crate::positioned::read_exact_at;
 use crate::verify::{ProbeTable, SetBitmap, jaccard, similarity_at_least};
 
 /// Pairs per task; enough to make the overhead of a task negligible.
@@ -52,7 +52,7 @@ impl SetFile {
 
     fn read(&self, start: u64, end: u64, bytes: &mut Vec<u8>, elements: &mut Vec<u64>) -> io::Result<()> {
         bytes.resize((end - start) as usize * 8, 0);
-        self.file.read_exact_at(bytes, self.position + start * 8)?;
+        read_exact_at(&self.file, bytes, self.position + start * 8)?;
         elements.clear();
         elements.extend(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
         Ok(())

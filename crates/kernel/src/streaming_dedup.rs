@@ -5,10 +5,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
 
 use crate::band::{FIRST_MEMBERS, NO_DOCUMENT, NO_KEY};
 use crate::hash::PremixedMap;
+use crate::positioned::{read_exact_at, write_all_at};
 use crate::verify::similarity_at_least;
 
 /// Linked list of the members of a bucket; `previous` holds the links.
@@ -133,7 +133,7 @@ impl KeptDocuments {
             return Ok(None);
         }
         self.bytes.resize((end - start) as usize * 8, 0);
-        self.file.read_exact_at(&mut self.bytes, start * 8)?;
+        read_exact_at(&self.file, &mut self.bytes, start * 8)?;
         self.set.clear();
         self.set.extend(self.bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
         Ok(similarity_at_least(&self.set, set, self.threshold))
@@ -143,7 +143,7 @@ impl KeptDocuments {
         let (number, start) = (self.len() as u32, self.offsets[self.len()]);
         self.bytes.clear();
         self.bytes.extend(set.iter().flat_map(|element| element.to_le_bytes()));
-        self.file.write_all_at(&self.bytes, start * 8)?;
+        write_all_at(&self.file, &self.bytes, start * 8)?;
         self.offsets.push(start + set.len() as u64);
         self.contents.insert(content, number);
         for (band, &key) in keys.iter().enumerate() {

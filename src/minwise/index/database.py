@@ -1,7 +1,6 @@
 """SQLite connections, translation of their errors, and the commit head and writer lock files."""
 
 import errno
-import fcntl
 import os
 import struct
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ import apsw
 import numpy as np
 
 from minwise import _kernel
+from minwise._internal.atomic import sync_path
+from minwise._internal.locks import lock_file
 from minwise.errors import ConfigError, FormatError
 
 __all__ = [
@@ -49,13 +50,12 @@ def sync(path: Path) -> None:
     Raises:
         SyncError: If the sync fails.
     """
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync_path(path)
     except OSError as error:
+        if error.filename is not None:  # it could not be opened
+            raise
         raise SyncError(error.errno, error.strerror, str(path)) from None
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -175,7 +175,8 @@ class HeadFile:
     def write(self, commit: int) -> None:
         """Store the number of a commit. It is not synced, and a failed write is ignored."""
         with suppress(OSError):
-            os.pwrite(self._file.fileno(), COMMIT_NUMBER.pack(commit, _checksum(commit)), 0)  # type: ignore[union-attr]
+            self._file.seek(0)  # type: ignore[union-attr]
+            self._file.write(COMMIT_NUMBER.pack(commit, _checksum(commit)))  # type: ignore[union-attr]
 
     def close(self) -> None:
         """Close the file."""
@@ -200,8 +201,8 @@ def lock_for_writing(folder: Path) -> BinaryIO:
     """
     lock = _open_or_create(folder / LOCK)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        lock_file(lock)
+    except BlockingIOError:
         owner = lock.read(32).decode(errors="replace").strip() or "unknown"
         lock.close()
         raise ConfigError(

@@ -1,7 +1,5 @@
 """Maintenance of an index: creation and backup of directories, verification, statistics and export."""
 
-import fcntl
-import os
 import re
 import secrets
 import shutil
@@ -18,7 +16,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bytes, from_matrix
-from minwise._internal.atomic import atomic_writer
+from minwise._internal.atomic import atomic_writer, rename_directory
+from minwise._internal.locks import locked_directory
 from minwise.errors import ConfigError, FormatError
 from minwise.index.database import DATABASE, add_file_name, sync
 from minwise.index.records import DocumentRecord, checksum_of, find_damaged
@@ -45,11 +44,11 @@ def new_directory(path: Path) -> Iterator[Path]:
     _delete_unfinished(path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     unfinished.mkdir()
-    with _lock_directory(unfinished):
+    with locked_directory(unfinished):
         try:
             yield unfinished
             sync(unfinished)
-            os.replace(unfinished, path)  # noqa: PTH105 - documented for directories, unlike Path.replace
+            rename_directory(unfinished, path)
             sync(path.parent)
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -60,23 +59,8 @@ def _delete_unfinished(path: Path) -> None:
     """Delete temporary directories of interrupted processes; those of running processes are locked."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.tmp")
     for unfinished in (entry for entry in path.parent.iterdir() if pattern.fullmatch(entry.name)):
-        with suppress(OSError), _lock_directory(unfinished):
+        with suppress(OSError), locked_directory(unfinished):
             shutil.rmtree(unfinished)
-
-
-@contextmanager
-def _lock_directory(folder: Path) -> Iterator[None]:
-    """Lock a directory for the duration of the block; the system releases the lock when the process ends.
-
-    Raises:
-        BlockingIOError: If another process has the lock.
-    """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _make_directories(folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 import orjson
 
+from minwise._internal.system import is_read_only
 from minwise.errors import ConfigError, FormatError
 from minwise.index.database import (
     DATABASE,
@@ -153,7 +154,7 @@ class Store:
     def _connect(self) -> apsw.Connection:
         if self.writable:
             connection = connect(self.path, apsw.SQLITE_OPEN_READWRITE)
-        elif not os.statvfs(self.folder).f_flag & os.ST_RDONLY or self.log.exists():
+        elif not is_read_only(self.folder) or self.log.exists():
             connection = connect(self.path, apsw.SQLITE_OPEN_READONLY)
         else:  # a file system that is mounted read-only, and the log is empty
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -173,6 +174,7 @@ class Store:
         connection.pragma("cell_size_check", True)
         if self.writable:
             connection.pragma("synchronous", "full")
+            connection.pragma("fullfsync", True)  # macOS; other systems ignore it
             connection.wal_autocheckpoint(0)
             connection.set_wal_hook(self._record_log_pages)
         else:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from minwise._internal.atomic import sync_directory
+from minwise._internal.atomic import sync_directory, sync_path
 from minwise._internal.formatting import plural
 from minwise.checks import check_path
 from minwise.errors import ConfigError
@@ -129,7 +129,7 @@ def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> N
         output.check(sources, overwrite=overwrite)
         return
     refuse_inputs(output, sources)
-    if output.is_symlink() or output.is_mount():
+    if output.is_symlink() or os.path.ismount(output):
         kind = "link" if output.is_symlink() else "mount point"
         raise ConfigError(
             f"output must be a directory that can be renamed, got the {kind} {output}; give {output}/NAME"
@@ -251,9 +251,5 @@ def _replace(staging: Path, output: Path) -> None:
 def _sync_tree(folder: Path) -> None:
     for directory, _, names in os.walk(folder):
         for name in names:
-            file = os.open(Path(directory) / name, os.O_RDONLY)
-            try:
-                os.fsync(file)
-            finally:
-                os.close(file)
+            sync_path(Path(directory) / name)
         sync_directory(Path(directory))

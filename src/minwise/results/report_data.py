@@ -6,8 +6,6 @@ both files and the page.
 """
 
 import os
-import resource
-import sys
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -18,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise._internal.system import peak_memory_bytes
 from minwise.errors import MinwiseError
 from minwise.inputs.source import Source
 from minwise.inputs.text_files import TextFiles
@@ -57,7 +56,7 @@ class RunRecord:
         inputs: Fingerprints at the start, of the inputs that are not only compared against.
         against: Fingerprints of the others; of text files with the path and the id of each.
         options: The settings of the call that decide the result, as plain values.
-        memory_before: Peak memory of the process at the start, which is not memory of the run.
+        memory_before: Peak memory of the process at the start, which is not memory of the run; None if not measured.
     """
 
     watch: Stopwatch
@@ -65,7 +64,7 @@ class RunRecord:
     inputs: list[dict[str, object]]
     against: list[dict[str, object]]
     options: dict[str, Any]
-    memory_before: int
+    memory_before: int | None
 
     @classmethod
     def begin(
@@ -93,7 +92,7 @@ class RunRecord:
             else entry
             for source, entry in zip(corpus.sources, manifest["against"], strict=False)
         ]
-        return cls(watch, directory or str(Path.cwd()), manifest["inputs"], against, options, _peak_memory_bytes())
+        return cls(watch, directory or str(Path.cwd()), manifest["inputs"], against, options, peak_memory_bytes())
 
     def resume(self) -> "RunRecord":
         """Return the record of the same run for a further step; its stages are added to a copy of the stopwatch."""
@@ -108,7 +107,7 @@ class RunRecord:
             "seconds": round(self.watch.seconds, 3),
             "resumed": search.work.resumed,
             "stages": [{"stage": name, "seconds": round(seconds, 3)} for name, seconds in self.watch.stages],
-            "peak_memory_bytes": _peak_memory_bytes(),
+            "peak_memory_bytes": peak_memory_bytes(),
             "peak_memory_before_bytes": self.memory_before,
             "memory_limit_bytes": limits.memory,
             "threads": limits.threads or os.cpu_count() or 1,
@@ -121,11 +120,6 @@ class RunRecord:
             "inputs": self.inputs,
             "against": self.against,
         }
-
-
-def _peak_memory_bytes() -> int:
-    """Return the peak memory of this process; Linux counts in KiB, macOS in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 class SimilarityStats:

@@ -6,7 +6,6 @@ manifest; without one, a temporary directory is used and nothing is synced. A UR
 written in a temporary directory of this machine, and each finished one is sent.
 """
 
-import fcntl
 import json
 import secrets
 import shutil
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from minwise._internal.array_files import ArrayFile, Arrays, FileKind, write_array_file
 from minwise._internal.atomic import atomic_writer
+from minwise._internal.locks import lock_file
 from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MinwiseError, MismatchError
 from minwise.inputs.files import is_url, url_filesystem
@@ -242,8 +242,8 @@ def _bind(work: WorkDirectory, manifest: dict[str, Any], name: Path | str) -> No
 
 def _lock(lock: IO[str], folder: Path) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        lock_file(lock)
+    except BlockingIOError:
         remedy = "wait for it, or give another work"
         raise ConfigError(f"work {folder} is in use by another process; {remedy}") from None
 

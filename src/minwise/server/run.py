@@ -4,15 +4,18 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import uvloop
+if sys.platform == "win32":
+    from asyncio import run as run_event_loop
+else:
+    from uvloop import run as run_event_loop
 
+from minwise._internal.system import raise_file_limit
 from minwise.errors import ConfigError
 from minwise.server.app import App
 from minwise.server.protocol import HttpServer
@@ -52,7 +55,7 @@ def serve(settings: ServerSettings) -> None:
     with _open_listener(settings) as listener, _restored_signals():
         service = Service(settings)
         try:
-            signals = uvloop.run(_serve(service, App(service, tokens), listener))
+            signals = run_event_loop(_serve(service, App(service, tokens), listener))
         finally:
             service.close()
     if signal.SIGINT in signals:
@@ -75,7 +78,7 @@ async def _serve(service: Service, app: App, listener: socket.socket) -> list[in
         stopping.set()
 
     for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop, number)
+        _call_on_signal(loop, number, stop)
     service.start()
     listening = await loop.create_server(server.connect, sock=listener, backlog=BACKLOG)
     _announce(settings, listener)
@@ -85,6 +88,14 @@ async def _serve(service: Service, app: App, listener: socket.socket) -> list[in
     server.stop()
     await server.drain(max(0.0, (1 - RESERVED_SHARE) * settings.drain_timeout - RESERVED_SECONDS))
     return signals
+
+
+def _call_on_signal(loop: asyncio.AbstractEventLoop, number: int, action: Callable[[int], None]) -> None:
+    """Call ``action`` in the event loop when a signal arrives."""
+    if sys.platform == "win32":  # whose event loops have no signal handlers
+        signal.signal(number, lambda number, _: loop.call_soon_threadsafe(action, number))
+    else:
+        loop.add_signal_handler(number, action, number)
 
 
 def _announce(settings: ServerSettings, listener: socket.socket) -> None:
@@ -114,12 +125,10 @@ def _raise_file_limit(settings: ServerSettings) -> None:
         ConfigError: If the system does not allow so many.
     """
     wanted = 2 * settings.max_connections + OTHER_FILES  # refused connections stay open for a moment
-    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most != resource.RLIM_INFINITY and most < wanted:
+    most = raise_file_limit(wanted)
+    if most is not None:
         rule = f"must be at most {(most - OTHER_FILES) // 2}, since a process may open {most} files on this system"
         raise ConfigError(f"max_connections {rule}, got {settings.max_connections}")
-    if allowed != resource.RLIM_INFINITY and allowed < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 @contextmanager

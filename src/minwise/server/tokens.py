@@ -7,20 +7,22 @@ that a slow salted hash, as passwords need one, would add nothing.
 Error messages name the file and the line and never quote its content: it may be a token that was pasted by mistake.
 """
 
-import fcntl
 import hmac
 import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
+from typing import BinaryIO
 
-from minwise._internal.atomic import sync_directory
+from minwise._internal.atomic import sync_directory, sync_file
+from minwise._internal.locks import lock_file
 from minwise.checks import check_path, show
 from minwise.errors import ConfigError, FormatError
 
@@ -32,7 +34,8 @@ PREFIX = "mw_"
 TOKEN_BYTES = 32
 # About ten thousand tokens; every request is compared with all of them.
 MAX_FILE_BYTES = 10**6
-WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+# Windows has no such modes: every file that is not read-only has these bits.
+WRITABLE_BY_OTHERS = 0 if sys.platform == "win32" else stat.S_IWGRP | stat.S_IWOTH
 
 LINE = re.compile(r"(?P<rights>\S+)\s+sha256:(?P<hash>[0-9a-fA-F]{64})\s+(?P<name>\S+)")
 NAME = re.compile(r"[\w.@+-]{1,64}")
@@ -77,7 +80,7 @@ class Tokens:
             FormatError: If a line is invalid.
         """
         with check_path("token_file", path).open("rb") as file:
-            entries = _read(file.fileno(), path)
+            entries = _read(file, path)
         if not entries:
             raise ConfigError(f"{path} must have a token, got none; {REMEDY}")
         return cls(entries)
@@ -109,24 +112,27 @@ def make_token(path: str | PathLike[str], rights: Iterable[str], name: str | Non
         raise ConfigError(f"name {rule}, got {show(name)}")
     token = PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     target = check_path("token file", path)
-    file = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)  # so that two processes cannot use the same name
+    with open(target, "a+b", buffering=0, opener=_open_private) as file:
+        lock_file(file, wait=True)  # so that two processes cannot use the same name
         chosen = _free_name(_read(file, path), name, path)
         _append(file, f"{','.join(wanted)} sha256:{_digest(token).hex()} {chosen}\n".encode(), target)
-    finally:
-        os.close(file)
     return token
 
 
-def _read(file: int, path: str | PathLike[str]) -> list[TokenEntry]:
+def _open_private(path: str, flags: int) -> int:
+    """Open a file, which only its owner can read if it is new."""
+    return os.open(path, flags, 0o600)
+
+
+def _read(file: BinaryIO, path: str | PathLike[str]) -> list[TokenEntry]:
     """Read the entries of an open file, and check its mode and size."""
-    mode = stat.S_IMODE(os.fstat(file).st_mode)
+    mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
     if mode & WRITABLE_BY_OTHERS:
         rule = "must be writable by its owner only"
         raise ConfigError(f"{path} {rule}, got mode {mode:04o}; use: chmod go-w {path}")
     content = b""
-    while piece := os.read(file, MAX_FILE_BYTES + 1 - len(content)):
+    file.seek(0)
+    while piece := file.read(MAX_FILE_BYTES + 1 - len(content)):
         content += piece
     if len(content) > MAX_FILE_BYTES:
         raise ConfigError(f"{path} must have at most {MAX_FILE_BYTES:,} bytes, got more; is it a token file?")
@@ -183,22 +189,27 @@ def _free_name(entries: list[TokenEntry], name: str | None, path: str | PathLike
     return name
 
 
-def _append(file: int, line: bytes, path: Path) -> None:
+def _append(file: BinaryIO, line: bytes, path: Path) -> None:
     """Append a line durably; after an error the file is unchanged."""
-    size = os.fstat(file).st_size
-    if size and os.pread(file, 1, size - 1) != b"\n":
+    size = file.seek(0, os.SEEK_END)
+    if size and not _ends_in_newline(file, size):
         line = b"\n" + line
     try:
         view = memoryview(line)
         while view:
-            view = view[os.write(file, view) :]
-        os.fsync(file)
+            view = view[file.write(view) :]
+        sync_file(file.fileno())
         if not size:
             sync_directory(path.absolute().parent)  # so that the name of a new file is durable too
     except OSError as error:
         with suppress(OSError):
-            os.ftruncate(file, size)
+            file.truncate(size)
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _ends_in_newline(file: BinaryIO, size: int) -> bool:
+    file.seek(size - 1)
+    return file.read(1) == b"\n"
 
 
 def _digest(token: str) -> bytes:

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from minwise.errors import ConfigError
 from minwise.spark.errors import is_of_spark, reason_of, text_of
 
-__all__ = ["JavaProcess", "check_java", "configured_elsewhere", "variables"]
+__all__ = ["JavaProcess", "check_java", "check_system", "configured_elsewhere", "variables"]
 
 OLDEST_JAVA = 17
 # Lines of output that are kept: a Java stack trace and what precedes it.
@@ -53,6 +53,12 @@ SPARK_HOME={home}
 export SPARK_HOME
 exec {home}/bin/spark-submit "$@"
 """
+
+
+def check_system() -> None:
+    """Raise ConfigError on Windows, where a shell script and a named pipe cannot start and watch Spark."""
+    if sys.platform == "win32":
+        raise ConfigError("engine spark needs Linux or macOS to start Spark, got Windows; use engine='local', or WSL")
 
 
 def check_java() -> None:
@@ -120,10 +126,7 @@ class JavaProcess:
     @contextmanager
     def _reading(self, path: Path) -> Iterator[None]:
         """Create a named pipe and read it in a thread until every writer has closed it."""
-        os.mkfifo(path)
-        reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        writing = os.open(path, os.O_WRONLY)  # so that the reader waits until the process has opened the pipe
-        os.set_blocking(reading, True)
+        reading, writing = _make_named_pipe(path)
         self._reader = threading.Thread(target=self._read, args=(reading,), name="minwise-spark-log", daemon=True)
         self._reader.start()
         try:
@@ -165,6 +168,17 @@ class JavaProcess:
         if self._is_own:
             _end_process()
             self._finish_reading()
+
+
+def _make_named_pipe(path: Path) -> tuple[int, int]:
+    """Return both ends; while the second is open, a reader waits until the process has opened the pipe."""
+    if sys.platform == "win32":
+        raise NotImplementedError  # check_system has refused it
+    os.mkfifo(path)
+    reading = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writing = os.open(path, os.O_WRONLY)
+    os.set_blocking(reading, True)
+    return reading, writing
 
 
 def _write_spark_submit(folder: Path, redirection: str) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from minwise.checks import show
 from minwise.errors import ConfigError
 from minwise.spark.errors import is_of_spark, reason_of, text_of
-from minwise.spark.java_process import JavaProcess, check_java, configured_elsewhere, variables
+from minwise.spark.java_process import JavaProcess, check_java, check_system, configured_elsewhere, variables
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -233,6 +233,7 @@ def _refuse_contradiction(session: "SparkSession", wanted: dict[str, str]) -> No
 
 def _start_session(master: str | None, wanted: dict[str, str], memory: int | None) -> "SparkSession":
     global _own
+    check_system()
     if not configured_elsewhere():
         check_java()
         master = wanted["spark.master"] = master or "local[*]"

@@ -15,7 +15,7 @@ from minwise.results import report_data
 def peaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the peak memory grow by one with every call."""
     growing: Iterator[int] = iter(range(1000, 2000))
-    monkeypatch.setattr(report_data, "_peak_memory_bytes", lambda: next(growing))
+    monkeypatch.setattr(report_data, "peak_memory_bytes", lambda: next(growing))
 
 
 def run_json(folder: Path) -> dict[str, Any]:

@@ -28,10 +28,10 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::positioned::read_exact_at;
 use block::BLOCK_BYTES;
 use header_trailer::{TRAILER_BYTES, Trailer, describe_header, header};
 
@@ -354,7 +354,7 @@ fn count_below(fences: &[u64], key: u64) -> usize {
 
 /// Fill `bytes` from `offset` on; a file that is too short is reported as damaged.
 fn read(path: &Path, file: &File, bytes: &mut [u8], offset: u64, what: &str) -> Result<(), SegmentError> {
-    file.read_exact_at(bytes, offset).map_err(|error| match error.kind() {
+    read_exact_at(file, bytes, offset).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => {
             SegmentError::Damaged(path.to_owned(), format!("the {what} at byte {offset} is cut off"))
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::hash::mix;
+use crate::positioned::write_all_at;
 
 /// Temporary directory that is removed at the end of a test.
 struct TestDirectory(PathBuf);
@@ -165,10 +166,10 @@ fn every_flipped_bit_truncation_and_extension_is_detected() {
     let file = File::options().write(true).open(&path).expect("the file was just written");
     for (offset, byte) in whole.iter().enumerate() {
         for bit in 0..8 {
-            file.write_all_at(&[byte ^ 1 << bit], offset as u64).expect("the file is writable");
+            write_all_at(&file, &[byte ^ 1 << bit], offset as u64).expect("the file is writable");
             assert!(is_detected(), "bit {bit} of byte {offset}");
         }
-        file.write_all_at(&[*byte], offset as u64).expect("the file is writable");
+        write_all_at(&file, &[*byte], offset as u64).expect("the file is writable");
     }
     for addition in [1, 8, 1024, 1032] {
         file.set_len((whole.len() + addition) as u64).expect("the file is writable");
@@ -180,7 +181,7 @@ fn every_flipped_bit_truncation_and_extension_is_detected() {
     }
     let mut swapped = whole;
     swapped[BLOCK_BYTES..3 * BLOCK_BYTES].rotate_left(BLOCK_BYTES);
-    file.write_all_at(&swapped, 0).expect("the file is writable");
+    write_all_at(&file, &swapped, 0).expect("the file is writable");
     assert!(is_detected(), "two blocks swapped");
 }
 
