@@ -2,23 +2,29 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FUZZ_BUILD := $(CURDIR)/target/fuzz
+FUZZ_TARGETS := text segment sets postings join
+FUZZ_SECONDS ?= 60
+TOOLS := $(CURDIR)/target/tools
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 # Succeeds if there is a Java version that Spark supports, 17 or newer.
 HAS_JAVA := java -version 2>&1 | grep -E 'version "(1[7-9]|[2-9][0-9])' >/dev/null
 
-.PHONY: demo test check docs wheel torture bench bench-all chromium java clean
+.PHONY: demo test check docs wheel torture fuzz audit advisories bench bench-all chromium java clean
 
 demo: $(VENV)/installed ## Build, install, and deduplicate the source files of Python
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/ready chromium java ## Run all tests, Python and Rust; Spark tests one at a time, since they share a cluster
 	cargo test --release --quiet --workspace --exclude minwise-kernel-py
+	CARGO_TARGET_DIR=$(FUZZ_BUILD) cargo test --release --quiet --manifest-path fuzz/Cargo.toml
 	$(BIN)/python -m pytest tests/spark
 	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
 check: $(VENV)/ready ## Run everything that CI runs: format, lint, types, stubs, layers, site, wheel, tests
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --quiet --release --all-targets -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -36,9 +42,32 @@ wheel: $(VENV)/ready ## Build the source distribution, and from it an abi3 wheel
 	$(BIN)/python -m maturin sdist --out dist
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/minwise-*.tar.gz
 
-torture: $(VENV)/ready ## Run tests that are too slow for CI: kills, power cuts, I/O errors, bit flips, all one-answer settings
+torture: $(VENV)/ready ## Run tests that are too slow for CI: kills, power cuts, I/O errors, bit flips, all one-answer settings; fuzz the kernel
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest tests/spark
+	MINWISE_FUZZ_ROUNDS=100000 CARGO_TARGET_DIR=$(FUZZ_BUILD) cargo test --release --manifest-path fuzz/Cargo.toml -- --nocapture
+
+fuzz: ## Fuzz the kernel with libFuzzer, FUZZ_SECONDS per target; needs a nightly compiler, which make test does not
+	@cargo +nightly --version >/dev/null 2>&1 || { echo "make fuzz needs a nightly compiler next to the stable one: rustup toolchain install nightly" >&2; exit 1; }
+	$(MAKE) $(TOOLS)/bin/cargo-fuzz
+	for target in $(FUZZ_TARGETS); do \
+		mkdir -p $(FUZZ_BUILD)/corpus/$$target; \
+		PATH="$(TOOLS)/bin:$$PATH" cargo +nightly fuzz run --fuzz-dir fuzz --target-dir $(FUZZ_BUILD) --features libfuzzer $$target \
+			$(FUZZ_BUILD)/corpus/$$target fuzz/corpus/$$target -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 -verbosity=0 || exit 1; \
+	done
+
+audit: $(TOOLS)/bin/cargo-deny ## Check licences, sources and duplicates of Rust dependencies; needs no database
+	PATH="$(TOOLS)/bin:$$PATH" cargo deny --all-features check bans licenses sources
+
+advisories: $(TOOLS)/bin/cargo-deny $(VENV)/ready ## Look up known vulnerabilities of all dependencies; needs the RustSec database and the JSON API of PyPI
+	PATH="$(TOOLS)/bin:$$PATH" cargo deny --all-features check advisories
+	$(PYTHON) -m venv $(TOOLS)/pip-audit
+	$(TOOLS)/pip-audit/bin/python -m pip install --quiet pip-audit
+	$(BIN)/python -m pip freeze --exclude-editable > $(TOOLS)/installed.txt
+	$(TOOLS)/pip-audit/bin/pip-audit --strict --no-deps --disable-pip -r $(TOOLS)/installed.txt
+
+$(TOOLS)/bin/%:
+	cargo install $* --locked --root $(TOOLS)
 
 bench: $(VENV)/ready ## Measure minwise and every peer: three sizes, one and two cores, time, memory, growth; update the record and the README
 	$(BIN)/python -m benchmarks.peers

@@ -1,0 +1,5 @@
+//! Target `segment` for libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| minwise_fuzz::segment::run(data));
