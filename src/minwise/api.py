@@ -544,7 +544,8 @@ def dedup(
         run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch)
         engine = _engine(chosen, limits, manifest, session)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
-        found = engine.find(job, for_report=True)
+        with corpus.unchanged():
+            found = engine.find(job, for_report=True)
         result = DedupResult(
             found,
             similarities=engine.similarities,
@@ -624,7 +625,8 @@ def _search_again(run: FinishedRun, options: DedupOptions, settings: SearchSetti
         work = _work(options, manifest, output if isinstance(output, Path) else None, stack)
         record = RunRecord.begin(corpus, manifest, run.record["options"], watch, run.record["directory"])
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
-        found = engine.find(job, for_report=True)
+        with corpus.unchanged():
+            found = engine.find(job, for_report=True)
         run.refuse_changes(remedy)  # during the search
         result = DedupResult(found, similarities=engine.similarities, copy_kept=engine.copy_kept, run=record)
         if work.temporary:
@@ -665,7 +667,7 @@ def _corpus_of(run: FinishedRun, options: DedupOptions, settings: SearchSettings
         format=options["format"],
         text_settings=TextSettings.of(options["delimiter"], options["encoding"]),
         skipped=run.report.get("inputs", {}).get("skipped", {}),
-    )
+    ).note_files()
 
 
 def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOptions]") -> dict[str, int]:
@@ -856,7 +858,8 @@ def audit(
             corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(chosen["progress"])
         )
         floor = audit_floor(settings.plan.threshold)
-        sampled = run_audit(_grouped(chosen, job), sample=size, floor=floor)
+        with corpus.unchanged():
+            sampled = run_audit(_grouped(chosen, job), sample=size, floor=floor)
         result = summarise_audit(sampled, settings, floor, recall=chosen["recall"], slots=chosen["slots"])
     if file is not None:
         result.write(file)
@@ -953,7 +956,9 @@ def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, out
     job = SearchJob(
         corpus=corpus, settings=settings, limits=limits, work=work, progress=progress_of(options["progress"])
     )
-    return _engine(options, limits, manifest, stack).find(_grouped(options, job))
+    engine = _engine(options, limits, manifest, stack)
+    with corpus.unchanged():
+        return engine.find(_grouped(options, job))
 
 
 def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSettings) -> Corpus:
@@ -980,7 +985,7 @@ def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSetti
         format=options["format"],
         text_settings=text_settings,
         skipped=dict(Counter(opened.skipped) + Counter(against.skipped)),
-    )
+    ).note_files()
 
 
 def _refuse_standard_input(options: DedupOptions, source: DocumentSource) -> None:

@@ -11,7 +11,8 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -19,7 +20,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.content import refuse_binary
@@ -32,6 +35,7 @@ __all__ = [
     "HEAD_BYTES",
     "File",
     "FileSource",
+    "FileVersions",
     "TextFileSource",
     "is_url",
     "open_output",
@@ -55,6 +59,11 @@ SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+)://")
 DRIVERS = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub", "az": "adlfs"}
 # Keys under which fsspec file systems store the version of a file.
 VERSION_KEYS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
+
+# Requests at a time for the versions of files at URLs.
+REQUESTS = 16
+# Largest number that a column of versions holds; an inode of Windows may be larger.
+LARGEST = 2**63 - 1
 
 # OSErrors that decompression raises about the bytes; a network error is of another type or has an errno.
 CONTENT_ERRORS = (OSError, gzip.BadGzipFile)
@@ -111,6 +120,15 @@ class File:
         status = Path(self.path).stat()
         return {"name": self.name, "bytes": status.st_size, "modified": status.st_mtime_ns}
 
+    def version(self) -> tuple[int, int, int]:
+        """Return bytes, modification time and inode as of now; at a URL, bytes and a hash of the server's version."""
+        if self.is_url:
+            url_filesystem(self.path)[0].invalidate_cache()  # another process may have written here
+            now = self.fingerprint()
+            return int(str(now["bytes"] or 0)), hash(now["modified"]), 0
+        status = Path(self.path).stat()
+        return status.st_size, status.st_mtime_ns, status.st_ino & LARGEST
+
     def _info(self) -> dict[str, Any]:
         filesystem, path = url_filesystem(self.path)
         with translate_errors(self):
@@ -165,6 +183,53 @@ class File:
             yield from iter(lambda: read(CHUNK_BYTES), b"")
 
 
+class FileVersions:
+    """Size, modification time and inode of files when a run began, 24 bytes for each file.
+
+    The rows of a file are read up to three times: to sketch, to compare and to copy them. A decision about the rows of
+    the first pass is wrong for other rows, so a run whose input changes meanwhile must not publish its result.
+    """
+
+    def __init__(self, files: Sequence[File]) -> None:
+        """Note what the files are now."""
+        self._files = files
+        self._noted = _versions(files)
+
+    def change(self, *, remote: bool = True) -> InputError | None:
+        """Return an error about the first file that is no longer what it was; with ``remote``, also at a URL."""
+        if not remote and any(file.is_url for file in self._files):
+            return None
+        now = _versions(self._files)
+        for index in np.flatnonzero((now != self._noted).any(axis=1))[:1].tolist():
+            what = _describe_change(self._noted[index].tolist(), now[index].tolist())
+            rule = "an input must stay the same during a run"
+            return InputError(f"{self._files[index].name}: {rule}, {what}; run again when it is complete")
+        return None
+
+
+def _versions(files: Sequence[File]) -> NDArray[np.int64]:
+    """Return the version of each file as a row of three numbers; -1 for a file that does not exist."""
+    if any(file.is_url for file in files):
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            versions = list(pool.map(_version_or_none, files))
+    else:
+        versions = [_version_or_none(file) for file in files]
+    return np.array(versions, dtype=np.int64).reshape(-1, 3)
+
+
+def _version_or_none(file: File) -> tuple[int, int, int]:
+    try:
+        return file.version()
+    except FileNotFoundError:
+        return (-1, -1, -1)
+
+
+def _describe_change(before: list[int], now: list[int]) -> str:
+    if now[0] != before[0]:
+        return "got one that was deleted" if now[0] < 0 else f"got {before[0]:,} bytes at first and {now[0]:,} now"
+    return "got another modification time" if now[1] != before[1] else "got another file of the same name"
+
+
 class FileSource(Source):
     """A source that is one file."""
 
@@ -180,9 +245,9 @@ class FileSource(Source):
         """Return the bytes of the file, compressed if it is."""
         return self.file.size_bytes()
 
-    def paths(self) -> list[str]:
-        """Return the path of the file."""
-        return [self.file.path]
+    def stored_files(self) -> Sequence[File]:
+        """Return the file."""
+        return [self.file]
 
     @contextmanager
     def _copying(self, keep: RowMask) -> Iterator[None]:

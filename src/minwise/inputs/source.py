@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from minwise.checks import check_delimiter, check_encoding, show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.elements import Elements
 from minwise.text.html import html_to_text
+
+if TYPE_CHECKING:
+    from minwise.inputs.files import File, FileVersions
 
 __all__ = [
     "BATCH_BYTES",
@@ -284,6 +287,8 @@ class Source(ABC):
     is_loose = False
     # Settings of text files that the format has; each is an attribute of the source, None to detect it.
     text_settings: tuple[str, ...] = ()
+    # What the files were when the run began; None before :meth:`note_files`.
+    versions: "FileVersions | None" = None
 
     def decide(self, name: str, value: str) -> None:
         """Use the value of one of ``text_settings`` instead of detecting it."""
@@ -380,7 +385,31 @@ class Source(ABC):
 
     def paths(self) -> list[str]:
         """Return the paths of the files that are read; none for a source in memory."""
+        return [file.path for file in self.stored_files()]
+
+    def stored_files(self) -> "Sequence[File]":
+        """Return the files that are read; none for a source in memory."""
         return []
+
+    def note_files(self) -> None:
+        """Note size, modification time and inode of the files, for :meth:`refuse_changes`."""
+        from minwise.inputs.files import FileVersions  # here, because files import this module
+
+        self.versions = FileVersions(self.stored_files())
+
+    def change(self, *, remote: bool = True) -> InputError | None:
+        """Return an error if a file has changed since :meth:`note_files`; None otherwise.
+
+        Args:
+            remote: Whether to ask for the versions of files at URLs, too; each is a request.
+        """
+        return None if self.versions is None else self.versions.change(remote=remote)
+
+    def refuse_changes(self, *, remote: bool = True) -> None:
+        """Raise :class:`~minwise.errors.InputError` if a file has changed since :meth:`note_files`."""
+        change = self.change(remote=remote)
+        if change is not None:
+            raise change
 
     def default_ids(self, rows: NDArray[np.int64]) -> pa.Array:
         """Return ``name:row`` for each of ``rows``: the ids of a source that has none."""

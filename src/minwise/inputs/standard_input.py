@@ -4,7 +4,7 @@ import errno
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -90,9 +90,9 @@ class StandardInput(Source):
         """Return how the copy is read."""
         return self.opened.reading()
 
-    def paths(self) -> list[str]:
-        """Return the path of the copy."""
-        return self.opened.paths()
+    def stored_files(self) -> Sequence[File]:
+        """Return the copy."""
+        return self.opened.stored_files()
 
     def locate(self, rows: NDArray[np.int64]) -> tuple[pa.Array, NDArray[np.int64]]:
         """Return ``-`` and the row for each of ``rows``."""

@@ -119,9 +119,9 @@ class TextFiles(Source):
     def _select(self, columns: Columns) -> None:
         _refuse_columns(columns, "a text file")
 
-    def paths(self) -> list[str]:
-        """Return the paths of all files."""
-        return [file.path for file in self.files]
+    def stored_files(self) -> Sequence[File]:
+        """Return all files."""
+        return self.files
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Copy the kept files byte for byte."""

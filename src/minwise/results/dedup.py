@@ -209,7 +209,8 @@ class DedupResult:
             return last.kept_table(self.keep) if self._select is None else self._select(self.keep)
         text = {"text": pa.large_string()} if corpus.columns.elements is None else {}
         schema = pa.schema({**identity_schema(self._search), **text})
-        return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
+        with corpus.unchanged():
+            return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
 
     def _kept_tables(self) -> Iterator[pa.Table]:
         documents, corpus = self._search.documents, self._search.documents.corpus
@@ -282,13 +283,15 @@ class DedupResult:
         with run.watch.timed("group"):
             report = self.report
         with publish(folder, self._search.work, noted=self._decision.raised is None) as staging:
-            written = self._copy_kept(self._search, self.keep, staging, run.watch)
+            with self._search.documents.corpus.unchanged():
+                written = self._copy_kept(self._search, self.keep, staging, run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
             self._write_tables(staging.folder)
             write_json(staging.folder / "report.json", report)
             write_run_files(staging.folder, report, self._search, run)
+            self._search.documents.corpus.refuse_changes()
 
     def write_kept(self, output: BinaryIO) -> None:
         """Write only the kept rows to an open binary file, such as ``sys.stdout.buffer``.
@@ -301,7 +304,8 @@ class DedupResult:
         """
         documents, against = self._search.documents, self._search.documents.corpus.against
         sources, rows = documents.corpus.sources[against:], documents.rows[against:]
-        with self._run.watch.stage("write", None, "documents"):
+        documents.corpus.refuse_changes()
+        with self._run.watch.stage("write", None, "documents"), documents.corpus.unchanged():
             write_kept_rows(sources, self.keep, rows, output)
 
     def _write_tables(self, folder: Path) -> None:

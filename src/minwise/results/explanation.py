@@ -386,6 +386,7 @@ def similar_rows(
 ) -> Iterator[list[tuple[float, str, int]]]:
     """Yield the kept rows of each batch that are most similar to a text: similarity, file and row."""
     shingles = shingler.shingle([text])[0]
+    source.refuse_changes()
     for batch in source.batches(replace(columns, keep_column=None), wanted=keep):
         rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)] & valid_mask(batch.values))
         sets = shingler.shingle(batch.values.take(from_numpy(rows)))

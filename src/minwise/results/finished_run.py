@@ -128,6 +128,10 @@ class _RunFile(File):
         """Return the fingerprint under the name recorded by the run."""
         return {**File(self.location).fingerprint(), "name": self.name}
 
+    def version(self) -> tuple[int, int, int]:
+        """Return bytes, modification time and inode as of now."""
+        return File(self.location).version()
+
     def open(self) -> BinaryIO:
         """Open the file as it is stored."""
         return File(self.location).open()

@@ -51,6 +51,7 @@ def _copy(source: Source, keep: RowMask, output: BinaryIO) -> int:
     """Write the kept rows in the format of the source, which its copy in a temporary directory has."""
     with TemporaryDirectory(prefix="minwise-") as folder:
         written = source.copy_kept(keep, Path(folder), "")
+        source.refuse_changes()  # before the first byte is written
         for path in (path for path in Path(folder).rglob("*") if path.is_file()):
             for chunk in File(str(path)).stored_chunks():
                 output.write(chunk)

@@ -76,6 +76,7 @@ def pair_tables(search: SearchResult, *, sources: bool = False) -> Iterator[pa.T
         for start in range(0, max(1, len(left)), TABLE_ROWS):
             rows = slice(start, start + TABLE_ROWS)
             yield _pair_table(search, left[rows], right[rows], block.similarity[rows], sources=sources)
+    search.documents.corpus.refuse_changes()  # before the file of these tables gets its name
 
 
 def expanded_pairs(search: SearchResult) -> Iterator[PairBlock]:
@@ -204,7 +205,8 @@ class Clustering:
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield every document with the id of its cluster's first document and the cluster's size."""
-        return (self.table(documents) for documents in table_slices(self._readable))
+        yield from (self.table(documents) for documents in table_slices(self._readable))
+        self._documents.corpus.refuse_changes()  # before the file of these tables gets its name
 
     def table(self, documents: NDArray[np.int64]) -> pa.Table:
         """Return these documents with the id of their cluster's first document and the cluster's size."""
@@ -278,3 +280,4 @@ def _truth_values(search: SearchResult, truth: str) -> Iterator[tuple[int, NDArr
             offsets = to_numpy(batch.values.offsets) if len(batch) else np.zeros(1, dtype=np.int64)
             hashes = to_numpy(batch.values.values)[offsets[0] : offsets[-1]] if len(batch) else np.empty(0, np.uint64)
             yield int(documents.starts[number]) + batch.first, np.diff(offsets), hashes
+        source.refuse_changes()

@@ -122,6 +122,7 @@ def _read(
         if isinstance(sources[number], SetsSource):
             continue
         with suppress(OSError, MinwiseError):
+            sources[number].refuse_changes()
             for row, text in _read_rows(sources[number], columns, ascending):
                 yield (number, row), convert(text)
 

@@ -6,6 +6,7 @@ state and keep value are read from the files of its part when they are needed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice, pairwise, repeat
@@ -92,6 +93,28 @@ class Corpus:
     def fingerprint(self) -> list[dict[str, object]]:
         """Return the fingerprint of each source, which changes when the source does."""
         return [source.fingerprint() for source in self.sources]
+
+    def note_files(self) -> "Corpus":
+        """Note what the files of all sources are, before any row is read; return the corpus."""
+        for source in self.sources:
+            source.note_files()
+        return self
+
+    def refuse_changes(self) -> None:
+        """Raise InputError if a file has changed since :meth:`note_files`: its rows may be other ones now."""
+        for source in self.sources:
+            source.refuse_changes()
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise InputError if a file changes until the block ends, instead of any error that this causes in it."""
+        try:
+            yield
+        except Exception:
+            for change in filter(None, (source.change() for source in self.sources)):
+                raise change from None
+            raise
+        self.refuse_changes()
 
     def columns_of(self, source: int) -> Columns:
         """Return the columns to read from a source; no keep policy reorders those that are only compared against."""

@@ -167,8 +167,11 @@ class LocalEngine:
         folder.mkdir()
 
         def copy(number: int) -> tuple[int, int]:
-            source_keep = keep[documents.input_slice(number)]
-            return len(source_keep), corpus.sources[number].copy_kept(source_keep, folder, corpus.root)
+            source, source_keep = corpus.sources[number], keep[documents.input_slice(number)]
+            source.refuse_changes(remote=False)
+            kept = source.copy_kept(source_keep, folder, corpus.root)
+            source.refuse_changes(remote=False)
+            return len(source_keep), kept
 
         written = 0
         pool = ThreadPoolExecutor(search.limits.writers, thread_name_prefix="minwise-write")

@@ -21,6 +21,7 @@ from minwise._internal.arrays import from_lists, from_numpy, to_numpy, valid_mas
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.columns import split_by_bytes
 from minwise.inputs.elements import MAX_ELEMENTS, build_sets, hash_column, too_many_elements
+from minwise.inputs.files import File
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, fault_error
 from minwise.search.bands import cut_runs
 from minwise.search.documents import (
@@ -68,9 +69,13 @@ class GroupedSource(Source):
         """Return the number of groups."""
         return len(self._order)
 
-    def paths(self) -> list[str]:
+    def stored_files(self) -> Sequence[File]:
         """Return the files that the rows come from."""
-        return [path for source in self._sources for path in source.paths()]
+        return [file for source in self._sources for file in source.stored_files()]
+
+    def change(self, *, remote: bool = True) -> InputError | None:
+        """Return an error if a file that the rows come from has changed since the run began."""
+        return next(filter(None, (source.change(remote=remote) for source in self._sources)), None)
 
     def origins(self) -> Sequence[Source]:
         """Return the sources of the rows."""

@@ -211,6 +211,7 @@ class _VectorLSH:
             InputError: If the vectors are no matrix of numbers.
         """
         self._source = open_vectors(vectors, column)
+        self._source.note_files()
         self._search = None
         return self
 
@@ -417,12 +418,13 @@ class _VectorLSH:
         source, queries = self._fitted, query.queries
         search, faults = self._nearest_search(run), FaultLog(run.on_error)
         settings = {**self._settings(0.0).to_dict(), "radius": query.radius, "top": query.top}
+        queries.note_files()
         inputs = {"inputs": [source.fingerprint()], "queries": [queries.fingerprint()]}
         manifest = {"task": "vector neighbours", "settings": settings, "on_error": run.on_error, **inputs}
         within = math.inf if query.radius is None else float(query.radius)
         with run.work_directory([source, queries], output, manifest) as work:
             tables = search.answer(queries, within, query.top, work, run.progress, faults)
-            yield _Neighbours(tables, settings, search, queries, faults, work)
+            yield _Neighbours(_unchanged(tables, [source, queries]), settings, search, queries, faults, work)
 
     def _nearest_search(self, run: _RunSettings) -> NearestSearch:
         """Return the hash tables, which are kept from one query to the next."""
@@ -490,11 +492,20 @@ def _found_pairs(
     source: VectorSource, settings: VectorSettings, run: _RunSettings, output: PathOrUrl | None
 ) -> Iterator[SearchResult]:
     """Search the pairs; the work directory exists until the block ends."""
-    corpus = Corpus(sources=[source], columns=Columns(), on_error=run.on_error)
+    corpus = Corpus(sources=[source], columns=Columns(), on_error=run.on_error).note_files()
     manifest = {"task": "vector pairs", "settings": settings.to_dict(), "on_error": run.on_error}
     with run.work_directory([source], output, {**manifest, "inputs": corpus.fingerprint()}) as work:
         job = SearchJob(corpus=corpus, settings=settings, limits=run.limits, work=work, progress=run.progress)
-        yield find_pairs(source, settings, job)
+        with corpus.unchanged():
+            found = find_pairs(source, settings, job)
+        yield found
+
+
+def _unchanged(tables: Iterator[pa.Table], sources: list[VectorSource]) -> Iterator[pa.Table]:
+    """Yield the tables; after the last, raise InputError if vectors or queries changed meanwhile."""
+    yield from tables
+    for source in sources:
+        source.refuse_changes()
 
 
 def _check_dims(queries: VectorSource, vectors: VectorSource) -> None:

@@ -1,6 +1,6 @@
 """Sources of vectors: matrices in memory, ``.npy`` files and list columns of Parquet files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from minwise._internal.arrays import from_matrix, from_numpy, to_numpy, valid_mask
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
+from minwise.inputs.files import File
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, UnreadableError
 from minwise.text.chunks import ArrowArray, ArrowStream
 
@@ -104,9 +105,9 @@ class MatrixSource(VectorSource):
             identity = {"name": self.name, "bytes": status.st_size, "modified": status.st_mtime_ns}
         return {**identity, "rows": self.rows, "dims": self.dims, "type": self.values.dtype.name}
 
-    def paths(self) -> list[str]:
-        """Return the path of the file, if there is one."""
-        return [] if self.path is None else [str(self.path)]
+    def stored_files(self) -> Sequence[File]:
+        """Return the file, if there is one."""
+        return [] if self.path is None else [File(str(self.path))]
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step = int(np.clip(batch_bytes // (4 * self.dims), 1, BATCH_ROWS))
@@ -148,9 +149,9 @@ class ParquetVectors(VectorSource):
         status = self.path.stat()
         return {"name": self.name, "bytes": status.st_size, "modified": status.st_mtime_ns, "column": self.column}
 
-    def paths(self) -> list[str]:
-        """Return the path of the file."""
-        return [str(self.path)]
+    def stored_files(self) -> Sequence[File]:
+        """Return the file."""
+        return [File(str(self.path))]
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step, first = int(np.clip(batch_bytes // (8 * self.dims), 1, BATCH_ROWS)), 0

@@ -16,7 +16,6 @@ import minwise as mw
 from minwise._internal.array_files import FileKind
 from minwise.errors import ConfigError, FormatError
 from minwise.inputs import Files
-from minwise.inputs.jsonl import JsonLinesFile
 from minwise.progress import NullProgress, Stopwatch
 from minwise.results import report_writer
 from minwise.search import workdir
@@ -79,20 +78,6 @@ def test_run_json_of_a_table_in_memory(tmp_path: Path) -> None:
     assert [entry["name"] for entry in run["inputs"]] == [""]
     assert (run["inputs"][0]["rows"], run["threads"], run["format"]) == (4, os.cpu_count(), None)
     assert "FERRY" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-
-
-def test_fingerprints_are_those_at_the_start(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An input that changes during the copy is not the one that the run read."""
-    size, copy = Path(file).stat().st_size, JsonLinesFile.copy_kept
-
-    def copy_and_change(self: JsonLinesFile, *arguments: Any) -> int:  # noqa: ANN401
-        written = copy(self, *arguments)
-        Path(file).write_text("{}\n", encoding="utf-8")
-        return written
-
-    monkeypatch.setattr(JsonLinesFile, "copy_kept", copy_and_change)
-    mw.dedup(Files([file]), "out")
-    assert run_json("out")["inputs"][0]["bytes"] == size
 
 
 def test_resumed_and_published_runs(file: str) -> None:
