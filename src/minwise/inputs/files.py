@@ -10,7 +10,6 @@ import gzip
 import io
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.content import refuse_binary
+from minwise.inputs.decompression import COMPRESSIONS, decompress
 from minwise.inputs.encodings import Encoding, choose_encoding
 from minwise.inputs.source import RowMask, Source, UnreadableError
 
@@ -46,11 +46,9 @@ __all__ = [
     "url_filesystem",
 ]
 
-# By the suffix of the file name.
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 # The defaults of the tools of the same names; Arrow writes zstd at level 1 and accepts no other level.
 LEVELS = {"gzip": 6, "bz2": 9}
-# Bytes per read: 128 KiB, a block of zstd, so that hardly anything before a damaged block is lost.
+# Bytes of a chunk: 128 KiB, a block of zstd.
 CHUNK_BYTES = 1 << 17
 # Bytes that decide how a file is read.
 HEAD_BYTES = 1 << 20
@@ -64,9 +62,6 @@ VERSION_KEYS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updat
 REQUESTS = 16
 # Largest number that a column of versions holds; an inode of Windows may be larger.
 LARGEST = 2**63 - 1
-
-# OSErrors that decompression raises about the bytes; a network error is of another type or has an errno.
-CONTENT_ERRORS = (OSError, gzip.BadGzipFile)
 
 Item = TypeVar("Item")
 
@@ -177,10 +172,13 @@ class File:
         """
         if self.compression and not self.size_bytes():
             raise UnreadableError(f"truncated {self.compression}: it is empty")
-        with self.open() as raw, translate_errors(self), _decompress(raw, self.compression) as stream:
-            # read1 returns the bytes before damaged ones; streams of Arrow do not have it.
-            read = getattr(stream, "read1", stream.read)
-            yield from iter(lambda: read(CHUNK_BYTES), b"")
+        with translate_errors(self):
+            if self.compression is not None:
+                yield from decompress(self.open, self.compression, CHUNK_BYTES)
+                return
+            with self.open() as raw:
+                read = getattr(raw, "read1", raw.read)
+                yield from iter(lambda: read(CHUNK_BYTES), b"")
 
 
 class FileVersions:
@@ -377,26 +375,6 @@ def url_filesystem(url: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _decompress(raw: BinaryIO, compression: str | None) -> Iterator[Any]:
-    """Open the decompressed stream.
-
-    gzip and bz2 use the standard library: Arrow fails on bz2 of several streams and on gzip padded with zeros, and
-    loses the bytes of a chunk that it has decompressed when the next byte is damaged.
-    """
-    if compression == "gzip":
-        with gzip.GzipFile(fileobj=raw) as stream:
-            yield stream
-    elif compression == "bz2":
-        with bz2.BZ2File(raw) as stream:
-            yield stream
-    elif compression == "zstd":
-        with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as stream:
-            yield stream
-    else:
-        yield raw
-
-
-@contextmanager
 def translate_errors(file: File) -> Iterator[None]:
     """Translate read errors: system errors name the file, content errors become ``UnreadableError``."""
     try:
@@ -404,24 +382,21 @@ def translate_errors(file: File) -> Iterator[None]:
     except (pa.ArrowMemoryError, UnreadableError):
         raise
     except OSError as error:
-        if error.errno is None and type(error) in CONTENT_ERRORS:
-            raise UnreadableError(_content_reason(file, error)) from None
+        if error.errno is None and type(error) is OSError:  # of Arrow; that of a network has a number or another type
+            raise UnreadableError(_content_reason(error)) from None
         raise (_remote_error if file.is_url else _with_path)(error, file.path) from None
-    except (pa.ArrowException, EOFError, zlib.error) as error:
-        raise UnreadableError(_content_reason(file, error)) from None
+    except (pa.ArrowException, EOFError) as error:
+        raise UnreadableError(_content_reason(error)) from None
     except Exception as error:
         if not file.is_url:
             raise
         raise _remote_error(error, file.path) from None  # of a driver, while bytes are read
 
 
-def _content_reason(file: File, error: Exception) -> str:
-    if isinstance(error, gzip.BadGzipFile) and "Not a gzipped file" in str(error):
-        return "is not compressed with gzip, although its name ends in .gz; rename it"
+def _content_reason(error: Exception) -> str:
     if isinstance(error, EOFError) or "Truncated" in str(error):
-        return f"truncated {file.compression or 'file'}: it ends before its end marker"
-    kind = f"damaged {file.compression}" if file.compression else "cannot be read"
-    return f"{kind}: {' '.join(str(error).split())}"
+        return "truncated file: it ends before its end marker"
+    return f"cannot be read: {' '.join(str(error).split())}"
 
 
 def _with_path(error: OSError, path: str) -> OSError:

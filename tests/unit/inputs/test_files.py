@@ -66,7 +66,7 @@ def test_a_truncated_stream_yields_its_data_and_raises(suffix: str, share: float
 
 @pytest.mark.parametrize("suffix", PACKED)
 def test_an_uncompressed_file_with_the_suffix_of_a_compression_is_unreadable(suffix: str, tmp_path: Path) -> None:
-    with pytest.raises(UnreadableError, match=r"damaged (bz2|zstd): .+|is not compressed with gzip"):
+    with pytest.raises(UnreadableError, match=f"although its name ends in {suffix}; rename it"):
         unpacked(tmp_path, suffix, b"not compressed")
 
 
