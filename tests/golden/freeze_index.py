@@ -1,6 +1,6 @@
 """Writer of the frozen indexes in index/: `python tests/golden/freeze_index.py`.
 
-Run it only together with a new FORMAT_VERSION; indexes of older versions can then no longer be read.
+Run it only together with a new FORMAT_VERSION. The indexes of older versions stay, and stay readable.
 """
 
 import json
@@ -13,8 +13,10 @@ from support.index_oracle import storing
 
 import minwise as mw
 from minwise.index import StoredDocument, StoreName
+from minwise.index.settings import FORMAT_VERSION, READABLE_VERSIONS
 
-FROZEN = Path(__file__).with_name("index")
+VERSIONS = READABLE_VERSIONS
+FROZEN = Path(__file__).with_name("index") / f"version-{FORMAT_VERSION}"
 STORES: tuple[StoreName, ...] = ("shingles", "text", "sketch")
 SETTINGS: dict[str, Any] = {"shingle": "word:2", "threshold": 0.4, "bands": 8, "rows": 2, "seed": 20_261_116}
 TEXTS = [
@@ -64,6 +66,7 @@ def describe(stored: StoredDocument) -> dict[str, Any]:
 def freeze(store: StoreName) -> None:
     """Write the index of one store, and its content as JSON."""
     path = FROZEN / f"{store}.mw"
+    FROZEN.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(path, ignore_errors=True)
     make(path, store)
     with tempfile.TemporaryDirectory() as folder:  # opening an index leaves files in its directory

@@ -1,23 +1,20 @@
-"""Frozen indexes of the current format version: read with the same content, and written with the same bytes."""
+"""Frozen indexes: every version is read with the same content, and the current one written with the same bytes."""
 
 import json
 import re
 import shutil
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from freeze_index import FROZEN, STORES, TEXTS, contents, make
+from freeze_index import FROZEN, STORES, TEXTS, VERSIONS, contents, make
 from support.expect import error_message
-from support.plain_index import PlainIndex, content_of, seal
+from support.index_edits import edit_json
+from support.plain_index import PlainIndex
 
 import minwise as mw
 from minwise.errors import FormatError, MismatchError
-from minwise.index import OpenMode
+from minwise.index import OpenMode, StoreName
 from minwise.index.settings import FORMAT_VERSION
 from minwise.sketches import Scheme
 from minwise.text import UNICODE_VERSION
@@ -28,10 +25,11 @@ def files(path: Path) -> list[str]:
     return sorted(entry.name for entry in path.iterdir())
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=[(version, store) for version in VERSIONS for store in STORES])
 def frozen(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a copy of a frozen index: opening one leaves a lock and a shared memory file in its directory."""
-    return shutil.copytree(FROZEN / f"{request.param}.mw", tmp_path / "frozen.mw")
+    version, store = request.param
+    return shutil.copytree(FROZEN.parent / f"version-{version}" / f"{store}.mw", tmp_path / "frozen.mw")
 
 
 def test_a_frozen_index_has_the_same_documents_and_answers(frozen: Path) -> None:
@@ -53,11 +51,30 @@ def test_a_frozen_index_can_be_changed_and_compacted(frozen: Path) -> None:
     assert [name for name in files(frozen) if name.endswith(".post")] == ["segment-00000004.post"]
 
 
-def test_same_calls_write_the_same_bytes_index(frozen: Path, tmp_path: Path) -> None:
+def test_a_commit_turns_an_older_version_into_the_current_one(frozen: Path) -> None:
+    """With the sizes and checksums of its segments; merged segments have all of them."""
+    version = PlainIndex(frozen).settings["version"]
+    mw.Index.open(frozen, "w").close()
+    assert PlainIndex(frozen).settings["version"] == version
+    with mw.Index.open(frozen, "w") as index:
+        index.remove(["2"])
+    plain = PlainIndex(frozen)
+    assert plain.settings["version"] == FORMAT_VERSION
+    for segment, stored in zip(plain.segments, plain.state["segments"], strict=True):
+        assert (segment.bytes, segment.trailer) == (stored["bytes"], stored["trailer"])
+        assert stored["blocks"] == (segment.blocks if version == FORMAT_VERSION else None)
+    with mw.Index.open(frozen, "w") as index:
+        index.compact()
+        assert index.verify() == []
+    plain = PlainIndex(frozen)
+    assert [segment.blocks for segment in plain.segments] == [stored["blocks"] for stored in plain.state["segments"]]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_same_calls_write_the_same_bytes_index(store: StoreName, tmp_path: Path) -> None:
     """Every row, every segment and the head, so that a change of the format is detected."""
-    with mw.Index.open(frozen) as index:
-        make(tmp_path / "again.mw", index.store)
-    original = FROZEN / f"{index.store}.mw"
+    make(tmp_path / "again.mw", store)
+    original = FROZEN / f"{store}.mw"
     assert files(tmp_path / "again.mw") == files(original)
     changed = f"the format changed: undo that, or raise FORMAT_VERSION (now {FORMAT_VERSION}) and run freeze_index.py"
     assert PlainIndex(tmp_path / "again.mw").records == PlainIndex(original).records, changed
@@ -68,32 +85,22 @@ def test_same_calls_write_the_same_bytes_index(frozen: Path, tmp_path: Path) -> 
 
 def test_frozen_files_are_those_of_a_closed_index() -> None:
     """There is no log and no lock, and the version is current."""
-    assert FORMAT_VERSION == 1
+    assert FORMAT_VERSION == VERSIONS[-1] == 2
     for store in STORES:
         assert files(FROZEN / f"{store}.mw") == ["head", "index.db", "segment-00000001.post", "segment-00000002.post"]
 
 
-def edit_settings(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the settings in the manifest, with a correct checksum."""
-    with closing(sqlite3.connect(path / "index.db")) as connection, connection:
-        (record,) = connection.execute("SELECT record FROM manifest WHERE number = 0").fetchone()
-        settings = json.loads(content_of(0, record))
-        change(settings)
-        sealed = seal(0, json.dumps(settings).encode())
-        connection.execute("UPDATE manifest SET record = ? WHERE number = 0", [sealed])
-
-
 @pytest.mark.parametrize("mode", ["r", "w"])
 def test_newer_version_is_refused(frozen: Path, mode: OpenMode) -> None:
-    edit_settings(frozen, lambda settings: settings.update(version=2))
+    edit_json(frozen, 0, lambda settings: settings.update(version=3))
     message = error_message(FormatError, lambda: mw.Index.open(frozen, mode))
     assert message.startswith(f"{frozen / 'index.db'}: ")
-    assert "version 1, got 2" in message
+    assert "version 1 or 2, got 3" in message
 
 
 def test_another_unicode_version_is_refused(frozen: Path) -> None:
     """Texts would be cut differently."""
-    edit_settings(frozen, lambda settings: settings.update(unicode_version="9.0.0"))
+    edit_json(frozen, 0, lambda settings: settings.update(unicode_version="9.0.0"))
     message = error_message(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert "9.0.0" in message
@@ -113,7 +120,7 @@ def test_another_unicode_version_is_refused(frozen: Path) -> None:
 )
 def test_invalid_settings_in_the_manifest_are_refused(frozen: Path, name: str, value: object, rule: str) -> None:
     """Although their checksum is valid."""
-    edit_settings(frozen, lambda settings: settings.update({name: value}))
+    edit_json(frozen, 0, lambda settings: settings.update({name: value}))
     message = error_message(FormatError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     assert rule in message
@@ -125,7 +132,7 @@ def test_invalid_settings_in_the_manifest_are_refused(frozen: Path, name: str, v
 )
 def test_changed_settings_are_refused(frozen: Path, name: str, value: object) -> None:
     """No document would be found with them; the error names both fingerprints."""
-    edit_settings(frozen, lambda settings: settings.update({name: value}))
+    edit_json(frozen, 0, lambda settings: settings.update({name: value}))
     message = error_message(MismatchError, lambda: mw.Index.open(frozen))
     assert message.startswith(f"{frozen / 'index.db'}: ")
     theirs = PlainIndex(frozen).contents("manifest")[2].hex()

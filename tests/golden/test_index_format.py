@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from freeze_index import FROZEN, IDS, STORES, TEXTS
+from freeze_index import FROZEN, IDS, STORES, TEXTS, VERSIONS
 from support.plain_index import NO_KEY, PlainIndex, Posting
 
 import minwise as mw
@@ -20,8 +20,21 @@ PAGE = (Path(__file__).parents[2] / "docs" / "index-format.md").read_text(encodi
 
 @pytest.fixture(params=STORES)
 def plain(request: pytest.FixtureRequest) -> PlainIndex:
-    """Return a frozen index, read as the page describes."""
+    """Return a frozen index of the current version, read as the page describes."""
     return PlainIndex(FROZEN / f"{request.param}.mw")
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_older_versions_differ_in_the_identity_of_segments_only(store: str) -> None:
+    """As the page says: version 1 has no size and no checksums in the state."""
+    for version in VERSIONS[:-1]:
+        old, new = PlainIndex(FROZEN.parent / f"version-{version}" / f"{store}.mw"), PlainIndex(FROZEN / f"{store}.mw")
+        assert old.settings == {**new.settings, "version": version}
+        for segment in new.state["segments"]:
+            for name in ("bytes", "trailer", "blocks"):
+                del segment[name]
+        assert old.state == new.state
+        assert old.segments == new.segments
 
 
 def expected_body(text: str, settings: dict[str, Any]) -> bytes:
@@ -70,6 +83,9 @@ def test_state(plain: PlainIndex) -> None:
     assert list(plain.recent) == [7, 8, 9]
     assert [(segment.low, segment.high, len(segment.bands) + len(segment.ids)) for segment in plain.segments] == [
         (segment["low"], segment["high"], segment["postings"]) for segment in state["segments"]
+    ]
+    assert [(segment.bytes, segment.trailer, segment.blocks) for segment in plain.segments] == [
+        (segment["bytes"], segment["trailer"], segment["blocks"]) for segment in state["segments"]
     ]
 
 
@@ -125,7 +141,7 @@ def test_page_names_every_table_and_file() -> None:
     for table, statement in store.SCHEMA.items():
         assert f"`{table}`" in PAGE
         assert statement.replace(table, "documents", 1) in PAGE
-    for name in (database.DATABASE, database.HEAD, database.LOCK, writer.SEGMENT.format(1)):
+    for name in (database.DATABASE, database.HEAD, database.LOCK, store.SEGMENT.format(1)):
         assert f"`{name}`" in PAGE
 
 

@@ -126,7 +126,7 @@ def test_postings_against_a_dictionary(
             paths.append(f"{folder}/{number}")
             blocks = [(first, rows[:border]), (first + border, rows[border:])]
             model.segments.append(dict(enumerate(rows.tolist(), first)))
-            written = _kernel.write_segment(paths[-1], blocks, first, first + size + 3)
+            written, *_ = _kernel.write_segment(paths[-1], blocks, first, first + size + 3)
             assert written == sum(len({*row[1:]} - {NO_KEY}) + (row[0] != NO_KEY) for row in rows.tolist())
             first += size + 3
         rows, border = draw_rows(rng, recent, pool), int(rng.integers(0, recent + 1))
@@ -147,7 +147,8 @@ def test_postings_against_a_dictionary(
 
         start, end = min(merged), max(merged) + 1
         if paths[start:end]:
-            written = _kernel.merge_segments(paths[start:end], f"{folder}/merged", bits_of(model.removed))
+            end = min(end, len(paths))
+            written, *_ = postings.merge_segments(start, end, f"{folder}/merged", bits_of(model.removed))
             model.merge(start, end)
             paths[start:end] = [f"{folder}/merged"]
             counts = _kernel.check_segment(f"{folder}/merged")
@@ -228,7 +229,7 @@ def test_an_invalid_block_with_a_valid_checksum_does_not_crash(changes: dict[int
             assert len(postings.candidates(rows[:, 1:], 10, 10, 0)[3]) == 60
         merged, none_removed = f"{folder}/merged", np.zeros(0, dtype=np.uint8)
         refused = is_refused(lambda: _kernel.check_segment(str(path)))
-        assert is_refused(lambda: _kernel.merge_segments([str(path)], merged, none_removed)) == refused
+        assert is_refused(lambda: postings.merge_segments(0, 1, merged, none_removed)) == refused
         assert refused or _kernel.check_segment(merged) == {"postings": 180, "ids": 60, "low": 0, "high": 60}
 
 
@@ -263,7 +264,7 @@ def test_invalid_arguments_are_refused(tmp_path: Path) -> None:
         "equally many": lambda: _kernel.write_segment(path, [(0, rows), (2, rows[:, 1:])], 0, 9),
         "at least 3 and below 4": lambda: _kernel.write_segment(path, [(3, rows)], 3, 4),
         "got 4 and 3": lambda: _kernel.write_segment(path, [], 4, 3),
-        "at least one segment": lambda: _kernel.merge_segments([], path, none_removed),
+        "open segments from 0 to 1": lambda: postings.merge_segments(0, 1, path, none_removed),
         "8 bytes": lambda: _kernel.set_similarities(
             rows[0], _kernel.seal_documents(0, [b"a"], [False], [b""], [b"1234567"])[0], 0.5
         ),

@@ -71,12 +71,15 @@ class Document(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A file of postings: those of band keys and of id hashes, and the range of their documents."""
+    """A file of postings: those of band keys and of id hashes, the range of their documents, size and checksums."""
 
     bands: list[Posting]
     ids: list[Posting]
     low: int
     high: int
+    bytes: int
+    trailer: int
+    blocks: int
 
     @classmethod
     def read(cls, path: Path) -> "Segment":
@@ -97,7 +100,8 @@ class Segment(NamedTuple):
         assert bands == sorted(set(bands))
         assert ids == sorted(set(ids))
         assert all(low <= document < high for _, document in (*bands, *ids))
-        return cls(bands, ids, low, high)
+        block_crcs = b"".join(data[offset : offset + 4] for offset in range(BLOCK, end, BLOCK))
+        return cls(bands, ids, low, high, size, crc, crc32c(block_crcs))
 
 
 def _read_block(block: bytes, number: int) -> list[Posting]:

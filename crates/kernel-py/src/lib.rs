@@ -126,9 +126,9 @@ mod _kernel {
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
     #[pymodule_export]
-    use crate::postings::{DamagedError, Postings, check_segment, merge_segments, write_segment};
+    use crate::postings::{DamagedError, Postings, check_segment, write_segment};
     #[pymodule_export]
-    use crate::records::{find_broken_seal, seal_documents, seal_rows, set_similarities};
+    use crate::records::{find_broken_document, find_broken_seal, seal_documents, seal_rows, set_similarities};
     #[pymodule_export]
     use crate::set_store::SetStore;
     #[pymodule_export]

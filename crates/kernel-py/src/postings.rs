@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::thread_pool;
 use minwise_kernel::postings::{self, Removed};
-use minwise_kernel::segment::{self, BlockCache, MAX_DOCUMENTS, Run, Segment, SegmentError};
+use minwise_kernel::segment::{self, BlockCache, MAX_DOCUMENTS, Run, Segment, SegmentError, Summary};
 
 create_exception!(
     _kernel,
@@ -32,6 +32,13 @@ type Found<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>, Bound<'py, PyArray1<bool>>);
 type Held<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
 type Rows<'py> = PyReadonlyArray2<'py, u64>;
+/// Postings, bytes, checksum of the trailer, and checksum of the blocks of a new segment.
+type Written = (u64, u64, u32, u32);
+
+fn written(py: Python<'_>, summary: Result<Summary, SegmentError>) -> PyResult<Written> {
+    let summary = summary.map_err(|error| segment_error(py, error))?;
+    Ok((summary.postings, summary.bytes, summary.trailer, summary.blocks))
+}
 
 /// Return the Python error of a segment: an `OSError` with number and file name, or a `DamagedError`.
 fn segment_error(py: Python<'_>, error: SegmentError) -> PyErr {
@@ -200,26 +207,54 @@ impl Postings {
     }
 
     /// Return for every open segment, oldest documents first: lowest document, one past the highest, number of postings
-    /// in both runs, size of the file.
-    fn segments(&self, py: Python<'_>) -> Vec<(u64, u64, u64, u64)> {
+    /// in both runs, size of the file, checksum of the trailer.
+    fn segments(&self, py: Python<'_>) -> Vec<(u64, u64, u64, u64, u32)> {
         py.detach(|| {
             let statistics = |segment: &Arc<Segment>| {
                 let postings = segment.len(Run::Bands) + segment.len(Run::Ids);
-                (segment.low(), segment.high(), postings, segment.bytes())
+                (segment.low(), segment.high(), postings, segment.bytes(), segment.checksum())
             };
             self.read().segments().iter().map(statistics).collect()
         })
     }
 
-    /// Read an open segment completely, even if its file was deleted; return what is wrong with it, or None.
-    fn check_segment(&self, py: Python<'_>, place: usize) -> PyResult<Option<String>> {
+    /// Read an open segment completely, even if its file was deleted; return what is wrong with it, or None. `blocks`
+    /// is the checksum of its blocks, if it is known.
+    #[pyo3(signature = (place, blocks = None))]
+    fn check_segment(&self, py: Python<'_>, place: usize, blocks: Option<u32>) -> PyResult<Option<String>> {
         let segment = py.detach(|| self.read().segments().get(place).cloned());
         let segment = segment.ok_or_else(|| PyValueError::new_err(format!("no segment {place}")))?;
         match py.detach(|| segment.check()) {
-            Ok(()) => Ok(None),
+            Ok(found) if blocks.is_some_and(|blocks| blocks != found) => {
+                Ok(Some("its blocks are those of another segment".to_owned()))
+            }
+            Ok(_) => Ok(None),
             Err(SegmentError::Damaged(_, what)) => Ok(Some(what)),
             Err(error) => Err(segment_error(py, error)),
         }
+    }
+
+    /// Write one segment of the open ones from `start` up to `end`, without removed documents; return its number of
+    /// postings, size and checksums.
+    fn merge_segments(
+        &self,
+        py: Python<'_>,
+        start: usize,
+        end: usize,
+        output: PathBuf,
+        removed: PyReadonlyArray1<'_, u8>,
+    ) -> PyResult<Written> {
+        let inputs = py.detach(|| self.read().segments().get(start..end).map(<[_]>::to_vec)).unwrap_or_default();
+        if inputs.is_empty() {
+            return Err(PyValueError::new_err(format!("there must be open segments from {start} to {end}")));
+        }
+        let removed = removed.as_slice()?;
+        let merged = py.detach(|| {
+            let removed = Removed::from_bytes(removed);
+            let inputs: Vec<&Segment> = inputs.iter().map(AsRef::as_ref).collect();
+            segment::merge(&inputs, &output, |document| removed.contains(document))
+        });
+        written(py, merged)
     }
 
     /// Memory used by the postings, in bytes.
@@ -229,7 +264,7 @@ impl Postings {
     }
 }
 
-/// Write a new segment of blocks of consecutive documents; return its number of postings.
+/// Write a new segment of blocks of consecutive documents; return its number of postings, size and checksums.
 #[pyfunction]
 pub fn write_segment(
     py: Python<'_>,
@@ -237,7 +272,7 @@ pub fn write_segment(
     blocks: Vec<(u32, Rows<'_>)>,
     low: u64,
     high: u64,
-) -> PyResult<u64> {
+) -> PyResult<Written> {
     let width = blocks.first().map_or(1, |(_, keys)| keys.shape()[1]);
     if width == 0 || blocks.iter().any(|(_, keys)| keys.shape()[1] != width) {
         return Err(PyValueError::new_err("the rows of all blocks must have an id hash and equally many keys"));
@@ -257,35 +292,14 @@ pub fn write_segment(
         rows.push((*first, contiguous(keys)));
     }
     let rows: Vec<(u32, &[u64])> = rows.iter().map(|(first, keys)| (*first, keys.as_ref())).collect();
-    let written = py.detach(|| postings::write_segment(&path, &rows, width, low, high));
-    written.map_err(|error| segment_error(py, error))
-}
-
-/// Write one segment of those at `inputs`, oldest documents first, without removed documents; return its number of
-/// postings.
-#[pyfunction]
-pub fn merge_segments(
-    py: Python<'_>,
-    inputs: Vec<PathBuf>,
-    output: PathBuf,
-    removed: PyReadonlyArray1<'_, u8>,
-) -> PyResult<u64> {
-    if inputs.is_empty() {
-        return Err(PyValueError::new_err("inputs must have at least one segment"));
-    }
-    let removed = removed.as_slice()?;
-    let merged = py.detach(|| {
-        let removed = Removed::from_bytes(removed);
-        let segments = inputs.iter().map(|path| Segment::open(path)).collect::<Result<Vec<_>, _>>()?;
-        segment::merge(&segments.iter().collect::<Vec<_>>(), &output, |document| removed.contains(document))
-    });
-    merged.map_err(|error| segment_error(py, error))
+    let summary = py.detach(|| postings::write_segment(&path, &rows, width, low, high));
+    written(py, summary)
 }
 
 /// Read and check a whole segment; return its numbers of postings and ids, and its range of documents.
 #[pyfunction]
 pub fn check_segment(py: Python<'_>, path: PathBuf) -> PyResult<HashMap<&'static str, u64>> {
-    let checked = py.detach(|| Segment::open(&path).and_then(|segment| segment.check().map(|()| segment)));
+    let checked = py.detach(|| Segment::open(&path).and_then(|segment| segment.check().map(|_| segment)));
     let segment = checked.map_err(|error| segment_error(py, error))?;
     let (postings, ids) = (segment.len(Run::Bands), segment.len(Run::Ids));
     Ok(HashMap::from([("postings", postings), ("ids", ids), ("low", segment.low()), ("high", segment.high())]))

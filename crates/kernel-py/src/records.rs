@@ -4,7 +4,7 @@ use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyBytesMethods, PyList};
 
 use minwise_kernel::crc32c_append;
 use minwise_kernel::verify::similarity_at_least;
@@ -47,13 +47,47 @@ pub fn seal_documents(
 /// Return the index of the first record whose checksum does not match its content and number, or None.
 #[pyfunction]
 pub fn find_broken_seal(numbers: Vec<u32>, records: Vec<Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
+    find_broken(&numbers, &records, |_| true)
+}
+
+/// Return the index of the first record whose checksum does not match, or which is not that of a document, or None.
+///
+/// A document's id is UTF-8 and not empty. Its body has 8 bytes per element, or, with `body_bytes`, that many bytes or
+/// none.
+#[pyfunction]
+#[pyo3(signature = (numbers, records, body_bytes = None))]
+pub fn find_broken_document(
+    numbers: Vec<u32>,
+    records: Vec<Bound<'_, PyAny>>,
+    body_bytes: Option<usize>,
+) -> PyResult<Option<usize>> {
+    find_broken(&numbers, &records, |record| {
+        let fits =
+            |body: &[u8]| body_bytes.map_or(body.len().is_multiple_of(8), |bytes| [0, bytes].contains(&body.len()));
+        is_named(record) && body(record).is_some_and(fits)
+    })
+}
+
+fn find_broken(
+    numbers: &[u32],
+    records: &[Bound<'_, PyAny>],
+    is_valid: impl Fn(&[u8]) -> bool,
+) -> PyResult<Option<usize>> {
     if numbers.len() != records.len() {
         return Err(PyValueError::new_err("numbers and records must be equally long"));
     }
-    Ok(numbers.iter().zip(&records).position(|(&number, record)| {
-        let record = record.cast::<PyBytes>().map(|record| record.as_bytes().split_first_chunk());
-        !matches!(record, Ok(Some((&crc, content))) if crc32c_append(number, content) == u32::from_le_bytes(crc))
+    Ok(numbers.iter().zip(records).position(|(&number, record)| {
+        let Ok(record) = record.cast::<PyBytes>().map(PyBytesMethods::as_bytes) else { return true };
+        let Some((&crc, content)) = record.split_first_chunk() else { return true };
+        crc32c_append(number, content) != u32::from_le_bytes(crc) || !is_valid(record)
     }))
+}
+
+/// Return whether the flag and the id of a document's record are valid.
+fn is_named(record: &[u8]) -> bool {
+    let length = record.get(5..9).and_then(<[u8]>::first_chunk).map_or(0, |&bytes| u32::from_le_bytes(bytes) as usize);
+    let id = record.get(13..).and_then(|rest| rest.get(..length)).filter(|id| !id.is_empty());
+    record.get(4).is_some_and(|&flag| flag <= 1) && id.is_some_and(|id| std::str::from_utf8(id).is_ok())
 }
 
 /// Return the Jaccard similarity of a set with the set in each document's record; NaN if it is below `threshold`.

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::band::{FIRST_MEMBERS, NO_KEY};
 use crate::hash::PremixedMap;
-use crate::segment::{Block, Run, Segment, SegmentError, SegmentWriter, pack};
+use crate::segment::{Block, Run, Segment, SegmentError, SegmentWriter, Summary, pack};
 
 /// Maximum number of postings read per bucket, as a multiple of the cap. Removed documents must not hide the live ones
 /// after them, nor make every query read all of them.
@@ -344,7 +344,7 @@ impl Search<'_> {
     }
 }
 
-/// Write a segment of rows of an id hash and `width - 1` band keys; return the number of postings.
+/// Write a segment of rows of an id hash and `width - 1` band keys; return what identifies it.
 ///
 /// A block is a first document and the rows of consecutive documents. Equal keys of one document are one posting.
 ///
@@ -356,7 +356,7 @@ pub fn write_segment(
     width: usize,
     low: u64,
     high: u64,
-) -> Result<u64, SegmentError> {
+) -> Result<Summary, SegmentError> {
     let documents = blocks.iter().map(|(_, rows)| rows.len() / width).sum::<usize>();
     let mut runs = [Vec::with_capacity(documents * (width - 1)), Vec::with_capacity(documents)];
     for &(first, rows) in blocks {

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,9 +25,13 @@ __all__ = [
     "HeadFile",
     "SyncError",
     "add_file_name",
+    "check_files",
+    "check_regular",
     "close_unchanged",
     "connect",
     "create_database",
+    "create_private",
+    "file_mode",
     "lock_for_writing",
     "roll_back",
     "sync",
@@ -35,6 +40,9 @@ __all__ = [
 ]
 
 DATABASE = "index.db"
+HEAD, LOCK = "head", "writer.lock"
+# Mode of new files: the database holds the seed, which may be secret.
+PRIVATE = 0o600
 REMEDY = "restore a backup"
 FAILED_SYNCS = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 PERMISSION_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -69,6 +77,51 @@ def add_file_name(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
+def check_regular(path: Path) -> None:
+    """Check that a file is a regular one, if it exists: a link would lead out of the index directory.
+
+    Raises:
+        FormatError: If it is a link, a directory or a device.
+    """
+    with suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if not stat.S_ISREG(mode):
+            kind = "symbolic link" if stat.S_ISLNK(mode) else "directory" if stat.S_ISDIR(mode) else "special file"
+            raise FormatError(f"{path}: the files of an index must be regular files, got a {kind}; {REMEDY}")
+
+
+def check_files(folder: Path) -> None:
+    """Check that every fixed name in an index directory is a regular file or missing.
+
+    A rollback journal must be missing: an index has a write-ahead log, and SQLite deletes the file that a journal
+    names.
+
+    Raises:
+        FormatError: If a name is another kind of file, or there is a rollback journal.
+    """
+    for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", HEAD, LOCK):
+        check_regular(folder / name)
+    journal = folder / f"{DATABASE}-journal"
+    if os.path.lexists(journal):
+        raise FormatError(f"{journal}: an index has no rollback journal; delete it, or {REMEDY}")
+
+
+def create_private(path: Path, mode: int = PRIVATE) -> int:
+    """Create a file with this mode, whatever the umask, and return its descriptor; by default only the owner reads it.
+
+    Raises:
+        FileExistsError: If the file exists.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), PRIVATE)
+    path.chmod(mode)
+    return descriptor
+
+
+def file_mode(folder: Path) -> int:
+    """Return the mode of new files of an index: that of its database, as SQLite chooses it for the log."""
+    return stat.S_IMODE((folder / DATABASE).stat().st_mode) & 0o666
+
+
 def connect(path: Path, flags: int, uri: str | None = None) -> apsw.Connection:
     """Return a connection, which the caller closes; ``uri`` replaces the path as the name passed to SQLite."""
     with translate_errors(path, None):
@@ -84,7 +137,8 @@ def close_unchanged(connection: apsw.Connection) -> None:
 
 @contextmanager
 def create_database(path: Path) -> Iterator[apsw.Connection]:
-    """Yield a connection to a new database, and close it; without a checkpoint on failure."""
+    """Yield a connection to a new, private database, and close it; without a checkpoint on failure."""
+    os.close(create_private(path))
     connection = connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     try:
         with translate_errors(path, connection):
@@ -148,7 +202,6 @@ def _raise_for(error: apsw.Error, path: Path, system_errno: int) -> NoReturn:
     raise FormatError(f"{path}: damaged: {message}; {REMEDY}") from None
 
 
-HEAD, LOCK = "head", "writer.lock"
 COMMIT_NUMBER = struct.Struct("<QI")
 
 
@@ -190,7 +243,9 @@ def _checksum(commit: int) -> int:
 
 def _open_or_create(path: Path) -> BinaryIO:
     """Open a file for reading and writing, without truncation; it is closed on garbage collection."""
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+    with suppress(FileExistsError):
+        return os.fdopen(create_private(path, file_mode(path.parent)), "r+b", buffering=0)
+    return path.open("r+b", buffering=0)
 
 
 def lock_for_writing(folder: Path) -> BinaryIO:

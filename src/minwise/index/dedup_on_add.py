@@ -123,7 +123,8 @@ class AddBuilder:
             same_text = documents.texts[earlier : earlier + 1] == documents.texts[row : row + 1]
             return same_text and documents.stored_values(earlier) == documents.stored_values(row)
         existing = self._existing[encoded]
-        record = DocumentRecord.decode(existing.record)
+        with self._store.decoding("documents", existing.number):
+            record = DocumentRecord.decode(existing.record)
         if (record.metadata, record.body) != documents.stored_values(row):
             return False
         return not documents.texts or self._store.content("texts", existing.number) == documents.texts[row]
@@ -210,7 +211,7 @@ class _DocumentDecider:
             keys, body = sketches.keys[row], sketches.bodies[row]
             similar, truncated = self._lookup.most_similar(keys, body, replaced, self._pending)
         if similar is not None:
-            original = DocumentRecord.decode(similar.record).id
+            original = self._lookup.id_of(similar)
             return Decision(value, "duplicate", original, similar.similarity, truncated)
         self._accept(row, replaced)
         return Decision(value, status, truncated=truncated)

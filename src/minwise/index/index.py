@@ -36,7 +36,7 @@ from minwise.index.result_types import (
     StoredDocument,
     TextMatches,
 )
-from minwise.index.settings import IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
+from minwise.index.settings import FORMAT_VERSION, IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
 from minwise.index.store import State, Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import MAX_DOCUMENTS, RemovedDocument, WriteBatch, Writer
@@ -100,6 +100,7 @@ class Index:
     def _load(self, threads: int, cache_bytes: int) -> None:
         """Read the settings and the current state, and prepare the writer."""
         self._settings = self._read_settings()
+        self._store.sketch_bytes = self._settings.sketch_bytes
         self._sketcher = IndexSketcher(self._settings, threads)
         self._check_fingerprint()
         self._view = View(self._store, self._settings.plan.bands, cache_bytes)
@@ -108,7 +109,8 @@ class Index:
         if self.mode == "w":
             self._store.recover_log()
         self._lookup = Lookup(self._settings, self._view, self._store, threads)
-        self._writer = Writer(self._store, self._view) if self.mode == "w" else None
+        upgrade = self._settings.encode() if self._settings.version < FORMAT_VERSION else None
+        self._writer = Writer(self._store, self._view, upgrade) if self.mode == "w" else None
 
     def _read_settings(self) -> IndexSettings:
         try:

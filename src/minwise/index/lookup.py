@@ -12,6 +12,7 @@ from minwise import _kernel
 from minwise.index.records import DocumentIds, DocumentRecord, body_of, content_of, decode_text, has_id
 from minwise.index.result_types import (
     Answer,
+    DocumentId,
     Hit,
     Listing,
     Metadata,
@@ -123,10 +124,19 @@ class Lookup:
         stored = [number for number in candidates if number not in pending]
         by_number = dict(zip(stored, self._store.records("documents", stored), strict=True))
         records = [by_number[number] if number in by_number else pending[number] for number in candidates]
+        if not self._settings.exact:
+            self._check_sketches(candidates, records)
         similarities = self._similarities(body, records, threshold)
         rows = np.flatnonzero(similarities >= threshold)
         best = rows[np.argsort(-similarities[rows], kind="stable")].tolist()
         return (SimilarDocument(float(similarities[row]), candidates[row], records[row]) for row in best)
+
+    def _check_sketches(self, candidates: Sequence[int], records: list[bytes]) -> None:
+        """Check that no candidate is without elements: it has no band keys."""
+        for number, record in zip(candidates, records, strict=True):
+            with self._store.decoding("documents", number):
+                if not body_of(record):
+                    raise ValueError("a posting names it, but it has no sketch")
 
     def _similarities(self, body: bytes, records: list[bytes], threshold: float) -> NDArray[np.float64]:
         """Return the similarity of each record; values below the threshold may be NaN."""
@@ -138,9 +148,15 @@ class Lookup:
         pairs = np.column_stack([np.zeros_like(others), others])
         return estimate_packed_similarities(packed, pairs, self._settings.plan.slots)
 
+    def id_of(self, document: SimilarDocument) -> DocumentId:
+        """Return the id of a document."""
+        with self._store.decoding("documents", document.number):
+            return DocumentRecord.decode(document.record).id
+
     def _hit(self, document: SimilarDocument) -> Hit:
-        record = DocumentRecord.decode(document.record)
-        return Hit(record.id, document.similarity, record.decode_metadata(), self._settings.exact)
+        with self._store.decoding("documents", document.number):
+            record = DocumentRecord.decode(document.record)
+            return Hit(record.id, document.similarity, record.decode_metadata(), self._settings.exact)
 
     def find_ids(self, ids: DocumentIds) -> dict[bytes, ExistingDocument]:
         """Return the stored documents that have these ids, by encoded id."""
@@ -158,10 +174,12 @@ class Lookup:
 
     def document(self, existing: ExistingDocument) -> StoredDocument:
         """Decode a document, and read its text if the index stores texts."""
-        record = DocumentRecord.decode(existing.record)
+        with self._store.decoding("documents", existing.number):
+            record = DocumentRecord.decode(existing.record)
+            metadata = record.decode_metadata()
         text = decode_text(self._store.content("texts", existing.number)) if self._settings.stores_text else None
         elements = np.frombuffer(record.body, dtype="<u8") if self._settings.exact else None
-        return StoredDocument(record.id, record.decode_metadata(), text, elements)
+        return StoredDocument(record.id, metadata, text, elements)
 
     def newest(self, limit: int, before: int | None) -> Listing:
         """Return the documents with numbers below ``before``, the highest first."""

@@ -1,8 +1,10 @@
 """Maintenance of an index: creation and backup of directories, verification, statistics and export."""
 
+import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
@@ -19,8 +21,8 @@ from minwise._internal.arrays import from_bytes, from_matrix
 from minwise._internal.atomic import atomic_writer, rename_directory
 from minwise._internal.locks import locked_directory
 from minwise.errors import ConfigError, FormatError
-from minwise.index.database import DATABASE, add_file_name, sync
-from minwise.index.records import DocumentRecord, checksum_of, find_damaged
+from minwise.index.database import DATABASE, REMEDY, add_file_name, create_private, sync
+from minwise.index.records import DocumentRecord, checksum_of
 from minwise.index.result_types import Damage, IndexStats, SegmentStats
 from minwise.index.settings import IndexSettings
 from minwise.index.store import TABLES, Store
@@ -34,6 +36,8 @@ __all__ = ["back_up", "describe", "find_damage", "new_directory", "write_signatu
 def new_directory(path: Path) -> Iterator[Path]:
     """Yield a temporary directory in the same parent, and rename it to ``path`` once it is complete and durable.
 
+    Only its owner can enter it, unless ``path`` is an empty directory, whose mode it gets.
+
     Raises:
         ConfigError: If ``path`` exists and is not an empty directory.
     """
@@ -43,7 +47,8 @@ def new_directory(path: Path) -> Iterator[Path]:
     _make_directories(path.parent)
     _delete_unfinished(path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    unfinished.mkdir()
+    unfinished.mkdir(mode=0o700)
+    unfinished.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o700)
     with locked_directory(unfinished):
         try:
             yield unfinished
@@ -88,7 +93,7 @@ def back_up(store: Store, segments: Sequence[Path], path: Path) -> None:
 
 
 def _copy(file: BinaryIO, path: Path) -> None:
-    with add_file_name(path), path.open("xb") as copy:
+    with add_file_name(path), os.fdopen(create_private(path), "wb") as copy:
         shutil.copyfileobj(file, copy, 1 << 20)
     sync(path)
 
@@ -116,10 +121,13 @@ def _damaged_rows(settings: IndexSettings, view: View, store: Store) -> Iterator
         try:
             for number, record in store.rows(table):
                 rows += 1
-                if find_damaged([(number, record)]) is not None:
+                if store.find_damaged(table, [(number, record)]) is not None:
                     yield Damage(path, f"{table}: row {number} is damaged")
-                elif table in ("documents", "texts"):
+                    continue
+                if table in ("documents", "texts"):
                     digest += (number << 32) + checksum_of(record)
+                if table == "documents":
+                    yield from _damaged_content(settings, store, number, record)
         except FormatError as error:
             yield Damage(path, str(error).removeprefix(f"{path}: "))
         expected = view.state.documents if table == "documents" or settings.store == "text" else 0
@@ -127,6 +135,19 @@ def _damaged_rows(settings: IndexSettings, view: View, store: Store) -> Iterator
             yield Damage(path, f"{table}: {expected} rows must be there, got {rows}")
     if digest % 2**64 != view.state.digest:
         yield Damage(path, "documents: the digest of all rows is not that of the manifest")
+
+
+def _damaged_content(settings: IndexSettings, store: Store, number: int, record: bytes) -> Iterator[Damage]:
+    """Decode a document whose checksum is right."""
+    try:
+        with store.decoding("documents", number):
+            document = DocumentRecord.decode(record)
+            document.decode_metadata()
+            elements = np.frombuffer(document.body if settings.exact else b"", dtype="<u8")
+            if (elements[1:] <= elements[:-1]).any():
+                raise ValueError("the elements must ascend")
+    except FormatError as error:
+        yield Damage(str(store.path), str(error).removeprefix(f"{store.path}: ").removesuffix(f"; {REMEDY}"))
 
 
 def describe(settings: IndexSettings, view: View, store: Store) -> IndexStats:
@@ -162,7 +183,7 @@ def write_signatures(path: Path, settings: IndexSettings, store: Store) -> int:
     schema = _schema(settings)
     written = 0
     with atomic_writer(path) as file, pq.ParquetWriter(file, schema) as writer:
-        documents = (DocumentRecord.decode(record) for _, record in store.checked_rows("documents"))
+        documents = (_decoded(store, *row) for row in store.checked_rows("documents"))
         while group := list(islice(documents, ROW_GROUP_DOCUMENTS)):
             ids = from_bytes([record.encoded_id for record in group], pa.large_string())
             metadata = from_bytes([record.metadata or None for record in group], pa.large_string())
@@ -170,6 +191,11 @@ def write_signatures(path: Path, settings: IndexSettings, store: Store) -> int:
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
             written += len(group)
     return written
+
+
+def _decoded(store: Store, number: int, record: bytes) -> DocumentRecord:
+    with store.decoding("documents", number):
+        return DocumentRecord.decode(record)
 
 
 def _schema(settings: IndexSettings) -> pa.Schema:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,13 +50,22 @@ def seal(first: int, contents: Sequence[bytes]) -> tuple[list[bytes], int]:
     return _kernel.seal_rows(first, list(contents))
 
 
-def find_damaged(rows: Sequence[tuple[int, object]]) -> int | None:
-    """Return the number of the first row whose record does not match its checksum and number, or None."""
+def find_damaged(
+    rows: Sequence[tuple[int, object]], *, documents: bool = False, sketch_bytes: int | None = None
+) -> int | None:
+    """Return the number of the first row whose record does not match its checksum and number, or None.
+
+    Args:
+        rows: Number and record of each row.
+        documents: Whether the records are those of documents, whose layout is checked, too.
+        sketch_bytes: The size of a body that is a sketch; None if bodies are elements.
+    """
     invalid = next((number for number, _ in rows if not 0 <= number < 2**32), None)
     if invalid is not None:
         return invalid
-    position = _kernel.find_broken_seal([number for number, _ in rows], [record for _, record in rows])
-    return None if position is None else rows[position][0]
+    columns = [number for number, _ in rows], [record for _, record in rows]
+    broken = _kernel.find_broken_document(*columns, sketch_bytes) if documents else _kernel.find_broken_seal(*columns)
+    return None if broken is None else rows[broken][0]
 
 
 def content_of(record: bytes) -> bytes:
@@ -101,16 +110,41 @@ class DocumentRecord(NamedTuple):
 
     @classmethod
     def decode(cls, record: bytes) -> "DocumentRecord":
-        """Decode a record whose checksum was verified."""
+        """Decode a record whose checksum and layout were verified.
+
+        Raises:
+            ValueError: If an integer id is not one.
+        """
         is_integer, id_bytes, metadata_bytes = DOCUMENT.unpack_from(record, CHECKSUM.size)
         start = ID_OFFSET + id_bytes
         text = record[ID_OFFSET:start].decode()
         end = start + metadata_bytes
-        return cls(int(text) if is_integer else text, record[start:end], record[end:])
+        return cls(_integer_id(text) if is_integer else text, record[start:end], record[end:])
 
     def decode_metadata(self) -> Metadata | None:
-        """Return the metadata as an object."""
-        return json.loads(self.metadata) if self.metadata else None
+        """Return the metadata as an object.
+
+        Raises:
+            ValueError: If it is not a JSON object.
+            RecursionError: If it is nested too deeply.
+        """
+        if not self.metadata:
+            return None
+        metadata = json.loads(self.metadata, parse_constant=_refuse_constant)
+        if not isinstance(metadata, dict):
+            raise ValueError(f"metadata must be a JSON object, got {type(metadata).__name__}")
+        return metadata
+
+
+def _integer_id(text: str) -> int:
+    value = int(text)
+    if str(value) != text:
+        raise ValueError(f"an integer id must be written as one, got {show(text)}")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"metadata must be a JSON object, got {name} in it")
 
 
 class DocumentColumns(NamedTuple):
@@ -247,6 +281,14 @@ def encode_keys(keys: NDArray[np.uint64]) -> bytes:
 
 
 def decode_keys(content: bytes) -> NDArray[np.uint64]:
-    """Return the keys of a block of documents whose checksum was verified."""
+    """Return the keys of a block of documents whose checksum was verified.
+
+    Raises:
+        ValueError: If there are not as many keys as it says.
+    """
+    if len(content) < KEYS.size:
+        raise ValueError(f"it must have at least {KEYS.size} bytes, got {len(content)}")
     documents, width = KEYS.unpack_from(content)
+    if len(content) != KEYS.size + 8 * documents * width:
+        raise ValueError(f"it must have {documents} × {width} keys, got {len(content) - KEYS.size} bytes")
     return np.frombuffer(content, dtype="<u8", offset=KEYS.size).reshape(documents, width)

@@ -1,7 +1,7 @@
 """Index settings, which are fixed at creation, and the sketcher that applies them to texts."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import length_hint
 from typing import Any, Final, Literal
@@ -11,7 +11,7 @@ import orjson
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.checks import check_choice, check_seed
+from minwise.checks import check_choice, check_seed, show
 from minwise.errors import ConfigError, FormatError, MismatchError
 from minwise.options import StoreName
 from minwise.search.bands import FILLED, NO_KEY, KeyBlock
@@ -23,10 +23,20 @@ from minwise.sketches.signatures import Signatures, check_equal_settings
 from minwise.text.chunks import Texts, read_texts
 from minwise.text.shingling import Shingler
 
-__all__ = ["FORMAT_VERSION", "IndexSettings", "IndexSketcher", "OpenMode", "SketchedTexts", "encode_texts"]
+__all__ = [
+    "FORMAT_VERSION",
+    "READABLE_VERSIONS",
+    "IndexSettings",
+    "IndexSketcher",
+    "OpenMode",
+    "SketchedTexts",
+    "encode_texts",
+]
 
 # Increases with every change to the layout of a file or to the meaning of a field.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+# Versions that are read; the first commit of a writer turns an older one into the current one.
+READABLE_VERSIONS = (1, 2)
 OpenMode = Literal["r", "w"]
 STORES: tuple[StoreName, ...] = ("shingles", "text", "sketch")
 
@@ -41,12 +51,14 @@ class IndexSettings:
         store: ``shingles`` stores the shingle hashes of every document, ``text`` also its text, ``sketch`` only 16 bits
             of each slot.
         secret: Whether the seed was drawn at random; a secret seed is never shown.
+        version: The format version of the index.
     """
 
     find: SearchSettings
     shingler: Shingler
     store: StoreName
     secret: bool
+    version: int = FORMAT_VERSION
 
     @classmethod
     def from_options(
@@ -121,6 +133,11 @@ class IndexSettings:
         return self.store != "sketch"
 
     @property
+    def sketch_bytes(self) -> int | None:
+        """The size of a document's body that is a sketch; None if bodies are elements."""
+        return None if self.exact else self.plan.slots * BITS // 8
+
+    @property
     def stores_text(self) -> bool:
         """Whether texts are stored."""
         return self.store == "text"
@@ -160,13 +177,15 @@ class IndexSettings:
             version, unicode_version = fields.pop("version"), fields.pop("unicode_version")
         except (AttributeError, KeyError, TypeError, ValueError):
             raise FormatError("the settings must be a JSON object with a version") from None
-        if version != FORMAT_VERSION:
-            raise FormatError(f"the index must be of format version {FORMAT_VERSION}, got {version}")
+        if type(version) is not int or version not in READABLE_VERSIONS:
+            versions = " or ".join(map(str, READABLE_VERSIONS))
+            raise FormatError(f"the index must be of format version {versions}, got {show(version)}")
         if unicode_version != _kernel.UNICODE_VERSION:
             here = _kernel.UNICODE_VERSION
-            raise MismatchError(f"the Unicode version must be the same: {unicode_version} there, {here} here")
+            there = unicode_version if isinstance(unicode_version, str) else show(unicode_version)
+            raise MismatchError(f"the Unicode version must be the same: {there} there, {here} here")
         try:
-            return cls._from_fields(fields)
+            return replace(cls._from_fields(fields), version=version)
         except (KeyError, TypeError) as error:
             raise FormatError(f"the settings must have the fields of this version: {error}") from None
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import apsw
 import orjson
 
 from minwise._internal.system import is_read_only
+from minwise.checks import show
 from minwise.errors import ConfigError, FormatError
 from minwise.index.database import (
     DATABASE,
@@ -18,6 +20,7 @@ from minwise.index.database import (
     HeadFile,
     SyncError,
     add_file_name,
+    check_files,
     close_unchanged,
     connect,
     create_database,
@@ -29,7 +32,12 @@ from minwise.index.database import (
 )
 from minwise.index.records import content_of, find_damaged, seal
 
-__all__ = ["TABLES", "SegmentFile", "State", "Store"]
+__all__ = ["MAX_DOCUMENTS", "SEGMENT", "SEGMENT_NAME", "TABLES", "SegmentFile", "State", "Store"]
+
+# Documents are numbered in 32 bits, and the last number means "no document".
+MAX_DOCUMENTS = 2**32 - 2
+# Name of a segment by its number, and the names that are read and deleted: no other file is, whatever a state says.
+SEGMENT, SEGMENT_NAME = "segment-{:08}.post", re.compile(r"segment-([0-9]{8,19})\.post")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +49,38 @@ class SegmentFile:
         low: The number of the first document whose postings it may hold.
         high: The number of the last such document plus one.
         postings: The number of entries in both of its runs.
+        bytes: The size of the file; None in a state of format version 1 that was not changed since.
+        trailer: The checksum of its trailer, which covers counts and fences; None like ``bytes``.
+        blocks: The checksum of the checksums of its blocks; None if a program of format version 1 wrote the segment.
     """
 
     name: str
     low: int
     high: int
     postings: int
+    bytes: int | None = None
+    trailer: int | None = None
+    blocks: int | None = None
+
+    def check(self, low: int, next_segment: int) -> None:
+        """Check the fields.
+
+        Args:
+            low: The end of the previous segment.
+            next_segment: The number of the next segment.
+
+        Raises:
+            ValueError: If a field breaks its rule.
+        """
+        name = SEGMENT_NAME.fullmatch(self.name) if isinstance(self.name, str) else None
+        if name is None or not 0 < int(name[1]) < next_segment or self.name != SEGMENT.format(int(name[1])):
+            raise ValueError(f"the segment names must be {SEGMENT.format(1)} and so on, got {show(self.name)}")
+        _check_number("low", self.low, low, low)
+        _check_number("high", self.high, low, MAX_DOCUMENTS)
+        for field in ("postings", "bytes", "trailer", "blocks"):
+            value = getattr(self, field)
+            if value is not None or field == "postings":
+                _check_number(field, value, 0, 2**32 - 1 if field in ("trailer", "blocks") else 2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +114,37 @@ class State:
         """Decode the content of the state row.
 
         Raises:
-            FormatError: If a field is missing or unknown.
+            FormatError: If a field is missing or unknown, or breaks its rule.
         """
         try:
             fields = orjson.loads(content)
             segments = tuple(SegmentFile(**segment) for segment in fields.pop("segments"))
-            return cls(**fields, segments=segments)
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(f"the state must have the fields of this version: {error}") from None
+            state = cls(**fields, segments=segments)
+            state._check()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"the state must have the fields of this version: {error}; {REMEDY}") from None
+        return state
+
+    def _check(self) -> None:
+        """Check that all numbers are in range, and that the segments follow each other without a gap."""
+        for field in ("commit", "digest"):
+            _check_number(field, getattr(self, field), 0, 2**64 - 1)
+        _check_number("next_segment", self.next_segment, 1, 2**63 - 1)
+        _check_number("next", self.next, 0, MAX_DOCUMENTS)
+        for field in ("flushed", "documents"):
+            _check_number(field, getattr(self, field), 0, self.next)
+        low = 0
+        for segment in self.segments:
+            segment.check(low, self.next_segment)
+            low = segment.high
+        _check_number("flushed", self.flushed, low, low)
+        if len({segment.name for segment in self.segments}) < len(self.segments):
+            raise ValueError("the segments must have different names")
+
+
+def _check_number(name: str, value: object, low: int, high: int) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{name} must be a whole number from {low} to {high}, got {show(value)}")
 
 
 TABLES = ("manifest", "documents", "texts", "recent", "removed")
@@ -114,6 +171,8 @@ class Store:
         path: The database file.
         log: The write-ahead log of the database.
         writable: Whether the database is open for writing.
+        sketch_bytes: The size of a document's body that is a sketch; None if bodies are elements. Set once the settings
+            are read.
     """
 
     def __init__(self, folder: Path, *, writable: bool) -> None:
@@ -121,8 +180,10 @@ class Store:
         self.path = folder / DATABASE
         self.log = folder / f"{DATABASE}-wal"
         self.writable = writable
+        self.sketch_bytes: int | None = None
         self._sync_failure: OSError | None = None
         self._log_pages = self._copied_pages = 0
+        check_files(folder)
         if not self.path.exists():
             raise FormatError(f"{folder}: not an index; there must be a file {DATABASE} in it")
         self._process = os.getpid()
@@ -179,7 +240,7 @@ class Store:
             connection.set_wal_hook(self._record_log_pages)
         else:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        schema = dict(connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'table'"))
+        schema = dict(connection.execute("SELECT name, sql FROM sqlite_schema"))
         if schema != SCHEMA or (self.writable and connection.pragma("journal_mode") != "wal"):
             raise FormatError(f"{self.path}: the tables must be those of an index; {REMEDY}")
 
@@ -306,9 +367,21 @@ class Store:
                 yield row
 
     def _check(self, table: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        damaged = find_damaged(rows)
+        damaged = self.find_damaged(table, rows)
         if damaged is not None:
             raise FormatError(f"{self.path}: {table}: row {damaged} is damaged; {REMEDY}")
+
+    def find_damaged(self, table: str, rows: Sequence[tuple[int, object]]) -> int | None:
+        """Return the number of the first row whose checksum or layout is wrong, or None."""
+        return find_damaged(rows, documents=table == "documents", sketch_bytes=self.sketch_bytes)
+
+    @contextmanager
+    def decoding(self, table: str, number: int) -> Iterator[None]:
+        """Translate the errors of decoding a row into ``FormatError``: its checksum is right, its content is not."""
+        try:
+            yield
+        except (RecursionError, ValueError) as error:
+            raise FormatError(f"{self.path}: {table}: row {number} is damaged: {error}; {REMEDY}") from None
 
     def integrity_errors(self) -> Iterator[str]:
         """Yield the messages of SQLite's integrity check."""

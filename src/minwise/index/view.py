@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.errors import FormatError
-from minwise.index.database import DATABASE, REMEDY
+from minwise.index.database import DATABASE, REMEDY, check_regular
 from minwise.index.records import content_of, decode_keys
-from minwise.index.store import State, Store
+from minwise.index.store import SegmentFile, State, Store
 
 __all__ = ["ATTEMPTS", "FINGERPRINT_ROW", "REMOVED_NUMBERS", "SETTINGS_ROW", "STATE_ROW", "View", "translate_damage"]
 
@@ -81,21 +82,35 @@ class View:
             raise FormatError(f"{self._folder / DATABASE}: {error}") from None
         self._store.check_commits(state.commit)
         if state.segments != self.state.segments or not self._state_content:
-            self._load_segments(state)
+            state = self._load_segments(state)
         self._load_recent(state)
         if state.next - state.documents != self.state.next - self.state.documents or not self._state_content:
             self._load_removed(state)
         self.state, self._state_content = state, content
 
-    def _load_segments(self, state: State) -> None:
+    def _load_segments(self, state: State) -> State:
+        """Open the segments of a state, and return it with the sizes and checksums that a state of version 1 lacks."""
+        self._open_segments(state)
+        opened = zip(state.segments, self._postings.segments(), strict=True)
+        return replace(state, segments=tuple(self._check_identity(segment, actual) for segment, actual in opened))
+
+    def _open_segments(self, state: State) -> None:
         paths = [self._folder / segment.name for segment in state.segments]
+        for path in paths:
+            check_regular(path)
         with translate_damage():
             self._postings.set_segments([str(path) for path in paths])
-        for path, segment, actual in zip(paths, state.segments, self._postings.segments(), strict=True):
-            expected = (segment.low, segment.high, segment.postings)
-            if actual[:3] != expected:
-                rule = "documents from, to below, and postings must be"
-                raise FormatError(f"{path}: {rule} {expected}, got {actual[:3]}: it is another segment; {REMEDY}")
+
+    def _check_identity(self, segment: SegmentFile, actual: tuple[int, int, int, int, int]) -> SegmentFile:
+        """Check that the open file is the one that the state describes."""
+        *_, size, trailer = actual
+        known = replace(segment, bytes=size, trailer=trailer) if segment.trailer is None else segment
+        expected = (known.low, known.high, known.postings, known.bytes, known.trailer)
+        if actual != expected:
+            rule = "documents from, to below, postings, bytes and checksum must be"
+            path = self._folder / segment.name
+            raise FormatError(f"{path}: {rule} {expected}, got {actual}: it is another segment; {REMEDY}")
+        return known
 
     def _load_recent(self, state: State) -> None:
         first = self.state.next
@@ -103,7 +118,8 @@ class View:
             self.clear_recent()
             first = state.flushed
         for number, record in self._store.checked_rows("recent", first):
-            keys = decode_keys(content_of(record))
+            with self._store.decoding("recent", number):
+                keys = decode_keys(content_of(record))
             if number != first or keys.shape[1] != 1 + self.bands:
                 break
             self.add_recent(number, keys)
@@ -116,6 +132,8 @@ class View:
         bits = np.zeros(-(-state.next // REMOVED_NUMBERS) * REMOVED_NUMBERS // 8, dtype=np.uint8)
         for number, record in self._store.checked_rows("removed"):
             row = np.frombuffer(content_of(record), dtype=np.uint8)
+            with self._store.decoding("removed", number):
+                _check_bitmap(number, len(row), len(bits))
             bits[number // 8 : number // 8 + len(row)] = row
         removed, expected = int(SET_BITS[bits].sum(dtype=np.int64)), state.next - state.documents
         if removed != expected:
@@ -166,11 +184,15 @@ class View:
 
     def segment_bytes(self) -> list[int]:
         """Return the size of each segment file."""
-        return [size for *_, size in self._postings.segments()]
+        return [size for *_, size, _ in self._postings.segments()]
 
     def check_segment(self, position: int) -> str | None:
         """Read a whole segment and return a description of its damage, or None."""
-        return self._postings.check_segment(position)
+        return self._postings.check_segment(position, self.state.segments[position].blocks)
+
+    def merge_segments(self, first: int, last: int, path: str) -> tuple[int, int, int, int]:
+        """Write one segment of some open ones without removed documents; return its postings, size and checksums."""
+        return self._postings.merge_segments(first, last, path, self.removed)
 
     @property
     def resident_bytes(self) -> int:
@@ -191,8 +213,7 @@ class View:
     def reopen_segments(self) -> None:
         """Open the segments of the current state; on failure the next refresh tries again, and raises."""
         try:
-            with translate_damage():
-                self._postings.set_segments([str(path) for path in self.segment_paths()])
+            self._open_segments(self.state)
         except (OSError, FormatError):
             self.invalidate()
 
@@ -225,6 +246,13 @@ class View:
             self.removed = np.concatenate([self.removed, np.zeros(size - len(self.removed), dtype=np.uint8)])
         np.bitwise_or.at(self.removed, offsets, bits)
         self._postings.remove(numbers)
+
+
+def _check_bitmap(number: int, size: int, known: int) -> None:
+    """Check number and size of a row of ``removed``; ``known`` is the size of all bitmaps together."""
+    if number % REMOVED_NUMBERS or size != REMOVED_NUMBERS // 8 or number // 8 >= known:
+        rule = f"a bitmap must have {REMOVED_NUMBERS // 8} bytes and a number that is a multiple of {REMOVED_NUMBERS}"
+        raise ValueError(f"{rule} below {8 * known}, got {size} bytes and number {number}")
 
 
 @contextmanager

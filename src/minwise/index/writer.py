@@ -1,21 +1,19 @@
 """Writer: commits batches of changes durably, and merges segments."""
 
 import errno
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.errors import FormatError, InputError
-from minwise.index.database import sync
+from minwise.index.database import file_mode, sync
 from minwise.index.records import DocumentColumns, encode_keys, seal
-from minwise.index.store import SegmentFile, State, Store
-from minwise.index.view import REMOVED_NUMBERS, STATE_ROW, View, translate_damage
+from minwise.index.store import MAX_DOCUMENTS, SEGMENT, SEGMENT_NAME, SegmentFile, State, Store
+from minwise.index.view import REMOVED_NUMBERS, SETTINGS_ROW, STATE_ROW, View, translate_damage
 from minwise.search.bands import NO_KEY
 
 __all__ = ["FANOUT", "FLUSH_DOCUMENTS", "MAX_DOCUMENTS", "RemovedDocument", "WriteBatch", "Writer"]
@@ -25,9 +23,6 @@ __all__ = ["FANOUT", "FLUSH_DOCUMENTS", "MAX_DOCUMENTS", "RemovedDocument", "Wri
 FLUSH_DOCUMENTS = 1 << 14
 # Number of adjacent segments of similar size that are merged into one: a posting is written about log₄ times.
 FANOUT = 4
-# Documents are numbered in 32 bits, and the last number means "no document".
-MAX_DOCUMENTS = 2**32 - 2
-SEGMENT = "segment-{:08}.post"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +64,16 @@ class WriteBatch:
 
 
 class Writer:
-    """Commits changes durably, and limits the number of segments by merging them."""
+    """Commits changes durably, and limits the number of segments by merging them.
 
-    def __init__(self, store: Store, view: View) -> None:
+    Args:
+        store: The database, open for writing.
+        view: The view of the newest state.
+        upgrade: The settings row that the first commit stores, if the index is of an older format version.
+    """
+
+    def __init__(self, store: Store, view: View, upgrade: bytes | None = None) -> None:
+        self._upgrade = upgrade
         self._store = store
         self._view = view
         self._folder = store.folder
@@ -82,7 +84,7 @@ class Writer:
         """Delete segment files that no state names, which an interrupted writer leaves."""
         used = set(self._view.segment_paths())
         for path in self._folder.glob("segment-*.post"):
-            if path not in used and re.fullmatch(r"segment-\d{8,}\.post", path.name):
+            if path not in used and SEGMENT_NAME.fullmatch(path.name) and (path.is_symlink() or path.is_file()):
                 path.unlink()
 
     def commit(self, batch: WriteBatch, *, pushed: bool = False) -> None:
@@ -158,8 +160,8 @@ class Writer:
         """Commit with all recent and new keys in a segment."""
         low, high = new.flushed, new.next
         live = [(first, self._without_removed(first, keys)) for first, keys in blocks]
-        name, postings = self._new_segment(lambda path: _kernel.write_segment(path, live, low, high))
-        segments = (*new.segments, SegmentFile(name, low, high, postings))
+        segment = self._new_segment(low, high, lambda path: _kernel.write_segment(path, live, low, high))
+        segments = (*new.segments, segment)
 
         def write_all() -> None:
             write()
@@ -202,18 +204,17 @@ class Writer:
         """Commit adjacent segments as one, and delete their files."""
         state = self._view.state
         merged = state.segments[first:last]
-        inputs = [str(self._folder / segment.name) for segment in merged]
-        name, postings = self._new_segment(lambda path: _kernel.merge_segments(inputs, path, self._view.removed))
-        segment = SegmentFile(name, merged[0].low, merged[-1].high, postings)
+        low, high = merged[0].low, merged[-1].high
+        segment = self._new_segment(low, high, lambda path: self._view.merge_segments(first, last, path))
         segments = (*state.segments[:first], segment, *state.segments[last:])
         self._save(replace(state, segments=segments, next_segment=state.next_segment + 1), lambda: None)
         self._view.reopen_segments()
-        for path in inputs:
+        for old in merged:
             with suppress(OSError):  # the next writer deletes the files that remain
-                Path(path).unlink()
+                (self._folder / old.name).unlink()
 
-    def _new_segment(self, write: Callable[[str], int]) -> tuple[str, int]:
-        """Write the next segment durably, and return its name and number of postings.
+    def _new_segment(self, low: int, high: int, write: Callable[[str], tuple[int, int, int, int]]) -> SegmentFile:
+        """Write the next segment durably, of documents from ``low`` to below ``high``.
 
         A file that does not become part of the index is overwritten by the next segment of the same name, or deleted
         by the next writer: only they know that no commit names it.
@@ -223,14 +224,15 @@ class Writer:
         path.unlink(missing_ok=True)
         try:
             with translate_damage():
-                postings = write(str(path))
+                written = write(str(path))
+            path.chmod(file_mode(self._folder))
             sync(path)
             sync(self._folder)
         except BaseException as error:
             self._store.note_sync_failure(error)
             path.unlink(missing_ok=True)
             raise
-        return path.name, postings
+        return SegmentFile(path.name, low, high, *written)
 
     def _save(self, new: State, write: Callable[[], None]) -> None:
         """Commit rows together with the state that describes them."""
@@ -242,7 +244,10 @@ class Writer:
                     errno.EBUSY, "another process has written; one process writes at a time", str(self._folder)
                 )
             write()
+            if self._upgrade is not None:
+                self._store.put("manifest", SETTINGS_ROW, self._upgrade)
             self._store.put("manifest", STATE_ROW, content)
+        self._upgrade = None
         self._view.set_state(new, content)
 
 

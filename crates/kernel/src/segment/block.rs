@@ -198,8 +198,8 @@ impl BlockBuilder {
         fits
     }
 
-    /// Append the block to `out` under its number and start the next one.
-    pub fn write(&mut self, number: u64, out: &mut Vec<u8>) {
+    /// Append the block to `out` under its number, start the next one and return the checksum.
+    pub fn write(&mut self, number: u64, out: &mut Vec<u8>) -> [u8; 4] {
         let mut block = [0; BLOCK_BYTES + 8]; // the eight-byte store of the last difference may exceed the block
         let base = self.postings.first().map_or(0, |&first| key_of(first));
         block[4..6].copy_from_slice(&(self.postings.len() as u16).to_le_bytes());
@@ -211,11 +211,12 @@ impl BlockBuilder {
             let at = at + self.width;
             block[at..at + DOCUMENT_BYTES].copy_from_slice(&(posting as u32).to_le_bytes());
         }
-        let checksum = checksum(&block[..BLOCK_BYTES], number);
-        block[..4].copy_from_slice(&checksum.to_le_bytes());
+        let checksum = checksum(&block[..BLOCK_BYTES], number).to_le_bytes();
+        block[..4].copy_from_slice(&checksum);
         out.extend_from_slice(&block[..BLOCK_BYTES]);
         self.postings.clear();
         (self.width, self.limit, self.capacity) = (0, 0, MAX_POSTINGS);
+        checksum
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Trailer {
 
 impl Trailer {
     /// Return the size of the file; none if it overflows.
-    fn file_bytes(&self) -> Option<u64> {
+    pub fn file_bytes(&self) -> Option<u64> {
         let blocks = self.blocks[0].checked_add(self.blocks[1])?;
         blocks.checked_mul(BLOCK_BYTES as u64 + 8)?.checked_add((BLOCK_BYTES + TRAILER_BYTES) as u64)
     }
@@ -46,6 +46,11 @@ impl Trailer {
         trailer[60..64].copy_from_slice(&checksum.to_le_bytes());
         trailer[64..].copy_from_slice(&MAGIC);
         trailer
+    }
+
+    /// Return the checksum at the end of the trailer, which covers all other fields.
+    pub fn checksum(&self) -> u32 {
+        crc32c::crc32c(&self.to_bytes()[..60])
     }
 
     /// Parse the trailer of a file of `file_bytes` bytes; none if it is damaged or inconsistent.

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::{Entries, RUNS, Run, Segment, SegmentError, SegmentWriter};
+use super::{Entries, RUNS, Run, Segment, SegmentError, SegmentWriter, Summary};
 
 /// Postings buffered per input: with the usual four inputs all fit in the second-level cache.
 const BATCH_POSTINGS: usize = 4096;
 
-/// Write one segment of all postings of `inputs` that are not removed; return their number.
+/// Write one segment of all postings of `inputs` that are not removed; return what identifies it.
 ///
 /// The documents of each input must come after those of the previous one. Each input is read once, sequentially. In
 /// every round all buffered postings up to the smallest last posting of any input are sorted together: they are a few
@@ -15,7 +15,7 @@ const BATCH_POSTINGS: usize = 4096;
 ///
 /// # Errors
 /// If an input is damaged, the inputs are not in ascending order, or a file cannot be read or written.
-pub fn merge(inputs: &[&Segment], output: &Path, is_removed: impl Fn(u32) -> bool) -> Result<u64, SegmentError> {
+pub fn merge(inputs: &[&Segment], output: &Path, is_removed: impl Fn(u32) -> bool) -> Result<Summary, SegmentError> {
     let (Some(first), Some(last)) = (inputs.first(), inputs.last()) else {
         return Err(SegmentError::Damaged(output.to_owned(), "there are no segments to merge".to_owned()));
     };

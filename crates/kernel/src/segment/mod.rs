@@ -22,7 +22,7 @@ mod writer;
 pub use block::{Block, key_of, pack};
 pub use cache::BlockCache;
 pub use merge::merge;
-pub use writer::SegmentWriter;
+pub use writer::{SegmentWriter, Summary};
 
 use std::fmt;
 use std::fs::File;
@@ -128,6 +128,12 @@ impl Segment {
     pub const fn bytes(&self) -> u64 {
         let blocks = self.trailer.blocks[0] + self.trailer.blocks[1];
         (blocks + 1) * BLOCK_BYTES as u64 + blocks * 8 + TRAILER_BYTES as u64
+    }
+
+    /// Return the checksum of the trailer.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        self.trailer.checksum()
     }
 
     /// Return the path of the file.
@@ -247,19 +253,21 @@ impl Segment {
         }
     }
 
-    /// Read the whole file and check that every block is intact and all postings ascend.
+    /// Read the whole file, check that every block is intact and all postings ascend, and return the CRC-32C of the
+    /// checksums of all blocks.
     ///
     /// # Errors
     /// If the file cannot be read or is damaged.
-    pub fn check(&self) -> Result<(), SegmentError> {
-        let mut block = Vec::new();
+    pub fn check(&self) -> Result<u32, SegmentError> {
+        let (mut block, mut checksum) = (Vec::new(), 0);
         for run in RUNS {
             let mut entries = self.entries(run);
             while entries.next_block(&mut block)? {
                 block.clear();
+                checksum = crc32c::crc32c_append(checksum, &entries.block.bytes()[..4]);
             }
         }
-        Ok(())
+        Ok(checksum)
     }
 }
 

@@ -32,9 +32,11 @@ fn write(path: &Path, low: u64, high: u64, runs: [&[u128]; 2]) -> Segment {
         }
         writer.end_run().expect("the file is writable");
     }
-    assert_eq!(writer.finish().expect("the file is writable"), (runs[0].len() + runs[1].len()) as u64);
+    let summary = writer.finish().expect("the file is writable");
+    assert_eq!(summary.postings, (runs[0].len() + runs[1].len()) as u64);
     let segment = Segment::open(path).expect("the file was just written");
-    segment.check().expect("the file was just written");
+    let blocks = segment.check().expect("the file was just written");
+    assert_eq!((summary.bytes, summary.trailer, summary.blocks), (segment.bytes(), segment.checksum(), blocks));
     segment
 }
 

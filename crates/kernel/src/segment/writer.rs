@@ -1,6 +1,6 @@
 //! Sequential writer of a segment file.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,19 @@ use super::header_trailer::{Trailer, header};
 
 /// Bytes buffered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// What identifies a segment: the counts and checksums of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Postings in both runs.
+    pub postings: u64,
+    /// Size of the file.
+    pub bytes: u64,
+    /// Checksum of the trailer, which covers the counts and the checksum of the fences.
+    pub trailer: u32,
+    /// CRC-32C of the checksums of all blocks, in the order of the file.
+    pub blocks: u32,
+}
 
 /// Segment that is being written. The data is durable only after the caller has synced the file.
 pub struct SegmentWriter {
@@ -21,15 +34,16 @@ pub struct SegmentWriter {
     run: usize,
     last: Option<u128>,
     trailer: Trailer,
+    blocks_checksum: u32,
 }
 
 impl SegmentWriter {
-    /// Create a file for postings of the documents from `low` up to, not including, `high`.
+    /// Create a file for postings of the documents from `low` up to, not including, `high`. Only its owner can read it.
     ///
     /// # Errors
     /// If the file exists or cannot be created.
     pub fn create(path: &Path, low: u64, high: u64) -> Result<Self, SegmentError> {
-        let file = File::options().write(true).create_new(true).open(path);
+        let file = private_options().write(true).create_new(true).open(path);
         let file = file.map_err(|error| SegmentError::Io(path.to_owned(), error))?;
         let mut buffer = Vec::with_capacity(BUFFER_BYTES + BLOCK_BYTES);
         buffer.extend_from_slice(&header());
@@ -42,6 +56,7 @@ impl SegmentWriter {
             run: 0,
             last: None,
             trailer: Trailer { low, high, ..Trailer::default() },
+            blocks_checksum: 0,
         })
     }
 
@@ -72,7 +87,8 @@ impl SegmentWriter {
         self.fences.push(key_of(first));
         self.trailer.entries[self.run] += postings.len() as u64;
         self.trailer.blocks[self.run] += 1;
-        self.builder.write(self.fences.len() as u64, &mut self.buffer);
+        let checksum = self.builder.write(self.fences.len() as u64, &mut self.buffer);
+        self.blocks_checksum = crc32c::crc32c_append(self.blocks_checksum, &checksum);
         if self.buffer.len() >= BUFFER_BYTES { self.flush() } else { Ok(()) }
     }
 
@@ -92,17 +108,31 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Write the rest of the file and return the number of postings in both runs.
+    /// Write the rest of the file and return what identifies it.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn finish(mut self) -> Result<u64, SegmentError> {
+    pub fn finish(mut self) -> Result<Summary, SegmentError> {
         self.end_block()?;
         let fences: Vec<u8> = self.fences.iter().flat_map(|fence| fence.to_le_bytes()).collect();
         self.trailer.fences_checksum = crc32c::crc32c(&fences);
         self.buffer.extend_from_slice(&fences);
         self.buffer.extend_from_slice(&self.trailer.to_bytes());
         self.flush()?;
-        Ok(self.trailer.entries.iter().sum())
+        Ok(Summary {
+            postings: self.trailer.entries.iter().sum(),
+            bytes: self.trailer.file_bytes().unwrap_or(0),
+            trailer: self.trailer.checksum(),
+            blocks: self.blocks_checksum,
+        })
     }
+}
+
+/// Return options that create files for their owner alone: the keys are made with the seed of the index.
+fn private_options() -> OpenOptions {
+    #[cfg_attr(not(unix), allow(unused_mut, reason = "only Unix has modes"))]
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
