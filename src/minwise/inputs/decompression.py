@@ -159,7 +159,7 @@ class _Members:
         Raises:
             EOFError: If the file is truncated.
         """
-        while not self._member.eof:
+        while not self._member.eof or self._next_member():
             needs_input = self._member.needs_input
             data = self._next_bytes() if needs_input else b""
             if needs_input and not data:
@@ -167,7 +167,7 @@ class _Members:
             chunk: bytes = self._member.decompress(data, size)
             if chunk:
                 return chunk
-        return self.read(size) if self._next_member() else b""
+        return b""
 
     def _next_bytes(self) -> bytes:
         data, self._held = self._held or self._stored.read(READ_BYTES), b""

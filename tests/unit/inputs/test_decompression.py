@@ -128,3 +128,10 @@ def test_padding_with_zeros_is_no_damage(tmp_path: Path) -> None:
         path = tmp_path / f"x.jsonl{suffix}"
         path.write_bytes(compress(suffix, b"one\n") + bytes(600) + compress(suffix, b"two\n") + bytes(70_000))
         assert read(path) == (b"one\ntwo\n", "")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_thousands_of_empty_members_are_no_damage(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"corpus.jsonl{suffix}"
+    path.write_bytes(compress(suffix, b"") * 5000 + compress(suffix, b"text\n") + compress(suffix, b"") * 5000)
+    assert read(path) == (b"text\n", "")
