@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from minwise.errors import ConfigError, InputError
 
 __all__ = [
+    "MAX_LEVELS",
     "check_choice",
     "check_delimiter",
     "check_document_number",
@@ -30,11 +31,15 @@ __all__ = [
     "check_setting_names",
     "check_threads",
     "check_type",
+    "is_nested_too_deep",
     "show",
 ]
 
 # Encodings of Python that are not those of a text file.
 OTHER_CODECS = ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7")
+
+# Levels of lists and objects that a value may have. orjson writes 254, and a value is written within others.
+MAX_LEVELS = 200
 
 # Characters of a value that an error message quotes.
 MAX_SHOWN = 60
@@ -50,6 +55,24 @@ def show(value: object) -> str:
     except ValueError:  # an integer with more digits than Python converts to text
         text = f"a {type(value).__name__} too long to print"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def is_nested_too_deep(value: object) -> bool:
+    """Return whether a JSON value has more than ``MAX_LEVELS`` levels of lists and objects.
+
+    >>> is_nested_too_deep([[1], {"a": []}])
+    False
+    """
+    level = [value]
+    for _ in range(MAX_LEVELS + 1):
+        level = [item for value in level for item in _items_of(value)]
+        if not level:
+            return False
+    return True
+
+
+def _items_of(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def check_integer(name: str, value: object, minimum: int, maximum: int) -> int:

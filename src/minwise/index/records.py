@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise.checks import show
+from minwise.checks import MAX_LEVELS, is_nested_too_deep, show
 from minwise.errors import InputError
 from minwise.index.result_types import DocumentId, Metadata
 from minwise.search.bands import NO_KEY
@@ -269,6 +269,8 @@ def encode_metadata(metadata: Metadata | None, label: int | str) -> bytes:
         return b""
     if not isinstance(metadata, dict) or not all(isinstance(key, str) for key in metadata):
         raise InputError(f"metadata {label} must be a JSON object or None, got {type(metadata).__name__}")
+    if is_nested_too_deep(metadata):
+        raise InputError(f"metadata {label} must have at most {MAX_LEVELS} levels of lists and objects")
     try:
         return json.dumps(metadata, sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except (RecursionError, TypeError, ValueError) as error:

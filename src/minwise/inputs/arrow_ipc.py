@@ -2,29 +2,57 @@
 
 Values, ids and faults follow from typed columns (:mod:`minwise.inputs.columns`). A copy has the format, schema and
 metadata of its input; its record batches are row groups of a fixed size.
+
+Arrow trusts a file: an offset outside its buffer is followed. So every record batch is validated before it is used.
+Files are read, never mapped: a mapped file that another process truncates ends this one with SIGBUS.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import io
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile, gettempdir
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import ipc
 
-from minwise.inputs.columns import SAMPLE_ROWS, Selection, select_columns, to_batches
+from minwise.inputs.columns import (
+    SAMPLE_ROWS,
+    Selection,
+    UnreadableRows,
+    check_schema,
+    row_objects,
+    select_columns,
+    to_batches,
+)
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content, unusable_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
-from minwise.inputs.source import Batch, Columns, RowMask, UnreadableError
+from minwise.inputs.ipc_messages import FILE_MAGIC, RECORD_BATCH, Message, read_file_messages, read_stream_messages
+from minwise.inputs.source import BATCH_BYTES, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
 
 __all__ = ["ArrowFile"]
 
-FILE_MAGIC = b"ARROW1"
 # First bytes of a stream; streams of before Arrow 0.15 begin with a length.
 STREAM_MAGIC = b"\xff\xff\xff\xff"
-# Types of the same layout whose bytes Arrow does not validate: the kernel checks whether texts are UTF-8.
-UNCHECKED_TYPES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+# A record batch with more bytes than this is copied to a temporary file of our own, which is mapped: it is larger than
+# the memory of a small run.
+LARGE_BYTES = 1 << 27
+COPY_BYTES = 1 << 20
+# Types of the same layout, of which Arrow validates the structure but no values: the kernel checks whether texts are
+# UTF-8, and no other value decides what is read from memory.
+UNCHECKED_TYPES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+    pa.date64(): pa.int64(),
+}
+
+# Rows, or that they cannot be read.
+Piece: TypeAlias = pa.RecordBatch | UnreadableRows
 
 
 class ArrowFile(FileSource):
@@ -34,34 +62,25 @@ class ArrowFile(FileSource):
         """Return the rows of all batches of a file; None for a stream."""
         try:
             with _open_reader(self.file) as reader:
-                return int(reader.count_rows()) if hasattr(reader, "count_rows") else None
+                return reader.known_rows()
         except UnreadableError:
             return None
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         selection = self._select(columns)
-        with _open_reader(self.file) as reader:
-            fields = [reader.schema.get_field_index(name) for name in selection.roots]
-        with _open_reader(self.file, fields) as reader:
-            for first, rows in _record_batches(reader, self.file):
-                if wanted is not None and not wanted[first:].any():
-                    return
-                if wanted is None or wanted[first : first + len(rows)].any():
-                    yield from to_batches(rows, first, selection, self.name, batch_bytes)
+        with _open_reader(self.file, selection.roots) as reader:
+            for first, rows in reader.pieces(wanted):
+                yield from to_batches(rows, first, selection, self.name, batch_bytes)
 
     def _select(self, columns: Columns) -> Selection:
         with _open_reader(self.file) as reader:
-
-            def sample() -> Any:  # noqa: ANN401 - pyarrow has no types
-                return next((rows.slice(0, SAMPLE_ROWS) for _, rows in _record_batches(reader, self.file)), None)
-
-            return select_columns(columns, reader.schema, sample)
+            return select_columns(columns, reader.schema, reader.sample)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows in the format, file or stream, of the input."""
         path, written = output_path(self.file.path, folder, root), 0
         with self._copying(keep), _open_reader(self.file) as reader, _open_writer(path, reader) as writer:
-            for table in row_groups(kept_rows(_record_batches(reader, self.file), keep), reader.schema):
+            for table in row_groups(kept_rows(reader.pieces(keep), keep), reader.schema):
                 writer.write_table(table)
                 written += len(table)
         return written
@@ -69,60 +88,205 @@ class ArrowFile(FileSource):
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
         with self._copying(keep), _open_reader(self.file) as reader:
-            for rows in kept_rows(_record_batches(reader, self.file), keep):
-                yield from rows.to_pylist()
+            for rows in kept_rows(reader.pieces(keep), keep):
+                yield from row_objects(rows)
+
+
+class _BatchReader:
+    """Reader of record batches, each of which is checked before and after Arrow reads it.
+
+    Attributes:
+        is_file: Whether the format is that of files, of which the batches behind a damaged one can be read.
+        schema: All columns.
+        read_schema: The columns that are read.
+    """
+
+    def __init__(self, file: File, *, is_file: bool) -> None:
+        self.is_file = is_file
+        self._file = file
+        self._unusable: str | None = None
+        with translate_errors(file), file.open() as raw:
+            if is_file:
+                dictionaries, self._batches = read_file_messages(raw, file.size_bytes())
+                self._unusable = next((message.problem for message in dictionaries if message.problem), None)
+            else:
+                messages = read_stream_messages(raw, file.size_bytes())
+                self._batches = [message for message in messages if message.kind == RECORD_BATCH or message.problem]
+
+    @contextmanager
+    def reading(self, names: list[str] | None) -> Iterator["_BatchReader"]:
+        """Open the record batches, or only some of their columns."""
+        with ExitStack() as stack:
+            self._reader = self._open(stack, None)
+            self.schema = self.read_schema = self._reader.schema
+            check_schema(self.schema)
+            if names is not None:
+                fields = [self.schema.get_field_index(name) for name in names]
+                self.read_schema = pa.schema([self.schema.field(number) for number in fields])
+                self._reader = self._open(stack, fields)
+            yield self
+
+    def _open(self, stack: ExitStack, fields: list[int] | None) -> Any:  # noqa: ANN401 - pyarrow has no types
+        with translate_errors(self._file), _naming_damage():
+            large = any(message.body_bytes > LARGE_BYTES for message in self._batches)
+            path = self._file.path
+            raw = self._file.open_arrow() if not large or self._file.is_url else pa.PythonFile(_LargeReads(path), "r")
+            # Arrow reads the selected columns into memory of the size of all, so large batches are read as a whole.
+            options = ipc.IpcReadOptions(included_fields=None if large else fields)
+            return (ipc.open_file if self.is_file else ipc.open_stream)(stack.enter_context(raw), options=options)
+
+    def known_rows(self) -> int | None:
+        """Return the rows of a file that its batches promise; None if they promise too many, or for a stream."""
+        if not self.is_file or not all(message.is_plausible for message in self._batches):
+            return None
+        return sum(message.rows or 0 for message in self._batches)
+
+    def sample(self) -> pa.RecordBatch | None:
+        """Return a few of the first rows, if they can be read."""
+        pieces = (rows for _, rows in self.pieces() if isinstance(rows, pa.RecordBatch))
+        return next((rows.slice(0, SAMPLE_ROWS) for rows in pieces), None)
+
+    def pieces(self, wanted: RowMask | None = None) -> Iterator[tuple[int, Piece]]:
+        """Yield rows with the number of the first, at least of all batches that have a wanted row.
+
+        Raises:
+            UnreadableError: At a batch that cannot be read, if it or what follows has an unknown number of rows.
+        """
+        first = 0
+        for number, message in enumerate(self._batches):
+            rows, problem = message.rows, self._unusable or message.problem
+            if rows is None or (problem is not None and not (self.is_file and message.is_plausible)):
+                raise UnreadableError(f"record batch {number} {problem}")
+            if wanted is not None and not wanted[first:].any():
+                return
+            if problem is not None:
+                yield first, UnreadableRows(rows, f"record batch {number} {problem}", self.read_schema)
+            elif wanted is None or wanted[first : first + rows].any():
+                yield from _slices(first, self._read(number, message))
+            elif not self.is_file:
+                self._load(number)
+            first += rows
+
+    def _read(self, number: int, message: Message) -> Piece:
+        """Return the rows of a batch.
+
+        Raises:
+            UnreadableError: If they cannot be read, and it is unknown how many there are or where the next one begins.
+        """
+        batch, rows = None, message.rows or 0
+        try:
+            with translate_errors(self._file):
+                batch = self._load(number)
+                _check_structure(batch, rows)
+        except UnreadableError as error:
+            reason = f"record batch {number} {error}"
+            if not message.is_plausible or (batch is None and not self.is_file):
+                raise UnreadableError(reason) from None
+            return UnreadableRows(rows, reason, self.read_schema)
+        return batch
+
+    def _load(self, number: int) -> pa.RecordBatch:
+        with translate_errors(self._file), _naming_damage():
+            return self._reader.get_batch(number) if self.is_file else self._reader.read_next_batch()
 
 
 @contextmanager
-def _open_reader(file: File, fields: list[int] | None = None) -> Iterator[Any]:
-    """Open a reader of the file, or of some of its fields."""
+def _naming_damage() -> Iterator[None]:
+    """Turn errors of types that the metadata of a damaged file may name into UnreadableError."""
+    try:
+        yield
+    except (KeyError, RuntimeError, StopIteration, TypeError, ValueError) as error:
+        raise UnreadableError(f"cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
+
+
+def _slices(first: int, rows: Piece) -> Iterator[tuple[int, Piece]]:
+    """Yield a large batch in slices, so that no copy of all its rows is made."""
+    size = rows.get_total_buffer_size() if isinstance(rows, pa.RecordBatch) else 0
+    step = len(rows) if size <= LARGE_BYTES else max(1, len(rows) * BATCH_BYTES // size)
+    for start in range(0, len(rows), max(1, step)):
+        yield first + start, rows if step >= len(rows) else rows.slice(start, step)
+
+
+def _check_structure(batch: pa.RecordBatch, rows: int) -> None:
+    """Raise ArrowInvalid if an offset, a length or an index points outside its buffer, at any depth."""
+    if len(batch) != rows:
+        raise UnreadableError(f"cannot be read: it has {len(batch)} rows instead of {rows}")
+    batch.validate()
+    for column in batch.columns:
+        column.view(_unchecked_type(column.type)).validate(full=True)
+
+
+def _unchecked_type(kind: Any) -> Any:  # noqa: ANN401 - as above
+    """Return the type of the same layout of which Arrow validates the structure alone."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _unchecked_type(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _unchecked_type(kind.value_type), kind.ordered)
+    if pa.types.is_run_end_encoded(kind):
+        return pa.run_end_encoded(kind.run_end_type, _unchecked_type(kind.value_type))
+    rebuild = next((rebuild for test, rebuild in NESTED_TYPES if test(kind)), None)
+    if rebuild is None:
+        return UNCHECKED_TYPES.get(kind, kind)
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    return rebuild(kind, [field.with_type(_unchecked_type(field.type)) for field in fields])
+
+
+# How to make a nested type of other fields, by the test of the type.
+NESTED_TYPES: list[tuple[Callable[[Any], bool], Callable[[Any, list[Any]], Any]]] = [
+    (pa.types.is_struct, lambda kind, fields: pa.struct(fields)),
+    (pa.types.is_map, lambda kind, fields: pa.map_(*fields[0].type, kind.keys_sorted)),
+    (pa.types.is_fixed_size_list, lambda kind, fields: pa.list_(fields[0], kind.list_size)),
+    (pa.types.is_large_list, lambda kind, fields: pa.large_list(fields[0])),
+    (pa.types.is_list, lambda kind, fields: pa.list_(fields[0])),
+    (pa.types.is_large_list_view, lambda kind, fields: pa.large_list_view(fields[0])),
+    (pa.types.is_list_view, lambda kind, fields: pa.list_view(fields[0])),
+    (pa.types.is_union, lambda kind, fields: pa.union(fields, kind.mode, kind.type_codes)),
+]
+
+
+class _LargeReads(io.FileIO):
+    """File of which large reads are mapped copies in a temporary file, which no other process can truncate."""
+
+    def read(self, size: int | None = -1) -> Any:  # noqa: ANN401 - bytes, or a map of them
+        """Return the next bytes."""
+        if size is None or size <= LARGE_BYTES:
+            return super().read(-1 if size is None else size)
+        size = min(size, os.fstat(self.fileno()).st_size - self.tell())
+        with TemporaryFile(prefix="minwise-") as copy:
+            self._copy(copy, size)
+            return mmap.mmap(copy.fileno(), size, access=mmap.ACCESS_READ)
+
+    def _copy(self, copy: Any, size: int) -> None:  # noqa: ANN401 - a temporary file
+        try:
+            while size > 0 and (data := super().read(min(size, COPY_BYTES))):
+                copy.write(data)
+                size -= len(data)
+            copy.truncate()  # flushes; it is shorter if the file was truncated meanwhile
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, gettempdir()) from None
+        if size:
+            raise UnreadableError("truncated file: it was shortened while it was read")
+
+
+@contextmanager
+def _open_reader(file: File, names: list[str] | None = None) -> Iterator[_BatchReader]:
+    """Open a reader of the file, or of some of its columns."""
     with translate_errors(file), file.open() as raw:
         head = raw.read(HEAD_BYTES)
-        is_file = head.startswith(FILE_MAGIC)
     if not file.size_bytes():
         raise UnreadableError("cannot be read: an empty file is not an Arrow file")
+    is_file = head.startswith(FILE_MAGIC)
     if not is_file and not head.startswith(STREAM_MAGIC) and unusable_content(head) is not None:
         refuse_other_content(head, "an Arrow file", (FILE_MAGIC, STREAM_MAGIC), file.compression)
-    options = ipc.IpcReadOptions(included_fields=fields)
-    with translate_errors(file), file.open_arrow(memory_map=True) as mapped:
-        yield (ipc.open_file if is_file else ipc.open_stream)(mapped, options=options)
-
-
-def _record_batches(reader: Any, file: File) -> Iterator[tuple[int, pa.RecordBatch]]:  # noqa: ANN401 - no types
-    """Yield each record batch with the number of its first row."""
-    first = 0
-    with translate_errors(file):
-        for rows in _iterate(reader):
-            _check_offsets(rows)
-            yield first, rows
-            first += len(rows)
-
-
-def _iterate(reader: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401 - as above
-    if isinstance(reader, ipc.RecordBatchFileReader):
-        return (reader.get_batch(number) for number in range(reader.num_record_batches))
-    return iter(reader)
-
-
-def _check_offsets(rows: pa.RecordBatch) -> None:
-    """Reject offsets that point outside their buffers: Arrow trusts a file and would read there."""
-    for column in rows.columns:
-        _validate(column.view(UNCHECKED_TYPES[column.type]) if column.type in UNCHECKED_TYPES else column)
-
-
-def _validate(array: pa.Array) -> None:
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        if "UTF8" not in str(error):  # a string within a list or a struct
-            raise
+    with _BatchReader(file, is_file=is_file).reading(names) as reader:
+        yield reader
 
 
 @contextmanager
-def _open_writer(path: Path, reader: Any) -> Iterator[Any]:  # noqa: ANN401 - as above
+def _open_writer(path: Path, reader: _BatchReader) -> Iterator[Any]:
     compression = "lz4" if path.suffix == ".feather" else None
     # A file may extend a dictionary but not replace it; a stream may do both.
     options = ipc.IpcWriteOptions(compression=compression, emit_dictionary_deltas=True)
-    new = ipc.new_file if isinstance(reader, ipc.RecordBatchFileReader) else ipc.new_stream
+    new = ipc.new_file if reader.is_file else ipc.new_stream
     with open_output(path) as raw, new(raw, reader.schema, options=options) as writer:
         yield writer

@@ -197,6 +197,8 @@ def _leaf_paths(fields: Iterable[Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _mean_length(sample: Any, path: Sequence[str]) -> float:  # noqa: ANN401 - a table or a record batch
+    if sample.schema.names.count(path[0]) > 1:
+        return 0.0
     column = sample.column(path[0])
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     texts = flatten_texts(join_lists(nested_value(column, path[1:])))

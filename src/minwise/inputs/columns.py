@@ -4,7 +4,7 @@ Ids are int64 if all fit, else large_string. A row has a fault if a text column 
 not valid UTF-8, or if its elements cannot be made.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -27,6 +27,7 @@ from minwise._internal.arrays import (
     to_numpy,
     valid_mask,
 )
+from minwise.checks import MAX_LEVELS
 from minwise.inputs.column_paths import (
     find_path,
     is_list_type,
@@ -37,16 +38,18 @@ from minwise.inputs.column_paths import (
     schema_leaves,
 )
 from minwise.inputs.elements import Extracted, Reasons, decode_dictionary, id_column, value_type
-from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask
+from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, UnreadableError
 
 __all__ = [
     "SAMPLE_ROWS",
     "Selection",
     "UnreadableRows",
     "byte_lengths",
+    "check_schema",
     "filter_rows",
     "int64_values",
     "is_text_type",
+    "row_objects",
     "select_columns",
     "split_by_bytes",
     "to_batches",
@@ -55,6 +58,8 @@ __all__ = [
 TEXT_SEPARATOR = from_bytes([b"\n"], pa.large_binary())
 # Rows in which the texts of a table are looked for, to propose a column.
 SAMPLE_ROWS = 16
+# Errors of a value that Python has no type for, such as a date after the year 9999 or a struct of two equal names.
+VALUE_ERRORS = (ArithmeticError, LookupError, pa.ArrowException, RecursionError, TypeError, ValueError)
 ID_RULE = "must be strings or whole numbers"
 
 
@@ -115,6 +120,19 @@ class UnreadableRows:
             values = _keep_valid(batch.values, np.zeros(len(rows), dtype=np.bool_))
             faults = tuple(Fault(source, row, self.reason) for row in range(start, stop))
             yield replace(batch, values=values, faults=faults)
+
+
+def check_schema(fields: Iterable[Any], level: int = 1) -> None:
+    """Raise UnreadableError if the name of a column or field is not valid UTF-8, or if one is nested too deep."""
+    for position, field in enumerate(fields):
+        try:
+            field.name.encode()
+        except UnicodeDecodeError as error:
+            shown = error.object.decode("utf-8", "backslashreplace")
+            raise UnreadableError(f"column {position + 1} has a name that is not valid UTF-8: {shown!r}") from None
+        if level > MAX_LEVELS:
+            raise UnreadableError(f"has a column of more than {MAX_LEVELS} levels of lists and structs")
+        check_schema((field.type.field(number) for number in range(field.type.num_fields)), level + 1)
 
 
 def select_columns(
@@ -264,7 +282,48 @@ def int64_values(array: pa.Array, missing: int) -> NDArray[np.int64]:
 def filter_rows(rows: Any, keep: RowMask) -> Any:  # noqa: ANN401 - a table or a record batch
     """Return the kept rows. Arrow cannot filter columns of views, so these become columns of strings or bytes."""
     schema = pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema], rows.schema.metadata)
-    return (rows if schema.equals(rows.schema) else rows.cast(schema)).filter(from_bools(keep))
+    rows = rows if schema.equals(rows.schema) else rows.cast(schema)
+    try:
+        return rows.filter(from_bools(keep))
+    except pa.ArrowNotImplementedError:  # run-end encoded columns, and views in maps
+        return _join_runs(rows, keep)
+
+
+def _join_runs(rows: Any, keep: RowMask) -> Any:  # noqa: ANN401 - as above
+    """Return the kept rows of columns that Arrow can slice and join, but not filter."""
+    edges = np.flatnonzero(np.diff(keep, prepend=False, append=False)).reshape(-1, 2)
+    runs = [rows.slice(start, stop - start) for start, stop in edges.tolist()] or [rows.slice(0, 0)]
+    return pa.concat_tables(runs) if isinstance(rows, pa.Table) else pa.concat_batches(runs)
+
+
+def row_objects(rows: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - as above
+    """Yield each row of a table or a record batch as an object.
+
+    Raises:
+        UnreadableError: If two columns have one name, or a value has no Python type.
+    """
+    for name in (name for name in rows.schema.names if rows.schema.names.count(name) > 1):
+        raise UnreadableError(f"has more than one column {name!r}, which an object cannot have")
+    try:
+        yield from rows.to_pylist()
+    except VALUE_ERRORS:
+        for name, column in zip(rows.schema.names, rows.columns, strict=True):
+            _check_values(name, column)
+        raise
+
+
+def _check_values(name: str, column: Any) -> None:  # noqa: ANN401 - an array or a chunked array
+    try:
+        column.to_pylist()
+    except VALUE_ERRORS as error:
+        raise UnreadableError(f"{name} has {_value_reason(column.type, error)}") from None
+
+
+def _value_reason(kind: Any, error: Exception) -> str:  # noqa: ANN401 - pyarrow has no types
+    """Return why a value of a column cannot be a JSON value."""
+    if isinstance(error, UnicodeDecodeError) or isinstance(error.__cause__, UnicodeDecodeError):
+        return "bytes that are not valid UTF-8, which JSON cannot hold"
+    return f"a value of {kind} that JSON cannot hold: {' '.join(str(error).split()) or type(error).__name__}"
 
 
 def _without_views(kind: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
@@ -339,7 +398,7 @@ def _json_objects(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], Reasons]:
     """
     try:
         return _to_json(rows), {}
-    except (UnicodeDecodeError, orjson.JSONEncodeError):
+    except VALUE_ERRORS:
         return _json_objects_by_value(rows)
 
 
@@ -350,8 +409,8 @@ def _json_objects_by_value(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], 
         value = rows.slice(row, 1).select([name])
         try:
             objects[row].update(_to_json(value)[0])
-        except (UnicodeDecodeError, orjson.JSONEncodeError):
-            reasons.setdefault(row, f"{name} has bytes that are not valid UTF-8, which JSON cannot hold")
+        except VALUE_ERRORS as error:
+            reasons.setdefault(row, f"{name} has {_value_reason(value.schema.field(0).type, error)}")
     return objects, reasons
 
 
