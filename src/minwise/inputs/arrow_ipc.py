@@ -201,10 +201,13 @@ def _naming_damage() -> Iterator[None]:
 
 def _slices(first: int, rows: Piece) -> Iterator[tuple[int, Piece]]:
     """Yield a large batch in slices, so that no copy of all its rows is made."""
-    size = rows.get_total_buffer_size() if isinstance(rows, pa.RecordBatch) else 0
-    step = len(rows) if size <= LARGE_BYTES else max(1, len(rows) * BATCH_BYTES // size)
-    for start in range(0, len(rows), max(1, step)):
-        yield first + start, rows if step >= len(rows) else rows.slice(start, step)
+    size = 0 if isinstance(rows, UnreadableRows) else rows.get_total_buffer_size()
+    if isinstance(rows, UnreadableRows) or size <= LARGE_BYTES:
+        yield first, rows
+        return
+    step = max(1, len(rows) * BATCH_BYTES // size)
+    for start in range(0, len(rows), step):
+        yield first + start, rows.slice(start, step)
 
 
 def _check_structure(batch: pa.RecordBatch, rows: int) -> None:

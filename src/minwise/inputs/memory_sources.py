@@ -21,8 +21,10 @@ from minwise.inputs.column_paths import find_path, missing_column, nested_value,
 from minwise.inputs.columns import (
     SAMPLE_ROWS,
     Selection,
+    check_schema,
     filter_rows,
     is_text_type,
+    row_objects,
     select_columns,
     to_batches,
 )
@@ -125,7 +127,7 @@ class TableSource(Source):
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
-        return iter(self.kept_table(keep).to_pylist())
+        return row_objects(self.kept_table(keep))
 
 
 def _merge_small_chunks(table: pa.Table) -> pa.Table:
@@ -150,8 +152,16 @@ def as_table(source: Any) -> pa.Table:  # noqa: ANN401 - any kind of table
     for convert in (_from_dataset, _from_arrow, _from_pandas, _from_stream):
         table = convert(source)
         if table is not None:
-            return table
-    return _from_objects(source)
+            return _with_valid_schema(table)
+    return _with_valid_schema(_from_objects(source))
+
+
+def _with_valid_schema(table: pa.Table) -> pa.Table:
+    try:
+        check_schema(table.schema)
+    except UnreadableError as error:
+        raise InputError(f"source {error}") from None
+    return table
 
 
 def _from_dataset(source: Any) -> pa.Table | None:  # noqa: ANN401 - as above
@@ -421,7 +431,7 @@ class SetsSource(Source):
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
-        return iter(self.kept_table(keep).to_pylist())
+        return row_objects(self.kept_table(keep))
 
 
 def _sets_source(source: Any, columns: Columns) -> SetsSource:  # noqa: ANN401 - as above

@@ -15,7 +15,15 @@ import pyarrow.parquet as pq
 
 from minwise._internal.prefetch import prefetch
 from minwise.inputs.column_paths import read_path
-from minwise.inputs.columns import Selection, UnreadableRows, is_text_type, select_columns, to_batches
+from minwise.inputs.columns import (
+    Selection,
+    UnreadableRows,
+    check_schema,
+    is_text_type,
+    row_objects,
+    select_columns,
+    to_batches,
+)
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
@@ -98,7 +106,7 @@ class ParquetFile(FileSource):
         with self._copying(keep), _open_parquet(self.file) as parquet:
             names = parquet.schema_arrow.names
             for rows in kept_rows(_pieces(parquet, self.file, names, None, keep, BATCH_BYTES), keep):
-                yield from rows.to_pylist()
+                yield from row_objects(rows)
 
 
 def _select(columns: Columns, parquet: Any) -> Selection:  # noqa: ANN401 - pyarrow has no types
@@ -120,6 +128,7 @@ def _open_parquet(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[An
             refuse_other_content(raw.read(HEAD_BYTES), "a Parquet file", MAGIC, file.compression)
             raise
         _check_footer(parquet.metadata)
+        check_schema(parquet.schema_arrow)
         yield parquet
 
 

@@ -11,13 +11,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import orjson
 
-from minwise.errors import MinwiseError
+from minwise.errors import InputError, MinwiseError
 from minwise.inputs.baskets import BasketFile
 from minwise.inputs.delimited import DelimitedFile
 from minwise.inputs.files import File
 from minwise.inputs.json_array import JsonArrayFile
 from minwise.inputs.jsonl import JsonLinesFile
-from minwise.inputs.source import RowMask, Source
+from minwise.inputs.source import RowMask, Source, UnreadableError
 from minwise.inputs.standard_input import StandardInput
 from minwise.inputs.text_files import LinesFile
 
@@ -60,9 +60,13 @@ def _copy(source: Source, keep: RowMask, output: BinaryIO) -> int:
 
 def _write_json(source: Source, keep: RowMask, output: BinaryIO) -> int:
     written = 0
-    for row in source.kept_objects(keep):
-        output.write(orjson.dumps(row, default=_plain_value, option=orjson.OPT_APPEND_NEWLINE))
-        written += 1
+    try:
+        for row in source.kept_objects(keep):
+            output.write(orjson.dumps(row, default=_plain_value, option=orjson.OPT_APPEND_NEWLINE))
+            written += 1
+    except (UnreadableError, orjson.JSONEncodeError) as error:
+        where = f"{source.name}: " if source.name else ""
+        raise InputError(f"{where}a kept row cannot be written as JSON: {error}; write to a directory") from None
     return written
 
 
