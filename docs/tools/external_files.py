@@ -28,6 +28,7 @@ INCLUDED = (
     "DESIGN.md",
     "GLOSSARY.md",
     "README.md",
+    "SECURITY.md",
     "benchmarks/**/*.md",
     "examples/**/*.*",
 )

@@ -31,7 +31,10 @@ PUBLIC_PACKAGES = (
     "minwise.text",
     "minwise.vectors",
 )
-PROSE_PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "DESIGN", "CONTRIBUTING"))]
+PROSE_PAGES = [
+    *sorted(DOCS.rglob("*.md")),
+    *(ROOT / f"{name}.md" for name in ("README", "DESIGN", "CONTRIBUTING", "SECURITY")),
+]
 NAMED_FILE = re.compile(r"`([\w./-]+(?:\.(?:py|rs|md|toml|js)|/))`")
 # Directories that only make writes, and the settings file of a user.
 NOT_IN_REPOSITORY = {"dist/", "site/", "minwise.toml"}
@@ -78,6 +81,15 @@ def test_python_names_in_page_exist(page: Path) -> None:
 def test_design_and_contributing_name_many_files() -> None:
     """So that the patterns above match what these pages contain."""
     assert all(len(NAMED_FILE.findall(read(ROOT / name))) > 10 for name in ("DESIGN.md", "CONTRIBUTING.md"))
+
+
+def test_design_names_the_tests_of_every_promise() -> None:
+    """That the named files exist is tested above."""
+    section = read(ROOT / "DESIGN.md").split("## 2. Promises", 1)[1].split("\n## ", 1)[0]
+    promises = set(re.findall(r"^(\d)\. \*\*", section, re.MULTILINE))
+    tested = set(re.findall(r"^\| (\d) \| .*`tests/[\w/]+\.py`", section, re.MULTILINE))
+    assert len(promises) >= 7
+    assert tested == promises
 
 
 def exists(dotted: str) -> bool:
