@@ -257,9 +257,9 @@ def write_pairs(
         quality = {} if truth is None else {"blocking": blocking_quality(found, truth)}
         if output is None:
             return {**pair_report(found), **preview_pairs(found), **quality}
-        schema = pair_schema(found, sources=sources)
+        schema, report = pair_schema(found, sources=sources), pair_report(found)  # may fail: before there is a file
         written = write_tables(output, pair_tables(found, sources=sources), schema)
-        return {**pair_report(found), "pairs": written, **quality}
+        return {**report, "pairs": written, **quality}
 
 
 def _check_truth(truth: str | None, options: DedupOptions) -> None:
@@ -436,8 +436,9 @@ def write_clusters(
         clustering = Clustering(found)
         if output is None:
             return {**pair_report(found), **preview_clusters(found, clustering)}
+        report = pair_report(found)  # may fail: before there is a file
         write_tables(output, clustering.tables(), clustering.schema)
-        return {**pair_report(found), "clusters": clustering.cluster_count}
+        return {**report, "clusters": clustering.cluster_count}
 
 
 def dedup(

@@ -9,6 +9,9 @@
     header       JSON      fields of the writer, Unicode version, and name, dtype, shape, position and crc of each array
     arrays       each at a multiple of 64 bytes, little-endian, separated only by zero padding
 
+Other content, such as an Arrow table, is sealed: a trailer of 20 bytes has a magic number, length and CRC-32C of all
+bytes before it.
+
 There is no pickle and nothing else that runs code. The header contains the length of the file, so truncation and
 appended bytes are detected.
 """
@@ -31,9 +34,12 @@ from minwise import _kernel
 from minwise._internal.atomic import atomic_writer
 from minwise.errors import FormatError, MinwiseError, MismatchError
 
-__all__ = ["ArrayFile", "Arrays", "FileKind", "read_array_file", "write_array_file"]
+__all__ = ["ArrayFile", "Arrays", "FileKind", "read_array_file", "sealed_writer", "verify_seal", "write_array_file"]
 
 PREFIX = struct.Struct("<8sIII")
+SEAL, SEAL_MAGIC = struct.Struct("<8sQI"), b"MINSEAL\n"
+# Bytes of which a checksum is computed at a time, so that a file of any size needs no more memory.
+CHECKED_BYTES = 1 << 20
 ALIGNMENT = 64
 MAX_HEADER_BYTES = 1 << 24
 DTYPES = {"u1": np.uint8, "u4": np.uint32, "u8": np.uint64, "b1": np.bool_, "f8": np.float64}
@@ -96,6 +102,7 @@ class ArrayFile:
     def __init__(self, path: str | PathLike[str], kind: FileKind) -> None:
         self.path = path
         self._kind = kind
+        self._verified: set[str] = set()
         with Path(path).open("rb") as file, _header_errors(path):
             self.header = _decode_header(file, path, kind)
             self._entries = {entry["name"]: entry for entry in self.header["arrays"]}
@@ -108,8 +115,21 @@ class ArrayFile:
             file.seek(entry["position"])
             return _read_array(file, self.path, entry, self.header["file_bytes"], self._kind)
 
+    def verify(self, name: str) -> None:
+        """Verify the checksum of an array without holding it in memory; only the first call reads the array."""
+        if name in self._verified:
+            return
+        entry = self._entries[name]
+        with Path(self.path).open("rb") as file, _header_errors(self.path):
+            file.seek(entry["position"])
+            size = math.prod(entry["shape"]) * np.dtype(DTYPES[entry["dtype"]]).itemsize
+            if _stream_checksum(file, size) != entry["crc32c"]:
+                raise _damaged(self.path, entry, self._kind)
+        self._verified.add(name)
+
     def map(self, name: str) -> NDArray[Any]:
-        """Return an array as a memory map, without verifying it; for parts of an array that :meth:`read` verified."""
+        """Verify the checksum of an array and return it as a memory map."""
+        self.verify(name)
         entry = self._entries[name]
         dtype = np.dtype(DTYPES[entry["dtype"]])
         shape = tuple(entry["shape"])
@@ -122,7 +142,8 @@ class ArrayFile:
         return int(self._entries[name]["shape"][0])
 
     def position(self, name: str) -> int:
-        """Return the offset of an array in the file, in bytes."""
+        """Verify the checksum of an array and return its offset in the file, for a reader of parts of it."""
+        self.verify(name)
         return int(self._entries[name]["position"])
 
 
@@ -210,9 +231,75 @@ def _read_array(
     array = np.empty(entry["shape"], dtype=dtype)
     read = file.readinto(_byte_view(array).data)
     if read != array.nbytes or _checksum(array) != entry["crc32c"]:
-        name, position = entry["name"], entry["position"]
-        raise FormatError(f"{path}: {name} at byte {position} is damaged; restore the file or {kind.remedy}")
+        raise _damaged(path, entry, kind)
     return array
+
+
+def _damaged(path: str | PathLike[str], entry: dict[str, Any], kind: FileKind) -> FormatError:
+    name, position = entry["name"], entry["position"]
+    return FormatError(f"{path}: {name} at byte {position} is damaged; restore the file or {kind.remedy}")
+
+
+class _ChecksummedFile(io.BufferedIOBase):
+    """File that computes the checksum of what is written to it.
+
+    Attributes:
+        length: Number of bytes written.
+        crc: Their CRC-32C.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.length, self.crc = file, 0, 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the number of bytes written."""
+        return self.length
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - anything with a buffer
+        """Write the bytes."""
+        content = np.frombuffer(data, dtype=np.uint8)
+        self.crc = _kernel.crc32c(content, self.crc)
+        self.length += len(content)
+        return self._file.write(content.data)
+
+
+@contextmanager
+def sealed_writer(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
+    """Open a file that replaces ``path`` atomically, with a seal at its end."""
+    with atomic_writer(path, sync=sync) as file:
+        content = _ChecksummedFile(file)
+        yield content  # type: ignore[misc] # it only writes
+        file.write(SEAL.pack(SEAL_MAGIC, content.length, content.crc))
+
+
+def verify_seal(path: Path, kind: FileKind) -> int:
+    """Verify the checksum of a sealed file; return the number of bytes before the seal.
+
+    Raises:
+        FormatError: If the file is damaged, truncated, or has no seal.
+    """
+    with path.open("rb") as file:
+        length = os.fstat(file.fileno()).st_size - SEAL.size
+        crc = _stream_checksum(file, max(0, length))
+        if length < 0 or file.read(SEAL.size) != SEAL.pack(SEAL_MAGIC, length, crc):
+            raise FormatError(f"{path}: the file is damaged or truncated; restore the file or {kind.remedy}")
+    return length
+
+
+def _stream_checksum(file: BinaryIO, length: int) -> int:
+    """Return the checksum of the next bytes of a file; fewer if it ends before."""
+    buffer, crc = np.empty(min(CHECKED_BYTES, length), dtype=np.uint8), 0
+    while length > 0:
+        read = file.readinto(buffer[:length].data)  # type: ignore[attr-defined] # a buffered file
+        if not read:
+            break
+        crc = _kernel.crc32c(buffer[:read], crc)
+        length -= read
+    return crc
 
 
 def _checksum(array: NDArray[Any]) -> int:

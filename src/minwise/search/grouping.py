@@ -100,8 +100,6 @@ class GroupedSource(Source):
         return np.concatenate([np.empty(0, dtype=np.uint32), *sizes])[self._order]
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
-        for piece in self._pieces:
-            piece.read("elements")  # verifies the checksum; the batches use a memory map
         start, ends = 0, np.cumsum(self._sizes, dtype=np.int64)
         while start < len(self._order):
             before = int(ends[start - 1]) if start else 0
@@ -282,9 +280,6 @@ class _RowGrouper(ResumableReader):
         """Write the groups in the order of their hashes, and their order by name; return how many there are."""
         self.work.delete("groups-")
         runs = [self.work.open(name) for name in self.work.names("rows-")]
-        for run in runs:
-            for name in ("groups", "elements", "counts"):
-                run.read(name)  # verifies the checksum; the merge uses memory maps
         groups = 0
         with self.progress.stage("group", sum(run.length("groups") for run in runs), "rows") as stage:
             for slices in cut_runs([run.map("groups") for run in runs], self._most):

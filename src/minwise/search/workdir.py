@@ -1,9 +1,10 @@
 """Work directory: the finished files of a run, from which an interrupted run resumes.
 
 Every stage of the search writes its output here and reads the output of the stages before it. A file is complete or
-absent. A directory that the user names is synced to disk, locked against other processes and bound to one run by its
-manifest; without one, a temporary directory is used and nothing is synced. A URL is mirrored: files are read and
-written in a temporary directory of this machine, and each finished one is sent.
+absent, and has checksums that are verified before its content is used. A directory that the user names is synced to
+disk, locked against other processes and bound to one run by its manifest; without one, a temporary directory is used
+and nothing is synced. A URL is mirrored: files are read and written in a temporary directory of this machine, and each
+finished one is sent.
 """
 
 import json
@@ -14,11 +15,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 
-from minwise._internal.array_files import ArrayFile, Arrays, FileKind, write_array_file
+from minwise import _kernel
+from minwise._internal.array_files import ArrayFile, Arrays, FileKind, sealed_writer, verify_seal, write_array_file
 from minwise._internal.atomic import atomic_writer
 from minwise._internal.locks import lock_file
 from minwise.checks import check_path
@@ -27,10 +30,17 @@ from minwise.inputs.files import is_url, url_filesystem
 
 __all__ = ["WorkDirectory", "choose_workdir", "open_workdir", "refuse_other_run", "temporary_workdir"]
 
-KIND = FileKind(b"MINWORK\n", 3, "work file", "delete the work directory and start again")
+KIND = FileKind(b"MINWORK\n", 4, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
+# Key of the checksum in a JSON file.
+CHECKSUM = "crc32c"
 # File at a URL that names the run which uses the work directory.
 OWNER = "owner.json"
+
+
+def _json_checksum(values: dict[str, Any]) -> int:
+    """Return the CRC-32C of JSON values; it does not depend on white space."""
+    return _kernel.crc32c(np.frombuffer(json.dumps(values).encode(), dtype=np.uint8), 0)
 
 
 class WorkDirectory:
@@ -69,32 +79,51 @@ class WorkDirectory:
 
     def write_table(self, name: str, table: pa.Table) -> None:
         """Write a file that is an Arrow table."""
-        with atomic_writer(self.folder / name, sync=self.durable) as file, pa.ipc.new_file(file, table.schema) as out:
+        with self.sealed(name) as file, pa.ipc.new_file(file, table.schema) as out:
             out.write_table(table)
-        self._finished(name)
 
     def read_table(self, name: str) -> pa.Table:
         """Return a finished Arrow table as a view of its file."""
-        with pa.memory_map(str(self.folder / name)) as file:
-            return pa.ipc.open_file(file).read_all()
+        path, length = self.verified(name)
+        with pa.memory_map(str(path)) as file:
+            return pa.ipc.open_file(pa.BufferReader(file.read_buffer(length))).read_all()
+
+    @contextmanager
+    def sealed(self, name: str) -> Iterator[BinaryIO]:
+        """Open a file of any content that is finished, with a checksum, when the block ends."""
+        with sealed_writer(self.folder / name, sync=self.durable) as file:
+            yield file
+        self._finished(name)
+
+    def verified(self, name: str) -> tuple[Path, int]:
+        """Verify the checksum of a file that :meth:`sealed` wrote; return its path and the bytes of its content.
+
+        Raises:
+            FormatError: If the file is damaged.
+        """
+        path = self.folder / name
+        return path, verify_seal(path, KIND)
 
     def write_json(self, name: str, values: dict[str, Any]) -> None:
         """Write a file of a few JSON values."""
         with atomic_writer(self.folder / name, sync=self.durable) as file:
-            file.write(json.dumps(values, indent=1).encode())
+            file.write(json.dumps({**values, CHECKSUM: _json_checksum(values)}, indent=1).encode())
         self._finished(name)
 
     def read_json(self, name: str) -> dict[str, Any]:
         """Return the values of a finished JSON file.
 
         Raises:
-            FormatError: If the file is not JSON.
+            FormatError: If the file is damaged.
         """
         path = self.folder / name
         try:
-            return dict(json.loads(path.read_bytes()))
-        except (TypeError, ValueError) as error:
+            values = dict(json.loads(path.read_bytes()))
+        except (RecursionError, TypeError, ValueError) as error:
             raise FormatError(f"{path}: must be JSON: {error}; {KIND.remedy}") from None
+        if values.pop(CHECKSUM, None) != _json_checksum(values):
+            raise FormatError(f"{path}: the file is damaged; restore the file or {KIND.remedy}")
+        return values
 
     def delete(self, prefix: str) -> None:
         """Delete the files whose name starts with ``prefix``."""

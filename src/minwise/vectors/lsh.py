@@ -311,8 +311,9 @@ class _VectorLSH:
         source, settings = self._fitted, self._settings(_radius(radius, self.measure), max_bucket)
         run = _RunSettings.of(on_error, memory, threads, work, progress)
         with _found_pairs(source, settings, run, output) as found:
+            report = pair_report(found)  # may fail: before there is a file
             written = write_tables(output, pair_tables(found), pair_schema(found, sources=False))
-            return {**pair_report(found), "pairs": written}
+            return {**report, "pairs": written}
 
     def query(
         self,

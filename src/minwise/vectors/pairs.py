@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import to_matrix
-from minwise._internal.atomic import atomic_writer
 from minwise.search.bands import unpack_pairs
 from minwise.search.candidates import CandidateSearch
 from minwise.search.clustering import PairBlock
@@ -54,7 +53,7 @@ class _VectorSearch(CandidateSearch):
             return
         with (
             self.progress.stage("copy vectors", self.source.rows, "documents") as stage,
-            atomic_writer(self.work.folder / MATRIX, sync=self.work.durable) as file,
+            self.work.sealed(MATRIX) as file,
         ):
             for batch in self.source.blocks(self.limits.batch_bytes):
                 if len(batch):
@@ -68,7 +67,9 @@ class _VectorSearch(CandidateSearch):
             return self.source.matrix
         if not len(self.documents):
             return np.empty((0, self.source.dims), dtype=np.float32)
-        return np.memmap(self.work.folder / MATRIX, dtype=np.float32, mode="r").reshape(-1, self.source.dims)
+        path, length = self.work.verified(MATRIX)
+        shape = (length // (4 * self.source.dims), self.source.dims)
+        return np.memmap(path, dtype=np.float32, mode="r", shape=shape)
 
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
         """Return the candidates within the radius, with their distances."""
