@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from minwise._internal.arrays import from_numpy, from_strings, invalid_utf8_offset, valid_mask
 from minwise._internal.prefetch import prefetch
-from minwise.checks import check_on_error, show
+from minwise.checks import MAX_LEVELS, check_on_error, is_nested_too_deep, show
 from minwise.comparison.comparison import compare
 from minwise.errors import ConfigError, InputError
 from minwise.index.result_types import (
@@ -445,7 +445,7 @@ class SourceReader:
         ids = self._ids(batch, source)
         row_faults = (fault for fault in batch.faults if fault.row is not None)
         faults = dict(zip(np.flatnonzero(~valid_mask(batch.values)).tolist(), row_faults, strict=True))
-        for row, reason in {**self._invalid_texts(batch), **_invalid_ids(ids)}.items():
+        for row, reason in {**self._invalid_texts(batch), **_invalid_ids(ids), **_deep_metadata(batch)}.items():
             faults.setdefault(row, _fault(source, batch.first + row, reason))
         rows = [row for row in range(len(batch)) if row not in faults]
         texts = batch.values.take(from_numpy(np.array(rows, dtype=np.int64))) if faults else batch.values
@@ -488,6 +488,12 @@ def _invalid_ids(ids: list[DocumentId | None]) -> dict[int, str]:
     """Return the fault of each missing or empty id, by row."""
     invalid = {row: value for row, value in enumerate(ids) if value is None or value == ""}
     return {row: "needs an id" if value is None else "id must not be empty" for row, value in invalid.items()}
+
+
+def _deep_metadata(batch: Batch) -> dict[int, str]:
+    """Return the fault of each row whose metadata is nested too deep, by row."""
+    reason = f"metadata must have at most {MAX_LEVELS} levels of lists and objects"
+    return {row: reason for row, value in enumerate(batch.metadata or ()) if is_nested_too_deep(value)}
 
 
 def _fault(source: Source | None, row: int, reason: str) -> Fault:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from minwise.checks import check_integer, check_path, check_setting_names, show
+from minwise.checks import MAX_LEVELS, check_integer, check_path, check_setting_names, show
 from minwise.errors import ConfigError
 from minwise.options import setting_field
 from minwise.settings import parse_bytes
@@ -18,7 +18,7 @@ MAX_BYTES, MAX_SECONDS = 10**9, 86_400
 SIZES = ("max_request", "max_document", "max_metadata", "max_compare")
 MAX_CACHE_BYTES = 10**12
 # The JSON decoder fails before a thousand levels.
-MAX_COUNTS = {"max_documents": 10**6, "max_depth": 500, "max_in_flight": 10**4, "max_connections": 10**5}
+MAX_COUNTS = {"max_documents": 10**6, "max_depth": MAX_LEVELS, "max_in_flight": 10**4, "max_connections": 10**5}
 # Request bodies that are buffered at a time, in requests of the largest size.
 BUFFERED_REQUESTS = 4
 # Characters of an address or a host name; a port, a path or a pattern is not part of it.

@@ -175,3 +175,15 @@ def test_index_open_for_reading_can_be_queried_but_not_added_to(index: mw.Index)
     with mw.Index.open(index.path) as reader:
         assert next(reader.query_from(TEXTS)) == {"id": 0, "hits": [], "truncated": False}
         assert "reading" in error_message(ConfigError, lambda: reader.add_from(TEXTS))
+
+
+def test_rows_with_metadata_that_nests_too_deep_are_quarantined(index: mw.Index) -> None:
+    """They failed the whole run."""
+    deep = json.loads("[" * 300 + "]" * 300)
+    rows = [{"id": name, "text": f"some words of {name}", "about": about} for name, about in (("a", 1), ("b", deep))]
+    counts = index.add_from(lines(rows), metadata_columns="about", on_error="quarantine")
+    assert (counts["read"], counts["added"], counts["quarantined"]) == (2, 1, 1)
+    assert "at most 200 levels" in counts["faults"][0]["reason"]
+    assert "at most 200 levels" in error_message(
+        InputError, lambda: index.add_from(lines(rows), metadata_columns="about")
+    )

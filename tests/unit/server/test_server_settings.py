@@ -21,7 +21,7 @@ LIMITS: dict[str, tuple[list[Any], list[Any]]] = {
     "max_compare": ([1, "200KB", 10**9], [0, "lots", 10**9 + 1, False]),
     "max_request": ([1, "16MB", 10**9], [0, "0kB", 10**9 + 1, "MB", False, None]),
     "max_documents": ([1, 10**6], [0, -5, 10**6 + 1, 1.0, "10", True]),
-    "max_depth": ([1, 500], [0, 501, "32", None]),
+    "max_depth": ([1, 200], [0, 201, "32", None]),
     "max_in_flight": ([1, 10**4], [0, 10**4 + 1, 2.5, None]),
     "max_connections": ([1, 10**5], [0, 10**5 + 1, "x", None]),
     "receive_timeout": ([0.1, 10, 86_400], [0, -1, 86_401, math.nan, math.inf, "10", True, None]),
