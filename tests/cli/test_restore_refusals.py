@@ -162,14 +162,19 @@ def test_standard_input_cannot_be_restored(folder: Path) -> None:
     assert "its input was standard input; there is no file to read again" in line
 
 
+NO_INPUTS = b'{"directory": "/", "root": "", "columns": {"text": ["text"], "id": null}, "inputs": []}'
 DAMAGES = {
     "no report": ("report.json", None, "a directory that minwise dedup wrote, got one without report.json"),
     "no run": ("run.json", None, "has no run.json, as written by an older minwise"),
-    "broken run": ("run.json", b'{"directory": ', "out/run.json: must be JSON"),
-    "other run": ("run.json", b"{}", "out/run.json: must be written by minwise dedup, got one without directory"),
-    "list": ("report.json", b"[]", "out/report.json: must be a JSON object, got list"),
-    "bytes": ("report.json", b"\xff\xfe{", "out/report.json: must be JSON"),
-    "no inputs": ("run.json", b'{"directory": "/", "root": "", "columns": {}, "inputs": []}', "got 0 and 1 sources"),
+    "broken run": ("run.json", b'{"directory": ', "out/run.json: must be written by minwise dedup, which is JSON"),
+    "other run": (
+        "run.json",
+        b"{}",
+        "out/run.json: must be written by minwise dedup: Object missing required field `directory`",
+    ),
+    "list": ("report.json", b"[]", "must be written by minwise dedup: Expected `object`, got `array`"),
+    "bytes": ("report.json", b"\xff\xfe{", "out/report.json: must be written by minwise dedup, which is JSON"),
+    "no inputs": ("run.json", NO_INPUTS, "got 0 and 1 sources"),
     "cut removed": ("removed.parquet", b"PAR1", "out/removed.parquet: must be the table of a run"),
     "empty removed": ("removed.parquet", b"", "out/removed.parquet: must be the table of a run"),
 }
@@ -211,8 +216,8 @@ def test_a_truncated_table_is_refused(folder: Path, name: str, keep_bytes: float
     [
         ("source", "other.jsonl", "got other.jsonl, which is none of the inputs"),
         ("row", 5, "got row 5 of in.jsonl, which has no such row"),
-        ("row", -1, "got row -1 of in.jsonl, which has no such row"),
-        ("row", None, "got a row without source and row"),
+        ("row", -1, "got a row without a valid row"),
+        ("row", None, "got a row without a valid row"),
     ],
 )
 @pytest.mark.parametrize("name", ["removed.parquet", "clusters.parquet"])

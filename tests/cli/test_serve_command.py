@@ -17,7 +17,7 @@ from support.commands import FAILURE, INPUT_OUTPUT, INTERRUPTED, MINWISE, OK, US
 import minwise as mw
 from minwise.server.tokens import make_token
 
-PACKAGES = ("httptools", "msgspec", "prometheus_client", "uvloop")
+PACKAGES = ("httptools", "prometheus_client", "uvloop")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ working directory in ``run.json`` and checked against their fingerprints; row by
 ``removed.parquet`` tell what was kept. A flag per input row is held in memory, and no text.
 """
 
-import json
 import os
 import re
 from collections import Counter
@@ -39,12 +38,6 @@ NANOSECONDS = 10**9
 ESCAPED_BYTE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 # End of the name that a report gives to several text files.
 SEVERAL_FILES = re.compile(r" \(\d+ files\)$")
-# Keys that must be in the JSON files of a run.
-REQUIRED_KEYS = {
-    "report.json": {"minwise": str, "settings": dict, "counts": dict, "sources": list},
-    "run.json": {"directory": str, "root": str, "columns": dict, "inputs": list},
-}
-
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
 
@@ -167,13 +160,16 @@ class FinishedRun:
         folder.stat()
         if not (folder / "report.json").is_file():
             raise FormatError(f"{folder}: must be a directory that minwise dedup wrote, got one without report.json")
-        report = _read_values(folder / "report.json")
+        from minwise.results.output_schema import StoredReport, StoredRun, decode  # here: msgspec takes 10 ms
+
+        report = decode(folder / "report.json", (folder / "report.json").read_bytes(), StoredReport)
         if not (folder / "run.json").is_file():
             version = report["minwise"]
             raise FormatError(
                 f"{folder}: has no run.json, as written by an older minwise, got {version}; run minwise dedup again"
             )
-        return cls(folder, report, _read_values(folder / "run.json"))
+        record = decode(folder / "run.json", (folder / "run.json").read_bytes(), StoredRun)
+        return cls(folder, report, record)
 
     @property
     def columns(self) -> Columns:
@@ -196,6 +192,11 @@ class FinishedRun:
     def _input_rows(self) -> list[dict[str, Any]]:
         """The entry of each input in the report, in document order."""
         rows = [row for row in self.report["sources"] if not row.get("against")]
+        read, total = self.report["counts"]["read"], sum(row["rows"] for row in rows)
+        if total != read:
+            raise FormatError(
+                f"{self.folder / 'report.json'}: must count all rows, got {total:,} of {read:,} in sources"
+            )
         if len(rows) != len(self.record["inputs"]):
             inputs = len(self.record["inputs"])
             raise FormatError(
@@ -267,10 +268,12 @@ class FinishedRun:
 
     def faults(self) -> Iterator[dict[str, Any]]:
         """Yield source, row and reason of everything in quarantine."""
+        from minwise.results.output_schema import StoredFault, decode
+
         path = self.folder / "quarantine.jsonl"
         if path.is_file():
-            with path.open(encoding="utf-8") as lines:
-                yield from (_parse(path, line) for line in lines)
+            with path.open("rb") as lines:
+                yield from (decode(path, line, StoredFault) for line in lines)
 
     def source(self, number: int) -> Source:
         """Open an input under the name recorded by the run; it must exist."""
@@ -342,11 +345,12 @@ class FinishedRun:
         Raises:
             FormatError: If the table is damaged or lacks a column.
         """
+        from minwise.results.output_schema import check_rows
+
         with self._table(name) as parquet:
-            missing = [column for column in columns or [] if column not in parquet.schema_arrow.names]
-            if missing:
-                raise FormatError(f"{self.folder / name}: must have a column {missing[0]}; run minwise dedup again")
-            yield from parquet.iter_batches(TABLE_ROWS, columns=columns)
+            for batch in parquet.iter_batches(TABLE_ROWS, columns=columns):
+                check_rows(self.folder / name, batch)
+                yield batch
 
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of one of its tables."""
@@ -355,10 +359,14 @@ class FinishedRun:
 
     @contextmanager
     def _table(self, name: str) -> Iterator[Any]:
+        from minwise.results.output_schema import check_schema
+
         file = File(str(self.folder / name))
         try:
             with translate_errors(file), file.open_arrow() as raw:
-                yield pq.ParquetFile(raw)
+                parquet = pq.ParquetFile(raw)
+                check_schema(self.folder / name, parquet.schema_arrow)
+                yield parquet
         except UnreadableError as error:
             raise FormatError(f"{file.path}: must be the table of a run, {error}; run minwise dedup again") from None
 
@@ -366,25 +374,6 @@ class FinishedRun:
 def _absolute(path: str, directory: str) -> str:
     """Return a path relative to a directory as an absolute path; a URL unchanged."""
     return path if is_url(path) or path.startswith("/") else f"{directory.rstrip('/')}/{path}"
-
-
-def _read_values(path: Path) -> dict[str, Any]:
-    """Return the content of ``report.json`` or ``run.json``, with all required keys."""
-    values = _parse(path, path.read_bytes())
-    for name, kind in REQUIRED_KEYS[path.name].items():
-        if not isinstance(values.get(name), kind):
-            raise FormatError(f"{path}: must be written by minwise dedup, got one without {name}")
-    return values
-
-
-def _parse(path: Path, data: bytes | str) -> dict[str, Any]:
-    try:
-        values = json.loads(data)
-    except ValueError as error:
-        raise FormatError(f"{path}: must be JSON: {error}; run minwise dedup again") from None
-    if not isinstance(values, dict):
-        raise FormatError(f"{path}: must be a JSON object, got {type(values).__name__}")
-    return values
 
 
 @dataclass(frozen=True)
@@ -456,14 +445,12 @@ class RowStatus:
             FormatError: If a row is not one of the input.
         """
         sources, rows = batch.column("source"), batch.column("row")
-        if sources.null_count or rows.null_count or rows.type != pa.int64():
-            raise self._other_run(name, "a row without source and row")
         encoded = sources.dictionary_encode()
         spans = list(self._spans(encoded.dictionary.to_pylist(), name))
         starts, ends = (np.array([span[side] for span in spans], dtype=np.int64) for side in (0, 1))
         which, within = to_numpy(encoded.indices), to_numpy(rows)
         numbers: Numbers = starts[which] + within
-        outside = (within < 0) | (numbers >= ends[which])
+        outside = numbers >= ends[which]
         if outside.any():
             index = int(np.flatnonzero(outside)[0])
             raise self._other_run(name, f"row {within[index]} of {sources[index].as_py()}, which has no such row")

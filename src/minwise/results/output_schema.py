@@ -1,0 +1,433 @@
+"""Output schema: the types of ``report.json``, ``run.json``, ``audit.json`` and ``quarantine.jsonl``, and of tables.
+
+A file of an output directory may be damaged, edited or of another version. It is checked once, when it is read, so that
+its readers need no checks of their own. Keys that an older version did not write are optional; other keys are ignored.
+"""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from minwise.errors import FormatError
+
+__all__ = [
+    "TABLE_COLUMNS",
+    "StoredAudit",
+    "StoredFault",
+    "StoredReport",
+    "StoredRun",
+    "check_rows",
+    "check_schema",
+    "decode",
+]
+
+# A count of documents, pairs or bytes; larger ones do not exist, and floats do not represent them.
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+# Bands, rows and other numbers of a layout.
+LayoutNumber = Annotated[int, Meta(ge=1, le=2**20)]
+Amount = Annotated[float, Meta(ge=0, le=2**53)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+# Start of a bin of similarities.
+Start = Annotated[float, Meta(ge=0, lt=1)]
+# Part of a path: the system does not accept NUL.
+PathText = Annotated[str, Meta(pattern=r"\A[^\0]*\Z")]
+Unsigned = Annotated[int, Meta(ge=0)]
+
+
+class StoredCounts(Struct):
+    """Numbers of documents."""
+
+    read: Count
+    documents: Count
+    empty: Count
+    quarantined: Count
+    kept: Count
+    removed: Count
+    removed_identical: Count
+
+
+class StoredBytes(Struct):
+    """Bytes of texts."""
+
+    read: Count
+    kept: Count
+    removed: Count
+    quarantined: Count
+
+
+class StoredSettings(Struct):
+    """Settings of a search, as far as they are read; an exact one has no layout and no scheme."""
+
+    threshold: Share
+    shingle: str
+    verify: Literal["exact", "signature", "none"]
+    group: Literal["star", "components"]
+    keep: str
+    max_bucket: Count
+    seed: Unsigned
+    bands: LayoutNumber | UnsetType = UNSET
+    rows: LayoutNumber | UnsetType = UNSET
+    scheme: str | UnsetType = UNSET
+    exact: bool | UnsetType = UNSET
+    hash_bits: Literal[32, 64] | UnsetType = UNSET
+    bag: bool | UnsetType = UNSET
+    nfkc: bool | UnsetType = UNSET
+    strip_accents: bool | UnsetType = UNSET
+    lowercase: bool | UnsetType = UNSET
+    strip_punctuation: bool | UnsetType = UNSET
+    mask_digits: bool | UnsetType = UNSET
+    collapse_whitespace: bool | UnsetType = UNSET
+    separator: str | UnsetType | None = UNSET
+    fields: str | UnsetType | None = UNSET
+    weights: str | UnsetType | None = UNSET
+    html: bool | UnsetType = UNSET
+    transpose: bool | UnsetType = UNSET
+
+
+class StoredPlan(Struct):
+    """Layout and recall."""
+
+    threshold: Share
+    wanted_recall: Share | None
+    bands: LayoutNumber
+    rows: LayoutNumber
+
+
+class StoredDocument(Struct):
+    """Id, source and row of a document."""
+
+    id: str | int | None
+    source: PathText
+    row: Count
+
+
+class StoredMember(StoredDocument):
+    """Removed document."""
+
+    similarity: Share | None
+
+
+class NamedCluster(Struct):
+    """One of the largest clusters."""
+
+    kept: StoredDocument
+    size: Count
+    members: list[StoredMember]
+
+
+class SizeRange(Struct):
+    """Number of clusters of a range of sizes."""
+
+    to: Count
+    clusters: Count
+    from_: Count = field(name="from")
+
+
+class StoredClusters(Struct):
+    """Numbers of clusters."""
+
+    of_two_or_more: Count
+    largest: Count
+    sizes: list[SizeRange] | UnsetType = UNSET
+
+
+class SimilarityCounts(Struct):
+    """Histogram of similarities in hundredths."""
+
+    counts: Annotated[list[Count], Meta(min_length=100, max_length=100)]
+    from_: Share = field(name="from")
+
+
+class StoredPair(Struct):
+    """Pair just below the threshold."""
+
+    similarity: Share
+    left: StoredDocument
+    right: StoredDocument
+
+
+class StoredNearMisses(Struct):
+    """Pairs just below the threshold."""
+
+    pairs: Count
+    closest: list[StoredPair]
+    from_: Share = field(name="from")
+
+
+class ThresholdCount(Struct):
+    """Number of documents that a threshold removes."""
+
+    threshold: Share
+    removed: Count
+
+
+class StoredCaps(Struct):
+    """What the bucket cap left out."""
+
+    max_bucket: Count
+    buckets: Count
+    candidates_left_out: Count
+    estimated_pairs_missed_at_most: Amount | UnsetType = UNSET
+
+
+class StoredSource(Struct):
+    """Counts of one source; one that is only compared against has no removed rows."""
+
+    source: PathText
+    rows: Count
+    quarantined: Count
+    kept: Count | UnsetType = UNSET
+    removed: Count | UnsetType = UNSET
+    against: Literal[True] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.against is UNSET and (self.kept is UNSET or self.removed is UNSET):
+            raise ValueError("Object missing required field `kept` or `removed`")
+
+
+class StoredFault(Struct):
+    """Row that cannot be used; the rest of a file if there is no row."""
+
+    source: PathText
+    row: Count | None
+    reason: str
+
+
+class StoredInputs(Struct):
+    """What was left out of the inputs."""
+
+    skipped: dict[str, Count] | UnsetType = UNSET
+
+
+class StoredReport(Struct):
+    """``report.json``."""
+
+    minwise: str
+    settings: StoredSettings
+    counts: StoredCounts
+    sources: list[StoredSource]
+    plan: StoredPlan | UnsetType | None = UNSET
+    text_bytes: StoredBytes | UnsetType | None = UNSET
+    clusters: StoredClusters | UnsetType = UNSET
+    largest_clusters: list[NamedCluster] | UnsetType = UNSET
+    similarities: SimilarityCounts | UnsetType | None = UNSET
+    just_below: StoredNearMisses | UnsetType | None = UNSET
+    thresholds: list[ThresholdCount] | UnsetType | None = UNSET
+    caps: StoredCaps | UnsetType = UNSET
+    unreadable: list[StoredFault] | UnsetType = UNSET
+    duplicate_ids: Count | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    inputs: StoredInputs | UnsetType = UNSET
+
+
+class StageTime(Struct):
+    """Duration of one stage."""
+
+    stage: str
+    seconds: Amount
+
+
+class StoredColumns(Struct):
+    """Columns that were read."""
+
+    text: Annotated[list[str], Meta(min_length=1)]
+    id: str | None
+
+
+class StoredInput(Struct):
+    """Fingerprint of an input; one of several text files has their number and a digest."""
+
+    name: PathText
+    bytes: Count | None
+    modified: int | str | None
+    files: LayoutNumber | UnsetType = UNSET
+    digest: str | UnsetType = UNSET
+    texts: list[tuple[PathText, str]] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if (self.files is UNSET) != (self.digest is UNSET):
+            raise ValueError("Object must have both `files` and `digest`, or none")
+
+
+class StoredRun(Struct):
+    """``run.json``."""
+
+    directory: PathText
+    root: PathText
+    columns: StoredColumns
+    inputs: list[StoredInput]
+    started: datetime | UnsetType = UNSET
+    seconds: Amount | UnsetType | None = UNSET
+    resumed: bool | UnsetType = UNSET
+    stages: list[StageTime] | UnsetType = UNSET
+    peak_memory_bytes: Count | UnsetType | None = UNSET
+    peak_memory_before_bytes: Count | UnsetType | None = UNSET
+    memory_limit_bytes: Count | UnsetType | None = UNSET
+    threads: Count | UnsetType = UNSET
+    format: str | UnsetType | None = UNSET
+    delimiter: str | UnsetType | None = UNSET
+    encoding: str | UnsetType | None = UNSET
+    options: dict[str, Any] | UnsetType = UNSET
+    against: list[StoredInput] | UnsetType = UNSET
+
+
+class MeasuredShare(Struct):
+    """Share with its interval; null if there was nothing to count."""
+
+    value: Share | None
+    low: Share
+    high: Share
+
+
+class MeasuredRecall(MeasuredShare):
+    """Share of the pairs that were found."""
+
+    pairs: Count
+    found: Count
+    promised: Share | UnsetType | None = UNSET
+
+
+class MeasuredDocuments(MeasuredShare):
+    """Share of the documents of which a duplicate was found."""
+
+    documents: Count
+    found: Count
+
+
+class MeasuredPrecision(MeasuredShare):
+    """Share of the candidates that are pairs."""
+
+    candidates: Count
+    pairs: Count
+
+
+class RecallBin(MeasuredShare):
+    """Recall of a range of similarities."""
+
+    to: Share
+    pairs: Count
+    found: Count
+    promised: Share | None
+    from_: Start = field(name="from")
+
+
+class PairBin(Struct):
+    """Number of pairs in a range of similarities."""
+
+    to: Share
+    pairs: Count
+    estimated: Amount
+    low: Amount
+    high: Amount
+    from_: Start = field(name="from")
+
+
+class StoredSuggestion(Struct):
+    """Settings that an audit suggests."""
+
+    threshold: Share
+    bands: LayoutNumber
+    rows: LayoutNumber
+    recall: Share
+    why: str
+
+
+class StoredAudit(Struct):
+    """``audit.json``."""
+
+    minwise: str
+    settings: dict[str, Any]
+    recall: MeasuredRecall
+    documents_with_duplicates: MeasuredDocuments
+    precision: MeasuredPrecision
+    bins: list[RecallBin]
+    histogram: Annotated[list[PairBin], Meta(min_length=1)]
+    documents: Count
+    sampled: Count
+    complete: bool
+    threshold: Share
+    confidence: Annotated[float, Meta(gt=0, lt=1)]
+    suggestion: StoredSuggestion | None
+    distinct: Count | UnsetType = UNSET
+    text_bytes: Count | UnsetType | None = UNSET
+    caps: StoredCaps | UnsetType | None = UNSET
+
+
+def decode(
+    path: Path, data: bytes, kind: type[Struct], rule: str = "must be written by minwise dedup"
+) -> dict[str, Any]:
+    """Return the object of a JSON file, or of one of its lines, after checking it.
+
+    Args:
+        path: The file, for messages.
+        data: Its content.
+        kind: The type that it must have.
+        rule: What it must be, for messages.
+
+    Raises:
+        FormatError: If it is not JSON, or a value has another type or is out of its range.
+    """
+    try:
+        values = orjson.loads(data)
+        msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise FormatError(f"{path}: {rule}: {_in_words(error)}; write it again") from None
+    except ValueError as error:
+        raise FormatError(f"{path}: {rule}, which is JSON: {error}; write it again") from None
+    return dict(values)
+
+
+def _in_words(error: msgspec.ValidationError) -> str:
+    """Return the message with the path of the value in front, such as ``counts.read: Expected `int`, got `str```."""
+    what, _, where = str(error).replace("\n", " ").partition(" - at `$")
+    return f"{where.strip('.`')}: {what}" if where else what
+
+
+# Columns of the tables; the last one of removed.parquet has a name that says whether similarities are exact.
+TABLE_COLUMNS = {
+    "clusters.parquet": ("id", "source", "row", "cluster", "size"),
+    "removed.parquet": ("id", "source", "row", "kept_id", "kept_source", "kept_row"),
+}
+NUMBERS, NAMES, IDS = ("row", "kept_row", "size"), ("source", "kept_source"), ("id", "kept_id", "cluster")
+
+
+def check_schema(path: Path, schema: pa.Schema) -> None:
+    """Raise FormatError if a table lacks a column, has one of another type, or removed.parquet has no similarities."""
+    for name in TABLE_COLUMNS[path.name]:
+        if schema.names.count(name) != 1:
+            raise _other_table(path, f"must have a column {name}")
+        if not _has_type(name, schema.field(name).type):
+            raise _other_table(path, f"must have a column {name} of another type, got {schema.field(name).type}")
+    if path.name == "removed.parquet" and not pa.types.is_floating(schema.types[-1]):
+        raise _other_table(path, f"must have similarities in its last column, got {schema.types[-1]}")
+
+
+def _has_type(name: str, kind: pa.DataType) -> bool:
+    text = bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    number = bool(kind == pa.int64())
+    return number if name in NUMBERS else text if name in NAMES else text or number
+
+
+def check_rows(path: Path, batch: pa.RecordBatch) -> None:
+    """Raise FormatError if a string is not UTF-8, or a source or a row is missing or negative."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise _other_table(path, f"must be the table of a run, {' '.join(str(error).split())}") from None
+    for name in (*NUMBERS, *NAMES):
+        if name in batch.schema.names:
+            column = batch.column(name)
+            wrong = pc.less(column, 0) if name in NUMBERS else pc.match_substring(column, "\0")
+            if column.null_count or pc.any(wrong).as_py():
+                raise _other_table(path, f"must be the table of this run, got a row without a valid {name}")
+
+
+def _other_table(path: Path, what: str) -> FormatError:
+    return FormatError(f"{path}: {what}; run minwise dedup again")
