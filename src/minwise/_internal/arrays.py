@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "invalid_utf8_offset",
     "join_bytes",
     "repeat_string",
+    "struct_field",
     "to_matrix",
     "to_numpy",
     "valid_mask",
@@ -90,6 +92,15 @@ def from_matrix(rows: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> p
     kind = pa.list_(values.type, max(1, rows.shape[1]))
     bits = None if valid is None else validity_bitmap(valid)
     return pa.Array.from_buffers(kind, len(rows), [bits], children=[values])
+
+
+def struct_field(structs: pa.Array, number: int) -> pa.Array:
+    """Return a field of structs, null where a struct is.
+
+    A union has no nulls of its own: of structs that are null it has any value. Arrow ends the process instead.
+    """
+    field = structs.field(number)
+    return field if pa.types.is_union(field.type) else pc.struct_field(structs, [number])
 
 
 def validity_bitmap(valid: Sequence[bool] | NDArray[np.bool_]) -> pa.Buffer | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from minwise._internal.arrays import FLAT_TYPES, flatten_texts, from_lists, to_numpy, valid_mask
+from minwise._internal.arrays import FLAT_TYPES, flatten_texts, from_lists, struct_field, to_numpy, valid_mask
 from minwise.inputs.elements import value_type
 
 __all__ = [
@@ -123,7 +123,7 @@ def nested_value(column: pa.Array, path: Sequence[str]) -> pa.Array:
     if not path:
         return column
     if not is_list_type(column.type):
-        return nested_value(pc.struct_field(column, [column.type.get_field_index(path[0])]), path[1:])
+        return nested_value(struct_field(column, column.type.get_field_index(path[0])), path[1:])
     lists = column.cast(pa.large_list(column.type.value_type))
     return from_lists(to_numpy(lists.offsets), nested_value(lists.values, path), valid_mask(lists))
 

@@ -137,11 +137,11 @@ class File:
         with translate_errors(self):
             return filesystem.open(path, "rb")  # type: ignore[no-any-return]
 
-    def open_arrow(self, *, memory_map: bool = False) -> pa.NativeFile:
+    def open_arrow(self) -> pa.NativeFile:
         """Open the file as an Arrow file, without decompression."""
         if self.is_url:
             return pa.PythonFile(self.open(), mode="r")
-        return pa.memory_map(self.path, "r") if memory_map else pa.OSFile(self.path, "rb")
+        return pa.OSFile(self.path, "rb")
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the decompressed bytes in chunks, as UTF-8 if the file has another encoding.

@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from minwise._internal.arrays import struct_field
 from minwise._internal.atomic import atomic_writer
 from minwise.checks import check_path
 from minwise.errors import ConfigError
@@ -217,7 +218,8 @@ def row_bytes(array: Any) -> Sizes:  # noqa: ANN401 - pyarrow has no types
     if is_text_type(value_type(kind)):
         return byte_lengths(array)
     if pa.types.is_struct(kind):
-        return sum((row_bytes(field) for field in array.flatten()), _constant_sizes(array, 0))
+        fields = (struct_field(array, number) for number in range(kind.num_fields))
+        return sum(map(row_bytes, fields), _constant_sizes(array, 0))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         return _list_bytes(array)
     return _constant_sizes(array, VALUE_BYTES * (kind.list_size if pa.types.is_fixed_size_list(kind) else 1))

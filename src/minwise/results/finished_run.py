@@ -129,9 +129,9 @@ class _RunFile(File):
         """Open the file as it is stored."""
         return File(self.location).open()
 
-    def open_arrow(self, *, memory_map: bool = False) -> pa.NativeFile:
+    def open_arrow(self) -> pa.NativeFile:
         """Open the file for Arrow."""
-        return File(self.location).open_arrow(memory_map=memory_map)
+        return File(self.location).open_arrow()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import to_matrix
+from minwise.errors import InputError
 from minwise.search.bands import unpack_pairs
 from minwise.search.candidates import CandidateSearch
 from minwise.search.clustering import PairBlock
@@ -51,14 +52,20 @@ class _VectorSearch(CandidateSearch):
         """Write the vectors as one matrix unless the source has one: verification needs random access to all."""
         if self.source.matrix is not None or self.work.has(MATRIX):
             return
+        rows = 0
         with (
             self.progress.stage("copy vectors", self.source.rows, "documents") as stage,
             self.work.sealed(MATRIX) as file,
         ):
             for batch in self.source.blocks(self.limits.batch_bytes):
                 if len(batch):
-                    file.write(np.ascontiguousarray(to_matrix(batch.values), dtype=np.float32).data)
+                    file.write(np.ascontiguousarray(to_matrix(batch.values), dtype=self.source.matrix_type).data)
                     stage.advance(len(batch))
+                    rows += len(batch)
+            if rows != len(self.documents):
+                raise InputError(
+                    f"{self.source.name} must not change during a run: {rows} rows left of {len(self.documents)}"
+                )
 
     @cached_property
     def matrix(self) -> NDArray[Any]:
@@ -67,9 +74,9 @@ class _VectorSearch(CandidateSearch):
             return self.source.matrix
         if not len(self.documents):
             return np.empty((0, self.source.dims), dtype=np.float32)
-        path, length = self.work.verified(MATRIX)
-        shape = (length // (4 * self.source.dims), self.source.dims)
-        return np.memmap(path, dtype=np.float32, mode="r", shape=shape)
+        (path, length), kind = self.work.verified(MATRIX), self.source.matrix_type
+        shape = (length // (kind.itemsize * self.source.dims), self.source.dims)
+        return np.memmap(path, dtype=kind, mode="r", shape=shape)
 
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
         """Return the candidates within the radius, with their distances."""

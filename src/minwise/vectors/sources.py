@@ -1,10 +1,12 @@
 """Sources of vectors: matrices in memory, ``.npy`` files and list columns of Parquet files."""
 
+import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +20,26 @@ from minwise.inputs.files import File
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, UnreadableError
 from minwise.text.chunks import ArrowArray, ArrowStream
 
-__all__ = ["MatrixSource", "ParquetVectors", "VectorSource", "VectorsLike", "open_vectors"]
+__all__ = ["MatrixSource", "NpyVectors", "ParquetVectors", "VectorSource", "VectorsLike", "open_vectors"]
 
 # Types that are converted to float32 without loss, and float64, which is rounded.
 ACCEPTED = ("float32", "uint8", "float64", "float16", "int8", "int16")
 # Types that the kernel reads without conversion.
 DIRECT = (np.dtype(np.float32), np.dtype(np.uint8))
+# Readers of the header of an .npy file, by version.
+NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+NPY_ERRORS = (EOFError, MemoryError, OverflowError, RecursionError, SyntaxError, TypeError, ValueError)
 TYPE_RULE = f"vectors must be of {', '.join(ACCEPTED[:-1])} or {ACCEPTED[-1]}"
 
 
 # A matrix with a row per vector, a list of rows, an Arrow array of lists, or the path of an .npy or .parquet file.
 VectorsLike = ArrayLike | PathLike[str] | ArrowArray | ArrowStream
+
+
+class _NpyHeader(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int
 
 
 class VectorSource(Source):
@@ -44,8 +55,13 @@ class VectorSource(Source):
 
     @property
     def matrix(self) -> NDArray[Any] | None:
-        """All vectors as one float32 or uint8 matrix in memory or in a mapped file; None if a copy would be needed."""
+        """All vectors as one float32 or uint8 matrix in memory; None if a copy would be needed."""
         return None
+
+    @property
+    def matrix_type(self) -> np.dtype[Any]:
+        """The type of a matrix that holds all vectors."""
+        return DIRECT[0]
 
     def known_rows(self) -> int:
         """Return the number of vectors."""
@@ -69,24 +85,18 @@ class VectorSource(Source):
 
 
 class MatrixSource(VectorSource):
-    """A matrix in memory or in a mapped ``.npy`` file.
+    """A matrix in memory.
 
     Args:
         values: The matrix, with a row per vector.
-        path: The file, if there is one.
+        path: The file that it was read from, if there is one.
 
     Raises:
         InputError: If it is no matrix, has no columns or has another type.
     """
 
     def __init__(self, values: NDArray[Any], path: Path | None = None) -> None:
-        where = "vectors" if path is None else str(path)
-        if values.ndim != 2:
-            raise InputError(f"{where} must be a matrix with a row per vector, got shape {values.shape}")
-        if values.dtype.newbyteorder("=").name not in ACCEPTED:
-            raise InputError(f"{where}: {TYPE_RULE}, got {values.dtype}")
-        if len(values) and not values.shape[1]:
-            raise InputError(f"{where}: vectors must have at least one value, got shape {values.shape}")
+        _check_matrix("vectors" if path is None else str(path), values.shape, values.dtype)
         self.values, self.path = values, path
         self.name = "" if path is None else path.as_posix()
         self.rows, self.dims = len(values), max(1, values.shape[1])
@@ -113,6 +123,49 @@ class MatrixSource(VectorSource):
         step = int(np.clip(batch_bytes // (4 * self.dims), 1, BATCH_ROWS))
         for first in range(0, self.rows, step):
             yield Batch(first, from_matrix(_to_direct(self.values[first : first + step])))
+
+
+class NpyVectors(VectorSource):
+    """An ``.npy`` file, read block by block: a mapped file that is truncated meanwhile ends the process with SIGBUS.
+
+    Args:
+        path: The file.
+        header: Shape, type and offset of its values, which are stored row by row.
+
+    Raises:
+        InputError: If it is no matrix, has no columns or has another type.
+    """
+
+    def __init__(self, path: Path, header: _NpyHeader) -> None:
+        _check_matrix(str(path), header.shape, header.dtype)
+        self.path, self.name, self._header = path, path.as_posix(), header
+        self.rows, self.dims = header.shape[0], max(1, header.shape[1])
+
+    @property
+    def matrix_type(self) -> np.dtype[Any]:
+        """The type of the values, if the kernel can read it."""
+        return self._header.dtype if self._header.dtype in DIRECT else DIRECT[0]
+
+    def fingerprint(self) -> dict[str, object]:
+        """Return shape and type, size and modification time of the file."""
+        status = self.path.stat()
+        identity: dict[str, object] = {"name": self.name, "bytes": status.st_size, "modified": status.st_mtime_ns}
+        return {**identity, "rows": self.rows, "dims": self.dims, "type": self._header.dtype.name}
+
+    def stored_files(self) -> Sequence[File]:
+        """Return the file."""
+        return [File(str(self.path))]
+
+    def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
+        step = int(np.clip(batch_bytes // (4 * self.dims), 1, BATCH_ROWS))
+        with self.path.open("rb") as file:
+            file.seek(self._header.offset)
+            for first in range(0, self.rows, step):
+                rows = min(step, self.rows - first)
+                values = np.fromfile(file, self._header.dtype, rows * self.dims)
+                if len(values) < rows * self.dims:
+                    raise UnreadableError("truncated file: it was shortened while it was read")
+                yield Batch(first, from_matrix(_to_direct(values.reshape(rows, self.dims))))
 
 
 class ParquetVectors(VectorSource):
@@ -215,6 +268,16 @@ def _is_list(kind: pa.DataType) -> bool:
     )
 
 
+def _check_matrix(where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise InputError unless shape and type are those of a matrix of vectors."""
+    if len(shape) != 2:
+        raise InputError(f"{where} must be a matrix with a row per vector, got shape {shape}")
+    if dtype.newbyteorder("=").name not in ACCEPTED:
+        raise InputError(f"{where}: {TYPE_RULE}, got {dtype}")
+    if shape[0] and not shape[1]:
+        raise InputError(f"{where}: vectors must have at least one value, got shape {shape}")
+
+
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
     """Raise an InputError with the path for a file that is not Parquet."""
@@ -270,7 +333,25 @@ def _open_file(path: Path, column: str | None) -> VectorSource:
     if suffix != ".npy":
         raise ConfigError(f"vectors must be an .npy or .parquet file, got {show(str(path))}")
     try:
-        values = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        header = _npy_header(path)
+        values = np.load(path, allow_pickle=False) if header is None else None
+    except NPY_ERRORS as error:
         raise InputError(f"{path}: must be an .npy file of numbers: {' '.join(str(error).split())}") from None
-    return MatrixSource(values, path)
+    return MatrixSource(values, path) if header is None else NpyVectors(path, header)
+
+
+def _npy_header(path: Path) -> _NpyHeader | None:
+    """Return the header of a matrix that is stored row by row; None for one that must be read as a whole.
+
+    Raises:
+        ValueError: If the file is damaged or truncated.
+    """
+    with path.open("rb") as file:
+        version = np.lib.format.read_magic(file)
+        if version not in NPY_HEADERS:
+            return None
+        shape, by_column, dtype = NPY_HEADERS[version](file)
+        header, size = _NpyHeader(shape, dtype, file.tell()), os.fstat(file.fileno()).st_size
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > size - header.offset:
+        raise ValueError(f"it is truncated: its {size:,} bytes cannot hold values of shape {shape}")
+    return None if by_column or dtype.hasobject or len(shape) != 2 else header

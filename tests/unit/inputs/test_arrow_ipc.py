@@ -1,5 +1,7 @@
 """Arrow IPC files, Feather files and streams: reading, and copies in the same format."""
 
+import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,10 @@ from support.expect import error_message
 from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, texts_of
 
 from minwise.errors import InputError
-from minwise.inputs import table_writer
+from minwise.inputs import arrow_ipc, ipc_messages, table_writer
 from minwise.inputs.arrow_ipc import ArrowFile
 from minwise.inputs.files import File
+from minwise.inputs.ipc_messages import read_file_messages
 from minwise.inputs.source import Columns, Fault
 
 Table = Any
@@ -163,3 +166,118 @@ def test_offsets_outside_their_buffer_are_a_fault(tmp_path: Path) -> None:
     file = source(pa.table({"text": invalid, "nested": nested}), tmp_path / "file.arrow")
     assert [batch.values.cast(pa.binary()).to_pylist() for batch in file.batches(Columns())] == [[b"\xff"]]
     assert file.copy_kept(np.ones(1, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 1
+
+
+def write_batches(path: Path, columns: list[Any], *, stream: bool = False, compression: str | None = None) -> ArrowFile:
+    """Write a record batch of two texts for each of the columns ``other``."""
+    batches = [
+        pa.record_batch({"text": [f"a {number}", f"b {number}"], "other": c}) for number, c in enumerate(columns)
+    ]
+    options = ipc.IpcWriteOptions(compression=compression)
+    with (ipc.new_stream if stream else ipc.new_file)(path, batches[0].schema, options=options) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return ArrowFile(File(str(path)))
+
+
+NOT_UTF8 = pa.array([b"\xff", b"ok"]).view(pa.string())
+BAD_OFFSETS = pa.Array.from_buffers(
+    pa.string(), 2, [None, pa.py_buffer(np.array([0, 1 << 30, 2], dtype=np.int32)), pa.py_buffer(b"ab")]
+)
+BAD_INDEX = pa.DictionaryArray.from_arrays(pa.array([0, 1 << 20], pa.int32()), pa.array(["x"]), safe=False)
+
+
+def pair(left: Any, right: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return structs of two columns; the first has text that is not UTF-8, which Arrow finds first."""
+    return pa.StructArray.from_arrays([left, right], ["a", "b"])
+
+
+LIST_OFFSETS = pa.array([0, 1, 2], pa.int32())
+KEYS = pa.array(["k", "l"])
+# Columns of two rows, and the same with an offset or an index outside its buffer.
+DAMAGED = {
+    "string": (pa.array(["x", "y"]), BAD_OFFSETS),
+    "dictionary": (pa.array(["x", "x"]).dictionary_encode(), BAD_INDEX),
+    "list": (pa.array([["x"], ["y"]]), pa.ListArray.from_arrays(LIST_OFFSETS, BAD_OFFSETS)),
+    "list of dictionaries": (
+        pa.ListArray.from_arrays(LIST_OFFSETS, pa.array(["x", "x"]).dictionary_encode()),
+        pa.ListArray.from_arrays(LIST_OFFSETS, BAD_INDEX),
+    ),
+    "map": (
+        pa.MapArray.from_arrays(LIST_OFFSETS, KEYS, pa.array(["x", "y"])),
+        pa.MapArray.from_arrays(LIST_OFFSETS, KEYS, BAD_OFFSETS),
+    ),
+    "struct": (pair(NOT_UTF8, KEYS), pair(NOT_UTF8, BAD_OFFSETS)),
+    "fixed-size list": (
+        pa.FixedSizeListArray.from_arrays(KEYS, 1),
+        pa.FixedSizeListArray.from_arrays(BAD_OFFSETS, 1),
+    ),
+    "union": (
+        pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [KEYS]),
+        pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [BAD_OFFSETS]),
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_text_that_is_not_utf8_does_not_hide_damage_behind_it(kind: str, stream: bool, tmp_path: Path) -> None:
+    """The rows of the damaged batch are faults; those before and after it are read and copied."""
+    good, bad = (pair(NOT_UTF8, column) for column in DAMAGED[kind])
+    file = write_batches(tmp_path / "in.arrow", [good, bad, good], stream=stream)
+    columns = Columns(metadata=("other",))
+    faults = faults_of(file, columns)
+    assert [fault.row for fault in faults] == [0, 2, 3, 4]
+    assert "record batch 1 cannot be read" in faults[1].reason
+    assert texts_of(file, columns) == [None, "b 0", None, None, None, "b 2"]
+    assert file.copy_kept(np.array([1, 1, 0, 0, 1, 1], bool), tmp_path / "out", str(tmp_path)) == 4
+    every = np.ones(6, dtype=np.bool_)
+    assert "cannot be copied" in error_message(InputError, lambda: file.copy_kept(every, tmp_path / "2", str(tmp_path)))
+
+
+def change(path: Path, old: bytes, new: bytes) -> None:
+    """Replace bytes that a file must have once."""
+    data = path.read_bytes()
+    assert data.count(old) >= 1
+    path.write_bytes(data.replace(old, new, 1))
+
+
+def test_a_length_beyond_the_end_of_the_file_allocates_nothing(tmp_path: Path) -> None:
+    file = write_batches(tmp_path / "in.arrow", [pa.array(["x" * 1000, "y"])] * 2)
+    raw = (tmp_path / "in.arrow").read_bytes()
+    with (tmp_path / "in.arrow").open("rb") as stored:
+        _, messages = read_file_messages(stored, len(raw))
+    change(tmp_path / "in.arrow", struct.pack("<q", messages[0].body_bytes), struct.pack("<q", 1 << 50))
+    (fault,) = faults_of(file)
+    assert fault.row is None
+    assert "has a body of 1125899906842624 bytes, beyond the end" in fault.reason
+    assert file.known_rows() is None
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_batch_that_decompresses_to_far_more_than_its_bytes_is_not_read(
+    stream: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ipc_messages, "MAX_INFLATED_BYTES", 1 << 20)
+    columns = [pa.array(["x", "y"]), pa.array(["x" * (1 << 21), "y"]), pa.array(["x", "y"])]
+    file = write_batches(tmp_path / "in.arrow", columns, stream=stream, compression="zstd")
+    faults = faults_of(file)
+    assert [fault.row for fault in faults] == ([None] if stream else [2, 3])
+    assert "more than 256 times as many; write smaller record batches" in faults[0].reason
+    assert texts_of(file) == ["a 0", "b 0", *([] if stream else [None, None, "a 2", "b 2"])]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_large_batch_is_mapped_from_a_copy_of_its_own(
+    stream: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows, in slices; no temporary file is left."""
+    monkeypatch.setattr(arrow_ipc, "LARGE_BYTES", 100)
+    monkeypatch.setattr(arrow_ipc, "BATCH_BYTES", 100)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    file = source(pa.concat_tables([TABLE, TABLE]), tmp_path / ("stream.arrow" if stream else "file.arrow"))
+    assert texts_of(file) == TEXTS * 2
+    assert file.copy_kept(np.ones(14, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 14
+    assert texts_of(ArrowFile(File(str(next((tmp_path / "out").iterdir()))))) == TEXTS * 2
+    assert list((tmp_path / "temporary").iterdir()) == []
