@@ -977,6 +977,8 @@ def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSetti
     sources = [*against.sources, *opened.sources]
     text_settings.check_used(sources)
     text_settings.apply(sources)
+    for each in sources:
+        each.limit_memory(run_limits(options).memory)
     return Corpus(
         sources=sources,
         columns=columns,

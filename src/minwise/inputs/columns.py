@@ -24,13 +24,14 @@ from minwise._internal.arrays import (
     from_bytes,
     from_numpy,
     invalid_utf8_offset,
+    struct_field,
     to_numpy,
     valid_mask,
 )
 from minwise.checks import MAX_LEVELS
+from minwise.inputs import row_reader
 from minwise.inputs.column_paths import (
     find_path,
-    is_list_type,
     is_text_column,
     join_lists,
     missing_column,
@@ -38,6 +39,7 @@ from minwise.inputs.column_paths import (
     schema_leaves,
 )
 from minwise.inputs.elements import Extracted, Reasons, decode_dictionary, id_column, value_type
+from minwise.inputs.row_reader import oversized_reason
 from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, UnreadableError
 
 __all__ = [
@@ -49,9 +51,11 @@ __all__ = [
     "filter_rows",
     "int64_values",
     "is_text_type",
+    "row_bytes",
     "row_objects",
     "select_columns",
     "split_by_bytes",
+    "table_row_bytes",
     "to_batches",
 ]
 
@@ -60,6 +64,8 @@ TEXT_SEPARATOR = from_bytes([b"\n"], pa.large_binary())
 SAMPLE_ROWS = 16
 # Errors of a value that Python has no type for, such as a date after the year 9999 or a struct of two equal names.
 VALUE_ERRORS = (ArithmeticError, LookupError, pa.ArrowException, RecursionError, TypeError, ValueError)
+# Bytes that a value of fixed width counts.
+VALUE_BYTES = 8
 ID_RULE = "must be strings or whole numbers"
 
 
@@ -209,25 +215,60 @@ def _field_proposal(name: str, kind: Any) -> str:  # noqa: ANN401 - as above
 
 
 def to_batches(
-    rows: pa.RecordBatch | UnreadableRows, first: int, selection: Selection, source: str, max_bytes: int
+    rows: pa.RecordBatch | UnreadableRows,
+    first: int,
+    selection: Selection,
+    source: str,
+    max_bytes: int,
+    *,
+    is_file: bool = True,
 ) -> Iterator[Batch]:
-    """Yield the rows in batches of at most ``max_bytes`` of text, or one row."""
+    """Yield the rows in batches of at most ``max_bytes``, or one row.
+
+    A row of a file that is longer than a record may be is a fault, as in formats of lines.
+    """
     if isinstance(rows, UnreadableRows):
         yield from rows.batches(first, selection, source)
         return
-    rows = selection.project(rows)
-    if selection.columns.elements is not None or any(is_list_type(kind) for kind in rows.schema.types):
-        sizes = np.full(len(rows), max(1, rows.nbytes // max(1, len(rows))), dtype=np.int64)
-    else:
-        sizes = _text_sizes(rows, selection)
-    for start, stop in split_by_bytes(sizes, max_bytes):
-        yield _batch(rows[start:stop], first + start, selection, source)
+    needed = selection.project(rows)
+    sizes = table_row_bytes(needed.select(selection.needed))
+    oversized = (sizes > row_reader.MAX_RECORD_BYTES) & is_file
+    for start, stop in split_by_bytes(np.where(oversized, max_bytes + 1, sizes), max_bytes):
+        if oversized[start]:  # alone, because it is larger than a batch
+            yield from UnreadableRows(1, oversized_reason(), rows.schema).batches(first + start, selection, source)
+        else:
+            yield _batch(needed[start:stop], first + start, selection, source)
 
 
-def _text_sizes(rows: pa.RecordBatch, selection: Selection) -> NDArray[np.int64]:
-    columns = [rows.column(name) for name in selection.columns.text]
-    sizes: NDArray[np.int64] = sum(map(byte_lengths, columns), np.zeros(len(rows), dtype=np.int64))
-    return sizes
+def table_row_bytes(rows: pa.RecordBatch) -> NDArray[np.int64]:
+    """Return the approximate bytes of each row."""
+    return sum((row_bytes(column) for column in rows.columns), np.zeros(len(rows), dtype=np.int64))
+
+
+def row_bytes(array: Any) -> NDArray[np.int64]:  # noqa: ANN401 - pyarrow has no types
+    """Return the approximate bytes of each value; they depend on the value, not on the array that holds it."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return row_bytes(array.storage)
+    if is_text_type(value_type(kind)):
+        return byte_lengths(array)
+    if pa.types.is_struct(kind):
+        fields = (struct_field(array, number) for number in range(kind.num_fields))
+        return sum(map(row_bytes, fields), _constant_sizes(array, 0))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        return _list_bytes(array)
+    if pa.types.is_fixed_size_binary(kind):
+        return _constant_sizes(array, kind.byte_width)
+    return _constant_sizes(array, VALUE_BYTES * (kind.list_size if pa.types.is_fixed_size_list(kind) else 1))
+
+
+def _list_bytes(array: Any) -> NDArray[np.int64]:  # noqa: ANN401 - as above
+    ends = np.concatenate([[0], np.cumsum(row_bytes(array.items if pa.types.is_map(array.type) else array.values))])
+    return np.diff(ends[int64_values(array.offsets, missing=0)])
+
+
+def _constant_sizes(array: pa.Array, size: int) -> NDArray[np.int64]:
+    return np.full(len(array), size, dtype=np.int64)
 
 
 def _batch(rows: pa.RecordBatch, first: int, selection: Selection, source: str) -> Batch:

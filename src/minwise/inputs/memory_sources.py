@@ -101,7 +101,7 @@ class TableSource(Source):
         first = 0
         for rows in _merge_small_chunks(self.table.select(selection.roots)).to_batches(max_chunksize=BATCH_ROWS):
             if wanted is None or wanted[first : first + len(rows)].any():
-                for batch in to_batches(rows, first, selection, self.name, batch_bytes):
+                for batch in to_batches(rows, first, selection, self.name, batch_bytes, is_file=False):
                     yield self._with_reasons(batch, selection.needed)
             first += len(rows)
 

@@ -4,8 +4,9 @@ Values, ids and faults follow from typed columns (:mod:`minwise.inputs.columns`)
 and the codecs of its input, and row groups of a fixed size.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from minwise._internal.prefetch import prefetch
 from minwise.inputs.column_paths import read_path
 from minwise.inputs.columns import (
+    SAMPLE_ROWS,
     Selection,
     UnreadableRows,
     check_schema,
@@ -26,6 +28,7 @@ from minwise.inputs.columns import (
 )
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
+from minwise.inputs.parquet_pages import ColumnPages, oversized_page, rows_within
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
 
@@ -42,8 +45,12 @@ DENSE_BYTES = 64
 # First bytes of a file, and of one with an encrypted footer.
 MAGIC = (b"PAR1", b"PARE")
 DEFAULT_CODEC = "snappy"
-# Rows that are decoded to measure their real size.
-PEEK_ROWS = 16
+# A piece that decodes to more than its pages take is limited to so many times the bytes of a piece, or one row.
+DECODED_PIECES = 4
+# Bytes of rows that become Python objects at a time.
+OBJECT_BYTES = 1 << 22
+# A page is at most this long by the format.
+MAX_PAGE_BYTES = (1 << 31) - 1
 
 # Rows, or that they cannot be read.
 Piece: TypeAlias = pa.RecordBatch | UnreadableRows
@@ -77,10 +84,11 @@ class ParquetFile(FileSource):
             selection = _select(columns, footer)
             names = {name: read_path(footer.schema_arrow, path) for name, path in selection.paths.items()}
             texts = tuple(names[name] for name in columns.text)
-            with _open_parquet(self.file, _dense_columns(footer, columns.text)) as parquet:
-                needed = list(dict.fromkeys(names.values()))
-                for first, rows in _pieces(parquet, self.file, needed, texts, wanted, batch_bytes):
-                    yield from to_batches(rows, first, selection, self.name, batch_bytes)
+            needed = list(dict.fromkeys(names.values()))
+            dense = _dense_columns(footer, columns.text)
+        with self._open_groups(needed, dense, batch_bytes, texts) as groups:
+            for first, rows in groups.pieces(wanted):
+                yield from to_batches(rows, first, selection, self.name, batch_bytes)
 
     def _select(self, columns: Columns) -> Selection:
         with _open_parquet(self.file) as footer:
@@ -89,12 +97,13 @@ class ParquetFile(FileSource):
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows with the schema and the codecs of the file."""
         written = 0
-        with self._copying(keep), _open_parquet(self.file) as footer:
-            schema, codecs = footer.schema_arrow, _codecs(footer.metadata)
-            texts = tuple(field.name for field in schema if is_text_type(field.type))
-            with _open_parquet(self.file, _dense_columns(footer, texts)) as parquet:
-                pieces = prefetch(_pieces(parquet, self.file, schema.names, None, keep, BATCH_BYTES))
-                path = output_path(self.file.path, folder, root)
+        with self._copying(keep):
+            with _open_parquet(self.file) as footer:
+                schema, codecs = footer.schema_arrow, _codecs(footer.metadata)
+                dense = _dense_columns(footer, tuple(field.name for field in schema if is_text_type(field.type)))
+            path = output_path(self.file.path, folder, root)
+            with self._open_groups(schema.names, dense, BATCH_BYTES) as groups:
+                pieces = prefetch(groups.pieces(keep), size=_piece_bytes, max_bytes=2 * BATCH_BYTES)
                 with closing(pieces), _open_writer(path, schema, codecs) as writer:
                     for table in row_groups(kept_rows(pieces, keep), schema):
                         writer.write_table(table, row_group_size=len(table))
@@ -103,15 +112,26 @@ class ParquetFile(FileSource):
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
-        with self._copying(keep), _open_parquet(self.file) as parquet:
-            names = parquet.schema_arrow.names
-            for rows in kept_rows(_pieces(parquet, self.file, names, None, keep, BATCH_BYTES), keep):
-                yield from row_objects(rows)
+        with self._copying(keep):
+            with _open_parquet(self.file) as footer:
+                names = footer.schema_arrow.names
+            with self._open_groups(names, (), OBJECT_BYTES) as groups:
+                for rows in kept_rows(groups.pieces(keep), keep):
+                    yield from row_objects(rows)
+
+    @contextmanager
+    def _open_groups(
+        self, names: list[str], dense: tuple[str, ...], max_bytes: int, texts: tuple[str, ...] | None = None
+    ) -> Iterator["_RowGroups"]:
+        with _open_parquet(self.file, dense) as parquet, self.file.open_arrow() as raw:
+            # Half of the memory: a page is held while its values are decoded, perhaps to one value.
+            limit = MAX_PAGE_BYTES if self.memory is None else min(MAX_PAGE_BYTES, self.memory // 2)
+            yield _RowGroups(parquet, raw, self.file, names, texts, dense, max_bytes, limit)
 
 
 def _select(columns: Columns, parquet: Any) -> Selection:  # noqa: ANN401 - pyarrow has no types
     def sample() -> Any:  # noqa: ANN401 - as above
-        return next(parquet.iter_batches(PEEK_ROWS), None)
+        return next(parquet.iter_batches(SAMPLE_ROWS), None)
 
     return select_columns(columns, parquet.schema_arrow, sample)
 
@@ -150,102 +170,118 @@ def _check_footer(metadata: Any) -> None:  # noqa: ANN401 - as above
             )
 
 
-def _pieces(
-    parquet: Any,  # noqa: ANN401 - pyarrow has no types
-    file: File,
-    names: list[str],
-    texts: tuple[str, ...] | None,
-    wanted: RowMask | None,
-    max_bytes: int,
-) -> Iterator[tuple[int, Piece]]:
-    """Yield rows with the number of the first, of all row groups that have a wanted row."""
-    first = 0
-    for number in range(parquet.num_row_groups):
-        group = parquet.metadata.row_group(number)
-        if wanted is None or wanted[first : first + group.num_rows].any():
-            size = _batch_rows(group, texts, max_bytes)
-            size = min(size, _rows_within(parquet, file, number, names, size, max_bytes))
-            for done, rows in _whole_group(parquet, file, number, names, size):
-                yield first + done, rows
-        first += group.num_rows
+def _piece_bytes(piece: tuple[int, Piece]) -> int:
+    rows = piece[1]
+    return 0 if isinstance(rows, UnreadableRows) else int(rows.nbytes)
 
 
-def _whole_group(
-    parquet: Any,  # noqa: ANN401 - as above
-    file: File,
-    number: int,
-    names: list[str],
-    size: int,
-) -> Iterator[tuple[int, Piece]]:
-    """Yield as many rows of one row group as its metadata promises; those from a damaged page on are unreadable."""
-    done, promised = 0, int(parquet.metadata.row_group(number).num_rows)
-    reason = "cannot be read: it ends before its last row"
-    try:
-        for row, rows in _read_group(parquet, file, number, names, size):
-            yield row, rows[: promised - row]
-            done = row + len(rows)
-    except UnreadableError as error:
-        reason = str(error)
-    if done < promised:
-        fields = [
-            field for field in parquet.schema_arrow if any(f"{name}.".startswith(f"{field.name}.") for name in names)
-        ]
-        yield done, UnreadableRows(promised - done, f"row group {number}: {reason}", pa.schema(fields))
+@dataclass(frozen=True, slots=True)
+class _RowGroups:
+    """Reads row groups in pieces of bounded size.
 
-
-def _read_group(
-    parquet: Any,  # noqa: ANN401 - as above
-    file: File,
-    number: int,
-    names: list[str],
-    size: int,
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of one row group; of a damaged one all rows before the damage, whatever the batch size."""
-    done = 0
-    try:
-        with translate_errors(file):
-            for rows in parquet.iter_batches(size, row_groups=[number], columns=names, use_threads=len(names) > 1):
-                yield done, rows
-                done += len(rows)
-    except UnreadableError:
-        if size == 1:
-            raise
-        for row, rows in _read_group(parquet, file, number, names, 1):
-            if row >= done:
-                yield row, rows
-
-
-def _rows_within(
-    parquet: Any,  # noqa: ANN401 - as above
-    file: File,
-    number: int,
-    names: list[str],
-    size: int,
-    max_bytes: int,
-) -> int:
-    """Return the rows in a batch of ``max_bytes``, estimated from the first few rows, decoded.
-
-    The metadata has only the encoded size, and a page of repeated texts may decode to a thousand times as much.
+    Attributes:
+        parquet: The open file.
+        raw: The same file, for page headers.
+        file: The file, for errors.
+        names: Columns to read.
+        texts: Those that decide the size of a piece; None for all.
+        dense: Those that are read as dictionaries.
+        max_bytes: Approximate bytes of a piece.
+        max_page_bytes: Most bytes of a page in memory.
     """
-    if size <= PEEK_ROWS:
-        return size
-    try:
-        with translate_errors(file):
-            rows = next(parquet.iter_batches(PEEK_ROWS, row_groups=[number], columns=names, use_threads=False), None)
-    except UnreadableError:
-        return size  # reading the rows will raise the same error
-    return max(1, max_bytes * len(rows) // max(1, rows.nbytes)) if rows is not None and len(rows) else size
+
+    parquet: Any
+    raw: Any
+    file: File
+    names: list[str]
+    texts: tuple[str, ...] | None
+    dense: tuple[str, ...]
+    max_bytes: int
+    max_page_bytes: int
+
+    def pieces(self, wanted: RowMask | None) -> Iterator[tuple[int, Piece]]:
+        """Yield rows with the number of the first, of all row groups that have a wanted row."""
+        first = 0
+        for number in range(self.parquet.num_row_groups):
+            rows = int(self.parquet.metadata.row_group(number).num_rows)
+            if wanted is None or wanted[first : first + rows].any():
+                for done, piece in self._group(number):
+                    yield first + done, piece
+            first += rows
+
+    def _group(self, number: int) -> Iterator[tuple[int, Piece]]:
+        """Yield as many rows of a row group as its metadata promises; those from a damaged page on are unreadable."""
+        group = self.parquet.metadata.row_group(number)
+        done, promised = 0, int(group.num_rows)
+        size, readable, reason = self._limits(group)
+        try:
+            for row, rows in self._readable(number, size, readable):
+                yield row, rows[: promised - row]
+                done = row + len(rows)
+        except UnreadableError as error:
+            reason = str(error)
+        if done < promised:
+            yield done, UnreadableRows(promised - done, f"row group {number}: {reason}", self._schema())
+
+    def _limits(self, group: Any) -> tuple[int, int, str]:  # noqa: ANN401 - pyarrow has no types
+        """Return the rows of a piece, the rows that may be read, and why no more can be."""
+        chunks = _chunks_of(group, self.names)
+        max_bytes = self.max_bytes * DECODED_PIECES
+        whole = _size_of(chunks) > min(max_bytes, self.max_page_bytes) and not self.file.is_url
+        pages = [
+            ColumnPages(self.raw, chunk, decoded=chunk.path_in_schema not in self.dense, whole=whole)
+            for chunk in chunks
+        ]
+        size = rows_within(pages, self._rows(group), group.num_rows, max_bytes)
+        oversized = oversized_page(pages, group.num_rows, self.max_page_bytes)
+        if oversized is None:
+            return size, int(group.num_rows), "cannot be read: it ends before its last row"
+        start, page, page_bytes = oversized
+        return size, start, f"{page} takes {page_bytes} bytes, which requires a memory of at least {2 * page_bytes}"
+
+    def _rows(self, group: Any) -> int:  # noqa: ANN401 - as above
+        """Return the rows that take about ``max_bytes``, if all rows take the same."""
+        read = _chunks_of(group, self.names if self.texts is None else self.texts)
+        limit = DICTIONARY_ROWS if any(_has_dictionary(chunk) for chunk in read) else BATCH_ROWS
+        return max(1, min(limit, self.max_bytes * int(group.num_rows) // max(1, _size_of(read))))
+
+    def _readable(self, number: int, size: int, stop: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows before ``stop``; of a damaged group all rows before the damage, whatever the size."""
+        done, whole = 0, stop == self.parquet.metadata.row_group(number).num_rows
+        try:
+            with translate_errors(self.file):
+                batches = self._batches(number, size)
+                while done < stop and (whole or done + size <= stop):
+                    rows = next(batches, None)
+                    if rows is None:
+                        return
+                    yield done, rows
+                    done += len(rows)
+        except UnreadableError:
+            if size == 1:
+                raise
+        if done < stop:
+            yield from ((row, rows) for row, rows in self._readable(number, 1, stop) if row >= done)
+
+    def _batches(self, number: int, size: int) -> Iterator[pa.RecordBatch]:
+        threads = len(self.names) > 1
+        return iter(self.parquet.iter_batches(size, row_groups=[number], columns=self.names, use_threads=threads))
+
+    def _schema(self) -> pa.Schema:
+        """Return the columns that are read."""
+        names = [f"{name}." for name in self.names]
+        fields = self.parquet.schema_arrow
+        return pa.schema([field for field in fields if any(name.startswith(f"{field.name}.") for name in names)])
 
 
-def _batch_rows(group: Any, texts: tuple[str, ...] | None, max_bytes: int) -> int:  # noqa: ANN401 - as above
-    """Return the rows in a batch whose texts (None: all columns) have about ``max_bytes``."""
-    prefixes = tuple(f"{name}." for name in texts or ())
-    read = [
-        chunk for chunk in _column_chunks(group) if texts is None or f"{chunk.path_in_schema}.".startswith(prefixes)
-    ]
-    size: int = sum(chunk.total_uncompressed_size for chunk in read)
-    limit = DICTIONARY_ROWS if any(_has_dictionary(chunk) for chunk in read) else BATCH_ROWS
-    return max(1, min(limit, max_bytes * int(group.num_rows) // max(1, size)))
+def _chunks_of(group: Any, names: Iterable[str]) -> list[Any]:  # noqa: ANN401 - as above
+    """Return the column chunks of the named columns, or of their fields."""
+    prefixes = tuple(f"{name}." for name in names)
+    return [chunk for chunk in _column_chunks(group) if f"{chunk.path_in_schema}.".startswith(prefixes)]
+
+
+def _size_of(chunks: list[Any]) -> int:
+    return sum(chunk.total_uncompressed_size for chunk in chunks)
 
 
 def _dense_columns(parquet: Any, names: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ANN401 - as above

@@ -289,10 +289,16 @@ class Source(ABC):
     text_settings: tuple[str, ...] = ()
     # What the files were when the run began; None before :meth:`note_files`.
     versions: "FileVersions | None" = None
+    # Memory of the run in bytes; None if there is no limit.
+    memory: int | None = None
 
     def decide(self, name: str, value: str) -> None:
         """Use the value of one of ``text_settings`` instead of detecting it."""
         setattr(self, name, value)
+
+    def limit_memory(self, memory: int) -> None:
+        """Let reading take about ``memory`` bytes, in a format whose files can require any amount."""
+        self.memory = memory
 
     @abstractmethod
     def fingerprint(self) -> dict[str, object]:

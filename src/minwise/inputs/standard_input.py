@@ -67,6 +67,10 @@ class StandardInput(Source):
         """Use the value of one of ``text_settings`` instead of detecting it."""
         self.opened.decide(name, value)
 
+    def limit_memory(self, memory: int) -> None:
+        """Limit the memory of reading the copy."""
+        self.opened.limit_memory(memory)
+
     def fingerprint(self) -> dict[str, object]:
         """Return name, bytes and modification time of the copy."""
         return self.opened.fingerprint()

@@ -10,21 +10,18 @@ from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from minwise._internal.arrays import struct_field
 from minwise._internal.atomic import atomic_writer
 from minwise.checks import check_path
 from minwise.errors import ConfigError
-from minwise.inputs.columns import UnreadableRows, byte_lengths, filter_rows, int64_values, is_text_type
-from minwise.inputs.elements import value_type
+from minwise.inputs.columns import UnreadableRows, filter_rows, table_row_bytes
 from minwise.inputs.files import is_url, url_filesystem
 from minwise.inputs.source import RowMask, UnreadableError
 
@@ -34,7 +31,6 @@ __all__ = [
     "TABLE_ROWS",
     "kept_rows",
     "local_table_path",
-    "row_bytes",
     "row_groups",
     "write_tables",
 ]
@@ -44,10 +40,7 @@ TABLE_ROWS = 1 << 16
 # RunLimits of a row group of a copy.
 GROUP_ROWS = 65_536
 GROUP_BYTES = 1 << 24
-# Bytes that a value of fixed width counts.
-VALUE_BYTES = 8
 
-Sizes = NDArray[np.int64]
 WriteTables = Callable[[BinaryIO, Iterator[pa.Table], pa.Schema], None]
 
 
@@ -182,7 +175,7 @@ def row_groups(pieces: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
     group: list[pa.RecordBatch] = []
     rows = held = 0
     for piece in pieces:
-        ends = np.concatenate([[0], np.cumsum(_batch_row_bytes(piece))])
+        ends = np.concatenate([[0], np.cumsum(table_row_bytes(piece))])
         start = 0
         while start < len(piece):
             fitting = int(np.searchsorted(ends, ends[start] + GROUP_BYTES - held, side="right")) - 1
@@ -204,31 +197,3 @@ def _group_table(group: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
         if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
             table = table.set_column(position, field.name, column.cast(column.type.value_type))
     return table.cast(schema).combine_chunks()
-
-
-def _batch_row_bytes(rows: pa.RecordBatch) -> Sizes:
-    return sum((row_bytes(column) for column in rows.columns), np.zeros(len(rows), dtype=np.int64))
-
-
-def row_bytes(array: Any) -> Sizes:  # noqa: ANN401 - pyarrow has no types
-    """Return the approximate bytes of each value; they depend on the value, not on the array that holds it."""
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return row_bytes(array.storage)
-    if is_text_type(value_type(kind)):
-        return byte_lengths(array)
-    if pa.types.is_struct(kind):
-        fields = (struct_field(array, number) for number in range(kind.num_fields))
-        return sum(map(row_bytes, fields), _constant_sizes(array, 0))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        return _list_bytes(array)
-    return _constant_sizes(array, VALUE_BYTES * (kind.list_size if pa.types.is_fixed_size_list(kind) else 1))
-
-
-def _list_bytes(array: Any) -> Sizes:  # noqa: ANN401 - as above
-    ends = np.concatenate([[0], np.cumsum(row_bytes(array.items if pa.types.is_map(array.type) else array.values))])
-    return np.diff(ends[int64_values(array.offsets, missing=0)])
-
-
-def _constant_sizes(array: pa.Array, size: int) -> Sizes:
-    return np.full(len(array), size, dtype=np.int64)

@@ -40,6 +40,9 @@ __all__ = ["DocumentBander", "ResumableReader", "read_documents", "text_lengths"
 
 # Bytes of a text, for each token of a shingle, in which tokens are counted: more than words have, and little of a text.
 TOKEN_BYTES = 64
+# Share of the memory, as 1 of so many, that batches may take before the next one is read: large texts are read one by
+# one, and three batches of the usual size take less.
+AHEAD_SHARE = 16
 
 
 class DocumentBander(Protocol):
@@ -82,9 +85,11 @@ class ResumableReader(ABC):
         self.work.delete_unfinished(self.unfinished, self.number)
         rows = self.corpus.known_rows()
         with self.progress.stage(stage_name, rows, unit, done=self.rows_read()) as stage:
-            for number, batch in prefetch(self._batches(source, row)):
+            ahead = self.limits.memory // AHEAD_SHARE
+            for number, batch in prefetch(self._batches(source, row), size=_batch_bytes, max_bytes=ahead):
                 stage.advance(len(batch))
                 self.add(number, batch)
+                del batch  # not held while the next one is read
 
     def _batches(self, source: int, row: int) -> Iterator[tuple[int, Batch]]:
         for number in range(source, len(self.corpus.sources)):
@@ -93,6 +98,10 @@ class ResumableReader(ABC):
             for batch in self.corpus.sources[number].batches(columns, batch_bytes=self.limits.batch_bytes):
                 if batch.first + len(batch) > skip or len(batch) == 0:
                     yield number, batch.slice(max(0, skip - batch.first), len(batch))
+
+
+def _batch_bytes(item: tuple[int, Batch]) -> int:
+    return int(item[1].values.nbytes)
 
 
 def read_documents(job: SearchJob, bander: DocumentBander | None = None) -> None:

@@ -231,7 +231,7 @@ def _documents(
     if settings.shingler is None:
         yield 0, *_hashed_sets(texts.column(0), names[0])
         return
-    for batch in to_batches(texts, 0, Selection(Columns(text=names), None), "", BATCH_BYTES):
+    for batch in to_batches(texts, 0, Selection(Columns(text=names), None), "", BATCH_BYTES, is_file=False):
         yield batch.first, batch.values, {(fault.row or 0) - batch.first: fault.reason for fault in batch.faults}
 
 

@@ -106,3 +106,25 @@ def test_no_thread_starts_before_the_first_item_is_requested() -> None:
     found = prefetch(iter([1, 2]))
     assert threads() == 0
     found.close()  # type: ignore[attr-defined] # it is a generator
+
+
+def test_large_items_are_produced_one_by_one() -> None:
+    """An item of more than ``max_bytes`` is finished before the next one is produced; small ones are not waited for."""
+    produced: list[int] = []
+
+    def items() -> Iterator[int]:
+        for number in range(6):
+            produced.append(number)
+            yield number
+
+    for number in prefetch(items(), size=lambda _: 10, max_bytes=9):
+        time.sleep(0.02)
+        assert produced == list(range(number + 1))
+    produced.clear()
+    small = prefetch(items(), size=lambda _: 1, max_bytes=9)
+    assert next(small) == 0
+    deadline = time.monotonic() + 60
+    while len(produced) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(produced) >= 3
+    assert list(small) == [1, 2, 3, 4, 5]

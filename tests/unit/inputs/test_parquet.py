@@ -12,9 +12,10 @@ from support.expect import error_message
 from support.source_rows import TEXTS, faults_of, ids_of, keep_values_of, kept, masks, plain, texts_of
 
 from minwise.errors import InputError
-from minwise.inputs import parquet, table_writer
+from minwise.inputs import parquet, row_reader, table_writer
 from minwise.inputs.files import File
 from minwise.inputs.parquet import ParquetFile
+from minwise.inputs.parquet_pages import ColumnPages, Page, read_pages
 from minwise.inputs.source import Columns, Fault
 
 KINDS = [
@@ -146,13 +147,13 @@ def test_batches_have_at_most_batch_bytes_or_one_row(batch_bytes: int, tmp_path:
 def test_row_groups_without_a_wanted_row_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = source(tmp_path / "x.parquet", many(), row_group_size=100)
     groups = []
-    read = parquet._read_group
+    read = parquet._RowGroups._group
 
-    def record(*args: Any) -> Any:  # noqa: ANN401 - those of _read_group
-        groups.append(args[2])
-        return read(*args)
+    def record(reader: Any, number: int) -> Any:  # noqa: ANN401 - as _group
+        groups.append(number)
+        return read(reader, number)
 
-    monkeypatch.setattr(parquet, "_read_group", record)
+    monkeypatch.setattr(parquet._RowGroups, "_group", record)
     wanted = np.zeros(1000, dtype=np.bool_)
     wanted[[250, 999]] = True
     assert [(batch.first, len(batch)) for batch in file.batches(Columns(), wanted=wanted)] == [(200, 100), (900, 100)]
@@ -262,6 +263,90 @@ def test_a_footer_that_contradicts_itself_is_a_fault_of_the_file(tmp_path: Path)
     assert [(fault.row, fault.reason) for fault in faults_of(file)] == [
         (None, "cannot be read: its footer promises 77 rows in row group 0, of which column text has 99 values")
     ]
+
+
+def test_a_row_longer_than_a_record_may_be_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids, keep values and metadata count; columns that are only copied do not."""
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 50)
+    columns = {"text": ["a" * 38, "b" * 39, "c", "d"], "id": ["x" * 4] * 4, "more": ["", "", "m" * 50, "m" * 10]}
+    file = source(tmp_path / "x.parquet", pa.table({**columns, "other": ["o" * 99] * 4}))
+    for batch_bytes in (1, 1 << 25):
+        found = list(file.batches(Columns(metadata=("more",)), batch_bytes=batch_bytes))
+        faults = [fault for batch in found for fault in batch.faults]
+        assert faults == [Fault(file.name, row, "is longer than 50 bytes") for row in (2,)]
+        assert sum(len(batch) for batch in found) == 4
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", 42)
+    assert [fault.row for fault in faults_of(file)] == [1]
+    assert file.copy_kept(np.ones(4, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 4
+
+
+def test_rows_from_a_page_on_that_takes_more_than_half_of_the_memory_are_faults(tmp_path: Path) -> None:
+    """The rows before it and the other row groups are read; without a limit all are."""
+    texts = [f"text {number}" for number in range(10)] + ["long " * 4000] + ["after"] * 9 + ["next group"] * 20
+    pages = {"use_dictionary": False, "write_batch_size": 1, "data_page_size": 1, "row_group_size": 20}
+    file = source(tmp_path / "x.parquet", pa.table({"text": texts}), **pages)
+    assert texts_of(file) == texts
+    file.limit_memory(30_000)
+    for batch_bytes in (1, 40, 1 << 20):
+        assert texts_of(file, batch_bytes=batch_bytes) == [*texts[:10], *[None] * 10, *texts[20:]]
+    size = next(page.size for page in pages_of(file) if page.size > 15_000)
+    reason = f"row group 0: a page of column text takes {size} bytes, which requires a memory of at least {2 * size}"
+    assert faults_of(file) == [Fault(file.name, row, reason) for row in range(10, 20)]
+
+
+def pages_of(file: ParquetFile) -> list[Page]:
+    """Return the pages of the first column chunk."""
+    with pa.OSFile(file.name) as raw:
+        return list(read_pages(raw, pq.read_metadata(file.name).row_group(0).column(0)))
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "brotli", "lz4"])
+def test_page_headers_tell_values_and_sizes(version: str, codec: str, tmp_path: Path) -> None:
+    texts = [f"{number} " * (number % 50) for number in range(1000)]
+    options = {"data_page_version": version, "compression": codec, "data_page_size": 1000, "write_batch_size": 20}
+    file = source(tmp_path / "x.parquet", pa.table({"text": texts}), use_dictionary=False, **options)
+    pages = pages_of(file)
+    assert len(pages) > 10
+    assert sum(page.values for page in pages) == 1000
+    chunk = pq.read_metadata(file.name).row_group(0).column(0)
+    headers = chunk.total_compressed_size - sum(page.stored for page in pages)
+    assert headers == chunk.total_uncompressed_size - sum(page.size for page in pages) > 0
+    longest = max(map(len, texts))
+    file = source(tmp_path / "y.parquet", pa.table({"text": texts * 2}), **options)
+    with pa.OSFile(file.name) as raw:
+        column = ColumnPages(raw, pq.read_metadata(file.name).row_group(0).column(0), decoded=True, whole=False)
+        assert column.pages[0].values == len(set(texts))
+        assert column.value_bytes == longest or codec == "lz4"
+        assert column.value_bytes >= longest
+
+
+def test_long_minimums_in_a_page_header_are_skipped(tmp_path: Path) -> None:
+    texts = [f"{number} ".ljust(5_000, "x") for number in range(10)]
+    options = {"use_dictionary": False, "write_page_index": False, "write_statistics": True}
+    file = source(tmp_path / "x.parquet", pa.table({"text": texts}), **options)
+    assert [page.values for page in pages_of(file)] == [10]
+
+
+@pytest.mark.parametrize("encoding", ["dictionary", "DELTA_BYTE_ARRAY", "PLAIN"])
+def test_rows_that_expand_are_decoded_few_at_a_time(encoding: str, tmp_path: Path) -> None:
+    """Short texts first, so that no sample of rows would tell; a piece may decode to four times its bytes."""
+    short = [f"short text {number}" for number in range(3_000)]
+    long = ["long " * 20_000] * 1_000
+    options = (
+        {"use_dictionary": True}
+        if encoding == "dictionary"
+        else {"use_dictionary": False, "column_encoding": {"text": encoding}}
+    )
+    file = source(tmp_path / "x.parquet", pa.table({"text": short + long}), compression="zstd", **options)
+    before, peak, rows = pa.total_allocated_bytes(), 0, 0
+    for batch in file.batches(Columns(), batch_bytes=1 << 20):
+        peak = max(peak, pa.total_allocated_bytes() - before)
+        rows += len(batch)
+    assert rows == 4_000
+    # A piece of 4 MiB, the batch of 1 MiB made of it, and the page.
+    page = max(page.size for page in pages_of(file))
+    assert peak < (1 << 23) + 2 * page
 
 
 @pytest.mark.parametrize("data", [b"", b"not Parquet", b"PAR1" + bytes(100) + b"PAR1"])

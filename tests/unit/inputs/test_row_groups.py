@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minwise.inputs import table_writer
-from minwise.inputs.table_writer import row_bytes
+from minwise.inputs.columns import row_bytes
 
 
 @given(
