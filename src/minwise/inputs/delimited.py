@@ -4,7 +4,8 @@ The delimiter is the one that divides the first records into equally many fields
 
 All values are strings: ids are large_string, metadata strings, keep values numbers if the first one is a number. A row
 has a fault if it has not as many fields as the header, if a quotation mark is never closed, or if its id or metadata is
-not valid UTF-8. The header and the kept records are copied byte for byte. Names in the header may be within blanks.
+not valid UTF-8. A mark that is never closed costs its line; reading goes on with the next one. The header and the kept
+records are copied byte for byte. Names in the header may be within blanks.
 
 Lines are decoded as Latin-1, in which every byte is one character, so that fields can be encoded to the original bytes;
 the kernel checks whether texts are UTF-8.
@@ -12,8 +13,7 @@ the kernel checks whether texts are UTF-8.
 
 import csv
 import io
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -90,8 +90,15 @@ class DelimitedFile(TextFileSource):
 
     def _records(self) -> Iterator[_Record]:
         """Yield the header, then the rows."""
-        lines = _LineFeeder(quoted_lines(self.chunks()))
-        yield from _check_widths(_parse_records(lines, self.dialect[1] or self.usual))
+        return _check_widths(self._parsed())
+
+    def _parsed(self) -> Iterator[_Record]:
+        """Yield the records; read the file again after an unclosed quotation mark that too many bytes follow."""
+        skip: int | None = 0
+        while skip is not None:
+            lines = _LineFeeder(quoted_lines(self.chunks()))
+            lines.skip_to(skip)
+            skip = yield from _parse_records(lines, self.dialect[1] or self.usual)
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         records = self._records()
@@ -219,7 +226,17 @@ def _allow_long_fields() -> None:
 
 
 class _OversizedRecord(Exception):  # noqa: N818 - a signal through the csv module
-    """A record is longer than ``MAX_RECORD_BYTES``."""
+    """A record is longer than ``MAX_RECORD_BYTES``.
+
+    Args:
+        start: The bytes before those that are too many; none if the first line is too long.
+        closed: Whether it has an end: its last quotation mark is closed.
+    """
+
+    def __init__(self, start: bytes, *, closed: bool) -> None:
+        super().__init__()
+        self.start = start
+        self.closed = closed
 
 
 class _LineFeeder:
@@ -234,7 +251,7 @@ class _LineFeeder:
 
     def __init__(self, pieces: Iterator[Line]) -> None:
         self.pieces = pieces
-        self.single_lines: deque[bytes] = deque()
+        self.waiting: list[io.BytesIO] = []  # bytes to feed line by line, the next ones last
         self.number = 0
         self.taken: list[bytes] = []
         self.size = 0
@@ -252,8 +269,8 @@ class _LineFeeder:
         if isinstance(piece, bytes) and len(piece) > limit and _has_several_lines(piece):
             piece = self._split(piece)
         if isinstance(piece, OversizedLine) or len(piece.removesuffix(b"\n")) > limit:
-            self._skip_record(piece)
-            raise _OversizedRecord
+            start = self.record()
+            raise _OversizedRecord(start, closed=self._skip_record(start, piece))
         text = (piece if self.number else strip_bom(piece)).decode("latin-1")
         self.number += _line_count(piece)
         self.taken.append(piece)
@@ -270,31 +287,52 @@ class _LineFeeder:
         """Take back the bytes taken, to feed them line by line; return False if they were already fed line by line."""
         if not any(_has_several_lines(piece) for piece in self.taken):
             return False
-        self.number -= sum(map(_line_count, self.taken))
-        self.single_lines.extendleft(reversed(io.BytesIO(self.record()).readlines()))
+        self.put_back(self.record())
         return True
 
+    def put_back(self, data: bytes) -> None:
+        """Feed bytes again, line by line."""
+        self.number -= _line_count(data) if data else 0
+        self.waiting.append(io.BytesIO(data))
+        self.ended = False
+
+    def skip_to(self, number: int) -> None:
+        """Skip lines until ``number`` lines are fed or skipped."""
+        while self.number < number and (piece := self._next_piece()) is not None:
+            self.number += _line_count(self._split(piece) if isinstance(piece, bytes) else piece)
+
     def _next_piece(self) -> Line | None:
-        return self.single_lines.popleft() if self.single_lines else next(self.pieces, None)
+        while self.waiting:
+            line = self.waiting[-1].readline()
+            if line:
+                return line
+            self.waiting.pop()
+        return next(self.pieces, None)
 
     def _split(self, piece: bytes) -> bytes:
-        """Return the first line of several and queue the others."""
-        first, *rest = io.BytesIO(piece).readlines()
-        self.single_lines.extendleft(reversed(rest))
-        return first
+        """Return the first line of several; the others wait."""
+        if not _has_several_lines(piece):
+            return piece
+        rest = io.BytesIO(piece)
+        self.waiting.append(rest)
+        return rest.readline()
 
-    def _skip_record(self, piece: Line) -> None:
-        """Skip the rest of the record: it ends with a line after an even number of quotation marks."""
-        quotes = self.record().count(b'"') + _quote_count(piece)
+    def _skip_record(self, start: bytes, piece: Line) -> bool:
+        """Skip the rest of the record: it ends with a line after an even number of quotation marks.
+
+        Return False if all lines end before.
+        """
+        quotes = start.count(b'"') + _quote_count(piece)
         self.number += _line_count(piece)
         while quotes % 2:
             rest = self._next_piece()
             if rest is None:
-                return
+                return False
             if isinstance(rest, bytes):
                 rest = self._split(rest)
             self.number += _line_count(rest)
             quotes += _quote_count(rest)
+        return True
 
 
 def _quote_count(line: Line) -> int:
@@ -310,8 +348,12 @@ def _has_several_lines(piece: bytes) -> bool:
     return 0 <= piece.find(b"\n") < len(piece) - 1
 
 
-def _parse_records(lines: _LineFeeder, delimiter: str) -> Iterator[_Record]:
-    """Yield the records of all lines that are not blank."""
+def _parse_records(lines: _LineFeeder, delimiter: str) -> Generator[_Record, None, int | None]:
+    """Yield the records of all lines that are not blank.
+
+    Returns:
+        The number of lines after which the file must be read again; None if all lines were read.
+    """
     _allow_long_fields()
     reader = csv.reader(lines, delimiter=delimiter)
     while True:
@@ -319,8 +361,12 @@ def _parse_records(lines: _LineFeeder, delimiter: str) -> Iterator[_Record]:
         try:
             fields = next(reader)
         except StopIteration:
-            return
-        except _OversizedRecord:
+            return None
+        except _OversizedRecord as record:
+            if not record.closed:
+                marked = _line_of_open_quote(record.start, delimiter)
+                yield _unclosed(b"", begin + marked)
+                return begin + marked
             yield _Record(b"", [], oversized_reason())
             continue
         except csv.Error as error:
@@ -330,9 +376,45 @@ def _parse_records(lines: _LineFeeder, delimiter: str) -> Iterator[_Record]:
             continue
         raw = lines.record()
         if lines.ended:  # the csv module reads another line only within quotation marks
-            yield _Record(raw, [], f"line {begin} opens a quotation mark that is never closed")
+            marked = _line_of_open_quote(raw, delimiter)
+            end = _end_of_line(raw, marked)
+            yield _unclosed(raw[:end], begin + marked)
+            lines.put_back(raw[end:])
         elif fields:
             yield _Record(raw, fields)
+
+
+def _unclosed(raw: bytes, number: int) -> _Record:
+    """Return the fault of a record whose last quotation mark, on line ``number``, is never closed."""
+    closing = "expected another one before a delimiter or the end of a line"
+    return _Record(raw, [], f"line {number} opens a quotation mark that is never closed: {closing}")
+
+
+def _line_of_open_quote(record: bytes, delimiter: str) -> int:
+    """Return the line, counted from 0, on which the last field of an unclosed record begins; the others are closed."""
+    start = 0
+    while True:
+        end = _closing_quote(record, start + 1) if record[start : start + 1] == b'"' else start
+        after = -1 if end < 0 else record.find(delimiter.encode("latin-1"), end)
+        if after < 0:
+            return record.count(b"\n", 0, start)
+        start = after + 1
+
+
+def _closing_quote(record: bytes, start: int) -> int:
+    """Return the offset of the first quotation mark that is not doubled; -1 if there is none."""
+    at = record.find(b'"', start)
+    while at >= 0 and record[at + 1 : at + 2] == b'"':
+        at = record.find(b'"', at + 2)
+    return at
+
+
+def _end_of_line(record: bytes, number: int) -> int:
+    """Return the offset after a line, counted from 0."""
+    end = 0
+    for _ in range(number + 1):
+        end = record.find(b"\n", end) + 1 or len(record)
+    return end
 
 
 def _check_widths(records: Iterator[_Record]) -> Iterator[_Record]:

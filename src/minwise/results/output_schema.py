@@ -118,7 +118,7 @@ class NamedCluster(Struct):
 
     kept: StoredDocument
     size: Count
-    members: list[StoredMember]
+    members: Annotated[list[StoredMember], Meta(min_length=1)]
 
 
 class SizeRange(Struct):

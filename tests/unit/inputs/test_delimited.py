@@ -82,29 +82,44 @@ def test_files_of_the_csv_writer_are_read_and_copied(
     assert texts_of(DelimitedFile(File(str(copy)), ",")) == [text for text, _ in rows[::2]]
 
 
+UNCLOSED = "opens a quotation mark that is never closed: expected another one before a delimiter or the end of a line"
+
+
 def read_line_by_line(data: bytes) -> list[str | None]:
-    """Return the first column as the csv module alone reads it, or None for a faulty record."""
-    remaining = iter(io.BytesIO(data).readlines())
+    """Return the first column as the csv module alone reads it, or None for a faulty record.
+
+    A record that the end of the file closes is a fault up to the line on which its last field begins.
+    """
+    lines, found = io.BytesIO(data).readlines(), list[str | None]()
+    while lines:
+        fields, used, closed = first_record(lines)
+        if not closed:
+            used = next(count for count in range(1, used + 1) if len(parse(lines[:count])) == len(fields))
+        lines = lines[used:]
+        if fields or not closed:
+            found.append(fields[0] if len(fields) == 2 and closed else None)
+    return found[1:]
+
+
+def first_record(lines: list[bytes]) -> tuple[list[str], int, bool]:
+    """Return the fields of the first record, the number of its lines and whether it can be read to its end."""
     fed: list[bytes] = []
 
     def feed() -> Iterator[str]:
-        while True:
-            fed.append(next(remaining, b""))
-            yield fed[-1].decode("latin-1")
+        for line in [*lines, b""]:
+            fed.append(line)
+            yield line.decode("latin-1")
 
-    found: list[str | None] = []
     source = feed()
-    reader = csv.reader(iter(lambda: next(source), ""))
-    while True:
-        try:
-            record = next(reader)
-        except StopIteration:
-            return found[1:]
-        except csv.Error:
-            found.append(None)
-            continue
-        if record:
-            found.append(record[0] if len(record) == 2 and fed[-1] else None)
+    try:
+        fields = next(csv.reader(iter(lambda: next(source), "")))
+    except csv.Error:
+        return ["unreadable"] * 9, len(fed), True
+    return fields, len(fed) - (not fed[-1]), bool(fed[-1])
+
+
+def parse(lines: list[bytes]) -> list[str]:
+    return next(csv.reader(line.decode("latin-1") for line in lines))
 
 
 @given(data=st.text(st.sampled_from('a",\n\r'), max_size=40), size=st.integers(1, 20))
@@ -140,13 +155,13 @@ def test_invalid_utf8_is_passed_on_in_texts_and_rejected_in_ids(tmp_path: Path) 
 
 def test_records_that_cannot_be_used_are_faults(tmp_path: Path) -> None:
     file = source(tmp_path / "x.csv", b'text,id\na,1\nb\nc,3,4\nd\re,5\nf,6\n"g,7\nh,8\n')
-    assert texts_of(file) == ["a", None, None, None, "f", None]
+    assert texts_of(file) == ["a", None, None, None, "f", None, "h"]
     reasons = {fault.row: fault.reason for fault in faults_of(file)}
     assert list(reasons) == [1, 2, 3, 5]
     assert reasons[1] == "has 1 fields where the header has 2"
     assert reasons[2] == "has 3 fields where the header has 2"
     assert reasons[3].startswith("line 5 cannot be read: new-line character seen in unquoted field")
-    assert reasons[5] == "line 7 opens a quotation mark that is never closed"
+    assert reasons[5] == f"line 7 {UNCLOSED}"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +170,7 @@ def test_records_that_cannot_be_used_are_faults(tmp_path: Path) -> None:
         (b"", "has no header: it is empty"),
         (b"a,b\n1,22\n", "has no column 'text'; its columns are: a, b; did you mean text_column='b'?"),
         (b"text,text\n1,2\n", "has more than one column 'text'; its columns are: text, text"),
-        (b'"text,b\n1,2\n', "has no header: line 1 opens a quotation mark that is never closed"),
+        (b'"text,b\n1,2\n', f"has no header: line 1 {UNCLOSED}"),
     ],
 )
 def test_an_unusable_header_is_a_fault_of_the_file(data: bytes, reason: str, tmp_path: Path) -> None:
@@ -200,6 +215,38 @@ def test_an_oversized_record_is_a_fault_and_ends_with_its_quotes(
     assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == 4
     copy = b"".join(File(str(tmp_path / "out" / f"x.csv{suffix}")).chunks())
     assert copy == b"text,id\na,1\nb,2\nc,3\ne,5\n"
+
+
+def test_an_unclosed_quotation_mark_costs_only_its_line(tmp_path: Path) -> None:
+    """Reading, counting and copying agree; the line is that of the mark, even if the record begins before it."""
+    rows = [b"t%d,%d\n" % (row, row) for row in range(5000)]
+    rows[9] = b'"t9,9\n'
+    file = source(tmp_path / "x.csv", b"text,id\n" + b"".join(rows))
+    texts = texts_of(file)
+    assert texts == [None if row == 9 else f"t{row}" for row in range(5000)]
+    assert faults_of(file) == [Fault(file.name, 9, f"line 11 {UNCLOSED}")]
+    assert file.count_rows() == 5000
+    keep = np.array([text is not None for text in texts])
+    assert file.copy_kept(keep, tmp_path / "out", str(tmp_path)) == 4999
+    assert (tmp_path / "out" / "x.csv").read_bytes() == b"text,id\n" + b"".join(rows[:9] + rows[10:])
+    later = source(tmp_path / "y.csv", b'text,id\n"first\nline","second\nc,3\nd,4\n')
+    assert texts_of(later) == [None, "c", "d"]
+    assert faults_of(later)[0].reason == f"line 3 {UNCLOSED}"
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("limit", [30, 200, 1 << 20])
+def test_an_unclosed_quotation_mark_costs_only_its_line_whatever_follows_it(
+    limit: int, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even more bytes than a record may have, which are read again instead of being held."""
+    monkeypatch.setattr(row_reader, "MAX_RECORD_BYTES", limit)
+    before, after = b"a,1\n" + b'"b ""quoted""\ntext",2\n', b"".join(b"c%d,3\n" % row for row in range(40))
+    marked = b'"one\ntwo","unclosed\n'
+    file = source(tmp_path / f"x.csv{suffix}", COMPRESS[suffix](b"text,id\n" + before + marked + after))
+    assert texts_of(file) == ["a", 'b "quoted"\ntext', None, *(f"c{row}" for row in range(40))]
+    assert [fault.reason for fault in faults_of(file)] == [f"line 6 {UNCLOSED}"]
+    assert file.count_rows() == 43
 
 
 def test_a_field_may_exceed_the_default_limit_of_the_csv_module(tmp_path: Path) -> None:
