@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["mutate", "mutate_json", "mutate_json_lines", "mutate_table"]
+__all__ = ["damage", "mutate", "mutate_json", "mutate_json_lines", "mutate_table"]
 
 # Bytes with a meaning in at least one format.
 TOKENS = (
@@ -31,6 +31,15 @@ def mutate(data: bytes, draw: random.Random, donor: bytes = b"") -> bytes:
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         data = draw.choice(CHANGES)(data, draw, donor)
     return data[:LARGEST_FILE]
+
+
+def damage(data: bytes, draw: random.Random) -> bytes:
+    """Return the data after one to three changes of its first two thirds that move no byte, so that footers stay intact."""
+    end = len(data) * 2 // 3
+    start = data[:end]
+    for _ in range(draw.randrange(1, 4)):
+        start = draw.choice((_flip_bit, _set_byte, _zero, _overwrite_number))(start, draw, b"")[:end]
+    return start + data[end:]
 
 
 def _span(data: bytes, draw: random.Random) -> tuple[int, int]:
