@@ -34,7 +34,7 @@ def mutate(data: bytes, draw: random.Random, donor: bytes = b"") -> bytes:
 
 
 def damage(data: bytes, draw: random.Random) -> bytes:
-    """Return the data after one to three changes of its first two thirds that move no byte, so that footers stay intact."""
+    """Return the data after changes of its first two thirds that move no byte, so that footers stay intact."""
     end = len(data) * 2 // 3
     start = data[:end]
     for _ in range(draw.randrange(1, 4)):
