@@ -43,7 +43,7 @@ wheel: $(VENV)/ready ## Build the source distribution, and from it an abi3 wheel
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/minwise-*.tar.gz
 
 torture: $(VENV)/ready ## Run tests that are too slow for CI: kills, power cuts, I/O errors, bit flips, all one-answer settings, mutated files, fuzz targets
-	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py
+	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py tests/property/test_index_model.py
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest tests/spark
 	PYTHONPATH=tests $(BIN)/python tests/support/mutation_cases.py --rounds 1000
 	MINWISE_FUZZ_ROUNDS=100000 CARGO_TARGET_DIR=$(FUZZ_BUILD) cargo test --release --manifest-path fuzz/Cargo.toml -- --nocapture

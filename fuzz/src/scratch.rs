@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Path in the temporary directory that no other case uses; the file is deleted at the end of the case.
+/// Path of a temporary file that no other case uses; the file is deleted at the end of the case.
 #[derive(Debug)]
 pub struct ScratchFile(PathBuf);
 
@@ -14,7 +14,10 @@ impl ScratchFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("minwise-fuzz-{}-{number}", std::process::id());
-        Self(std::env::temp_dir().join(name))
+        // In memory if possible: on a busy disk a case takes 100 times as long.
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        Self(folder.join(name))
     }
 
     /// Return the path.

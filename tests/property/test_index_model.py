@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from support.commands import TORTURE
 from support.index_oracle import Expected, Id, Metadata, Oracle, RefusedError, candidate_limit, storing
 
 import minwise as mw
@@ -44,6 +45,8 @@ SITUATIONS = (
     "a duplicate",
 )
 FLUSH_AT = 5
+# Runs of 60 steps; `make torture` makes it 60,000 steps.
+TORTURE_RUNS = 1000
 # Shrinking a failing run of forty steps takes longer than the time limit of a test, except in the searching profile.
 PHASES = [phase for phase in Phase if phase is not Phase.shrink or not settings().derandomize]
 
@@ -321,13 +324,15 @@ def memory_folder() -> Path | None:
     return memory if memory.is_dir() else None
 
 
+@pytest.mark.timeout(3000 if TORTURE else 300)
 def test_index_agrees_with_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every listed situation occurs during the run."""
     from minwise.index import writer
 
     monkeypatch.setattr(writer, "FLUSH_DOCUMENTS", FLUSH_AT)
     IndexMachine.seen.clear()
-    effort = settings(max_examples=settings().max_examples, stateful_step_count=60, phases=PHASES)
+    runs = max(settings().max_examples, TORTURE_RUNS) if TORTURE else settings().max_examples
+    effort = settings(max_examples=runs, stateful_step_count=60, phases=PHASES)
     run_state_machine_as_test(IndexMachine, settings=effort)
     assert [situation for situation in SITUATIONS if not IndexMachine.seen[situation]] == []
 
