@@ -644,8 +644,9 @@ class Worker:
         process = self._process
         assert process.stdin
         assert process.stdout
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended since the last case; there is no reply
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
         if not select.select([process.stdout], [], [], CASE_SECONDS)[0]:
             process.kill()
             self._stop()

@@ -154,4 +154,6 @@ def _print_error(session: Session, message: str, status: int) -> None:
     if session.as_json or session.log_format == "json" or "--json" in sys.argv[1:]:
         click.echo(json.dumps({"error": {"message": message, "exit_status": status}}, ensure_ascii=False), err=True)
     else:
-        click.echo(f"minwise: {message}", err=True)
+        click.echo(
+            f"minwise: {' '.join(message.splitlines())}", err=True
+        )  # messages of libraries may have several lines

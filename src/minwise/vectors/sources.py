@@ -2,6 +2,7 @@
 
 import math
 import os
+import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from minwise._internal.arrays import from_matrix, from_numpy, to_numpy, valid_mask
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
-from minwise.inputs.files import File
+from minwise.inputs.files import File, translate_errors
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, UnreadableError
 from minwise.text.chunks import ArrowArray, ArrowStream
 
@@ -28,7 +29,9 @@ ACCEPTED = ("float32", "uint8", "float64", "float16", "int8", "int16")
 DIRECT = (np.dtype(np.float32), np.dtype(np.uint8))
 # Readers of the header of an .npy file, by version.
 NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-NPY_ERRORS = (EOFError, MemoryError, OverflowError, RecursionError, SyntaxError, TypeError, ValueError)
+NPY_ERRORS = (
+    EOFError, MemoryError, OverflowError, RecursionError, SyntaxError, TypeError, ValueError, tokenize.TokenError,
+)  # fmt: skip
 TYPE_RULE = f"vectors must be of {', '.join(ACCEPTED[:-1])} or {ACCEPTED[-1]}"
 
 
@@ -208,13 +211,10 @@ class ParquetVectors(VectorSource):
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step, first = int(np.clip(batch_bytes // (8 * self.dims), 1, BATCH_ROWS)), 0
-        try:
-            with pq.ParquetFile(self.path) as file:
-                for rows in file.iter_batches(step, columns=[self.column]):
-                    yield self._batch(first, rows.column(0))
-                    first += len(rows)
-        except pa.ArrowException as error:
-            raise UnreadableError(" ".join(str(error).split())) from None
+        with translate_errors(File(str(self.path))), pq.ParquetFile(self.path) as file:
+            for rows in file.iter_batches(step, columns=[self.column]):
+                yield self._batch(first, rows.column(0))
+                first += len(rows)
 
     def _batch(self, first: int, lists: pa.Array) -> Batch:
         valid = valid_mask(lists)
@@ -282,9 +282,10 @@ def _check_matrix(where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
 def _naming_file(path: Path) -> Iterator[None]:
     """Raise an InputError with the path for a file that is not Parquet."""
     try:
-        yield
-    except pa.ArrowException as error:
-        raise InputError(f"{path}: must be a Parquet file: {' '.join(str(error).split())}") from None
+        with translate_errors(File(str(path))):
+            yield
+    except UnreadableError as error:
+        raise InputError(f"{path}: must be a Parquet file: {error}") from None
 
 
 def _to_direct(values: NDArray[Any]) -> NDArray[Any]:

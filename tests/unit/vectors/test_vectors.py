@@ -237,6 +237,27 @@ def test_inputs_that_are_no_matrix_are_refused(vectors: Any, message: str) -> No
         open_vectors(vectors)
 
 
+@pytest.mark.parametrize("damaged", ["footer", "page"])
+def test_damaged_parquet_file_is_an_error_of_one_line(tmp_path: Path, damaged: str) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"v": random_points(50).tolist()}), path, compression="none")
+    data = bytearray(path.read_bytes())
+    start = len(data) - 60 if damaged == "footer" else 4
+    data[start : start + 20] = bytes([0xEF]) * 20
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"x\.parquet: must be a Parquet file: .*") as caught:
+        open_vectors(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_damaged_header_of_npy_file_is_an_error_of_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, POINTS)
+    path.write_bytes(path.read_bytes().replace(b"}", b"{", 1))
+    with pytest.raises(InputError, match=r"x\.npy: must be an \.npy file of numbers: [^\n]+$"):
+        open_vectors(path)
+
+
 def test_files_of_another_format_are_refused_by_name(tmp_path: Path) -> None:
     for name in ("x.npy", "x.parquet"):
         (tmp_path / name).write_bytes(b"hello")
