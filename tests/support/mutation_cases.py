@@ -659,9 +659,10 @@ class Worker:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a worker, in which helpers of tests can be imported."""
+    """Return the environment of a worker: helpers of tests can be imported, and small cases do not wait for threads."""
     folders = [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    threads = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
 def run_target(worker: Worker, target: str, numbers: range) -> list[Finding]:

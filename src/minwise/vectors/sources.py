@@ -335,7 +335,7 @@ def _open_file(path: Path, column: str | None) -> VectorSource:
         raise ConfigError(f"vectors must be an .npy or .parquet file, got {show(str(path))}")
     try:
         header = _npy_header(path)
-        values = np.load(path, allow_pickle=False) if header is None else None
+        values: Any = np.load(path, allow_pickle=False) if header is None else None
     except NPY_ERRORS as error:
         raise InputError(f"{path}: must be an .npy file of numbers: {' '.join(str(error).split())}") from None
     return MatrixSource(values, path) if header is None else NpyVectors(path, header)
