@@ -15,7 +15,7 @@ from minwise.errors import ConfigError, FormatError
 from minwise.inputs.files import is_url
 from minwise.inputs.memory_sources import is_in_memory, reusable, row_selector
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
-from minwise.inputs.source import TextSettings
+from minwise.inputs.source import CopyError, TextSettings, fault_error
 from minwise.inputs.table_writer import local_table_path, write_tables
 from minwise.options import (
     AuditOptions,
@@ -545,23 +545,51 @@ def dedup(
         run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch)
         engine = _engine(chosen, limits, manifest, session)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
-        with corpus.unchanged():
-            found = engine.find(job, for_report=True)
-        result = DedupResult(
-            found,
-            similarities=engine.similarities,
-            copy_kept=engine.copy_kept,
-            run=run,
-            published=published,
-            select=row_selector(source) if is_in_memory(corpus.sources[-1]) else None,
-        )
+        select = row_selector(source) if is_in_memory(corpus.sources[-1]) else None
+
+        def search() -> DedupResult:
+            with corpus.unchanged():
+                found = engine.find(job, for_report=True)
+            return DedupResult(
+                found,
+                similarities=engine.similarities,
+                copy_kept=engine.copy_kept,
+                run=run,
+                published=published,
+                select=select,
+            )
+
+        result = search()
         if output is not None and not published:
-            result.write(output, overwrite=overwrite)
+            try:
+                result.write(output, overwrite=overwrite)
+            except CopyError as error:
+                if runs_on_spark(chosen) and is_url(chosen["work"]):
+                    raise  # finished stages at a URL are those of all rows
+                _quarantine_damage(corpus, error)
+                work.restart()
+                result = search()
+                result.write(output, overwrite=overwrite)
         watch.stop()
         result.own(session.pop_all())
         if work.temporary:
             result.own(stack.pop_all())
     return result
+
+
+def _quarantine_damage(corpus: Corpus, error: CopyError) -> None:
+    """Let rows that cannot be copied be quarantined by the next search: they must not be witnesses of removals.
+
+    Only a run that fails to copy reads columns that are not compared, so no other run takes longer.
+
+    Raises:
+        InputError: If the run must not go on without a row.
+        CopyError: If every row can be read now.
+    """
+    if corpus.on_error == "fail":
+        raise fault_error(error) from None
+    if not any([source.note_damage() for source in corpus.sources[corpus.against :]]):  # noqa: C419 - of all sources
+        raise error
 
 
 def rethreshold(
@@ -611,12 +639,21 @@ def rethreshold(
         check_destination(folder, run, overwrite=overwrite)
     _refuse_nesting(folder, chosen["work"])
     higher = _search_again(run, chosen, settings, folder).rethreshold(raised)
-    higher.write(destination, overwrite=overwrite)
+    try:
+        higher.write(destination, overwrite=overwrite)
+    except CopyError as error:
+        higher = _search_again(run, chosen, settings, folder, error).rethreshold(raised)
+        higher.write(destination, overwrite=overwrite)
     return higher
 
 
-def _search_again(run: FinishedRun, options: DedupOptions, settings: SearchSettings, output: Output) -> DedupResult:
-    """Return the result of an earlier run, computed from its unchanged inputs on this machine."""
+def _search_again(
+    run: FinishedRun, options: DedupOptions, settings: SearchSettings, output: Output, error: CopyError | None = None
+) -> DedupResult:
+    """Return the result of an earlier run, computed from its unchanged inputs on this machine.
+
+    After an error about rows that cannot be copied, without these rows.
+    """
     remedy = "can only be computed again from its unchanged input"
     run.refuse_changes(remedy)
     watch = Stopwatch(progress_of(options["progress"]))
@@ -624,6 +661,9 @@ def _search_again(run: FinishedRun, options: DedupOptions, settings: SearchSetti
     with ExitStack() as stack:
         manifest = _manifest(options, corpus, settings, "dedup")
         work = _work(options, manifest, output if isinstance(output, Path) else None, stack)
+        if error is not None:
+            _quarantine_damage(corpus, error)
+            work.restart()
         record = RunRecord.begin(corpus, manifest, run.record["options"], watch, run.record["directory"])
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         with corpus.unchanged():

@@ -27,7 +27,7 @@ from minwise.errors import ConfigError, InputError
 from minwise.inputs.content import refuse_binary
 from minwise.inputs.decompression import COMPRESSIONS, decompress
 from minwise.inputs.encodings import Encoding, choose_encoding
-from minwise.inputs.source import RowMask, Source, UnreadableError
+from minwise.inputs.source import CopyError, RowMask, Source, UnreadableError
 
 __all__ = [
     "BOM",
@@ -252,13 +252,13 @@ class FileSource(Source):
         """Skip an unreadable file when none of its rows are kept.
 
         Raises:
-            InputError: If rows are kept: they would be lost.
+            CopyError: If rows are kept: they would be lost.
         """
         try:
             yield
         except UnreadableError as error:
             if keep.any():
-                raise InputError(f"{self.name}: kept rows cannot be copied: {error}") from None
+                raise CopyError(f"{self.name}: kept rows cannot be copied: {error}") from None
 
 
 class RemoteFilesystem:

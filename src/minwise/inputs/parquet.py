@@ -4,10 +4,11 @@ Values, ids and faults follow from typed columns (:mod:`minwise.inputs.columns`)
 and the codecs of its input, and row groups of a fixed size.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,7 +58,13 @@ Piece: TypeAlias = pa.RecordBatch | UnreadableRows
 
 
 class ParquetFile(FileSource):
-    """One Parquet file."""
+    """One Parquet file.
+
+    Attributes:
+        damaged: Row groups of which some rows cannot be copied: the first of these rows in the group, and the reason.
+    """
+
+    damaged: Mapping[int, tuple[int, str]] = MappingProxyType({})
 
     def known_rows(self) -> int | None:
         """Return the rows by the metadata; None if it cannot be read."""
@@ -119,6 +126,17 @@ class ParquetFile(FileSource):
                 for rows in kept_rows(groups.pieces(keep), keep):
                     yield from row_objects(rows)
 
+    def note_damage(self) -> bool:
+        """Read every column, and from now on treat rows that cannot be copied as unreadable."""
+        try:
+            with _open_parquet(self.file) as footer:
+                names = footer.schema_arrow.names
+            with self._open_groups(names, (), BATCH_BYTES) as groups:
+                self.damaged = groups.damage()
+        except UnreadableError:
+            return False  # of the file: reading the rows reports it
+        return bool(self.damaged)
+
     @contextmanager
     def _open_groups(
         self, names: list[str], dense: tuple[str, ...], max_bytes: int, texts: tuple[str, ...] | None = None
@@ -126,7 +144,7 @@ class ParquetFile(FileSource):
         with _open_parquet(self.file, dense) as parquet, self.file.open_arrow() as raw:
             # Half of the memory: a page is held while its values are decoded, perhaps to one value.
             limit = MAX_PAGE_BYTES if self.memory is None else min(MAX_PAGE_BYTES, self.memory // 2)
-            yield _RowGroups(parquet, raw, self.file, names, texts, dense, max_bytes, limit)
+            yield _RowGroups(parquet, raw, self.file, names, texts, dense, max_bytes, limit, self.damaged)
 
 
 def _select(columns: Columns, parquet: Any) -> Selection:  # noqa: ANN401 - pyarrow has no types
@@ -188,6 +206,7 @@ class _RowGroups:
         dense: Those that are read as dictionaries.
         max_bytes: Approximate bytes of a piece.
         max_page_bytes: Most bytes of a page in memory.
+        damaged: Row groups with rows that cannot be copied, as in :class:`ParquetFile`.
     """
 
     parquet: Any
@@ -198,6 +217,7 @@ class _RowGroups:
     dense: tuple[str, ...]
     max_bytes: int
     max_page_bytes: int
+    damaged: Mapping[int, tuple[int, str]]
 
     def pieces(self, wanted: RowMask | None) -> Iterator[tuple[int, Piece]]:
         """Yield rows with the number of the first, of all row groups that have a wanted row."""
@@ -214,6 +234,7 @@ class _RowGroups:
         group = self.parquet.metadata.row_group(number)
         done, promised = 0, int(group.num_rows)
         size, readable, reason = self._limits(group)
+        readable, reason = min((readable, reason), self.damaged.get(number, (promised, reason)))
         try:
             for row, rows in self._readable(number, size, readable):
                 yield row, rows[: promised - row]
@@ -222,6 +243,15 @@ class _RowGroups:
             reason = str(error)
         if done < promised:
             yield done, UnreadableRows(promised - done, f"row group {number}: {reason}", self._schema())
+
+    def damage(self) -> dict[int, tuple[int, str]]:
+        """Read all row groups; return the first row that cannot be read of each that has one, and the reason."""
+        found = {}
+        for number in range(self.parquet.num_row_groups):
+            for done, piece in self._group(number):
+                if isinstance(piece, UnreadableRows):
+                    found[number] = done, piece.reason.partition(": ")[2]  # without the row group
+        return found
 
     def _limits(self, group: Any) -> tuple[int, int, str]:  # noqa: ANN401 - pyarrow has no types
         """Return the rows of a piece, the rows that may be read, and why no more can be."""

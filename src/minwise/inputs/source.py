@@ -31,6 +31,7 @@ __all__ = [
     "Batch",
     "ColumnError",
     "Columns",
+    "CopyError",
     "Fault",
     "FaultLog",
     "RowMask",
@@ -56,6 +57,10 @@ class UnreadableError(Exception):
 
 class ColumnError(UnreadableError):
     """A source lacks a column, or has one of a type that cannot be used, so none of its rows can be."""
+
+
+class CopyError(InputError):
+    """Kept rows cannot be copied: a column that only the copy reads is damaged."""
 
 
 # Faults that a report lists; without an output directory there is no quarantine file with all of them.
@@ -435,6 +440,14 @@ class Source(ABC):
         Returns:
             The number of rows written: as many as ``keep`` has set, unless the source has changed since it was read.
         """
+
+    def note_damage(self) -> bool:
+        """Read every column, and from now on treat rows that cannot be copied as unreadable.
+
+        Returns:
+            Whether there are such rows. A format whose rows are read as a whole has none.
+        """
+        return False
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept rows as values that JSON can hold: objects of all columns.

@@ -109,6 +109,10 @@ class StandardInput(Source):
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         return self.opened._read(columns, wanted, batch_bytes)
 
+    def note_damage(self) -> bool:
+        """Treat rows of the copy that cannot be copied as unreadable."""
+        return self.opened.note_damage()
+
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows to ``stdin`` with the suffix of the format."""
         return self.opened.copy_kept(keep, folder, self._folder.name)

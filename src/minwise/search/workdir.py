@@ -34,6 +34,8 @@ KIND = FileKind(b"MINWORK\n", 4, "work file", "delete the work directory and sta
 MANIFEST = "manifest.json"
 # Key of the checksum in a JSON file.
 CHECKSUM = "crc32c"
+# Files whose presence says that a stage is finished.
+FINISHED_STAGES = ("verified", "documents")
 # File at a URL that names the run which uses the work directory.
 OWNER = "owner.json"
 
@@ -134,6 +136,14 @@ class WorkDirectory:
         """Delete the numbered files of parts from ``finished`` on: the run ended before these parts were complete."""
         for name in (name for prefix in prefixes for name in self.names(prefix)):
             if int(name.rpartition("-")[2]) >= finished:
+                self.delete(name)
+
+    def restart(self) -> None:
+        """Delete all files but the manifest, those first that mark a stage as finished."""
+        for name in [*FINISHED_STAGES, *reversed(self.names(""))]:
+            if (self.folder / name).is_dir():
+                shutil.rmtree(self.folder / name)  # of Spark
+            elif name != MANIFEST:
                 self.delete(name)
 
     def take_over(self) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from minwise import errors
 from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.errors import MinwiseError
-from minwise.inputs.source import Batch, Columns, Source
+from minwise.inputs.source import Batch, Columns, CopyError, Source
 from minwise.search.documents import Corpus, batch_ids, indexed_faults
 from minwise.search.first_pass import token_counts
 from minwise.settings import SearchSettings
@@ -225,7 +225,7 @@ def _failure_as_row(batches: Batches, schema: pa.Schema) -> Batches:
 def raise_failure(fault: str) -> NoReturn:
     """Raise an error that an executor reported as ``CLASS: message``."""
     name, _, message = fault.partition(": ")
-    raise getattr(errors, name, MinwiseError)(message)
+    raise CopyError(message) if name == CopyError.__name__ else getattr(errors, name, MinwiseError)(message)
 
 
 def read_sets(
