@@ -163,7 +163,10 @@ class Operations:
     def run(self) -> list[str]:
         """Read, write, and read what a writer may have changed; return the problems."""
         self.scratch.mkdir(exist_ok=True)
-        for mode, calls in (("r", self._read), ("w", self._write), ("r", self._read)):
+        steps: tuple[tuple[OpenMode, Callable[[mw.Index], None]], ...] = (
+            ("r", self._read), ("w", self._write), ("r", self._read),
+        )  # fmt: skip
+        for mode, calls in steps:
             self._attempt(f"open {mode}", partial(self._use, mode, calls))
         return self.problems
 

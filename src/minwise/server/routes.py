@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -216,8 +215,8 @@ async def remove_documents(service: Service, call: Call) -> messages.RemovedMess
 async def get_plan(service: Service, call: Call) -> messages.PlanAnswer:
     """Return the plan of the index, or one for the given parameters."""
     given = {name: value for name, value in msgspec.structs.asdict(call.options).items() if value is not UNSET}
-    plan = await service.run_helper(partial(mw.plan, **given)) if given else service.plan
-    return msgspec.convert(plan.to_dict(), messages.PlanAnswer)
+    plan = await service.describe_plan(given) if given else service.plan.to_dict()
+    return msgspec.convert(plan, messages.PlanAnswer)
 
 
 async def get_stats(service: Service, call: Call) -> messages.IndexStatsMessage:

@@ -32,6 +32,8 @@ __all__ = ["BatchWorker", "Service"]
 MAX_QUERY_BATCH, MAX_CHANGE_BATCH = 32, 256
 # Comparisons, and text searches, that run or wait.
 MAX_COMPARISONS, MAX_SEARCHES = 8, 8
+# Descriptions of plans that are kept; one has 2 kB.
+MAX_PLANS = 4096
 # A query with a text of more characters would delay others: with passages it takes at least ten milliseconds.
 LONG_TEXT = 20_000
 
@@ -162,10 +164,16 @@ class Service:
             self._write_worker: BatchWorker[AddTask | RemoveTask] = self._start_worker(
                 "writing", work, MAX_CHANGE_BATCH
             )
-        self._compare_pool, self._helper_pool = (ThreadPoolExecutor(1, name) for name in ("comparing", "helper"))
-        for pool in (self._compare_pool, self._helper_pool):
-            self._workers.callback(pool.shutdown, wait=False, cancel_futures=True)
+        self._compare_pool, self._helper_pool, self._plan_pool = (
+            self._start_pool(name) for name in ("comparing", "helper", "planning")
+        )
+        self._plans: dict[tuple[tuple[str, Any], ...], dict[str, Any]] = {}
         self._comparisons = self._searches = 0
+
+    def _start_pool(self, name: str) -> ThreadPoolExecutor:
+        pool = ThreadPoolExecutor(1, name)
+        self._workers.callback(pool.shutdown, wait=False, cancel_futures=True)
+        return pool
 
     def _start_worker(
         self, name: str, work: Callable[[Sequence[Any]], Sequence[Any]], max_batch: int
@@ -234,6 +242,19 @@ class Service:
             return await self.call_index(call)
         finally:
             self._searches -= 1
+
+    async def describe_plan(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the description of a plan for these parameters. It is computed once, and delays no other request."""
+        key = tuple(given.items())
+        if key in self._plans:
+            return self._plans[key]
+        described: dict[str, Any] = await asyncio.get_running_loop().run_in_executor(
+            self._plan_pool, lambda: mw.plan(**given).to_dict()
+        )
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.clear()
+        self._plans[key] = described
+        return described
 
     async def run_helper(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401 - depends on the work
         """Return the result of work that takes milliseconds and would block the event loop."""

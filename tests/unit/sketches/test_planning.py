@@ -20,6 +20,7 @@ from minwise.errors import ConfigError
 from minwise.sketches.planning import (
     CurvePoint,
     Plan,
+    _gauss_rule,
     approximate_threshold,
     band_slices,
     candidate_probability,
@@ -27,6 +28,7 @@ from minwise.sketches.planning import (
     plan_by_area,
 )
 
+EPSILON = float(np.finfo(float).eps)
 thresholds = st.floats(0.05, 1)
 recalls = st.floats(0.01, 0.999)
 
@@ -373,3 +375,24 @@ def test_only_svg_files_are_written(tmp_path: Path, name: str) -> None:
     message = error_message(ConfigError, lambda: plan().plot(tmp_path / name))
     assert message.startswith("plot must be a file that ends in .svg, got ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("slots", [1, 7, 256, 4096])
+@pytest.mark.parametrize("threshold", [0.02, 0.3, 0.8, 1.0])
+def test_a_plan_is_that_of_a_search_over_all_rows(slots: int, threshold: float) -> None:
+    """All rows are computed at once, which must not change any plan: also recalls that a layout reaches exactly."""
+    reached = {rows: candidate_probability(threshold, slots // rows, rows) for rows in range(slots, 0, -1)}
+    exact = reached[min(3, slots)]
+    for recall in (0.1, 0.9, 0.99, 0.99999, exact, np.nextafter(exact, 0), np.nextafter(exact, 1)):
+        expected = next((rows for rows, share in reached.items() if share >= recall), None)
+        if expected is not None and 0 < recall < 1:
+            assert plan(threshold, recall, slots=slots).rows == expected
+
+
+def test_the_rule_of_gauss_is_that_of_numpy() -> None:
+    """The weights of the outermost points are the least exact: their error grows with the square of the nodes."""
+    for nodes in (1, 2, 3, 17, 64):
+        points, weights = np.polynomial.legendre.leggauss(nodes)
+        found_points, found_weights = _gauss_rule(nodes)
+        np.testing.assert_allclose(found_points, (points + 1) / 2, rtol=0, atol=4 * EPSILON)
+        np.testing.assert_allclose(found_weights, weights / 2, rtol=4 * nodes**2 * EPSILON)
