@@ -20,7 +20,7 @@ from typing import Any
 
 import minwise as mw
 from minwise.errors import InputError
-from minwise.index import Answer
+from minwise.index import Answer, OpenMode
 from support.index_faults.children import Channel, Child, fast_folder, start
 from support.index_faults.workload import set_constants
 from support.index_oracle import Expected, Metadata, Oracle, RefusedError, storing
@@ -47,7 +47,9 @@ IDS: tuple[str | int, ...] = (*range(-1, 12), *"01234567", "x", "y", "ü", "-1",
 METADATA: tuple[Metadata, ...] = (
     None, None, {}, {"lang": "en"}, {"lang": "de"}, {"lang": "en", "n": 1}, {"n": 2, "deep": {"a": [1, None]}},
 )  # fmt: skip
-FILTERS = (None, None, None, {}, {"lang": "en"}, {"n": 1, "lang": "en"}, {"deep": {"a": [1, None]}}, {"x": 0})
+FILTERS: tuple[Metadata, ...] = (
+    None, None, None, {}, {"lang": "en"}, {"n": 1, "lang": "en"}, {"deep": {"a": [1, None]}}, {"x": 0},
+)  # fmt: skip
 REFUSED = "refused"
 # Files of an index other than segments.
 FILES = {"index.db", "index.db-wal", "index.db-shm", "head", "writer.lock"}
@@ -253,12 +255,15 @@ class ModelChecker:
         """Draw a step, and apply it to the oracle."""
         kind = self.draw.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         before = self._saved()
-        arguments, expect = getattr(self, f"_draw_{kind}", lambda: ({}, lambda: None))()
+        arguments, expect = getattr(self, f"_draw_{kind}", self._draw_nothing)()
         try:
             expected = expect()
         except RefusedError:
             expected = REFUSED
         return Planned({"kind": kind, **arguments}, expected, before)
+
+    def _draw_nothing(self) -> tuple[Step, Callable[[], Any]]:
+        return {}, lambda: None
 
     def _text(self) -> str:
         draw = self.draw
@@ -285,9 +290,9 @@ class ModelChecker:
     def _draw_add_near_copies(self) -> tuple[Step, Callable[[], Any]]:
         count, text, first = self.draw.choice((9, 30)), self._text(), self.oracle.added
         texts = [text if turn % 3 else f"{text} {self.draw.choice(WORDS)}" for turn in range(count)]
-        batch = {"ids": [f"copy {first + turn}" for turn in range(count)], "texts": texts}
-        batch |= {"metadata": [None] * count, "on_duplicate_id": "replace"}  # type: ignore[dict-item]
-        return batch, lambda: list(self.oracle.add(*batch.values()))  # type: ignore[arg-type]
+        ids = [f"copy {first + turn}" for turn in range(count)]
+        batch: Step = {"ids": ids, "texts": texts, "metadata": [None] * count, "on_duplicate_id": "replace"}
+        return batch, lambda: list(self.oracle.add(*batch.values()))
 
     def _draw_add_unique(self) -> tuple[Step, Callable[[], Any]]:
         batch = self._batch(6)
@@ -372,7 +377,8 @@ class ModelChecker:
 
     def _reopen(self, states: list[tuple[Any, ...]]) -> None:
         """Check that the index holds one of the states, and continue with it; a writer deletes all leftovers."""
-        for mode in self.draw.choice((["r"], ["w"], ["r", "w"])):
+        modes: list[list[OpenMode]] = [["r"], ["w"], ["r", "w"]]
+        for mode in self.draw.choice(modes):
             with mw.Index.open(self.path, mode) as index:
                 states = [state for state in states if self._state_of(index) == self._expected_state(state)][:1]
                 assert states != [], (mode, self._state_of(index))
