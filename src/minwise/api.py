@@ -177,6 +177,7 @@ def write_pairs(
     *,
     sources: bool = False,
     truth: str | None = None,
+    overwrite: bool = True,
     **options: "Unpack[PairsOptions]",
 ) -> dict[str, Any]:
     """Write every pair of near-duplicates to a file and return the report of the run.
@@ -186,6 +187,7 @@ def write_pairs(
         output: A .parquet, .csv, .tsv or .jsonl file, or its URL; None for a preview in the report instead, ``first``.
         sources: Add the columns source and row of both documents.
         truth: Ground-truth entity column; adds recall and precision of the pairs to the report.
+        overwrite: Whether to replace a file with content; if not, the result is kept next to it. Default: True.
         **options: Settings; see Keyword Args.
 
     Keyword Args:
@@ -258,7 +260,7 @@ def write_pairs(
         if output is None:
             return {**pair_report(found), **preview_pairs(found), **quality}
         schema, report = pair_schema(found, sources=sources), pair_report(found)  # may fail: before there is a file
-        written = write_tables(output, pair_tables(found, sources=sources), schema)
+        written = write_tables(output, pair_tables(found, sources=sources), schema, overwrite=overwrite)
         return {**report, "pairs": written, **quality}
 
 
@@ -357,13 +359,18 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
 
 
 def write_clusters(
-    source: DocumentSource, output: PathOrUrl | None, **options: "Unpack[ClustersOptions]"
+    source: DocumentSource,
+    output: PathOrUrl | None,
+    *,
+    overwrite: bool = True,
+    **options: "Unpack[ClustersOptions]",
 ) -> dict[str, Any]:
     """Write the cluster of every document to a file and return the report of the run.
 
     Args:
         source: Paths or globs, a list of texts, rows, an Arrow table or stream, a data frame, or sets.
         output: A .parquet, .csv, .tsv or .jsonl file, or its URL; None for a preview in the report instead, ``first``.
+        overwrite: Whether to replace a file with content; if not, the result is kept next to it. Default: True.
         **options: Settings; see Keyword Args.
 
     Keyword Args:
@@ -437,7 +444,7 @@ def write_clusters(
         if output is None:
             return {**pair_report(found), **preview_clusters(found, clustering)}
         report = pair_report(found)  # may fail: before there is a file
-        write_tables(output, clustering.tables(), clustering.schema)
+        write_tables(output, clustering.tables(), clustering.schema, overwrite=overwrite)
         return {**report, "clusters": clustering.cluster_count}
 
 
@@ -807,6 +814,7 @@ def audit(
     output: PathOrUrl | None = None,
     *,
     sample: int = 20_000,
+    overwrite: bool = True,
     **options: "Unpack[AuditOptions]",
 ) -> "Audit":
     """Measure what the settings find in ``source`` against an exact join of a sample.
@@ -819,6 +827,7 @@ def audit(
         output: A .json file to write the figures to as well.
         sample: Number of documents to sample; all of them if there are no more. The sample is halved while it has more
             than four million pairs.
+        overwrite: Whether to replace a file with content; if not, the result is kept next to it. Default: True.
         **options: Settings; see Keyword Args.
 
     Keyword Args:
@@ -903,7 +912,7 @@ def audit(
             sampled = run_audit(_grouped(chosen, job), sample=size, floor=floor)
         result = summarise_audit(sampled, settings, floor, recall=chosen["recall"], slots=chosen["slots"])
     if file is not None:
-        result.write(file)
+        result.write(file, overwrite=overwrite)
     return result
 
 

@@ -165,7 +165,7 @@ def test_run_completes_although_it_is_killed_repeatedly(folder: Path, expected: 
 def test_run_killed_after_publishing_is_not_repeated(folder: Path, expected: dict[str, str]) -> None:
     """The next run reports that the output is published already, and writes nothing."""
     seen = events(folder)
-    last = max(number for number, line in enumerate(seen) if line.startswith("rename"))
+    last = next(number for number, line in enumerate(seen) if line.startswith("rename_new"))
     assert start(folder, "out", trap={"point": last, "after": True, "act": "kill"}).status == -signal.SIGKILL
     assert digest(folder / "out") == expected
     before = inodes(folder / "out")
@@ -189,7 +189,7 @@ def test_replaced_output_is_old_or_new_after_a_kill(folder: Path, expected: dict
     (folder / "events" / "old").touch()
     seen = events(folder, "--overwrite")
     publishing = next(number for number, line in enumerate(seen) if "/publishing" in line)
-    assert sum(line.startswith("rename") for line in seen) == 2
+    assert sum(line.startswith("exchange") for line in seen) == 1
     wrong = {}
     for number in range(publishing, len(seen)):
         name = f"over{number}"

@@ -29,6 +29,7 @@ import pyarrow.parquet  # noqa: F401 - as above
 import minwise.api
 import minwise.cli.session
 import minwise.progress
+from minwise._internal import atomic
 from minwise.cli import main
 
 __all__: list[str] = []
@@ -73,6 +74,7 @@ class Trap:
         """Make events of all calls that change durable files."""
         for owner, name in (
             (os, "fsync"), (Path, "replace"), (Path, "rename"), (Path, "unlink"), (shutil, "rmtree"),
+            (atomic, "rename_new"), (atomic, "exchange"),
         ):  # fmt: skip
             setattr(owner, name, self.around(name, getattr(owner, name)))
 

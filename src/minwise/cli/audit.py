@@ -40,7 +40,9 @@ def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any
         minwise audit news.jsonl --shingle word:3 --sample 5000 --json
     """
     watch = watched_progress(quiet=given["quiet"] or given["as_json"])
-    result = mw.audit(Files(inputs), output, sample=sample, progress=watch, **settings_of(given))
+    result = mw.audit(
+        Files(inputs), output, sample=sample, overwrite=given["overwrite"], progress=watch, **settings_of(given)
+    )
     if given["as_json"]:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not given["quiet"]:

@@ -4,11 +4,13 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 import minwise as mw
+from minwise._internal.temporary import delete_folders
 from minwise.cli.audit import audit
 from minwise.cli.base import Group
 from minwise.cli.compare import compare
@@ -28,11 +30,13 @@ from minwise.errors import ConfigError
 __all__ = ["main"]
 
 # Exit codes of failures; usage errors of click are 2, too.
-FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED, TERMINATED = 1, 2, 74, 130, 128 + signal.SIGTERM
+FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 1, 2, 74, 130
+# Signals that end a run as an error does, so that temporary files are removed; no system has all of them.
+STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 
 
 class _Terminated(SystemExit):
-    """Exit after SIGTERM, as after an error, so that temporary files are removed."""
+    """Exit after one of ``STOP_SIGNALS``; its code is 128 and the number of the signal."""
 
 
 class _MainGroup(Group):
@@ -43,9 +47,11 @@ class _MainGroup(Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             _interrupt(ctx.ensure_object(Session))
-        except _Terminated:
+        except _Terminated as stopped:
             session = ctx.ensure_object(Session)
-            _fail(session, _with_hint("terminated", session), TERMINATED)
+            with suppress(OSError):  # the terminal may be gone
+                _print_error(session, _with_hint("terminated", session), int(str(stopped.code)))
+            raise
 
 
 @click.group(cls=_MainGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -95,7 +101,7 @@ command.add_tasks(
 
 def main() -> NoReturn:
     """Run the command; an error prints one line on standard error and sets the exit code, without a traceback."""
-    signal.signal(signal.SIGTERM, _stop)
+    _handle_signals()
     session = Session()
     try:
         command.main(standalone_mode=False, obj=session)
@@ -121,8 +127,17 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
+def _handle_signals() -> None:
+    for number in STOP_SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, _stop)
+
+
 def _stop(number: int, frame: object) -> NoReturn:
-    raise _Terminated(TERMINATED)
+    """End the command; further signals do not interrupt the deletion of temporary files."""
+    for ignored in STOP_SIGNALS:
+        signal.signal(ignored, signal.SIG_IGN)
+    raise _Terminated(128 + number)
 
 
 def _click_message(error: click.ClickException) -> str:
@@ -141,6 +156,7 @@ def _interrupt(session: Session) -> NoReturn:
     """End at once: a normal exit would wait for threads that still copy."""
     _print_error(session, _with_hint("interrupted", session), INTERRUPTED)
     sys.stderr.flush()
+    delete_folders()
     os._exit(INTERRUPTED)
 
 

@@ -56,7 +56,7 @@ def compare(a: str, b: str, **given: Any) -> None:  # noqa: ANN401 - click's val
         raise click.UsageError("only one of A and B may be - (standard input), got both")
     result = _compare(a, b, given)
     if given["output"] is not None:
-        result.write_html(given["output"], names=(_name(a), _name(b)))
+        result.write_html(given["output"], names=(_name(a), _name(b)), overwrite=given["overwrite"])
     if given["as_json"]:
         click.echo(json.dumps(_as_dict(a, b, result, given), indent=2))
     else:

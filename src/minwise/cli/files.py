@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from minwise.errors import ConfigError, InputError
+from minwise.results.output import refuse_existing_file
 
 __all__ = ["LineWriter", "open_lines", "read_bytes", "read_ids"]
 
@@ -49,8 +50,8 @@ class LineWriter:
     ``-`` is standard output. Every error names the file.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, *, overwrite: bool = True) -> None:
+        self._path, self._overwrite = path, overwrite
         self._file: BinaryIO | None = None
         if path != "-" and not Path(path).absolute().parent.is_dir():
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(Path(path).parent))
@@ -76,7 +77,7 @@ class LineWriter:
         name = "standard output" if self._path == "-" else self._path
         try:
             if self._file is None:
-                self._file = _open(self._path)
+                self._file = _open(self._path, overwrite=self._overwrite)
             yield self._file
         except BrokenPipeError:
             raise
@@ -84,8 +85,10 @@ class LineWriter:
             raise OSError(error.errno, error.strerror, name) from None
 
 
-def _open(path: str) -> BinaryIO:
+def _open(path: str, *, overwrite: bool) -> BinaryIO:
     if path != "-":
+        if not overwrite:
+            refuse_existing_file(path)  # written since the command began
         return Path(path).open("wb")
     if sys.stdout is None:
         raise OSError(errno.EBADF, "is closed")
@@ -93,10 +96,10 @@ def _open(path: str) -> BinaryIO:
 
 
 @contextmanager
-def open_lines(path: str, inputs: tuple[str, ...] = ()) -> Iterator[LineWriter]:
-    """Open an output file of lines that is not one of the inputs."""
+def open_lines(path: str, inputs: tuple[str, ...] = (), *, overwrite: bool = True) -> Iterator[LineWriter]:
+    """Open an output file of lines that is not one of the inputs; refuse one with content without ``overwrite``."""
     _refuse_inputs(path, inputs)
-    lines = LineWriter(path)
+    lines = LineWriter(path, overwrite=overwrite)
     yield lines
     lines.close()
 

@@ -106,7 +106,7 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
     ):
         settings |= {"progress": progress_bars(quiet=given["quiet"] or given["as_json"]), "on_fault": report}
         if unique:
-            counts = _add_unique(opened, (index, *inputs), output, settings)
+            counts = _add_unique(opened, (index, *inputs), output, settings, overwrite=given["overwrite"])
         else:
             counts = opened.add_from(Files(inputs), **settings)
         documents = len(opened)
@@ -135,11 +135,11 @@ def _fault_printer(on_error: str) -> Iterator[Callable[[str], None]]:
 
 
 def _add_unique(
-    index: "mw.Index", inputs: tuple[str, ...], output: str | None, settings: dict[str, Any]
+    index: "mw.Index", inputs: tuple[str, ...], output: str | None, settings: dict[str, Any], *, overwrite: bool
 ) -> Mapping[str, Any]:
     """Decide every row; kept rows go to the output, decisions to standard output unless it has the kept rows."""
     with ExitStack() as stack:
-        kept = None if output is None else stack.enter_context(open_lines(output, inputs))
+        kept = None if output is None else stack.enter_context(open_lines(output, inputs, overwrite=overwrite))
         decisions = None if output == "-" else stack.enter_context(open_lines("-"))
         files = [cast(BinaryIO | None, file) for file in (kept, decisions)]
         return index.add_stream(Files(inputs[1:]), *files, **settings)
@@ -190,7 +190,7 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
     settings["progress"] = progress_bars(quiet=given["quiet"] or given["as_json"])
     with (
         mw.Index.open(index, threads=settings.pop("threads")) as opened,
-        open_lines(output, (index, *inputs)) as lines,
+        open_lines(output, (index, *inputs), overwrite=given["overwrite"]) as lines,
         _fault_printer(given["on_error"]) as report,
     ):
 

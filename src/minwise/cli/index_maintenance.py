@@ -98,7 +98,7 @@ def export(index: str, file: str, overwrite: bool, as_json: bool, quiet: bool) -
     if not file.lower().endswith((".parquet", ".pq")):
         raise ConfigError(f"file must end in .parquet, got {file}")
     with mw.Index.open(index) as opened, _stage("export", quiet=quiet or as_json):
-        written = opened.export(file)
+        written = opened.export(file, overwrite=overwrite)
     values = {"index": index, "file": file, "documents": written}
     print_result(values, f"{plural(written, 'signature')} in {file}", as_json=as_json, quiet=quiet)
 

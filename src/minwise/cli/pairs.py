@@ -56,7 +56,17 @@ def pairs(
     """
     watch = watched_progress(quiet=given["quiet"] or given["as_json"])
     show = report_printer("pairs", output, watch, quiet=given["quiet"], as_json=given["as_json"])
-    show(mw.write_pairs(Files(inputs), output, sources=sources, truth=truth, progress=watch, **settings_of(given)))
+    show(
+        mw.write_pairs(
+            Files(inputs),
+            output,
+            sources=sources,
+            truth=truth,
+            overwrite=given["overwrite"],
+            progress=watch,
+            **settings_of(given),
+        )
+    )
 
 
 @click.command(cls=Command)
@@ -80,4 +90,4 @@ def clusters(inputs: tuple[str, ...], output: str | None, **given: Any) -> None:
     """
     watch = watched_progress(quiet=given["quiet"] or given["as_json"])
     show = report_printer("clusters", output, watch, quiet=given["quiet"], as_json=given["as_json"])
-    show(mw.write_clusters(Files(inputs), output, progress=watch, **settings_of(given)))
+    show(mw.write_clusters(Files(inputs), output, overwrite=given["overwrite"], progress=watch, **settings_of(given)))

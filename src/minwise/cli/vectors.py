@@ -46,7 +46,7 @@ vector_options = add_options(
 
 
 def _run_settings(given: dict[str, Any], watch: Stopwatch) -> dict[str, Any]:
-    return {"progress": watch, **{name: given[name] for name in ("on_error", "memory", "threads", "work")}}
+    return {"progress": watch, **{name: given[name] for name in ("on_error", "memory", "threads", "work", "overwrite")}}
 
 
 def _make_search(

@@ -115,19 +115,22 @@ class Comparison:
         in_bytes = self.shingler.kind == "byte"
         return align_rows(*decode_passages(*self.texts, self.passages, in_bytes=in_bytes), max_chars=max_chars)
 
-    def write_html(self, path: str | PathLike[str], *, names: tuple[str, str] = ("left", "right")) -> None:
+    def write_html(
+        self, path: str | PathLike[str], *, names: tuple[str, str] = ("left", "right"), overwrite: bool = True
+    ) -> None:
         """Write a self-contained HTML page that shows both texts side by side.
 
         Args:
-            path: The file; written atomically, and replaced if it exists.
+            path: The file; written atomically.
             names: Names of the texts on the page. Default: left and right.
+            overwrite: Whether to replace a file with content; if not, the page is kept next to it. Default: True.
 
         Raises:
             OSError: If the file cannot be written.
         """
         from minwise.comparison.page import write_page  # lazy, for callers that only compare
 
-        write_page(self, check_path("path", path), names)
+        write_page(self, check_path("path", path), names, overwrite=overwrite)
 
 
 def compare(

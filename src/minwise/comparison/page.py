@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from minwise._internal.atomic import atomic_writer
 from minwise._internal.display import fact_list, notebook
 from minwise._internal.formatting import format_percent, format_probability, plural
 from minwise._internal.html import escape, page
+from minwise._internal.temporary import output_writer
 from minwise.comparison.alignment import AlignedRow, Piece, align_rows, decode_passages, decode_text
 from minwise.comparison.passages import Passage
 from minwise.sketches.planning import Plan
@@ -184,10 +184,10 @@ def notebook_texts(comparison: "Comparison", names: tuple[str, str]) -> str:
     return LEGEND + side_by_side(*texts, names=names, max_chars=NOTEBOOK_CHARACTERS)
 
 
-def write_page(comparison: "Comparison", path: Path, names: tuple[str, str]) -> None:
+def write_page(comparison: "Comparison", path: Path, names: tuple[str, str], *, overwrite: bool = True) -> None:
     """Write the page to a file, atomically."""
     html = compare_page(comparison, names).encode()
-    with atomic_writer(path) as file:
+    with output_writer(path, overwrite=overwrite) as file:
         file.write(html)
 
 

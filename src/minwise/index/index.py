@@ -755,14 +755,15 @@ class Index:
             return False
         return True
 
-    def export(self, path: AnyPath) -> int:
+    def export(self, path: AnyPath, *, overwrite: bool = True) -> int:
         """Write id, metadata and signature of every document to a Parquet file, and return the number of documents.
 
         Args:
             path: The file to write.
+            overwrite: Whether to replace a file with content; if not, the export is kept next to it. Default: True.
         """
         with self._reading():
-            return write_signatures(check_path("path", path), self._settings, self._store)
+            return write_signatures(check_path("path", path), self._settings, self._store, overwrite=overwrite)
 
     def verify(self) -> list[Damage]:
         """Check every checksum and every count, and return the damage found. It reads the whole index."""

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bytes, from_matrix
-from minwise._internal.atomic import atomic_writer, rename_directory
+from minwise._internal.atomic import rename_directory
 from minwise._internal.locks import locked_directory
+from minwise._internal.temporary import output_writer
 from minwise.errors import ConfigError, FormatError
 from minwise.index.database import DATABASE, REMEDY, add_file_name, create_private, sync
 from minwise.index.records import DocumentRecord, checksum_of
@@ -174,7 +175,7 @@ def describe(settings: IndexSettings, view: View, store: Store) -> IndexStats:
 ROW_GROUP_DOCUMENTS = 1 << 14
 
 
-def write_signatures(path: Path, settings: IndexSettings, store: Store) -> int:
+def write_signatures(path: Path, settings: IndexSettings, store: Store, *, overwrite: bool = True) -> int:
     """Write id, metadata and signature of every document, in the order of addition, and return their number.
 
     A signature is a list of slots; 16 bits of each slot if the index stores sketches. It is null for a document without
@@ -182,7 +183,7 @@ def write_signatures(path: Path, settings: IndexSettings, store: Store) -> int:
     """
     schema = _schema(settings)
     written = 0
-    with atomic_writer(path) as file, pq.ParquetWriter(file, schema) as writer:
+    with output_writer(path, overwrite=overwrite) as file, pq.ParquetWriter(file, schema) as writer:
         documents = (_decoded(store, *row) for row in store.checked_rows("documents"))
         while group := list(islice(documents, ROW_GROUP_DOCUMENTS)):
             ids = from_bytes([record.encoded_id for record in group], pa.large_string())

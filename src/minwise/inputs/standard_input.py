@@ -3,7 +3,6 @@
 import errno
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise._internal.temporary import TemporaryFolder
 from minwise.errors import InputError
 from minwise.inputs.content import BROKEN_OBJECT
 from minwise.inputs.files import File
@@ -50,8 +50,8 @@ class StandardInput(Source):
         if sys.stdin is None:
             raise OSError(errno.EBADF, "is closed", "standard input")
         self.name = STANDARD_INPUT_NAME
-        self._folder = tempfile.TemporaryDirectory(prefix=".minwise-")
-        spooled = Path(self._folder.name) / "stdin"
+        self._folder = TemporaryFolder()
+        spooled = self._folder.path / "stdin"
         with spooled.open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         format_ = format or _json_format(SpooledFile(str(spooled)))
@@ -115,7 +115,7 @@ class StandardInput(Source):
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows to ``stdin`` with the suffix of the format."""
-        return self.opened.copy_kept(keep, folder, self._folder.name)
+        return self.opened.copy_kept(keep, folder, str(self._folder.path))
 
 
 def _json_format(file: File) -> str:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 import numpy as np
@@ -18,7 +17,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from minwise._internal.atomic import atomic_writer
+from minwise._internal.formatting import plural
+from minwise._internal.temporary import TemporaryFolder, output_writer
 from minwise.checks import check_path
 from minwise.errors import ConfigError
 from minwise.inputs.columns import UnreadableRows, filter_rows, table_row_bytes
@@ -31,6 +31,8 @@ __all__ = [
     "TABLE_ROWS",
     "kept_rows",
     "local_table_path",
+    "not_empty_error",
+    "refuse_existing_file",
     "row_groups",
     "write_tables",
 ]
@@ -44,18 +46,27 @@ GROUP_BYTES = 1 << 24
 WriteTables = Callable[[BinaryIO, Iterator[pa.Table], pa.Schema], None]
 
 
-def write_tables(path: str | PathLike[str], tables: Iterable[pa.Table], schema: pa.Schema) -> int:
+def write_tables(
+    path: str | PathLike[str], tables: Iterable[pa.Table], schema: pa.Schema, *, overwrite: bool = True
+) -> int:
     """Write one file atomically; ``-`` is JSON lines on standard output.
+
+    Args:
+        path: The file or its URL.
+        tables: The rows.
+        schema: Their columns.
+        overwrite: Whether to replace a file with content that has the name when this one is complete.
 
     Returns:
         The number of rows written.
 
     Raises:
         ConfigError: If the suffix of the name is not that of a format.
+        MinwiseError: If another process wrote the file meanwhile, without ``overwrite``.
     """
     _check_suffix(path)
     pieces = _EqualPieces(tables, schema)
-    _write(path, iter(pieces), schema)
+    _write(path, iter(pieces), schema, overwrite=overwrite)
     return pieces.rows
 
 
@@ -81,26 +92,47 @@ class _EqualPieces:
             yield pa.concat_tables(held).combine_chunks()
 
 
-def _write(path: str | PathLike[str], tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+def _write(path: str | PathLike[str], tables: Iterator[pa.Table], schema: pa.Schema, *, overwrite: bool) -> None:
     if str(path) == "-":
         _write_jsonl(sys.stdout.buffer, tables, schema)
         sys.stdout.buffer.flush()
         return
     if is_url(path):
-        _write_url(str(path), tables, schema)
+        _write_url(str(path), tables, schema, overwrite=overwrite)
         return
-    with atomic_writer(Path(path)) as file:
+    with output_writer(Path(path), overwrite=overwrite) as file:
         WRITERS[Path(path).suffix.lower()](file, tables, schema)
 
 
-def _write_url(url: str, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
-    """Write a temporary file and upload it."""
+def _write_url(url: str, tables: Iterator[pa.Table], schema: pa.Schema, *, overwrite: bool) -> None:
+    """Write a temporary file and upload it; no storage refuses a name atomically, so it is looked up right before."""
     filesystem, target = url_filesystem(url)
-    with TemporaryDirectory(prefix="minwise-") as folder:
-        path = Path(folder) / target.rpartition("/")[2]
-        _write(path, tables, schema)
+    with TemporaryFolder() as folder:
+        path = folder / target.rpartition("/")[2]
+        _write(path, tables, schema, overwrite=True)
+        if not overwrite:
+            refuse_existing_file(url)
         filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
         filesystem.put_file(str(path), target)
+
+
+def refuse_existing_file(output: str) -> None:
+    """Raise ConfigError if an output file exists and is not empty; a path or a URL. A device or a pipe is accepted."""
+    if is_url(output):
+        filesystem, path = url_filesystem(output)
+        filesystem.invalidate_cache()  # another process may have written here
+        size = int(filesystem.info(path)["size"] or 0) if filesystem.isfile(path) else 0
+    else:
+        size = Path(output).stat().st_size if Path(output).is_file() else 0
+    if size:
+        raise not_empty_error(output, plural(size, "byte"))
+
+
+def not_empty_error(output: str, content: str) -> ConfigError:
+    """Return the error of an output that would be replaced: the one rule of all commands."""
+    return ConfigError(
+        f"output must be new or empty, got {output} with {content}; give another output or overwrite=True"
+    )
 
 
 def local_table_path(output: str | PathLike[str] | None) -> Path | None:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.atomic import atomic_writer
 from minwise._internal.display import fact_list, notebook, text_facts
 from minwise._internal.html import escape
+from minwise._internal.temporary import output_writer
 from minwise.errors import ConfigError
 from minwise.results.notes import report_notes
 from minwise.search.audit_sample import AuditSample
@@ -308,9 +308,14 @@ class Audit:
             "inputs": self.inputs,
         }
 
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the figures to a JSON file, which appears complete or not at all."""
-        with atomic_writer(Path(path)) as file:
+    def write(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
+        """Write the figures to a JSON file, which appears complete or not at all.
+
+        Args:
+            path: The file.
+            overwrite: Whether to replace a file with content; if not, the result is kept next to it.
+        """
+        with output_writer(Path(path), overwrite=overwrite) as file:
             file.write(json.dumps(self.to_dict(), indent=2).encode() + b"\n")
 
 

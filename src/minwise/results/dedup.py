@@ -282,7 +282,8 @@ class DedupResult:
         run = self._run.resume()
         with run.watch.timed("group"):
             report = self.report
-        with publish(folder, self._search.work, noted=self._decision.raised is None) as staging:
+        noted = self._decision.raised is None
+        with publish(folder, self._search.work, overwrite=overwrite, noted=noted) as staging:
             with self._search.documents.corpus.unchanged():
                 written = self._copy_kept(self._search, self.keep, staging, run.watch)
             if written != report["counts"]["kept"]:

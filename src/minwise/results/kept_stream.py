@@ -4,13 +4,12 @@ A single input file of lines keeps its format. Anything else becomes JSON lines:
 columns, text files objects of ``id`` and ``text``.
 """
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 import numpy as np
 import orjson
 
+from minwise._internal.temporary import TemporaryFolder
 from minwise.errors import InputError, MinwiseError
 from minwise.inputs.baskets import BasketFile
 from minwise.inputs.delimited import DelimitedFile
@@ -49,10 +48,10 @@ def write_kept_rows(sources: list[Source], keep: RowMask, rows: list[int], outpu
 
 def _copy(source: Source, keep: RowMask, output: BinaryIO) -> int:
     """Write the kept rows in the format of the source, which its copy in a temporary directory has."""
-    with TemporaryDirectory(prefix="minwise-") as folder:
-        written = source.copy_kept(keep, Path(folder), "")
+    with TemporaryFolder() as folder:
+        written = source.copy_kept(keep, folder / "kept", "")
         source.refuse_changes()  # before the first byte is written
-        for path in (path for path in Path(folder).rglob("*") if path.is_file()):
+        for path in (path for path in (folder / "kept").rglob("*") if path.is_file()):
             for chunk in File(str(path)).stored_chunks():
                 output.write(chunk)
     return written

@@ -1,25 +1,28 @@
 """Output directories: checks before a run, and publishing that leaves a complete directory or none.
 
-A local directory is filled under a hidden name and then renamed. At a URL nothing can be renamed: a marker file is
-there until the directory is complete. With a durable work directory, a note about the published directory lets a
-repeated run recognise its own output.
+A local directory is filled in a hidden one and then renamed, in one step and never onto a directory that another
+process has filled meanwhile. At a URL nothing can be renamed: a marker file, which names the run, is there until the
+directory is complete. With a durable work directory, a note about the published directory lets a repeated run
+recognise its own output.
 """
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+from minwise._internal import atomic
 from minwise._internal.atomic import sync_directory, sync_path
-from minwise._internal.formatting import plural
+from minwise._internal.temporary import TemporaryFolder, publish_new, sweep
 from minwise.checks import check_path
-from minwise.errors import ConfigError
+from minwise.errors import ConfigError, MinwiseError
 from minwise.inputs.files import is_url, url_filesystem
 from minwise.inputs.source import Source
+from minwise.inputs.table_writer import not_empty_error, refuse_existing_file
 from minwise.search.engine import StagingDirectory
 from minwise.search.workdir import WorkDirectory
 
@@ -53,6 +56,7 @@ class RemoteOutput:
         filesystem, path = url_filesystem(self.url)
         self._filesystem: Any = filesystem
         self._path = str(path).rstrip("/")
+        self._marker = f"This directory is not whole yet. Run {secrets.token_hex(8)} writes it.\n".encode()
 
     def __str__(self) -> str:
         return self.url
@@ -64,8 +68,13 @@ class RemoteOutput:
                 raise ConfigError(
                     f"output must not be or hold an input, got {self.url} with {path}; give another output"
                 )
-        if not overwrite and self._list_files() and not self._has(UNFINISHED):
-            raise _not_empty(self.url, "files in it")
+        if not overwrite:
+            self._refuse_files()
+
+    def _refuse_files(self) -> None:
+        """Raise ConfigError if there are files, unless an interrupted run left them."""
+        if self._list_files() and not self._has(UNFINISHED):
+            raise not_empty_error(self.url, "files in it")
 
     def is_published(self, work: WorkDirectory) -> bool:
         """Return whether the result of this work directory is already here."""
@@ -74,20 +83,30 @@ class RemoteOutput:
         return self._has("report.json") and not self._has(UNFINISHED)
 
     @contextmanager
-    def publish(self, work: WorkDirectory, *, noted: bool = True) -> Iterator[StagingDirectory]:
-        """Yield a directory to fill, and send its files on success; after an error, delete the files at the URL."""
+    def publish(
+        self, work: WorkDirectory, *, overwrite: bool = False, noted: bool = True
+    ) -> Iterator[StagingDirectory]:
+        """Yield a directory to fill, and send its files on success; after an error, delete the files at the URL.
+
+        Nothing can be locked at a URL: a second run takes the output over, and the first one fails before it sends
+        another file.
+        """
         for leftover in work.folder.glob(f"{STAGING}*"):  # of an interrupted run
             shutil.rmtree(leftover, ignore_errors=True)
         folder = Path(mkdtemp(prefix=STAGING, dir=work.folder))
         try:
+            if not overwrite:
+                self._refuse_files()  # written during the run
             self._clear()
-            self._filesystem.pipe_file(f"{self._path}/{UNFINISHED}", b"This directory is not whole yet.\n")
+            self._filesystem.pipe_file(f"{self._path}/{UNFINISHED}", self._marker)
             try:
                 yield StagingDirectory(folder, self.url)
                 self._send(folder)
+                self._refuse_other_run()
                 self._filesystem.rm_file(f"{self._path}/{UNFINISHED}")
             except BaseException:
-                self._clear()
+                if self._is_own():
+                    self._clear()
                 raise
             if noted:
                 work.write_json("publishing", {"url": self.url})
@@ -96,9 +115,19 @@ class RemoteOutput:
 
     def _send(self, folder: Path) -> None:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            self._refuse_other_run()
             target = f"{self._path}/{path.relative_to(folder).as_posix()}"
             self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._filesystem.put_file(str(path), target)
+
+    def _is_own(self) -> bool:
+        """Return whether the marker is that of this run."""
+        marker = f"{self._path}/{UNFINISHED}"
+        return self._has(UNFINISHED) and bool(self._filesystem.cat_file(marker) == self._marker)
+
+    def _refuse_other_run(self) -> None:
+        if not self._is_own():
+            raise MinwiseError(f"output {self.url} was taken over by another run, which continues; give another output")
 
     def _clear(self) -> None:
         if self._list_files():
@@ -137,26 +166,7 @@ def check_output(output: Output, sources: list[Source], *, overwrite: bool) -> N
     if output.exists() and not output.is_dir():
         raise ConfigError(f"output must be a directory, got the file {output}")
     if not overwrite and output.exists() and any(output.iterdir()):
-        raise _not_empty(str(output), "files in it")
-
-
-def refuse_existing_file(output: str) -> None:
-    """Raise ConfigError if an output file exists and is not empty; a path or a URL. A device or a pipe is accepted."""
-    if is_url(output):
-        filesystem, path = url_filesystem(output)
-        filesystem.invalidate_cache()  # another process may have written here
-        size = int(filesystem.info(path)["size"] or 0) if filesystem.isfile(path) else 0
-    else:
-        size = Path(output).stat().st_size if Path(output).is_file() else 0
-    if size:
-        raise _not_empty(output, plural(size, "byte"))
-
-
-def _not_empty(output: str, content: str) -> ConfigError:
-    """Return the error of an output that would be replaced: the one rule of all commands."""
-    return ConfigError(
-        f"output must be new or empty, got {output} with {content}; give another output or overwrite=True"
-    )
+        raise not_empty_error(str(output), "files in it")
 
 
 def refuse_inputs(output: Path, sources: list[Source]) -> None:
@@ -177,7 +187,8 @@ def is_published(work: WorkDirectory, output: Output) -> bool:
         return output.is_published(work)
     if not work.has("publishing") or not output.is_dir() or work.read_json("publishing") != _identity(output):
         return False
-    shutil.rmtree(_replaced_path(output), ignore_errors=True)  # left behind if the run was killed before deleting it
+    _settle_replaced(output)
+    sweep(output.absolute().parent)  # the run may have been killed before it deleted its temporary directory
     return True
 
 
@@ -193,59 +204,57 @@ def _identity(folder: Path) -> dict[str, int]:
     return {"device": status.st_dev, "inode": status.st_ino, "files": len(sizes), "bytes": sum(sizes)}
 
 
-def _replaced_path(output: Path) -> Path:
-    """Return the name of the existing output while another replaces it."""
-    return output.absolute().parent / f".{output.name}.minwise-old"
-
-
 @contextmanager
-def publish(output: Output, work: WorkDirectory, *, noted: bool = True) -> Iterator[StagingDirectory]:
+def publish(
+    output: Output, work: WorkDirectory, *, overwrite: bool = False, noted: bool = True
+) -> Iterator[StagingDirectory]:
     """Yield a directory to fill, which becomes ``output`` on success and is deleted otherwise.
 
     Args:
         output: The output directory.
         work: The work directory of the run.
+        overwrite: Whether to replace an output that is not empty by then.
         noted: Whether a repeated run on the work directory finds its result in ``output``.
+
+    Raises:
+        MinwiseError: If another process filled the output meanwhile, without ``overwrite``; the result is kept.
     """
     if isinstance(output, RemoteOutput):
-        with output.publish(work, noted=noted) as remote:
+        with output.publish(work, overwrite=overwrite, noted=noted) as remote:
             yield remote
         return
     output = output.absolute()
     output.parent.mkdir(parents=True, exist_ok=True)
-    token = sha256(bytes(work.folder.resolve())).hexdigest()[:8]
-    staging = output.parent / f".{output.name}.minwise-{token}"
-    shutil.rmtree(staging, ignore_errors=True)  # of an interrupted run on this work directory
-    if _replaced_path(output).exists() and not output.exists():  # of a run killed between its two renames
-        _replaced_path(output).rename(output)
-    shutil.rmtree(_replaced_path(output), ignore_errors=True)
-    staging.mkdir()
-    try:
+    _settle_replaced(output)
+    with TemporaryFolder(output.parent, mode=0o777) as folder:  # executors of Spark may run as another user
+        staging = folder / output.name
+        staging.mkdir()
         yield StagingDirectory(staging)
         if work.durable:
             _sync_tree(staging)
             if noted:
                 work.write_json("publishing", dict(_identity(staging)))
-        _replace(staging, output)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
+        _rename(staging, output, overwrite=overwrite)
+        sync_directory(output.parent)
 
 
-def _replace(staging: Path, output: Path) -> None:
-    """Rename the directory to its final name; an existing output is deleted only afterwards."""
-    if not output.exists() or not any(output.iterdir()):
-        staging.rename(output)
-    else:
-        replaced = _replaced_path(output)
-        output.rename(replaced)
-        try:
-            staging.rename(output)
-        except BaseException:
-            replaced.rename(output)
-            raise
-        shutil.rmtree(replaced)
-    sync_directory(output.parent)
+def _rename(staging: Path, output: Path, *, overwrite: bool) -> None:
+    """Give the directory its final name; an existing output that is replaced gets the name of the staging directory."""
+    try:
+        if overwrite:
+            atomic.rename_new(staging, output)
+        else:
+            publish_new(staging, output)
+    except FileExistsError:
+        atomic.exchange(staging, output)
+
+
+def _settle_replaced(output: Path) -> None:
+    """Complete what a run left that was killed while it exchanged directories by several renames."""
+    replaced = atomic.replaced_path(output.absolute())
+    if replaced.exists() and not output.exists():
+        replaced.rename(output)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _sync_tree(folder: Path) -> None:

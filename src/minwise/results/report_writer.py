@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from minwise._internal.atomic import atomic_writer
+from minwise._internal.temporary import output_writer
 from minwise.checks import check_path
 from minwise.errors import FormatError, MinwiseError, MismatchError
 from minwise.inputs.memory_sources import SetsSource, TableSource
@@ -305,7 +305,7 @@ def _preserve_texts(folder: Path, page: str) -> None:
 
 
 def _replace_file(path: Path, data: bytes) -> None:
-    with atomic_writer(path) as file:
+    with output_writer(path) as file:
         file.write(data)
 
 

@@ -67,7 +67,10 @@ def restore(
     run.refuse_changes()
     check_destination(folder, run, overwrite=overwrite)
     task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted, all_matches=all_matches)
-    with temporary_workdir(folder.absolute().parent) as work, publish(folder, work) as staging:
+    with (
+        temporary_workdir(folder.absolute().parent) as work,
+        publish(folder, work, overwrite=overwrite) as staging,
+    ):
         task.write(staging.folder, receiver)
         run.refuse_changes()  # during the copy
     return task.counts()

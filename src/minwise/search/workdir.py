@@ -9,8 +9,6 @@ finished one is sent.
 
 import json
 import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
@@ -24,6 +22,7 @@ from minwise import _kernel
 from minwise._internal.array_files import ArrayFile, Arrays, FileKind, sealed_writer, verify_seal, write_array_file
 from minwise._internal.atomic import atomic_writer
 from minwise._internal.locks import lock_file
+from minwise._internal.temporary import TemporaryFolder, sweep
 from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MinwiseError, MismatchError
 from minwise.inputs.files import is_url, url_filesystem
@@ -206,6 +205,8 @@ def choose_workdir(
     parent = None if output is None else output.absolute().parent
     if given is None:
         return temporary_workdir(parent)
+    if parent is not None:
+        sweep(parent)
     if is_url(given):
         return open_remote_workdir(str(given), manifest, parent)
     return open_workdir(check_path("work", given), manifest)
@@ -222,13 +223,11 @@ def temporary_workdir(parent: Path | None) -> Iterator[WorkDirectory]:
     try:
         if parent is not None:
             parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".minwise-", dir=parent))
+        folder = TemporaryFolder(parent)
     except OSError as error:  # name the parent, which the user gave, not the generated directory
         raise OSError(error.errno, error.strerror, str(parent)) from None
-    try:
-        yield WorkDirectory(folder, durable=False, temporary=True)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with folder as path:
+        yield WorkDirectory(path, durable=False, temporary=True)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ __all__ = ["serve"]
 BACKLOG = 1024
 # Part of the drain timeout that is reserved for work of threads, which cannot be cancelled, and for the process to end.
 RESERVED_SHARE, RESERVED_SECONDS = 0.2, 0.2
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if sys.platform != "win32" else []))
 # Thresholds of the garbage collector: two million lists are decoded in 0.5 s with its defaults, in 0.2 s with these.
 GC_THRESHOLDS = (50_000, 20, 20)
 # Open files besides connections: those of the index, which is open three times, and of Python.
@@ -78,7 +78,8 @@ async def _serve(service: Service, app: App, listener: socket.socket) -> list[in
         stopping.set()
 
     for number in STOP_SIGNALS:
-        _call_on_signal(loop, number, stop)
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
+            _call_on_signal(loop, number, stop)
     service.start()
     listening = await loop.create_server(server.connect, sock=listener, backlog=BACKLOG)
     _announce(settings, listener)

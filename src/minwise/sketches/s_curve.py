@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from minwise._internal.atomic import atomic_writer
 from minwise._internal.charts import Tick, chart, vertical_line
 from minwise._internal.formatting import format_probability, plural
 from minwise._internal.html import escape
+from minwise._internal.temporary import output_writer
 from minwise.sketches.planning import Plan
 
 __all__ = ["curve_chart", "draw_curve", "inline_curve", "write_curve"]
@@ -91,7 +91,7 @@ def _drawing(plan: Plan) -> list[str]:
 
 def write_curve(plan: Plan, path: str | PathLike[str]) -> None:
     """Write the document of `draw_curve` to a file, atomically."""
-    with atomic_writer(Path(os.fspath(path))) as file:
+    with output_writer(Path(os.fspath(path))) as file:
         file.write(draw_curve(plan).encode())
 
 

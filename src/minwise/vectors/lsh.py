@@ -284,6 +284,7 @@ class _VectorLSH:
         threads: int | None = None,
         work: PathOrUrl | None = None,
         progress: ProgressSetting = None,
+        overwrite: bool = True,
     ) -> dict[str, Any]:
         """Write all pairs of vectors within a distance that share a bucket, and return the report.
 
@@ -299,6 +300,7 @@ class _VectorLSH:
             work: Directory that keeps finished stages, so that an interrupted run resumes where it stopped.
             progress: True for progress bars, a function of (stage, done, total, unit), or a
                 :class:`~minwise.progress.Progress`; default: none.
+            overwrite: Whether to replace a file with content; if not, the result is kept next to it. Default: True.
 
         Returns:
             The counts, settings and faults of the run.
@@ -312,7 +314,7 @@ class _VectorLSH:
         run = _RunSettings.of(on_error, memory, threads, work, progress)
         with _found_pairs(source, settings, run, output) as found:
             report = pair_report(found)  # may fail: before there is a file
-            written = write_tables(output, pair_tables(found), pair_schema(found, sources=False))
+            written = write_tables(output, pair_tables(found), pair_schema(found, sources=False), overwrite=overwrite)
             return {**report, "pairs": written}
 
     def query(
@@ -370,6 +372,7 @@ class _VectorLSH:
         threads: int | None = None,
         work: PathOrUrl | None = None,
         progress: ProgressSetting = None,
+        overwrite: bool = True,
     ) -> dict[str, Any]:
         """Write the nearest fitted vectors of each query among those that share a bucket, and return the report.
 
@@ -388,6 +391,7 @@ class _VectorLSH:
             work: Directory that keeps finished blocks, so that an interrupted run resumes where it stopped.
             progress: True for progress bars, a function of (stage, done, total, unit), or a
                 :class:`~minwise.progress.Progress`; default: none.
+            overwrite: Whether to replace a file with content; if not, the result is kept next to it. Default: True.
 
         Returns:
             The counts, settings and faults of the run.
@@ -399,7 +403,7 @@ class _VectorLSH:
         """
         query = self._query(vectors, radius, top, column)
         with self._answered(query, _RunSettings.of(on_error, memory, threads, work, progress), output) as answer:
-            return answer.report(write_tables(output, answer.tables, NEIGHBOUR_SCHEMA))
+            return answer.report(write_tables(output, answer.tables, NEIGHBOUR_SCHEMA, overwrite=overwrite))
 
     def _query(
         self, vectors: VectorsLike, radius: float | None, top: int | None, column: str | None
