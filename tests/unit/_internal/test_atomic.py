@@ -1,5 +1,6 @@
 """Renames that never replace, and exchanges: with the calls of the system, and without them."""
 
+import ctypes
 import errno
 import os
 from pathlib import Path
@@ -19,7 +20,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     """Return a directory, on a system that has fewer calls from one parameter to the next."""
     if request.param == "flags refused":  # as on NFS
         monkeypatch.setattr(atomic, "_flagged_rename", lambda: lambda *_: -1)
-        monkeypatch.setattr(atomic.ctypes, "get_errno", lambda: errno.EINVAL)
+        monkeypatch.setattr(ctypes, "get_errno", lambda: errno.EINVAL)
     elif request.param != "system call":
         monkeypatch.setattr(atomic, "_flagged_rename", lambda: None)
     if request.param == "lock":
