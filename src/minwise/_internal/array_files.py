@@ -34,7 +34,16 @@ from minwise import _kernel
 from minwise._internal.atomic import atomic_writer
 from minwise.errors import FormatError, MinwiseError, MismatchError
 
-__all__ = ["ArrayFile", "Arrays", "FileKind", "read_array_file", "sealed_writer", "verify_seal", "write_array_file"]
+__all__ = [
+    "ArrayFile",
+    "Arrays",
+    "FileKind",
+    "read_array_file",
+    "sealed_writer",
+    "stream_checksum",
+    "verify_seal",
+    "write_array_file",
+]
 
 PREFIX = struct.Struct("<8sIII")
 SEAL, SEAL_MAGIC = struct.Struct("<8sQI"), b"MINSEAL\n"
@@ -123,7 +132,7 @@ class ArrayFile:
         with Path(self.path).open("rb") as file, _header_errors(self.path):
             file.seek(entry["position"])
             size = math.prod(entry["shape"]) * np.dtype(DTYPES[entry["dtype"]]).itemsize
-            if _stream_checksum(file, size) != entry["crc32c"]:
+            if stream_checksum(file, size) != entry["crc32c"]:
                 raise _damaged(self.path, entry, self._kind)
         self._verified.add(name)
 
@@ -284,13 +293,13 @@ def verify_seal(path: Path, kind: FileKind) -> int:
     """
     with path.open("rb") as file:
         length = os.fstat(file.fileno()).st_size - SEAL.size
-        crc = _stream_checksum(file, max(0, length))
+        crc = stream_checksum(file, max(0, length))
         if length < 0 or file.read(SEAL.size) != SEAL.pack(SEAL_MAGIC, length, crc):
             raise FormatError(f"{path}: the file is damaged or truncated; restore the file or {kind.remedy}")
     return length
 
 
-def _stream_checksum(file: BinaryIO, length: int) -> int:
+def stream_checksum(file: BinaryIO, length: int) -> int:
     """Return the checksum of the next bytes of a file; fewer if it ends before."""
     buffer, crc = np.empty(min(CHECKED_BYTES, length), dtype=np.uint8), 0
     while length > 0:

@@ -27,7 +27,16 @@ from minwise.checks import check_path
 from minwise.errors import ConfigError, FormatError, MinwiseError, MismatchError
 from minwise.inputs.files import is_url, url_filesystem
 
-__all__ = ["WorkDirectory", "choose_workdir", "open_workdir", "refuse_other_run", "temporary_workdir"]
+__all__ = [
+    "WorkDirectory",
+    "choose_workdir",
+    "damaged_file",
+    "decode_json",
+    "encode_json",
+    "open_workdir",
+    "refuse_other_run",
+    "temporary_workdir",
+]
 
 KIND = FileKind(b"MINWORK\n", 4, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
@@ -37,6 +46,31 @@ CHECKSUM = "crc32c"
 FINISHED_STAGES = ("verified", "documents")
 # File at a URL that names the run which uses the work directory.
 OWNER = "owner.json"
+
+
+def encode_json(values: dict[str, Any]) -> bytes:
+    """Return values as JSON with their checksum."""
+    return json.dumps({**values, CHECKSUM: _json_checksum(values)}, indent=1).encode()
+
+
+def decode_json(data: bytes, path: Path | str) -> dict[str, Any]:
+    """Return the values that :func:`encode_json` encoded.
+
+    Raises:
+        FormatError: If they are damaged; the message names ``path``.
+    """
+    try:
+        values = dict(json.loads(data))
+    except (RecursionError, TypeError, ValueError) as error:
+        raise FormatError(f"{path}: must be JSON: {error}; {KIND.remedy}") from None
+    if values.pop(CHECKSUM, None) != _json_checksum(values):
+        raise damaged_file(path)
+    return values
+
+
+def damaged_file(path: Path | str) -> FormatError:
+    """Return the error of a work file whose checksum is wrong."""
+    return FormatError(f"{path}: the file is damaged; restore the file or {KIND.remedy}")
 
 
 def _json_checksum(values: dict[str, Any]) -> int:
@@ -108,7 +142,7 @@ class WorkDirectory:
     def write_json(self, name: str, values: dict[str, Any]) -> None:
         """Write a file of a few JSON values."""
         with atomic_writer(self.folder / name, sync=self.durable) as file:
-            file.write(json.dumps({**values, CHECKSUM: _json_checksum(values)}, indent=1).encode())
+            file.write(encode_json(values))
         self._finished(name)
 
     def read_json(self, name: str) -> dict[str, Any]:
@@ -118,13 +152,7 @@ class WorkDirectory:
             FormatError: If the file is damaged.
         """
         path = self.folder / name
-        try:
-            values = dict(json.loads(path.read_bytes()))
-        except (RecursionError, TypeError, ValueError) as error:
-            raise FormatError(f"{path}: must be JSON: {error}; {KIND.remedy}") from None
-        if values.pop(CHECKSUM, None) != _json_checksum(values):
-            raise FormatError(f"{path}: the file is damaged; restore the file or {KIND.remedy}")
-        return values
+        return decode_json(path.read_bytes(), path)
 
     def delete(self, prefix: str) -> None:
         """Delete the files whose name starts with ``prefix``."""

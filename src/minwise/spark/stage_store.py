@@ -1,23 +1,25 @@
 """Finished stages of a Spark run: each is made once, and found again by a later run.
 
-With a directory, a stage is a folder of Parquet files with a list of them that is written last. Without one, the
-executors hold it as a checkpoint.
+With a directory, a stage is a folder of Parquet files with a list of them, their sizes and checksums, that is written
+last and verified by a run that resumes. Without one, the executors hold it as a checkpoint.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from minwise.errors import FormatError
+from minwise._internal.array_files import stream_checksum
+from minwise._internal.arrays import from_numbers
 from minwise.inputs.files import is_url, url_filesystem
-from minwise.search.workdir import refuse_other_run
+from minwise.search.workdir import damaged_file, decode_json, encode_json, refuse_other_run
+from minwise.spark.arrow_columns import Batches
 from minwise.spark.errors import spark_errors
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ __all__ = ["StageFolder", "StageStore", "checkpoint"]
 MANIFEST = "manifest.json"
 # Spark ignores files whose name begins with an underscore when it reads a directory.
 LISTING = "_files.json"
+# Bytes of a stage whose checksums the driver computes itself: a job of executors takes longer than reading them.
+DRIVER_BYTES = 1 << 26
 ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 SPECIAL = re.compile(r"([\[\]{}*?\\])")
 
@@ -67,6 +71,11 @@ class StageFolder:
             self._files = fs.LocalFileSystem()
             self._url = f"file://{self._root}"
 
+    @property
+    def location(self) -> str:
+        """The absolute path or URL, which is the same on all machines."""
+        return self.path if is_url(self.path) else self._root
+
     def url(self, name: str) -> str:
         """Return the URL at which Spark writes a directory in this one."""
         return f"{self._url}/{name}"
@@ -86,27 +95,28 @@ class StageFolder:
         return bool(self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.File)
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """Return the content of a JSON file; raise FormatError if it is not JSON."""
+        """Return the content of a JSON file; raise FormatError if it is damaged."""
         with self._files.open_input_stream(f"{self._root}/{name}") as file:
-            try:
-                return dict(json.loads(file.read()))
-            except ValueError as error:
-                raise FormatError(
-                    f"{self.path}/{name}: must be JSON: {error}; delete the work directory and start again"
-                ) from None
+            return decode_json(file.read(), f"{self.path}/{name}")
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Write a JSON file atomically."""
         path = f"{self._root}/{name}"
         self._files.create_dir(path.rpartition("/")[0], recursive=True)
         with self._files.open_output_stream(f"{path}.tmp") as file:
-            file.write(json.dumps(content, indent=1).encode())
+            file.write(encode_json(content))
         self._files.move(f"{path}.tmp", path)
 
     def delete(self, name: str) -> None:
         """Delete a directory in this one, if there is one."""
         if self._files.get_file_info(f"{self._root}/{name}").type == fs.FileType.Directory:
             self._files.delete_dir(f"{self._root}/{name}")
+
+    def checksum(self, name: str) -> int:
+        """Return the CRC-32C of a file."""
+        path = f"{self._root}/{name}"
+        with self._files.open_input_stream(path) as file:
+            return stream_checksum(file, self._files.get_file_info(path).size)
 
     def open_parquet(self, name: str) -> pq.ParquetFile:
         """Open a Parquet file."""
@@ -139,6 +149,7 @@ class StageStore:
             MismatchError: If those at ``path`` belong to a run with another manifest.
         """
         self.session = session
+        self._verified: set[str] = set()
         self.folder = None if path is None else StageFolder(path)
         if self.folder is not None:
             if self.folder.has(MANIFEST):
@@ -175,10 +186,42 @@ class StageStore:
         return self.read(name)
 
     def is_finished(self, name: str) -> bool:
-        """Return whether all files of a stage exist with the sizes they were written with."""
+        """Return whether all files of a stage exist with the sizes they were written with.
+
+        Raises:
+            FormatError: If one of them is damaged.
+        """
         if self.folder is None or not self.folder.has(f"{name}/{LISTING}"):
             return False
-        return self.folder.read_json(f"{name}/{LISTING}") == self.folder.sizes(name)
+        listing = self.folder.read_json(f"{name}/{LISTING}")
+        if {file: size for file, (size, _) in listing.items()} != self.folder.sizes(name):
+            return False
+        if name not in self._verified:
+            self._verify(name, listing)
+        return True
+
+    def _verify(self, name: str, listing: dict[str, list[int]]) -> None:
+        now = self._checksums(name)
+        for file in (file for file, (_, crc) in listing.items() if now[file] != crc):
+            raise damaged_file(f"{self._directory.path}/{name}/{file}")
+        self._verified.add(name)
+
+    def _checksums(self, name: str) -> dict[str, int]:
+        """Return the checksum of each file of a stage, computed by the executors if there is much to read."""
+        folder, sizes = self._directory, self._directory.sizes(name)
+        if sum(sizes.values()) <= DRIVER_BYTES:
+            return {file: folder.checksum(f"{name}/{file}") for file in sizes}
+        path = folder.location
+
+        def compute(batches: Batches) -> Batches:
+            stored = StageFolder(path)
+            for batch in batches:
+                found = [stored.checksum(f"{name}/{file}") for file in batch.column("file").to_pylist()]
+                yield pa.record_batch({"file": batch.column("file"), "crc": from_numbers(found, np.int64)})
+
+        files = self.session.createDataFrame(pa.table({"file": pa.array(list(sizes), pa.string())}))
+        computed = files.repartition(len(sizes)).mapInArrow(compute, "file string, crc long").toArrow()
+        return dict(zip(*(computed.column(column).to_pylist() for column in ("file", "crc")), strict=True))
 
     def read(self, name: str) -> "DataFrame":
         """Return a finished stage."""
@@ -209,7 +252,9 @@ class StageStore:
         return self.folder
 
     def _finish(self, name: str) -> None:
-        self._directory.write_json(f"{name}/{LISTING}", self._directory.sizes(name))
+        sizes, checksums = self._directory.sizes(name), self._checksums(name)
+        self._directory.write_json(f"{name}/{LISTING}", {file: [size, checksums[file]] for file, size in sizes.items()})
+        self._verified.add(name)
 
     @contextmanager
     def _batch_size(self, rows: int | None) -> Iterator[None]:
