@@ -9,6 +9,7 @@ finished one is sent.
 
 import json
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
