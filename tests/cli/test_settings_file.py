@@ -80,6 +80,21 @@ def test_minwise_toml_precedes_pyproject(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("tool.minwise = 3", "pyproject.toml: tool.minwise must be a table of settings, got 3"),
+        ("tool = 'minwise' # tool.minwise", None),
+    ],
+)
+def test_a_pyproject_without_a_table_of_settings(text: str, message: str | None, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text(text)
+    if message is None:
+        assert settings(folder, "plan")["plan"]["threshold"] == 0.8
+    else:
+        assert message in one_line(run(folder, "plan"), USAGE)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
         ("treshold = 0.5", "my.toml: unknown setting 'treshold'; did you mean 'threshold'?"),
         ("[dedup]\ntreshold = 0.5", "my.toml: [dedup] unknown setting 'treshold'; did you mean 'threshold'?"),
         ("[dedpu]\nthreshold = 0.5", "my.toml: unknown setting 'dedpu'; did you mean 'dedup'?"),
@@ -94,6 +109,8 @@ def test_minwise_toml_precedes_pyproject(folder: Path) -> None:
         ("[dedup]\ngroup = 'stars'", "my.toml: [dedup] group: 'stars' is not one of 'star', 'components'"),
         ("config = 'x'", "my.toml: unknown setting 'config'"),
         ("a = = b", "my.toml: must be a TOML file: "),
+        ("a = " + "[" * 5000, "my.toml: must be a TOML file: "),
+        ("slots = 1" + "0" * 5000, "my.toml: must be a TOML file: "),
     ],
 )
 def test_wrong_files_are_refused_with_file_and_key(folder: Path, text: str, message: str) -> None:

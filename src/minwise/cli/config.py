@@ -68,15 +68,18 @@ def _find() -> tuple[str, Mapping[str, Any]] | None:
     path = Path(PYPROJECT)
     if not path.is_file() or b"tool.minwise" not in path.read_bytes():
         return None
-    settings = _read(PYPROJECT)[1].get("tool", {}).get("minwise")
+    tools = _read(PYPROJECT)[1].get("tool")
+    settings = tools.get("minwise") if isinstance(tools, dict) else None
+    if settings is not None and not isinstance(settings, dict):
+        raise SettingsFileError(f"{PYPROJECT}: tool.minwise must be a table of settings, got {show(settings)}")
     return None if settings is None else (f"[tool.minwise] of {PYPROJECT}", settings)
 
 
 def _read(file: str) -> tuple[str, Mapping[str, Any]]:
     try:
         return file, tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsFileError(f"{file}: must be a TOML file: {error}") from None
+    except (ValueError, RecursionError) as error:  # of bytes, syntax, numbers of too many digits, or nesting
+        raise SettingsFileError(f"{file}: must be a TOML file: {' '.join(str(error).split())}") from None
 
 
 def _defaults(context: click.Context, file: str, settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -233,7 +233,7 @@ def _conditions(given: tuple[str, ...]) -> dict[str, Any]:
 def _value(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

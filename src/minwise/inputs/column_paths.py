@@ -42,6 +42,7 @@ LIKELY_TEXTS = ("text", "content", "body", "document", "raw_content", "markdown"
 LISTED_COLUMNS = 20
 # Minimum similarity of two names, from 0 to 1, at which one may be a misspelling of the other.
 CLOSE_NAMES = 0.75
+DEEPEST = 64  # levels of JSON in which texts and columns are looked for; orjson parses 1,024
 TEXT_SEPARATOR = "\n"
 JSON_TYPES = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null", list: "list"}
 
@@ -138,34 +139,38 @@ def join_lists(column: pa.Array) -> pa.Array:
     return pc.binary_join(joined, pa.scalar(TEXT_SEPARATOR, texts.type))
 
 
-def find_value(record: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the value of a key or path in a JSON object; ``MISSING`` if it has none."""
+def find_value(record: Mapping[str, Any], name: str, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of a key or path in a JSON object; ``MISSING`` if it has none, or only below 64 levels."""
     if name in record:
         return record[name]
     for head, rest in _splits(name):
-        value = _inner_value(record.get(head, MISSING), rest)
+        value = _inner_value(record.get(head, MISSING), rest, depth + 1)
         if value is not MISSING:
             return value
     return MISSING
 
 
-def _inner_value(value: Any, name: str) -> Any:  # noqa: ANN401 - as above
+def _inner_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 - as above
     """Return a path within a value: None within null, the list of values within a list."""
+    if depth > DEEPEST:
+        return MISSING
     if isinstance(value, list):
-        found = [_inner_value(item, name) for item in value]
+        found = [_inner_value(item, name, depth + 1) for item in value]
         return (
             [None if item is MISSING else item for item in found]
             if any(item is not MISSING for item in found)
             else MISSING
         )
     if isinstance(value, Mapping):
-        return find_value(value, name)
+        return find_value(value, name, depth)
     return None if value is None else MISSING
 
 
-def join_values(values: list[Any]) -> str | None:
+def join_values(values: list[Any], depth: int = 0) -> str | None:
     """Return a JSON list of strings, or of lists of strings, as one text; None if it holds anything else."""
-    texts: list[Any] = [join_values(value) if isinstance(value, list) else value for value in values]
+    if depth > DEEPEST:
+        return None
+    texts: list[Any] = [join_values(value, depth + 1) if isinstance(value, list) else value for value in values]
     return TEXT_SEPARATOR.join(texts) if all(isinstance(text, str) for text in texts) else None
 
 
@@ -206,12 +211,12 @@ def _mean_length(sample: Any, path: Sequence[str]) -> float:  # noqa: ANN401 - a
     return float(np.mean(lengths.drop_null().to_pylist() or [0]))
 
 
-def record_leaves(record: Mapping[str, Any], prefix: str = "") -> Iterator[LeafColumn]:
+def record_leaves(record: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[LeafColumn]:
     """Yield the keys of a JSON object and the paths within it, with the types of their values."""
     for key, value in record.items():
         inner = value[0] if isinstance(value, list) and value and isinstance(value[0], Mapping) else value
-        if isinstance(inner, Mapping) and inner:
-            yield from record_leaves(inner, f"{prefix}{key}.")
+        if isinstance(inner, Mapping) and inner and depth < DEEPEST:
+            yield from record_leaves(inner, f"{prefix}{key}.", depth + 1)
         else:
             text = join_values(value) if isinstance(value, list) and value else value
             kind = "list of strings" if isinstance(value, list) and isinstance(text, str) else _json_type(value)

@@ -51,6 +51,7 @@ SECOND_TIME = "files reached a second time"
 DIRECTORY_AGAIN = "links to directories that are read already"
 BROKEN_LINK = "links to nothing"
 NOT_A_FILE = "pipes, sockets and devices"
+NO_PERMISSION = "files and directories without permission to read them"
 
 Skipped = Counter[str]
 
@@ -135,12 +136,27 @@ def _find(given: str, forced: str | None, skipped: Skipped) -> Iterable[InputFil
     if os.path.lexists(path) or not glob.has_magic(given):
         return [_named_file(path, forced)]
     matches = [os.path.normpath(match) for match in glob.glob(given, recursive=True)]  # noqa: PTH207 - as above
-    return _matching(
-        given,
-        [Path(match).as_posix() for match in matches if os.path.isfile(match)],  # noqa: PTH113 - as above
-        forced,
-        skipped,
-    )
+    paths = [Path(match).as_posix() for match in matches if not os.path.isdir(match)]  # noqa: PTH112 - as above
+    return _matching(given, list(_readable(paths, skipped)), forced, skipped)
+
+
+def _readable(paths: Iterable[str], skipped: Skipped) -> Iterator[str]:
+    """Yield the paths of files that can be read; count the others."""
+    for path in paths:
+        reason = _no_file_reason(path)
+        if reason is None:
+            yield path
+        else:
+            skipped[reason] += 1
+
+
+def _no_file_reason(path: str) -> str | None:
+    """Return why a path cannot be read as a file; None if it can. A link in a circle leads to nothing."""
+    if os.path.isdir(path):  # noqa: PTH112 - as above
+        return DIRECTORY_AGAIN
+    if not os.path.isfile(path):  # noqa: PTH113 - as above
+        return NOT_A_FILE if os.path.exists(path) else BROKEN_LINK  # noqa: PTH110 - as above
+    return None if os.access(path, os.R_OK) else NO_PERMISSION
 
 
 def _named_file(path: str, forced: str | None) -> InputFile:
@@ -168,6 +184,9 @@ def _walk(top: str, skipped: Skipped) -> Iterator[tuple[str, str]]:
             skipped[DIRECTORY_AGAIN] += 1
             continue
         seen.add(real)
+        if directory != top and not os.access(directory, os.R_OK | os.X_OK):
+            skipped[NO_PERMISSION] += 1
+            continue
         for entry in _entries(directory, skipped):
             path = entry.name if directory == "." else f"{directory.rstrip('/')}/{entry.name}"
             if _is_directory(entry):
@@ -182,8 +201,8 @@ def _entries(directory: str, skipped: Skipped) -> Iterator["os.DirEntry[str]"]:
         for entry in sorted(entries, key=lambda entry: os.fsencode(entry.name)):
             is_directory = _is_directory(entry)
             reason = _skip_reason(entry.name, is_directory=is_directory)
-            if reason is None and not is_directory and not _is_file(entry):
-                reason = BROKEN_LINK if entry.is_symlink() else NOT_A_FILE
+            if reason is None and not is_directory:
+                reason = _no_file_reason(entry.path)
             if reason is None:
                 yield entry
             else:
@@ -193,11 +212,6 @@ def _entries(directory: str, skipped: Skipped) -> Iterator["os.DirEntry[str]"]:
 def _is_directory(entry: "os.DirEntry[str]") -> bool:
     """Return whether an entry is a directory or leads to one; a link in a circle leads to nothing."""
     return os.path.isdir(entry) if entry.is_symlink() else entry.is_dir()  # noqa: PTH112 - as above
-
-
-def _is_file(entry: "os.DirEntry[str]") -> bool:
-    """Return whether an entry is a file or leads to one."""
-    return os.path.isfile(entry) if entry.is_symlink() else entry.is_file()  # noqa: PTH113 - as above
 
 
 def _skip_reason(name: str, *, is_directory: bool) -> str | None:
@@ -216,7 +230,8 @@ def _find_url(url: str, forced: str | None, skipped: Skipped) -> Iterable[InputF
         return _checked_json([_url_file(url, forced)])
     if filesystem.isdir(path):
         directory = url if url.endswith("://") else url.rstrip("/")
-        names = sorted(_without_skipped([_relative_to(name, path) for name in filesystem.find(path)], skipped))
+        found = _readable(filesystem.find(path), skipped) if "file" in filesystem.protocol else filesystem.find(path)
+        names = sorted(_without_skipped([_relative_to(name, path) for name in found], skipped))
         files = [replace(_url_file(f"{directory}/{name}", forced), directory=url) for name in names]
         return _same_kind(url, _without_underscores(files, skipped))
     if not glob.has_magic(path):

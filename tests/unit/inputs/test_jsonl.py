@@ -178,3 +178,32 @@ def test_an_unreadable_file_has_no_copy_but_an_empty_one_has(tmp_path: Path) -> 
     assert faults_of(empty) == []
     empty.copy_kept(nothing, tmp_path / "out", str(tmp_path))
     assert (tmp_path / "out" / "y.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        b'{"text":%s}' % (b"[" * 900 + b"]" * 900),
+        b'{"other":%s}' % (b"[" * 900 + b"]" * 900),
+        b'{"other":%s}' % (b'{"a":' * 900 + b"1" + b"}" * 900),
+        b'{"text":"abc","n":%s}' % (b"[" * 100_000),
+        b'{"text":"a \\ud800 b"}',
+        b'{"text":"abc","n":1e999}',
+        b'{"text":"abc","n":NaN}',
+        b'{"text":"abc","n":1%s}' % (b"0" * 5000),
+        b'{"text":"abc","k\xff":1}',
+        b'{"text":"a\x00b"}',
+        b'\xef\xbb\xbf{"text":"abc"}',
+        b'{"text":"abc"}\r{"text":"abd"}\r',
+    ],
+)
+def test_an_odd_row_is_one_fault_among_good_rows(row: bytes, tmp_path: Path) -> None:
+    """Also as the first row, and with a path as the column of ids."""
+    good = b'{"text":"good"}\n'
+    file = source(tmp_path / "x.jsonl", good + row + b"\n" + good)
+    assert texts_of(file) == ["good", None, "good"]
+    (fault,) = faults_of(file)
+    assert (fault.row, fault.reason.count("\n")) == (1, 0)
+    first = source(tmp_path / "y.jsonl", b"{}\n" + row + b"\n" + good)
+    assert texts_of(first)[1:] == [None, "good"]
+    assert texts_of(file, Columns(id="n.a.b"))[1] is None

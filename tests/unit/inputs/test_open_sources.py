@@ -261,6 +261,29 @@ def test_links_to_nothing_and_special_files_are_counted(here: Path) -> None:
     opened = open_files(["docs"])
     assert names(opened.sources) == ["docs/x.txt"]
     assert opened.skipped == {"links to nothing": 2, "pipes, sockets and devices": 1}
+    (here / "docs" / "to_pipe").symlink_to("pipe")
+    for given in ("docs", "docs/*", f"file://{here}/docs"):
+        assert open_files([given]).skipped == {"links to nothing": 2, "pipes, sockets and devices": 2}
+
+
+def test_entries_without_permission_are_counted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a directory and by a pattern; a directory that was given is an error."""
+    touch("docs/x.txt", "docs/hidden.txt", "docs/closed/y.txt")
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith(("hidden.txt", "closed")))
+    for given, count in (("docs", 2), ("docs/*", 1)):
+        opened = open_files([given])
+        assert names(opened.sources) == ["docs/x.txt"]
+        assert opened.skipped == {"files and directories without permission to read them": count}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_modes_decide_on_permission(here: Path) -> None:
+    touch("docs/x.txt", "docs/hidden.txt", "docs/closed/y.txt")
+    for name in ("hidden.txt", "closed"):
+        (here / "docs" / name).chmod(0)
+    opened = open_files(["docs"])
+    (here / "docs" / "closed").chmod(0o700)
+    assert opened.skipped == {"files and directories without permission to read them": 2}
 
 
 def test_files_that_are_all_empty_are_refused(here: Path) -> None:
