@@ -1,5 +1,6 @@
 """Arrow and NumPy files that are damaged, or truncated while they are read: faults and errors, never a signal."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc
 from support import arrow_damage
-from support.commands import TORTURE
+from support.commands import OK, TORTURE, run
 
 # Before the checks, 2 of 1,000 such files ended the process or raised another error than minwise's.
 SEEDS = 20_000 if TORTURE else 400
@@ -28,6 +29,29 @@ def test_a_damaged_arrow_file_never_ends_the_process_or_raises_a_raw_error(part:
     progress, each = tmp_path / "seed", SEEDS // PROCESSES
     done = child(arrow_damage.__file__, part * each, (part + 1) * each, progress)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), f"at seed {progress.read_text()}"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("column", ["text", "more"])
+def test_every_row_of_a_damaged_batch_is_counted_whichever_column_it_is_of(
+    column: str, stream: bool, tmp_path: Path
+) -> None:
+    """Batch 1 of 4 has an offset outside its buffer; every text occurs in batches 0 and 2, and in 1 and 3."""
+    texts = [[f"text {row} of part {part % 2} of the harbour" for row in range(50)] for part in range(4)]
+    parts = [{"text": pa.array(rows), "more": pa.array(rows)} for rows in texts]
+    _, offsets, data = parts[1][column].buffers()
+    damaged = np.frombuffer(offsets, dtype=np.int32, count=51).copy()
+    damaged[7] = 1 << 30
+    parts[1][column] = pa.Array.from_buffers(pa.string(), 50, [None, pa.py_buffer(damaged), data])
+    batches = [pa.record_batch(part) for part in parts]
+    with (ipc.new_stream if stream else ipc.new_file)(tmp_path / "in.arrow", batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    done = run(tmp_path, "dedup", "in.arrow", "-o", "out", "--quiet", "--exact")
+    assert done.status == OK, done.err
+    counts = json.loads((tmp_path / "out" / "report.json").read_text())["counts"]
+    names = ("read", "kept", "removed", "quarantined")
+    assert [counts[name] for name in names] == [200, 100, 50, 50]
 
 
 TRUNCATED_ARROW = """

@@ -10,10 +10,11 @@ Files are read, never mapped: a mapped file that another process truncates ends 
 import io
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -56,7 +57,13 @@ Piece: TypeAlias = pa.RecordBatch | UnreadableRows
 
 
 class ArrowFile(FileSource):
-    """One file in the IPC file or IPC stream format."""
+    """One file in the IPC file or IPC stream format.
+
+    Attributes:
+        damaged: Record batches of which some columns cannot be copied, and the reason.
+    """
+
+    damaged: Mapping[int, str] = MappingProxyType({})
 
     def known_rows(self) -> int | None:
         """Return the rows of all batches of a file; None for a stream."""
@@ -69,8 +76,17 @@ class ArrowFile(FileSource):
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         selection = self._select(columns)
         with _open_reader(self.file, selection.roots) as reader:
-            for first, rows in reader.pieces(wanted):
+            for first, rows in reader.pieces(wanted, self.damaged):
                 yield from to_batches(rows, first, selection, self.name, batch_bytes)
+
+    def note_damage(self) -> bool:
+        """Read every column, and from now on treat rows that cannot be copied as unreadable."""
+        try:
+            with _open_reader(self.file) as reader:
+                self.damaged = reader.damage()
+        except UnreadableError:
+            return False  # of the file: reading the rows reports it
+        return bool(self.damaged)
 
     def _select(self, columns: Columns) -> Selection:
         with _open_reader(self.file) as reader:
@@ -80,7 +96,7 @@ class ArrowFile(FileSource):
         """Write the kept rows in the format, file or stream, of the input."""
         path, written = output_path(self.file.path, folder, root), 0
         with self._copying(keep), _open_reader(self.file) as reader, _open_writer(path, reader) as writer:
-            for table in row_groups(kept_rows(reader.pieces(keep), keep), reader.schema):
+            for table in row_groups(kept_rows(reader.pieces(keep, self.damaged), keep), reader.schema):
                 writer.write_table(table)
                 written += len(table)
         return written
@@ -88,7 +104,7 @@ class ArrowFile(FileSource):
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
         with self._copying(keep), _open_reader(self.file) as reader:
-            for rows in kept_rows(reader.pieces(keep), keep):
+            for rows in kept_rows(reader.pieces(keep, self.damaged), keep):
                 yield from row_objects(rows)
 
 
@@ -105,7 +121,7 @@ class _BatchReader:
         self.is_file = is_file
         self._file = file
         self._unusable: str | None = None
-        with translate_errors(file), file.open() as raw:
+        with translate_errors(file), file.open_arrow() as raw:
             if is_file:
                 dictionaries, self._batches = read_file_messages(raw, file.size_bytes())
                 self._unusable = next((message.problem for message in dictionaries if message.problem), None)
@@ -146,8 +162,20 @@ class _BatchReader:
         pieces = (rows for _, rows in self.pieces() if isinstance(rows, pa.RecordBatch))
         return next((rows.slice(0, SAMPLE_ROWS) for rows in pieces), None)
 
-    def pieces(self, wanted: RowMask | None = None) -> Iterator[tuple[int, Piece]]:
+    def damage(self) -> dict[int, str]:
+        """Return the reason for each batch of plausible sizes that cannot be read."""
+        numbered = enumerate([] if self._unusable else self._batches)
+        found = ((number, self._read(number, message)) for number, message in numbered if message.problem is None)
+        return {number: rows.reason for number, rows in found if isinstance(rows, UnreadableRows)}
+
+    def pieces(
+        self, wanted: RowMask | None = None, damaged: Mapping[int, str] = MappingProxyType({})
+    ) -> Iterator[tuple[int, Piece]]:
         """Yield rows with the number of the first, at least of all batches that have a wanted row.
+
+        Args:
+            wanted: A flag per row.
+            damaged: Batches that must not be used, and the reason.
 
         Raises:
             UnreadableError: At a batch that cannot be read, if it or what follows has an unknown number of rows.
@@ -162,7 +190,9 @@ class _BatchReader:
             if problem is not None:
                 yield first, UnreadableRows(rows, f"record batch {number} {problem}", self.read_schema)
             elif wanted is None or wanted[first : first + rows].any():
-                yield from _slices(first, self._read(number, message))
+                piece = self._read(number, message)
+                reason = damaged.get(number)
+                yield from _slices(first, piece if reason is None else UnreadableRows(rows, reason, self.read_schema))
             elif not self.is_file:
                 self._load(number)
             first += rows
@@ -227,6 +257,8 @@ def _unchecked_type(kind: Any) -> Any:  # noqa: ANN401 - as above
         return pa.dictionary(kind.index_type, _unchecked_type(kind.value_type), kind.ordered)
     if pa.types.is_run_end_encoded(kind):
         return pa.run_end_encoded(kind.run_end_type, _unchecked_type(kind.value_type))
+    if pa.types.is_decimal(kind) or pa.types.is_time(kind):
+        return pa.binary(kind.bit_width // 8)
     rebuild = next((rebuild for test, rebuild in NESTED_TYPES if test(kind)), None)
     if rebuild is None:
         return UNCHECKED_TYPES.get(kind, kind)

@@ -23,6 +23,7 @@ __all__ = [
     "LeafColumn",
     "find_path",
     "find_value",
+    "is_ambiguous",
     "is_list_type",
     "is_text_column",
     "join_lists",
@@ -101,6 +102,12 @@ def find_path(fields: Iterable[Any], name: str) -> tuple[str, ...] | None:
         if inner is not None:
             return (head, *inner)
     return None
+
+
+def is_ambiguous(fields: Iterable[Any], path: Sequence[str]) -> bool:
+    """Return whether several columns, or several fields of a struct, have a name of the path."""
+    named = [field for field in fields if field.name == path[0]]
+    return len(named) > 1 or (len(path) > 1 and is_ambiguous(_fields(named[0].type), path[1:]))
 
 
 def _splits(name: str) -> Iterator[tuple[str, str]]:
@@ -202,7 +209,7 @@ def _leaf_paths(fields: Iterable[Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _mean_length(sample: Any, path: Sequence[str]) -> float:  # noqa: ANN401 - a table or a record batch
-    if sample.schema.names.count(path[0]) > 1:
+    if is_ambiguous(sample.schema, path):
         return 0.0
     column = sample.column(path[0])
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

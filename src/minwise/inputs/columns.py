@@ -32,6 +32,7 @@ from minwise.checks import MAX_LEVELS
 from minwise.inputs import row_reader
 from minwise.inputs.column_paths import (
     find_path,
+    is_ambiguous,
     is_text_column,
     join_lists,
     missing_column,
@@ -50,6 +51,7 @@ __all__ = [
     "check_schema",
     "filter_rows",
     "int64_values",
+    "invalid_name",
     "is_text_type",
     "row_bytes",
     "row_objects",
@@ -128,14 +130,19 @@ class UnreadableRows:
             yield replace(batch, values=values, faults=faults)
 
 
+def invalid_name(error: UnicodeDecodeError) -> UnreadableError:
+    """Return the error of a column whose name cannot be decoded."""
+    shown = error.object.decode("utf-8", "backslashreplace")
+    return UnreadableError(f"has a column name that is not valid UTF-8: {shown}")
+
+
 def check_schema(fields: Iterable[Any], level: int = 1) -> None:
     """Raise UnreadableError if the name of a column or field is not valid UTF-8, or if one is nested too deep."""
-    for position, field in enumerate(fields):
+    for field in fields:
         try:
             field.name.encode()
         except UnicodeDecodeError as error:
-            shown = error.object.decode("utf-8", "backslashreplace")
-            raise UnreadableError(f"column {position + 1} has a name that is not valid UTF-8: {shown!r}") from None
+            raise invalid_name(error) from None
         if level > MAX_LEVELS:
             raise UnreadableError(f"has a column of more than {MAX_LEVELS} levels of lists and structs")
         check_schema((field.type.field(number) for number in range(field.type.num_fields)), level + 1)
@@ -162,7 +169,7 @@ def select_columns(
         if path is None:
             leaves = schema_leaves(schema, None if sample is None else sample(), typed=typed)
             raise ColumnError(missing_column(name, leaves, _setting_of(name, selection)))
-        if schema.names.count(path[0]) > 1:
+        if is_ambiguous(schema, path):
             raise ColumnError(f"has more than one column {name!r}; its columns are: {', '.join(schema.names)}")
         selection.paths[name] = path
     if typed:

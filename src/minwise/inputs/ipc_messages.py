@@ -7,9 +7,10 @@ ends in an allocation of terabytes, and a few kilobytes of zstd in one of gigaby
 
 import struct
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise.inputs.source import UnreadableError
@@ -54,7 +55,7 @@ class Message(NamedTuple):
     is_plausible: bool = False
 
 
-def read_stream_messages(raw: BinaryIO, size: int) -> Iterator[Message]:
+def read_stream_messages(raw: pa.NativeFile, size: int) -> Iterator[Message]:
     """Yield the messages of a stream of ``size`` bytes, up to the first that cannot be read."""
     message = _read_message(raw, 0, size)
     while message is not None:
@@ -62,7 +63,7 @@ def read_stream_messages(raw: BinaryIO, size: int) -> Iterator[Message]:
         message = None if message.problem else _read_message(raw, message.end, size)
 
 
-def read_file_messages(raw: BinaryIO, size: int) -> tuple[list[Message], list[Message]]:
+def read_file_messages(raw: pa.NativeFile, size: int) -> tuple[list[Message], list[Message]]:
     """Return the messages of the dictionaries and of the record batches of a file of ``size`` bytes.
 
     Raises:
@@ -82,7 +83,7 @@ def read_file_messages(raw: BinaryIO, size: int) -> tuple[list[Message], list[Me
     return dictionaries, batches
 
 
-def _block_message(raw: BinaryIO, block: Any, size: int) -> Message:  # noqa: ANN401 - a record of NumPy
+def _block_message(raw: pa.NativeFile, block: Any, size: int) -> Message:  # noqa: ANN401 - a record of NumPy
     """Return the message of a block of the footer."""
     offset, length = int(block["offset"]), int(block["metadata_bytes"])
     message = _read_message(raw, offset, size) if 0 <= offset < size else None
@@ -91,7 +92,7 @@ def _block_message(raw: BinaryIO, block: Any, size: int) -> Message:  # noqa: AN
     return message
 
 
-def _read_message(raw: BinaryIO, offset: int, size: int) -> Message | None:
+def _read_message(raw: pa.NativeFile, offset: int, size: int) -> Message | None:
     """Return the message at an offset; None at the end of a stream."""
     raw.seek(offset)
     start, length = _metadata_range(raw.read(8), offset)
@@ -111,7 +112,7 @@ def _metadata_range(prefix: bytes, offset: int) -> tuple[int, int]:
     return (offset + 8, words[1]) if words[0] == CONTINUATION else (offset + 4, words[0])
 
 
-def _parse_message(raw: BinaryIO, start: int, metadata: bytes, size: int) -> Message:
+def _parse_message(raw: pa.NativeFile, start: int, metadata: bytes, size: int) -> Message:
     message = _Table.root(metadata)
     kind, body_bytes, body = message.number(1, "<B"), message.number(3, "<q"), start + len(metadata)
     if not 0 <= body_bytes <= size - body:
@@ -137,7 +138,7 @@ def _size_problem(rows: int, body_bytes: int, inflated: int) -> str | None:
     return None
 
 
-def _inflated_bytes(raw: BinaryIO, batch: "_Table", body: int, end: int) -> int:
+def _inflated_bytes(raw: pa.NativeFile, batch: "_Table", body: int, end: int) -> int:
     """Return the bytes of all buffers after decompression: each begins with its length, or -1 if it is stored."""
     total = 0
     for offset, length in batch.vector(2, BUFFER).tolist():

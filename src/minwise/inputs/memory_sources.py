@@ -92,8 +92,7 @@ class TableSource(Source):
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows as ``documents.parquet``."""
-        table = self.kept_table(keep)
-        return write_tables(folder / "documents.parquet", [table], table.schema)
+        return _write_documents(self.kept_table(keep), folder)
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         selection = self._select(columns)
@@ -128,6 +127,19 @@ class TableSource(Source):
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
         return row_objects(self.kept_table(keep))
+
+
+def _write_documents(table: pa.Table, folder: Path) -> int:
+    """Write kept rows as ``documents.parquet``.
+
+    Raises:
+        InputError: If a column has a type or a value that Parquet does not have.
+    """
+    try:
+        return write_tables(folder / "documents.parquet", [table], table.schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"source has a column that Parquet cannot hold: {reason}; cast it, or leave it out") from None
 
 
 def _merge_small_chunks(table: pa.Table) -> pa.Table:
@@ -420,8 +432,7 @@ class SetsSource(Source):
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows as ``documents.parquet``."""
-        table = self.kept_table(keep)
-        return write_tables(folder / "documents.parquet", [table], table.schema)
+        return _write_documents(self.kept_table(keep), folder)
 
     def kept_table(self, keep: RowMask) -> pa.Table:
         """Return the kept rows of the table, or the numbers of the kept sets."""

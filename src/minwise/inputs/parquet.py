@@ -22,6 +22,7 @@ from minwise.inputs.columns import (
     Selection,
     UnreadableRows,
     check_schema,
+    invalid_name,
     is_text_type,
     row_objects,
     select_columns,
@@ -165,6 +166,8 @@ def _open_parquet(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[An
             raw.seek(0)
             refuse_other_content(raw.read(HEAD_BYTES), "a Parquet file", MAGIC, file.compression)
             raise
+        except UnicodeDecodeError as error:
+            raise invalid_name(error) from None
         _check_footer(parquet.metadata)
         check_schema(parquet.schema_arrow)
         yield parquet

@@ -284,7 +284,7 @@ def _naming_file(path: Path) -> Iterator[None]:
     try:
         with translate_errors(File(str(path))):
             yield
-    except UnreadableError as error:
+    except (UnreadableError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: must be a Parquet file: {error}") from None
 
 
@@ -335,10 +335,10 @@ def _open_file(path: Path, column: str | None) -> VectorSource:
         raise ConfigError(f"vectors must be an .npy or .parquet file, got {show(str(path))}")
     try:
         header = _npy_header(path)
-        values: Any = np.load(path, allow_pickle=False) if header is None else None
+        values = np.load(path, allow_pickle=False) if header is None else header
     except NPY_ERRORS as error:
         raise InputError(f"{path}: must be an .npy file of numbers: {' '.join(str(error).split())}") from None
-    return MatrixSource(values, path) if header is None else NpyVectors(path, header)
+    return NpyVectors(path, values) if isinstance(values, _NpyHeader) else MatrixSource(values, path)
 
 
 def _npy_header(path: Path) -> _NpyHeader | None:

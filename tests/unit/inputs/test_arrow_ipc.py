@@ -245,7 +245,7 @@ def change(path: Path, old: bytes, new: bytes) -> None:
 def test_a_length_beyond_the_end_of_the_file_allocates_nothing(tmp_path: Path) -> None:
     file = write_batches(tmp_path / "in.arrow", [pa.array(["x" * 1000, "y"])] * 2)
     raw = (tmp_path / "in.arrow").read_bytes()
-    with (tmp_path / "in.arrow").open("rb") as stored:
+    with pa.OSFile(str(tmp_path / "in.arrow")) as stored:
         _, messages = read_file_messages(stored, len(raw))
     change(tmp_path / "in.arrow", struct.pack("<q", messages[0].body_bytes), struct.pack("<q", 1 << 50))
     (fault,) = faults_of(file)

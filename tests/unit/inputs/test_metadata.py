@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.expect import error_message
+from support.odd_columns import ODD_COLUMNS
+from support.odd_columns import TEXTS as ODD_TEXTS
 from support.source_rows import faults_of
 
 from minwise.errors import ConfigError
@@ -159,3 +161,13 @@ def test_a_slice_of_a_batch_has_its_rows_ids_values_and_faults() -> None:
     assert part.ids == pa.array([2, 3])
     assert (part.faults, part.metadata) == (faults[1:], [{"a": 2}, {"a": 3}])
     assert batch.slice(5, 5).faults == ()
+
+
+@pytest.mark.parametrize("kind", ODD_COLUMNS)
+def test_metadata_of_odd_types_are_json_or_a_fault_that_names_the_column(kind: str) -> None:
+    table = pa.table({"text": ODD_TEXTS, "odd": ODD_COLUMNS[kind]})
+    faults = faults_of(TableSource(table), Columns(metadata=("odd",)))
+    assert [fault.row for fault in faults] in ([], list(range(len(ODD_TEXTS))))
+    assert all(
+        re.match("odd has (a value of .* that|bytes that are not valid UTF-8, which) JSON", f.reason) for f in faults
+    )
