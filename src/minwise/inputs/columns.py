@@ -331,6 +331,8 @@ def filter_rows(rows: Any, keep: RowMask) -> Any:  # noqa: ANN401 - a table or a
     """Return the kept rows. Arrow cannot filter columns of views, so these become columns of strings or bytes."""
     schema = pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema], rows.schema.metadata)
     rows = rows if schema.equals(rows.schema) else rows.cast(schema)
+    if keep.all():
+        return rows
     try:
         return rows.filter(from_bools(keep))
     except pa.ArrowNotImplementedError:  # run-end encoded columns, and views in maps

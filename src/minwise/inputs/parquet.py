@@ -30,9 +30,9 @@ from minwise.inputs.columns import (
 )
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
-from minwise.inputs.parquet_pages import ColumnPages, oversized_page, rows_within
+from minwise.inputs.parquet_pages import DECODED_PIECES, ColumnPages, oversized_page, read_pages, rows_within
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
-from minwise.inputs.table_writer import kept_rows, row_groups
+from minwise.inputs.table_writer import GROUP_BYTES, kept_rows, row_groups
 
 __all__ = ["ParquetFile"]
 
@@ -47,12 +47,13 @@ DENSE_BYTES = 64
 # First bytes of a file, and of one with an encrypted footer.
 MAGIC = (b"PAR1", b"PARE")
 DEFAULT_CODEC = "snappy"
-# A piece that decodes to more than its pages take is limited to so many times the bytes of a piece, or one row.
-DECODED_PIECES = 4
 # Bytes of rows that become Python objects at a time.
 OBJECT_BYTES = 1 << 22
-# A page is at most this long by the format.
-MAX_PAGE_BYTES = (1 << 31) - 1
+# Bytes of a long value: a row group of a copy that has one has no other row.
+LONG_BYTES = GROUP_BYTES
+# Share of the memory, as 1 of so many, up to which the pages of a row group need no look.
+LOOK_SHARE = 8
+NO_LIMIT = 1 << 62
 
 # Rows, or that they cannot be read.
 Piece: TypeAlias = pa.RecordBatch | UnreadableRows
@@ -111,11 +112,12 @@ class ParquetFile(FileSource):
                 dense = _dense_columns(footer, tuple(field.name for field in schema if is_text_type(field.type)))
             path = output_path(self.file.path, folder, root)
             with self._open_groups(schema.names, dense, BATCH_BYTES) as groups:
-                pieces = prefetch(groups.pieces(keep), size=_piece_bytes, max_bytes=2 * BATCH_BYTES)
-                with closing(pieces), _open_writer(path, schema, codecs) as writer:
+                pieces = prefetch(groups.pieces(keep), size=_piece_bytes, max_bytes=BATCH_BYTES)
+                with closing(pieces), _open_writer(path, schema, codecs, groups.long_columns()) as writer:
                     for table in row_groups(kept_rows(pieces, keep), schema):
                         writer.write_table(table, row_group_size=len(table))
                         written += len(table)
+                        del table  # not held while the next one is read
         return written
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
@@ -143,9 +145,8 @@ class ParquetFile(FileSource):
         self, names: list[str], dense: tuple[str, ...], max_bytes: int, texts: tuple[str, ...] | None = None
     ) -> Iterator["_RowGroups"]:
         with _open_parquet(self.file, dense) as parquet, self.file.open_arrow() as raw:
-            # Half of the memory: a page is held while its values are decoded, perhaps to one value.
-            limit = MAX_PAGE_BYTES if self.memory is None else min(MAX_PAGE_BYTES, self.memory // 2)
-            yield _RowGroups(parquet, raw, self.file, names, texts, dense, max_bytes, limit, self.damaged)
+            memory = NO_LIMIT if self.memory is None else self.memory
+            yield _RowGroups(parquet, raw, self.file, names, texts, dense, max_bytes, memory, self.damaged)
 
 
 def _select(columns: Columns, parquet: Any) -> Selection:  # noqa: ANN401 - pyarrow has no types
@@ -208,7 +209,7 @@ class _RowGroups:
         texts: Those that decide the size of a piece; None for all.
         dense: Those that are read as dictionaries.
         max_bytes: Approximate bytes of a piece.
-        max_page_bytes: Most bytes of a page in memory.
+        memory: Memory of the run; rows from a page on that requires more cannot be read.
         damaged: Row groups with rows that cannot be copied, as in :class:`ParquetFile`.
     """
 
@@ -219,7 +220,7 @@ class _RowGroups:
     texts: tuple[str, ...] | None
     dense: tuple[str, ...]
     max_bytes: int
-    max_page_bytes: int
+    memory: int
     damaged: Mapping[int, tuple[int, str]]
 
     def pieces(self, wanted: RowMask | None) -> Iterator[tuple[int, Piece]]:
@@ -256,21 +257,35 @@ class _RowGroups:
                     found[number] = done, piece.reason.partition(": ")[2]  # without the row group
         return found
 
+    def long_columns(self) -> dict[str, bool]:
+        """Return for each column whether it has values of more than ``LONG_BYTES``, by averages and dictionaries."""
+        metadata = self.parquet.metadata
+        long: dict[str, bool] = {}
+        for number in range(metadata.num_row_groups):
+            for chunk in _column_chunks(metadata.row_group(number)):
+                name = chunk.path_in_schema
+                long[name] = long.get(name, False) or self._has_long_values(chunk)
+        return long
+
+    def _has_long_values(self, chunk: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
+        size = chunk.total_uncompressed_size
+        if size <= LONG_BYTES:
+            return False
+        first = next(read_pages(self.raw, chunk), None) if chunk.has_dictionary_page else None
+        return size > LONG_BYTES * max(1, chunk.num_values) or (first is not None and first.size > LONG_BYTES)
+
     def _limits(self, group: Any) -> tuple[int, int, str]:  # noqa: ANN401 - pyarrow has no types
         """Return the rows of a piece, the rows that may be read, and why no more can be."""
         chunks = _chunks_of(group, self.names)
-        max_bytes = self.max_bytes * DECODED_PIECES
-        whole = _size_of(chunks) > min(max_bytes, self.max_page_bytes) and not self.file.is_url
+        unlooked = min(DECODED_PIECES * self.max_bytes, self.memory // LOOK_SHARE)
+        whole = _size_of(chunks) > unlooked and not self.file.is_url
         pages = [
             ColumnPages(self.raw, chunk, decoded=chunk.path_in_schema not in self.dense, whole=whole)
             for chunk in chunks
         ]
-        size = rows_within(pages, self._rows(group), group.num_rows, max_bytes)
-        oversized = oversized_page(pages, group.num_rows, self.max_page_bytes)
-        if oversized is None:
-            return size, int(group.num_rows), "cannot be read: it ends before its last row"
-        start, page, page_bytes = oversized
-        return size, start, f"{page} takes {page_bytes} bytes, which requires a memory of at least {2 * page_bytes}"
+        size = rows_within(pages, self._rows(group), group.num_rows, self.max_bytes)
+        whole_group = int(group.num_rows), "cannot be read: it ends before its last row"
+        return size, *(oversized_page(pages, group.num_rows, self.memory) or whole_group)
 
     def _rows(self, group: Any) -> int:  # noqa: ANN401 - as above
         """Return the rows that take about ``max_bytes``, if all rows take the same."""
@@ -349,6 +364,9 @@ def _codec(name: str) -> str:
 
 
 @contextmanager
-def _open_writer(path: Path, schema: pa.Schema, codecs: dict[str, str] | str) -> Iterator[Any]:
-    with open_output(path) as raw, pq.ParquetWriter(raw, schema, compression=codecs) as writer:
+def _open_writer(path: Path, schema: pa.Schema, codecs: dict[str, str] | str, long: dict[str, bool]) -> Iterator[Any]:
+    """Open the file of kept rows; a dictionary and statistics of long values would hold each of them four times."""
+    short = [name for name, is_long in long.items() if not is_long] if any(long.values()) else True
+    options = {"compression": codecs, "use_dictionary": short, "write_statistics": short}
+    with open_output(path) as raw, pq.ParquetWriter(raw, schema, **options) as writer:
         yield writer

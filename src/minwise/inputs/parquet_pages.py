@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["ColumnPages", "Page", "oversized_page", "read_pages", "rows_within"]
+__all__ = ["DECODED_PIECES", "ColumnPages", "Page", "oversized_page", "read_pages", "rows_within"]
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 # Fields of a page header that hold the header of its type, and the fields of the number of values and the encoding.
@@ -27,7 +27,14 @@ MAX_DEPTH = 4
 # Bits before the last byte of an integer.
 MAX_SHIFT = 63
 # Bytes of a dictionary up to which its longest text is looked for; it is no longer than a larger one itself.
-SEARCHED_BYTES = 1 << 26
+SEARCHED_BYTES = 1 << 23
+# How often a page, or a value as long as its page, is in memory while it is read, decoded, copied and compressed
+# (6.4 times in the worst case: one value of 100 MB that a dictionary repeats); fewer values than this may be that long.
+PAGE_COPIES, VALUE_COPIES, FEW_VALUES = 2, 7, 64
+# Bytes of the 300 MB beyond ``memory`` that the interpreter and its libraries never take.
+SPARE_BYTES = 16 * 10**6
+# Pieces that the rows of one may decode to: a few long texts in a dictionary do not make all pieces small.
+DECODED_PIECES = 4
 # The length before a text.
 LENGTH = Struct("<I")
 
@@ -201,18 +208,23 @@ def _longest_text(data: bytes, count: int) -> int:
 
 
 def rows_within(columns: Sequence[ColumnPages], rows: int, group_rows: int, max_bytes: int) -> int:
-    """Return how many of ``rows`` rows may be decoded at a time: so many take at most ``max_bytes``, or a page of each.
+    """Return how many of ``rows`` rows may be decoded at a time, or 1.
+
+    Values of dictionaries may decode to ``DECODED_PIECES`` times ``max_bytes``, if a row takes at most ``max_bytes``;
+    others to as much, or to a page of each column.
 
     Args:
         columns: The columns to decode.
         rows: The most rows.
         group_rows: Rows of the row group.
-        max_bytes: The most bytes.
+        max_bytes: Approximate bytes of a piece.
     """
     per_row = sum(column.value_bytes * column.chunk.num_values / max(1, group_rows) for column in columns)
-    rows = max(1, min(rows, int(max_bytes / max(1, per_row))))
+    if per_row > max_bytes:
+        return 1
+    rows = max(1, min(rows, int(DECODED_PIECES * max_bytes / max(1, per_row))))
     sizes = [_page_ends(column) for column in columns if _is_flat(column, group_rows) and column.data_pages()]
-    limit = max(max_bytes, sum(_largest_window(*ends, 1) for ends in sizes))
+    limit = max(DECODED_PIECES * max_bytes, sum(_largest_window(*ends, 1) for ends in sizes))
     while rows > 1 and sum(_largest_window(*ends, rows) for ends in sizes) > limit:
         rows //= 2
     return rows
@@ -238,8 +250,8 @@ def _largest_window(rows: Any, sizes: Any, count: int) -> int:  # noqa: ANN401 -
     return int((sizes[last] - sizes[:-1]).max())
 
 
-def oversized_page(columns: Sequence[ColumnPages], group_rows: int, max_bytes: int) -> tuple[int, str, int] | None:
-    """Return first row, name and bytes of the first page that takes more than ``max_bytes``; None if there is none.
+def oversized_page(columns: Sequence[ColumnPages], group_rows: int, memory: int) -> tuple[int, str] | None:
+    """Return the first row of the first page that requires more memory, and the reason; None if there is none.
 
     The rows of a page are only known if each row has one value; otherwise the row is that of the row group, 0.
     """
@@ -247,9 +259,18 @@ def oversized_page(columns: Sequence[ColumnPages], group_rows: int, max_bytes: i
     for column in columns:
         row = 0
         for page in column.pages:
-            if page.size > max_bytes:
+            required = _required_memory(page)
+            if required > memory:
                 start = row if _is_flat(column, group_rows) else 0
-                found.append((start, f"a page of column {column.name}", page.size))
+                size = f"a page of column {column.name} takes {page.size} bytes"
+                found.append((start, f"{size}, which requires a memory of at least {required}"))
                 break
             row += page.values if page.kind != DICTIONARY_PAGE else 0
     return min(found, default=None)
+
+
+def _required_memory(page: Page) -> int:
+    """Return the memory of a run that reads and copies the values of a page."""
+    if page.kind == DICTIONARY_PAGE or page.values < FEW_VALUES:
+        return max(PAGE_COPIES * page.size, VALUE_COPIES * (page.size - SPARE_BYTES))
+    return PAGE_COPIES * page.size

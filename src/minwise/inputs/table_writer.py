@@ -198,7 +198,9 @@ def kept_rows(pieces: Iterator[tuple[int, pa.RecordBatch | UnreadableRows]], kee
                 raise UnreadableError(rows.reason)
         elif kept.any():
             yield filter_rows(rows[: len(kept)], kept)
-        if first + len(rows) >= len(keep):
+        last = first + len(rows) >= len(keep)
+        del rows  # not held while the next ones are read
+        if last:
             return
 
 
@@ -215,9 +217,11 @@ def row_groups(pieces: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[
             group.append(piece[start:stop])
             rows, held = rows + stop - start, held + int(ends[stop] - ends[start])
             start = stop
-            if start < len(piece):
+            if start < len(piece) or held > GROUP_BYTES:
                 full, group, rows, held = _group_table(group, schema), [], 0, 0
                 yield full
+                del full
+        del piece  # not held while the next one is read
     if rows:
         yield _group_table(group, schema)
 
