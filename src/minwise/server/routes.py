@@ -170,7 +170,7 @@ def _shingle_count(document: StoredDocument) -> int | None:
 async def list_documents(service: Service, call: Call) -> messages.DocumentListMessage:
     """Return documents, the newest first."""
     limit, before = call.options.limit, None if call.options.before is UNSET else call.options.before
-    listing: Listing = await service.call_index(lambda index: index.newest(limit, before))
+    listing: Listing = await service.browse(lambda index: index.newest(limit, before))
     return messages.DocumentListMessage([_listed(document) for document in listing.documents], listing.next)
 
 

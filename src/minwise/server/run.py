@@ -32,7 +32,7 @@ RESERVED_SHARE, RESERVED_SECONDS = 0.2, 0.2
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if sys.platform != "win32" else []))
 # Thresholds of the garbage collector: two million lists are decoded in 0.5 s with its defaults, in 0.2 s with these.
 GC_THRESHOLDS = (50_000, 20, 20)
-# Open files besides connections: those of the index, which is open three times, and of Python.
+# Open files besides connections: those of the index, which is open four times, and of Python.
 OTHER_FILES = 256
 
 

@@ -120,8 +120,9 @@ def _resolve(futures: Sequence[TaskFuture], outcomes: Sequence[Any]) -> None:
 class Service:
     """An index that is served.
 
-    The index is open three times: for a thread that writes, one that reads, and one for slow reads, so that no query
-    waits for the disk or for a long text. Work that needs no index has its own threads.
+    The index is open four times: for a thread that writes, one that reads, one for queries with long texts, and one for
+    lists and text searches, so that no query waits for the disk, for a long text or for a search. Work that needs no
+    index has its own threads.
 
     Attributes:
         settings: The settings of the server.
@@ -143,7 +144,8 @@ class Service:
                 return handles.enter_context(mw.Index.open(settings.index, mode, cache=cache))
 
             writer = None if settings.read_only else open_index("w")
-            self._reader, self._slow_reader = open_index("r", settings.cache), open_index("r")
+            self._reader = open_index("r", settings.cache)
+            self._slow_reader, self._browse_reader = open_index("r"), open_index("r")
             self._handles = handles.pop_all()
         self._batch_writer = None if writer is None else BatchWriter(writer)
         self.plan, self.exact = self._reader.plan, self._reader.store != "sketch"
@@ -158,6 +160,9 @@ class Service:
         )
         self._slow_worker: BatchWorker[QueryTask | IndexCall] = self._start_worker(
             "reading slowly", BatchReader(self._slow_reader), 1
+        )
+        self._browse_worker: BatchWorker[QueryTask | IndexCall] = self._start_worker(
+            "browsing", BatchReader(self._browse_reader), 1
         )
         if self._batch_writer is not None:
             work = self.metrics.counting_changes(self._batch_writer)
@@ -208,6 +213,10 @@ class Service:
         """Return the result of a call that only reads; it may take long."""
         return await self._slow_worker.run(call)
 
+    async def browse(self, call: IndexCall) -> Any:  # noqa: ANN401 - depends on the call
+        """Return the result of a call that reads many documents."""
+        return await self._browse_worker.run(call)
+
     async def add(self, documents: list[SubmittedDocument], *, unique: bool, on_duplicate_id: str) -> list[Decision]:
         """Add documents; return what was done with each, once it is durable."""
         decisions: list[Decision] = await self._writer().run(AddTask(documents, unique, on_duplicate_id))
@@ -239,7 +248,7 @@ class Service:
             raise busy(f"{self._searches} text searches are running or waiting, the maximum")
         self._searches += 1
         try:
-            return await self.call_index(call)
+            return await self.browse(call)
         finally:
             self._searches -= 1
 

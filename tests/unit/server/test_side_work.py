@@ -1,4 +1,4 @@
-"""Plans over HTTP: computed once per request, and never before the large messages of other clients."""
+"""Plans, lists and text searches, which are cheap to send: queries and large messages do not wait for them."""
 
 import asyncio
 import threading
@@ -11,7 +11,8 @@ import pytest
 
 import minwise as mw
 from minwise.errors import ConfigError
-from minwise.server.service import MAX_PLANS, Service
+from minwise.server.index_tasks import QueryTask
+from minwise.server.service import LONG_TEXT, MAX_PLANS, Service
 from minwise.server.settings import ServerSettings
 from minwise.sketches.planning import Plan, plan
 
@@ -52,6 +53,25 @@ def test_a_large_message_is_decoded_while_a_plan_is_computed(service: Service, m
         assert not planned.done()
         released.set()
         assert await planned == plan(threshold=0.5).to_dict()
+
+    run(service, work)
+
+
+def test_a_long_query_is_answered_while_texts_are_searched(service: Service) -> None:
+    """Both used one thread, so that a flood of searches made long queries 190 times slower."""
+    released = threading.Event()
+
+    async def work() -> None:
+        searches = [asyncio.ensure_future(service.search_texts(lambda _: released.wait(60))) for _ in range(3)]
+        listing = asyncio.ensure_future(service.browse(lambda index: len(index)))
+        await asyncio.sleep(0)
+        text = "word " * LONG_TEXT
+        found = await asyncio.wait_for(service.query(QueryTask(text, None, 10, None, "bare")), 30)
+        assert found.hits == []
+        assert await asyncio.wait_for(service.call_index(lambda index: index.stats()["documents"]), 30) == 0
+        assert not listing.done()
+        released.set()
+        assert await asyncio.gather(*searches, listing) == [True, True, True, 0]
 
     run(service, work)
 
