@@ -1,7 +1,7 @@
 """One flipped bit in a file of a work directory: the run names the file and the remedy, or its result is right.
 
-By default a seeded sample of one bit in every file of each work directory; `make torture` flips a bit in every byte of
-small files, and in 100 bytes of each larger one.
+By default a seeded sample of one bit in every file of each work directory; `make torture` flips 20 bits of each.
+`tests/unit/search/test_workdir.py` flips every bit of a file of each kind.
 """
 
 import random
@@ -18,8 +18,7 @@ import pytest
 from support.commands import FAILURE, OK, TORTURE, Job, digest, one_line, run
 from support.fault_corpora import NAMES
 
-# Files up to this size are flipped at every byte by `make torture`; larger ones at this many bytes.
-SMALL_FILE, LARGE_FILE_FLIPS = 512, 100
+FLIPS = 20 if TORTURE else 1
 # Small sizes, so that a small run has several files of each kind.
 SMALL_SIZES = {
     "minwise.search.first_pass.PART_DOCUMENTS": 300,
@@ -89,9 +88,7 @@ def flips(work: Path) -> Iterator[tuple[Path, int, int]]:
     """Yield files of a work directory, each with the offset of a byte and a bit of it to flip."""
     draw = random.Random(11)
     for path in sorted(path for path in work.rglob("*") if path.is_file() and path.stat().st_size):
-        size = path.stat().st_size
-        wanted = 1 if not TORTURE else size if size <= SMALL_FILE else LARGE_FILE_FLIPS
-        for offset in draw.sample(range(size), wanted):
+        for offset in draw.sample(range(path.stat().st_size), FLIPS):
             yield path.relative_to(work), offset, 1 << draw.randrange(8)
 
 

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from minwise._internal.temporary import TemporaryFolder
 from minwise.errors import ConfigError
 from minwise.spark.errors import is_of_spark, reason_of, text_of
 
@@ -101,8 +101,8 @@ class JavaProcess:
         """
         self._tail: deque[str] = deque(maxlen=KEPT_LINES)
         self._reader: threading.Thread | None = None
-        with TemporaryDirectory(prefix="minwise-spark-") as folder:
-            self._is_own = self._start(Path(folder), conf, environment)
+        with TemporaryFolder() as folder:
+            self._is_own = self._start(folder, conf, environment)
 
     def _start(self, folder: Path, conf: Mapping[str, str], environment: Mapping[str, str]) -> bool:
         """Start the process unless there is one; return whether it was started."""

@@ -9,7 +9,8 @@ import pytest
 from support.expect import error_message
 
 import minwise as mw
-from minwise.errors import ConfigError
+from minwise.errors import ConfigError, InputError, MinwiseError
+from minwise.inputs import Files
 from minwise.results.output import UNFINISHED
 from minwise.search.engine import LocalEngine
 
@@ -105,3 +106,38 @@ def test_pairs_can_be_written_to_a_url(source: str, memory: fsspec.AbstractFileS
     mw.write_pairs([source], tmp_path / "pairs.parquet")
     assert memory.cat_file("/bucket/pairs.parquet") == (tmp_path / "pairs.parquet").read_bytes()
     assert pq.read_table(tmp_path / "pairs.parquet").num_rows == 1
+
+
+def test_files_that_appear_during_a_run_stay(source: str, memory: fsspec.AbstractFileSystem) -> None:
+    def progress(stage: str, *_: object) -> None:
+        memory.pipe_file("/bucket/clean/mine.txt", stage.encode())
+
+    message = error_message(ConfigError, lambda: mw.dedup([source], URL, progress=progress))
+    assert message.startswith(f"output must be new or empty, got {URL} with files in it; ")
+    assert names(memory) == ["mine.txt"]
+
+
+def test_a_second_run_takes_an_output_over(source: str, memory: fsspec.AbstractFileSystem) -> None:
+    """The first run sends no other file, and deletes none of the second."""
+    others: list[object] = []
+
+    def progress(stage: str, *_: object) -> None:
+        if stage == "write" and not others:
+            others.append(mw.dedup([source], URL))
+
+    message = error_message(MinwiseError, lambda: mw.dedup([source], URL, progress=progress))
+    assert message == f"output {URL} was taken over by another run, which continues; give another output"
+    assert {"kept/a.jsonl", "report.json", "removed.parquet"} <= set(names(memory))
+    assert UNFINISHED not in names(memory)
+
+
+def test_an_input_at_a_url_must_stay_the_same(tmp_path: Path, memory: fsspec.AbstractFileSystem) -> None:
+    memory.pipe_file("/bucket/in.jsonl", b'{"text": "one two three four five six"}\n')
+
+    def progress(stage: str, *_: object) -> None:
+        if stage == "write":
+            memory.pipe_file("/bucket/in.jsonl", b'{"text": "six five four three two one"}\n')
+
+    call = lambda: mw.dedup(Files(["memory://bucket/in.jsonl"]), tmp_path / "out", progress=progress)  # noqa: E731
+    assert "memory://bucket/in.jsonl: an input must stay the same" in error_message(InputError, call)
+    assert not (tmp_path / "out").exists()
