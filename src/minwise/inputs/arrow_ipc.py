@@ -17,6 +17,7 @@ from tempfile import TemporaryFile, gettempdir
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
@@ -27,6 +28,8 @@ from minwise.inputs.columns import (
     check_schema,
     row_objects,
     select_columns,
+    split_by_bytes,
+    table_row_bytes,
     to_batches,
 )
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content, unusable_content
@@ -230,14 +233,13 @@ def _naming_damage() -> Iterator[None]:
 
 
 def _slices(first: int, rows: Piece) -> Iterator[tuple[int, Piece]]:
-    """Yield a large batch in slices, so that no copy of all its rows is made."""
-    size = 0 if isinstance(rows, UnreadableRows) else rows.get_total_buffer_size()
-    if isinstance(rows, UnreadableRows) or size <= LARGE_BYTES:
+    """Yield a large batch in slices, so that no copy of all its rows is made; views and dictionaries count in full."""
+    sizes = np.empty(0, dtype=np.int64) if isinstance(rows, UnreadableRows) else table_row_bytes(rows)
+    if isinstance(rows, UnreadableRows) or sizes.sum() <= LARGE_BYTES:
         yield first, rows
         return
-    step = max(1, len(rows) * BATCH_BYTES // size)
-    for start in range(0, len(rows), step):
-        yield first + start, rows.slice(start, step)
+    for start, stop in split_by_bytes(sizes, BATCH_BYTES):
+        yield first + start, rows.slice(start, stop - start)
 
 
 def _check_structure(batch: pa.RecordBatch, rows: int) -> None:

@@ -2,7 +2,7 @@
 
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +281,32 @@ def test_a_large_batch_is_mapped_from_a_copy_of_its_own(
     assert file.copy_kept(np.ones(14, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 14
     assert texts_of(ArrowFile(File(str(next((tmp_path / "out").iterdir()))))) == TEXTS * 2
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """Yield a memory pool that counts what Arrow allocates from now on."""
+    before, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    yield counted
+    pa.set_memory_pool(before)
+
+
+@pytest.mark.parametrize("kind", ["view", "dictionary"])
+def test_rows_that_share_one_text_are_read_and_copied_in_small_pieces(kind: str, memory: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """400 rows of one text of a mebibyte; a piece has at most 32 MiB, and two or three of them are held."""
+    long = pa.array(["x" * (1 << 20)], pa.string_view())
+    zeros = pa.array([0] * 400, pa.int32())
+    views = b"".join([bytes(long.buffers()[1])] * 400)
+    column = (
+        pa.Array.from_buffers(pa.string_view(), 400, [None, pa.py_buffer(views), long.buffers()[2]])
+        if kind == "view"
+        else pa.DictionaryArray.from_arrays(zeros, long.cast(pa.string()))
+    )
+    with ipc.new_file(tmp_path / "in.arrow", pa.schema([("text", column.type)])) as writer:
+        writer.write_batch(pa.record_batch({"text": column}))
+    file = ArrowFile(File(str(tmp_path / "in.arrow")))
+    assert sum(len(batch) for batch in file.batches(Columns())) == 400
+    assert memory.max_memory() < 150 << 20
+    next(file.kept_objects(np.ones(400, dtype=np.bool_)))
+    assert memory.max_memory() < 150 << 20
