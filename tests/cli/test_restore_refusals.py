@@ -172,6 +172,11 @@ DAMAGES = {
         b"{}",
         "out/run.json: must be written by minwise dedup: Object missing required field `directory`",
     ),
+    "encoding": (
+        "run.json",
+        NO_INPUTS.replace(b"[]}", b'[], "encoding": "a\\nb"}'),
+        "must be written by minwise dedup: encoding must be that of a text",
+    ),
     "list": ("report.json", b"[]", "must be written by minwise dedup: Expected `object`, got `array`"),
     "bytes": ("report.json", b"\xff\xfe{", "out/report.json: must be written by minwise dedup, which is JSON"),
     "no inputs": ("run.json", NO_INPUTS, "got 0 and 1 sources"),

@@ -151,7 +151,7 @@ def mutate_json_lines(data: bytes, draw: random.Random) -> bytes:
         at = draw.randrange(len(lines))
         try:
             lines[at] = mutate_json(json.loads(lines[at]), draw).encode()
-        except ValueError:
+        except (RecursionError, ValueError):
             continue
     return b"\n".join(lines) + b"\n" * draw.randrange(2)
 

@@ -207,15 +207,15 @@ def _decode_header(file: BinaryIO, path: str | PathLike[str], kind: FileKind) ->
         raise FormatError(f"{path}: the header must be a JSON object with unicode_version") from None
     if written_with != _kernel.UNICODE_VERSION:
         here = _kernel.UNICODE_VERSION
-        raise MismatchError(f"{path}: the Unicode version must be the same: {written_with} there, {here} here")
+        raise MismatchError(f"{path}: the Unicode version must be the same: {written_with!r} there, {here!r} here")
     return dict(header)
 
 
 def _check_length(file: BinaryIO, path: str | PathLike[str], header: dict[str, Any], kind: FileKind) -> None:
     length = os.fstat(file.fileno()).st_size
     if length != header["file_bytes"]:
-        wanted = header["file_bytes"]
-        raise FormatError(f"{path}: the file must have {wanted} bytes, got {length}; restore the file or {kind.remedy}")
+        rule = f"the file must have {header['file_bytes']!r} bytes"
+        raise FormatError(f"{path}: {rule}, got {length}; restore the file or {kind.remedy}")
 
 
 def _read_arrays(file: io.BufferedReader, path: str | PathLike[str], header: dict[str, Any], kind: FileKind) -> Arrays:

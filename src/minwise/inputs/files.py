@@ -385,7 +385,7 @@ def translate_errors(file: File) -> Iterator[None]:
         if error.errno is None and type(error) is OSError:  # of Arrow; that of a network has a number or another type
             raise UnreadableError(_content_reason(error)) from None
         raise (_remote_error if file.is_url else _with_path)(error, file.path) from None
-    except (pa.ArrowException, EOFError) as error:
+    except (pa.ArrowException, EOFError, UnicodeDecodeError) as error:  # the last, of a name that pyarrow decodes
         raise UnreadableError(_content_reason(error)) from None
     except Exception as error:
         if not file.is_url:

@@ -30,6 +30,7 @@ from minwise.inputs.columns import (
 )
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
+from minwise.inputs.parquet_footer import check_column_chunks
 from minwise.inputs.parquet_pages import DECODED_PIECES, ColumnPages, oversized_page, read_pages, rows_within
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import GROUP_BYTES, kept_rows, row_groups
@@ -169,6 +170,7 @@ def _open_parquet(file: File, dictionaries: tuple[str, ...] = ()) -> Iterator[An
             raise
         except UnicodeDecodeError as error:
             raise invalid_name(error) from None
+        check_column_chunks(parquet.metadata)
         _check_footer(parquet.metadata)
         check_schema(parquet.schema_arrow)
         yield parquet

@@ -296,7 +296,7 @@ class FinishedRun:
         (file,) = files
         sets = self.report["settings"].get("shingle") == "set"
         path = _absolute(file.path, str(self.record["directory"]))
-        (source,) = open_files([path], format=self.record["format"], sets=sets).sources
+        (source,) = open_files([path], format=self.record.get("format"), sets=sets).sources
         if isinstance(source, FileSource):
             source.file, source.name = file, file.name
         return source

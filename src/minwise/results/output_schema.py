@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from minwise.checks import check_delimiter, check_encoding
 from minwise.errors import FormatError
 
 __all__ = [
@@ -276,6 +277,10 @@ class StoredRun(Struct):
     encoding: str | UnsetType | None = UNSET
     options: dict[str, Any] | UnsetType = UNSET
     against: list[StoredInput] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        check_delimiter(None if self.delimiter is UNSET else self.delimiter)
+        check_encoding(None if self.encoding is UNSET else self.encoding)
 
 
 class MeasuredShare(Struct):
