@@ -3,18 +3,21 @@
 //! A batch is cut into tasks of about equal size. Results are in the order of the documents and do not depend on the
 //! number of threads.
 
+use std::mem::{swap, take};
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::band::{Banding, NO_KEY};
-use crate::error::{TextError, TextFault};
+use crate::error::{MAX_ELEMENTS, TextError, TextFault};
 use crate::hash::ContentHasher;
-use crate::shingle::{Scratch, Shingler};
+use crate::shingle::{Scratch, Shingler, is_long};
 use crate::sketch::{Scheme, Slot, pack_rows};
 
 /// Input bytes per task: small enough to balance the cores, large enough to make the overhead of a task negligible.
 const TASK_BYTES: usize = 1 << 18;
+/// Elements of a set above which its memory is moved, not copied: 8 MiB.
+const MOVED_ELEMENTS: usize = 1 << 20;
 
 /// Lists of bytes or elements in the layout of Arrow: list `i` is `values[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Copy)]
@@ -108,21 +111,34 @@ where
         let mut part = OwnedSets::default();
         for document in documents {
             shingler.distinct(texts.get(document), scratch).map_err(|fault| TextError { document, fault })?;
-            part.elements.extend_from_slice(&scratch.shingles);
+            part.append(&mut scratch.shingles);
             part.offsets.push(part.elements.len() as i64);
         }
         Ok(part)
     })?;
-    Ok(concatenate(&parts))
+    Ok(concatenate(parts))
 }
 
-fn concatenate(parts: &[OwnedSets]) -> OwnedSets {
+impl OwnedSets {
+    /// Append elements; those of a long document are moved, because a copy of them would take as much memory again.
+    fn append(&mut self, elements: &mut Vec<u64>) {
+        if self.elements.is_empty() && elements.len() > MOVED_ELEMENTS {
+            swap(&mut self.elements, elements);
+        } else {
+            self.elements.extend_from_slice(elements);
+        }
+    }
+}
+
+fn concatenate(mut parts: Vec<OwnedSets>) -> OwnedSets {
     let mut all = OwnedSets { offsets: vec![0], elements: Vec::new() };
-    all.elements.reserve_exact(parts.iter().map(|part| part.elements.len()).sum());
-    for part in parts {
+    if parts.len() > 1 {
+        all.elements.reserve_exact(parts.iter().map(|part| part.elements.len()).sum());
+    }
+    for part in &mut parts {
         let base = all.elements.len() as i64;
         all.offsets.extend(part.offsets.iter().map(|offset| base + offset));
-        all.elements.extend_from_slice(&part.elements);
+        all.append(&mut take(&mut part.elements));
     }
     all
 }
@@ -146,12 +162,20 @@ where
     O: Copy + TryInto<usize> + Sync,
 {
     let count = rows.sizes.is_some();
-    sketch(scheme, texts.tasks(), rows, threads, |document, scratch| {
+    let hasher = shingler.content_hasher();
+    sketch(scheme, texts.tasks(), rows, threads, |document, scratch, row| {
+        let text = texts.get(document);
         if count {
-            shingler.distinct(texts.get(document), scratch)
+            shingler.distinct(text, scratch)?;
+        } else if is_long(text) {
+            shingler.sketch_pieces(text, scheme, scratch, row, &mut hasher.start())?;
+            return Ok(0);
         } else {
-            shingler.elements(texts.get(document), scratch)
+            shingler.elements(text, scratch)?;
         }
+        let size = scratch.shingles.len();
+        scheme.sketch(&mut scratch.shingles, row);
+        Ok(size)
     })
 }
 
@@ -168,19 +192,21 @@ pub fn sketch_sets<C: Scheme>(
     rows: Rows<'_, C::Slot>,
     threads: usize,
 ) -> Result<(), TextError> {
-    sketch(scheme, sets.tasks(), rows, threads, |document, scratch| {
+    sketch(scheme, sets.tasks(), rows, threads, |document, scratch, row| {
         scratch.shingles.clear();
         scratch.shingles.extend_from_slice(sets.get(document));
-        Ok(())
+        scheme.sketch(&mut scratch.shingles, row);
+        Ok(sets.get(document).len())
     })
 }
 
+/// Call `write` with every document and its row; it returns the number of elements.
 fn sketch<C: Scheme>(
     scheme: &C,
     tasks: Vec<Range<usize>>,
     rows: Rows<'_, C::Slot>,
     threads: usize,
-    elements: impl Fn(usize, &mut Scratch) -> Result<(), TextFault> + Sync,
+    write: impl Fn(usize, &mut Scratch, &mut [C::Slot]) -> Result<usize, TextFault> + Sync,
 ) -> Result<(), TextError> {
     let width = scheme.slots();
     let Rows { mut slots, mut sizes } = rows;
@@ -192,11 +218,10 @@ fn sketch<C: Scheme>(
     }
     run_tasks(threads, work, |scratch, (documents, slots, mut sizes)| {
         for (i, (document, row)) in documents.zip(slots.chunks_exact_mut(width)).enumerate() {
-            elements(document, scratch).map_err(|fault| TextError { document, fault })?;
+            let size = write(document, scratch, row).map_err(|fault| TextError { document, fault })?;
             if let Some(sizes) = &mut sizes {
-                sizes[i] = scratch.shingles.len() as u64;
+                sizes[i] = size as u64;
             }
-            scheme.sketch(&mut scratch.shingles, row);
         }
         Ok(())
     })?;
@@ -261,11 +286,48 @@ where
     O: Copy + TryInto<usize> + Sync,
 {
     let hasher = shingler.content_hasher();
-    band(scheme, banding, texts.tasks(), rows, threads, |document, scratch| {
+    band(scheme, banding, texts.tasks(), rows, threads, |document, scratch, signature| {
         let text = texts.get(document);
+        if is_long(text) {
+            return band_pieces(scheme, shingler, text, &hasher, scratch, signature);
+        }
         shingler.elements(text, scratch)?;
-        Ok(shingler.content(text, &hasher, scratch))
+        let content = shingler.content(text, &hasher, scratch);
+        Ok(signed(scheme, scratch, signature, content))
     })
+}
+
+/// Write the signature of a long text; return its content hash, none if it has no elements.
+///
+/// Whether a text has too many elements must not depend on its being compared, so they are counted here.
+fn band_pieces<C: Scheme>(
+    scheme: &C,
+    shingler: &Shingler,
+    text: &[u8],
+    hasher: &ContentHasher,
+    scratch: &mut Scratch,
+    signature: &mut [C::Slot],
+) -> Result<Option<[u64; 2]>, TextFault> {
+    let mut content = hasher.start();
+    shingler.sketch_pieces(text, scheme, scratch, signature, &mut content)?;
+    if content.count > MAX_ELEMENTS {
+        shingler.distinct(text, scratch)?;
+    }
+    Ok((content.count > 0).then(|| content.finish()))
+}
+
+/// Write the signature of the elements in `scratch`; return `content`, none if there are no elements.
+fn signed<C: Scheme>(
+    scheme: &C,
+    scratch: &mut Scratch,
+    signature: &mut [C::Slot],
+    content: [u64; 2],
+) -> Option<[u64; 2]> {
+    if scratch.shingles.is_empty() {
+        return None;
+    }
+    scheme.sketch(&mut scratch.shingles, signature);
+    Some(content)
 }
 
 /// Write the band keys and the content hash of every set.
@@ -280,10 +342,10 @@ pub fn band_sets<C: Scheme>(
     rows: KeyRows<'_>,
     threads: usize,
 ) {
-    band(scheme, banding, sets.tasks(), rows, threads, |document, scratch| {
+    band(scheme, banding, sets.tasks(), rows, threads, |document, scratch, signature| {
         scratch.shingles.clear();
         scratch.shingles.extend_from_slice(sets.get(document));
-        Ok(hasher.hash(sets.get(document)))
+        Ok(signed(scheme, scratch, signature, hasher.hash(sets.get(document))))
     });
 }
 
@@ -311,7 +373,7 @@ fn band<C: Scheme>(
     tasks: Vec<Range<usize>>,
     mut rows: KeyRows<'_>,
     threads: usize,
-    read: impl Fn(usize, &mut Scratch) -> Result<[u64; 2], TextFault> + Sync,
+    read: impl Fn(usize, &mut Scratch, &mut [C::Slot]) -> Result<Option<[u64; 2]>, TextFault> + Sync,
 ) -> Vec<TextError> {
     assert_eq!(scheme.slots(), banding.slots(), "the bands use every slot");
     let row_bytes = 2 * scheme.slots();
@@ -321,9 +383,9 @@ fn band<C: Scheme>(
         let mut signature = vec![C::Slot::EMPTY; scheme.slots()];
         let mut faults = Vec::new();
         for (i, document) in documents.enumerate() {
-            let (state, content) = match read(document, scratch) {
-                Ok(content) if scratch.shingles.is_empty() => (State::Empty, content),
-                Ok(content) => (State::Filled, content),
+            let (state, content) = match read(document, scratch, &mut signature) {
+                Ok(None) => (State::Empty, [0, 0]),
+                Ok(Some(content)) => (State::Filled, content),
                 Err(fault) => {
                     faults.push(TextError { document, fault });
                     (State::Faulty, [0, 0])
@@ -335,7 +397,6 @@ fn band<C: Scheme>(
                 rows.keys.iter_mut().for_each(|row| row[i] = NO_KEY);
                 continue;
             }
-            scheme.sketch(&mut scratch.shingles, &mut signature);
             rows.keys.iter_mut().zip(banding.keys(&signature)).for_each(|(row, key)| row[i] = key);
             if let Some(packed) = &mut rows.packed {
                 pack_rows(&signature, signature.len(), 16, &mut packed[i * row_bytes..(i + 1) * row_bytes]);

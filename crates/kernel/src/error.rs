@@ -24,6 +24,10 @@ pub enum TextFault {
         /// Length of the text.
         bytes: u64,
     },
+    /// The text has more than [`MAX_ELEMENTS`] distinct elements.
+    TooManyElements,
+    /// The text has more than [`MAX_SEGMENT_BYTES`] in a row that must be normalised together.
+    LongSegment,
 }
 
 impl fmt::Display for TextFault {
@@ -33,6 +37,8 @@ impl fmt::Display for TextFault {
             Self::TooLong { bytes } => {
                 write!(f, "has {bytes} bytes, more than {MAX_DOCUMENT_BYTES}; sketch it from a stream")
             }
+            Self::TooManyElements => write!(f, "has more than {MAX_ELEMENTS} distinct shingles"),
+            Self::LongSegment => write!(f, "has more than {MAX_SEGMENT_BYTES} bytes of combining marks in a row"),
         }
     }
 }
@@ -47,6 +53,12 @@ impl std::error::Error for TextError {}
 
 /// Maximum length of a text. The hot loops use 32-bit positions, and normalisation can lengthen a text.
 pub const MAX_DOCUMENT_BYTES: usize = 1 << 30;
+
+/// Maximum number of distinct elements of a text: 128 MiB, which is held as a whole.
+pub const MAX_ELEMENTS: usize = 1 << 24;
+
+/// Maximum length of a base character and its marks. The normaliser sorts the marks, at about 20 bytes for each.
+pub const MAX_SEGMENT_BYTES: usize = 1 << 20;
 
 /// Return `bytes` as a string.
 ///

@@ -156,17 +156,62 @@ impl ContentHasher {
     /// Return the hash of `words`; (0, 0) if there are none.
     #[must_use]
     pub fn hash(&self, words: &[u64]) -> [u64; 2] {
-        if words.is_empty() {
+        let mut state = self.start();
+        state.push(words);
+        state.finish()
+    }
+
+    /// Return the state before the first word, to hash a sequence in pieces.
+    #[must_use]
+    pub const fn start(&self) -> ContentState<'_> {
+        ContentState { hasher: self, lanes: [0; 2], odd: None, count: 0 }
+    }
+
+    #[inline(always)]
+    fn absorb(&self, lanes: &mut [u64; 2], lo: u64, hi: u64) {
+        for (h, keys) in lanes.iter_mut().zip(&self.keys) {
+            *h = fold(lo ^ keys[0] ^ *h, hi ^ keys[1]);
+        }
+    }
+}
+
+/// State of [`ContentHasher`] between two pieces of a sequence.
+#[derive(Debug)]
+pub struct ContentState<'h> {
+    hasher: &'h ContentHasher,
+    lanes: [u64; 2],
+    /// The last word, if it is the first of a pair.
+    odd: Option<u64>,
+    /// Number of words so far.
+    pub count: usize,
+}
+
+impl ContentState<'_> {
+    /// Add the next words of the sequence.
+    pub fn push(&mut self, mut words: &[u64]) {
+        self.count += words.len();
+        if let (Some(lo), Some((&hi, rest))) = (self.odd, words.split_first()) {
+            self.hasher.absorb(&mut self.lanes, lo, hi);
+            (self.odd, words) = (None, rest);
+        }
+        let (pairs, last) = words.as_chunks();
+        for &[lo, hi] in pairs {
+            self.hasher.absorb(&mut self.lanes, lo, hi);
+        }
+        self.odd = last.first().copied().or(self.odd);
+    }
+
+    /// Return the hash of all words; (0, 0) if there are none.
+    #[must_use]
+    pub fn finish(mut self) -> [u64; 2] {
+        if self.count == 0 {
             return [0, 0];
         }
-        let mut lanes = [0; 2];
-        for pair in words.chunks(2) {
-            let hi = pair.get(1).copied().unwrap_or(0);
-            for (h, keys) in lanes.iter_mut().zip(&self.keys) {
-                *h = fold(pair[0] ^ keys[0] ^ *h, hi ^ keys[1]);
-            }
+        if let Some(lo) = self.odd {
+            self.hasher.absorb(&mut self.lanes, lo, 0);
         }
-        [0, 1].map(|lane| mix(lanes[lane].wrapping_add((words.len() as u64).wrapping_mul(self.keys[lane][2]))))
+        let words = self.count as u64;
+        [0, 1].map(|lane| mix(self.lanes[lane].wrapping_add(words.wrapping_mul(self.hasher.keys[lane][2]))))
     }
 }
 

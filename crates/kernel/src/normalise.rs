@@ -44,7 +44,7 @@ impl Normalisation {
         self == Self { collapse_whitespace: self.collapse_whitespace, ..Self::default() }
     }
 
-    const fn changes_segments(self) -> bool {
+    pub(crate) const fn changes_segments(self) -> bool {
         self.nfkc || self.strip_accents
     }
 }
@@ -103,12 +103,20 @@ impl Normaliser {
     /// sufficient.
     #[inline(always)]
     fn push_single(&mut self, c: char, emit: &mut impl FnMut(char, Span)) -> bool {
-        let Folded::Simple(lower, _) = FoldedEntry::of(c).unpack(c) else { return false };
         if self.options.strip_accents && !c.is_ascii() {
             return false;
         }
-        let span = self.advance(1);
-        self.filter(if self.options.lowercase { lower } else { c }, span, emit);
+        match FoldedEntry::of(c).unpack(c) {
+            Folded::Simple(lower, _) => {
+                let span = self.advance(1);
+                self.filter(if self.options.lowercase { lower } else { c }, span, emit);
+            }
+            Folded::Replacement(folded) if self.options.nfkc && self.options.lowercase => {
+                let span = self.advance(1);
+                folded.chars().for_each(|c| self.filter(c, span, emit));
+            }
+            _ => return false,
+        }
         true
     }
 

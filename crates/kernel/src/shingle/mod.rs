@@ -108,11 +108,14 @@ impl Shingler {
         Ok(())
     }
 
-    /// Do the same as [`Self::elements`], with distinct and ascending elements.
+    /// Do the same as [`Self::elements`], with distinct and ascending elements, made in pieces of a long document.
     ///
     /// # Errors
-    /// If the document is not UTF-8 or too long.
+    /// If the document is not UTF-8 or too long, or has too many elements.
     pub fn distinct(&self, document: &[u8], scratch: &mut Scratch) -> Result<(), TextFault> {
+        if is_long(document) {
+            return self.distinct_of_pieces(document, scratch);
+        }
         self.elements(document, scratch)?;
         scratch.shingles.sort_unstable();
         scratch.shingles.dedup();
@@ -239,5 +242,7 @@ fn power(base: u64, exponent: u64) -> u64 {
     result
 }
 
+mod pieces;
 mod stream;
+pub use pieces::is_long;
 pub use stream::ShingleStream;

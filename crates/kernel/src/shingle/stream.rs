@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
+use super::pieces::{RollingWindow, splits};
 use super::{Kind, Scratch, Shingler};
 use crate::error::{MAX_DOCUMENT_BYTES, TextFault};
-use crate::normalise::Normaliser;
-use crate::unicode::{Class, Folded, FoldedEntry, Properties};
 
 /// Shingler of one document in chunks.
 pub struct ShingleStream {
     shingler: Arc<Shingler>,
-    normaliser: Normaliser,
+    window: RollingWindow,
     /// Bytes after the last cut.
     pending: Vec<u8>,
     /// Minimum length of `pending` before the next search for a cut, so that an endless word is not searched
@@ -21,8 +20,6 @@ pub struct ShingleStream {
     search_length: usize,
     /// Bytes processed, for the position of a fault.
     consumed: u64,
-    /// Whether a full window was seen, after which a short last window is ignored.
-    rolling: bool,
     scratch: Scratch,
 }
 
@@ -31,12 +28,11 @@ impl ShingleStream {
     #[must_use]
     pub fn new(shingler: Arc<Shingler>) -> Self {
         Self {
-            normaliser: Normaliser::new(shingler.config.normalisation),
+            window: RollingWindow::new(&shingler),
             shingler,
             pending: Vec::new(),
             search_length: 0,
             consumed: 0,
-            rolling: false,
             scratch: Scratch::default(),
         }
     }
@@ -66,9 +62,7 @@ impl ShingleStream {
     pub fn finish(&mut self) -> Result<&[u64], TextFault> {
         self.scratch.shingles.clear();
         self.process(self.pending.len())?;
-        if !self.rolling {
-            self.shingler.roll(&self.scratch.tokens, |&hash| hash, &mut self.scratch.shingles);
-        }
+        self.window.finish(&self.shingler, &mut self.scratch);
         Ok(&self.scratch.shingles)
     }
 
@@ -84,42 +78,22 @@ impl ShingleStream {
             }
             Err(error) => return Err(TextFault::InvalidUtf8 { byte: self.consumed + error.valid_up_to() as u64 }),
         };
-        let words = self.shingler.config.kind == Kind::Word;
-        let cut = text.char_indices().rev().find(|&(_, c)| if words { splits_words(c) } else { splits_segments(c) });
-        Ok(cut.map_or(0, |(offset, _)| offset))
+        let kind = self.shingler.config.kind;
+        Ok(text.char_indices().rev().find(|&(_, c)| splits(kind, c)).map_or(0, |(offset, _)| offset))
     }
 
     fn process(&mut self, cut: usize) -> Result<(), TextFault> {
-        let Self { shingler, normaliser, pending, scratch, .. } = self;
+        let Self { shingler, window, pending, scratch, consumed, .. } = self;
         let piece = &pending[..cut];
         if shingler.config.kind == Kind::Byte {
-            scratch.tokens.extend(piece.iter().map(|&byte| shingler.characters.byte(byte)));
+            window.push_bytes(shingler, piece, scratch);
         } else {
             let text = std::str::from_utf8(piece)
-                .map_err(|error| TextFault::InvalidUtf8 { byte: self.consumed + error.valid_up_to() as u64 })?;
-            shingler.hash_tokens(text, normaliser, &mut scratch.words, &mut scratch.tokens);
+                .map_err(|error| TextFault::InvalidUtf8 { byte: *consumed + error.valid_up_to() as u64 })?;
+            window.push(shingler, text, scratch);
         }
         self.consumed += cut as u64;
         self.pending.drain(..cut);
-        let size = self.shingler.config.size;
-        if self.scratch.tokens.len() >= size {
-            self.rolling = true;
-            self.shingler.roll(&self.scratch.tokens, |&hash| hash, &mut self.scratch.shingles);
-            self.scratch.tokens.drain(..=self.scratch.tokens.len() - size);
-        }
         Ok(())
     }
-}
-
-fn splits_segments(c: char) -> bool {
-    Properties::of(c).starts_segment()
-}
-
-/// Return whether a word ends before `c` under every option: white space is never dropped, and a character of a script
-/// without spaces starts a word, unless it is a digit, which may be masked by an ordinary one.
-fn splits_words(c: char) -> bool {
-    let properties = Properties::of(c);
-    let standalone =
-        matches!(FoldedEntry::of(c).unpack(c), Folded::Simple(_, Class::Standalone)) && !properties.is_digit();
-    properties.starts_segment() && (properties.is_whitespace() || standalone)
 }

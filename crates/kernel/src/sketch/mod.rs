@@ -45,6 +45,11 @@ pub trait Scheme: Send + Sync {
     /// Elements may be repeated and in any order; the scheme may sort and shorten the vector. All slots of a set
     /// without elements are empty.
     fn sketch(&self, elements: &mut Vec<u64>, out: &mut [Self::Slot]);
+
+    /// Return whether the slots of a union of sets are the smaller ones of the sets.
+    fn merges(&self) -> bool {
+        true
+    }
 }
 
 /// Counts of a slot-by-slot comparison of two signatures, from which all estimators start.

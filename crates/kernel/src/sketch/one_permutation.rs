@@ -41,6 +41,10 @@ impl Scheme for OnePermutation {
             densify.fill(self.seed, out);
         }
     }
+
+    fn merges(&self) -> bool {
+        self.densify.is_none()
+    }
 }
 
 /// Source of the value of an empty bin.
