@@ -31,6 +31,7 @@ __all__ = [
     "choose_witnesses",
     "count_matches",
     "count_packed_matches",
+    "count_unquoted",
     "crc32c",
     "find_broken_document",
     "find_broken_seal",
@@ -38,8 +39,11 @@ __all__ = [
     "hash_integers",
     "hash_item",
     "hash_strings",
+    "html_problem",
     "intersection_sizes",
     "join_pairs",
+    "json_outline",
+    "json_text",
     "lowercase_table",
     "pack_bits",
     "remove_neighbours",
@@ -265,6 +269,10 @@ def hash_item(kind: str, data: bytes, seed: int) -> int: ...
 def hash_strings(
     offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], seed: int
 ) -> NDArray[np.uint64]: ...
+def html_problem(page: bytes) -> str | None: ...
+def json_outline(line: bytes, limit: int) -> tuple[list[tuple[int, int]], int]: ...
+def json_text(line: bytes, start: int, end: int) -> bytes | None: ...
+def count_unquoted(line: bytes, mark: int) -> int: ...
 def crc32c(data: NDArray[np.uint8], crc: int) -> int: ...
 def pack_bits(slots: NDArray[Any], bits: int) -> NDArray[np.uint8]: ...
 def count_matches(

@@ -40,6 +40,8 @@ __all__ = [
 ]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+# Share of the memory, as 1 of so many, for batches in flight; three of the usual size take less.
+AHEAD_SHARE = 16
 # Memory of one open output file: a row group of text, its source batches, and the compressed pages.
 WRITER_BYTES = 512 * 10**6
 # Below this there is no room for the batches of text that are always in flight.
@@ -109,6 +111,11 @@ class RunLimits:
         if allowed < MIN_MEMORY:
             raise ConfigError(f"memory must be at least 256MB, got {show(memory)}")
         return cls(memory=allowed, threads=check_threads(threads), batch_bytes=min(1 << 25, allowed // 64))
+
+    @property
+    def ahead_bytes(self) -> int:
+        """Bytes that batches may take before the next one is read: large texts are read one by one."""
+        return self.memory // AHEAD_SHARE
 
     @property
     def writers(self) -> int:

@@ -12,6 +12,7 @@ mod band;
 mod candidates;
 mod cluster;
 mod join;
+mod long_lines;
 mod postings;
 mod records;
 mod set_store;
@@ -125,6 +126,8 @@ mod _kernel {
     use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours};
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
+    #[pymodule_export]
+    use crate::long_lines::{count_unquoted, html_problem, json_outline, json_text};
     #[pymodule_export]
     use crate::postings::{DamagedError, Postings, check_segment, write_segment};
     #[pymodule_export]

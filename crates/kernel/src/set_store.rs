@@ -24,6 +24,11 @@ const PREFETCH_LINES: usize = 8;
 /// Largest set with a probe table; the table of a larger one does not fit the processor's cache.
 const MAX_PROBED_ELEMENTS: usize = 1 << 12;
 
+/// Largest set that is read as a whole if its file is not in memory: 8 MiB. Larger ones are compared in blocks.
+const MAX_READ_ELEMENTS: usize = 1 << 20;
+/// Elements that are read at a time.
+const BLOCK_ELEMENTS: u64 = 1 << 16;
+
 /// File of consecutive sets.
 #[derive(Debug)]
 pub struct SetFile {
@@ -51,10 +56,13 @@ impl SetFile {
     }
 
     fn read(&self, start: u64, end: u64, bytes: &mut Vec<u8>, elements: &mut Vec<u64>) -> io::Result<()> {
-        bytes.resize((end - start) as usize * 8, 0);
-        read_exact_at(&self.file, bytes, self.position + start * 8)?;
         elements.clear();
-        elements.extend(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
+        elements.reserve_exact((end - start) as usize);
+        for block in (start..end).step_by(BLOCK_ELEMENTS as usize) {
+            bytes.resize(BLOCK_ELEMENTS.min(end - block) as usize * 8, 0);
+            read_exact_at(&self.file, bytes, self.position + block * 8)?;
+            elements.extend(bytes.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
+        }
         Ok(())
     }
 }
@@ -68,6 +76,34 @@ pub struct SetStore {
     sets: usize,
     /// Bitmaps of all sets, or of none if they do not fit in memory.
     bitmaps: Vec<SetBitmap>,
+}
+
+/// Elements of one set, read block by block.
+struct SetBlocks<'f> {
+    file: &'f SetFile,
+    /// Range of the elements that are not read yet.
+    next: u64,
+    end: u64,
+    bytes: Vec<u8>,
+    elements: Vec<u64>,
+    /// Index of the first element in `elements` that is not consumed.
+    at: usize,
+}
+
+impl<'f> SetBlocks<'f> {
+    const fn new(file: &'f SetFile, start: u64, end: u64) -> Self {
+        Self { file, next: start, end, bytes: Vec::new(), elements: Vec::new(), at: 0 }
+    }
+
+    /// Return the smallest element that is not consumed; none at the end of the set.
+    fn first(&mut self) -> io::Result<Option<u64>> {
+        if self.at == self.elements.len() && self.next < self.end {
+            let end = self.end.min(self.next + BLOCK_ELEMENTS);
+            self.file.read(self.next, end, &mut self.bytes, &mut self.elements)?;
+            (self.next, self.at) = (end, 0);
+        }
+        Ok(self.elements.get(self.at).copied())
+    }
 }
 
 /// Similar pairs in columns.
@@ -142,6 +178,29 @@ impl SetStore {
         Ok(buffer)
     }
 
+    /// Return whether a set is so large that it is read in blocks.
+    fn is_read_in_blocks(&self, set: usize) -> bool {
+        self.size(set) > MAX_READ_ELEMENTS && self.locate(set).0.elements.is_none()
+    }
+
+    fn blocks(&self, set: usize) -> SetBlocks<'_> {
+        let (file, index) = self.locate(set);
+        SetBlocks::new(file, file.offsets[index], file.offsets[index + 1])
+    }
+
+    /// Return the similarity of two sets if it is at least `floor`, without holding either of them.
+    fn similarity_in_blocks(&self, left: usize, right: usize, floor: f64) -> io::Result<Option<f64>> {
+        let (mut left_blocks, mut right_blocks) = (self.blocks(left), self.blocks(right));
+        let mut shared = 0;
+        while let (Some(low), Some(high)) = (left_blocks.first()?, right_blocks.first()?) {
+            left_blocks.at += usize::from(low <= high);
+            right_blocks.at += usize::from(high <= low);
+            shared += usize::from(low == high);
+        }
+        let similarity = jaccard(shared, self.size(left) + self.size(right));
+        Ok((similarity >= floor).then_some(similarity))
+    }
+
     /// Prefetch the elements of a set in memory into the processor's cache.
     #[inline(always)]
     fn prefetch(&self, set: usize) {
@@ -210,8 +269,9 @@ impl SetStore {
             let low = (group[0] >> 32) as usize;
             let first = set_numbers[low] as usize;
             let bitmap = self.bitmaps.get(first);
-            let left_set = self.get(first, &mut bytes, &mut left_buffer)?;
-            let probed = group.len() >= MIN_PROBES && left_set.len() <= MAX_PROBED_ELEMENTS;
+            let (size, in_blocks) = (self.size(first), self.is_read_in_blocks(first));
+            let left_set = if in_blocks { &[] } else { self.get(first, &mut bytes, &mut left_buffer)? };
+            let probed = group.len() >= MIN_PROBES && size <= MAX_PROBED_ELEMENTS;
             if probed {
                 probe.load(left_set);
             }
@@ -220,17 +280,21 @@ impl SetStore {
                 remaining.extend(batch.iter().map(|&pair| (pair, set_numbers[pair as u32 as usize] as usize)));
                 remaining.retain(|&(_, set)| match bitmap.zip(self.bitmaps.get(set)) {
                     Some((bitmap, right_bitmap)) => bitmap.may_reach(right_bitmap, floor),
-                    None => jaccard(left_set.len().min(self.size(set)), left_set.len() + self.size(set)) >= floor,
+                    None => jaccard(size.min(self.size(set)), size + self.size(set)) >= floor,
                 });
                 for &(_, set) in &remaining {
                     self.prefetch(set);
                 }
                 for &(pair, set) in &remaining {
-                    let right_set = self.get(set, &mut bytes, &mut right_buffer)?;
-                    let similarity = if probed {
-                        probe.similarity_at_least(right_set, floor)
+                    let similarity = if in_blocks || self.is_read_in_blocks(set) {
+                        self.similarity_in_blocks(first, set, floor)?
                     } else {
-                        similarity_at_least(left_set, right_set, floor)
+                        let right_set = self.get(set, &mut bytes, &mut right_buffer)?;
+                        if probed {
+                            probe.similarity_at_least(right_set, floor)
+                        } else {
+                            similarity_at_least(left_set, right_set, floor)
+                        }
                     };
                     if let Some(similarity) = similarity {
                         found.low.push(low as u32);
@@ -241,5 +305,35 @@ impl SetStore {
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_sets_compare_equally_in_blocks_and_in_memory() {
+        let large = MAX_READ_ELEMENTS as u64 + 100;
+        let sets = [(0..large).collect(), (50_000..large + 50_000).map(|i| i * 2).collect(), (10..5000).collect()];
+        let sets: [Vec<u64>; 3] = sets;
+        let path = std::env::temp_dir().join(format!("minwise-sets-{}", std::process::id()));
+        std::fs::write(&path, sets.iter().flatten().flat_map(|element| element.to_le_bytes()).collect::<Vec<_>>())
+            .unwrap();
+        let ends = sets.iter().scan(0, |end, set| {
+            *end += set.len() as u64;
+            Some(*end)
+        });
+        let offsets: Vec<u64> = [0].into_iter().chain(ends).collect();
+        let pairs = [1, 2, 1 << 32 | 2];
+        let found = [true, false].map(|loaded| {
+            let mut store = SetStore::default();
+            store.add(SetFile::new(File::open(&path).unwrap(), 0, offsets.clone()), false, loaded).unwrap();
+            let found = store.similar(&pairs, &[0, 1, 2], 0.0, 1).unwrap();
+            (found.low, found.high, found.similarity)
+        });
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(found[0], found[1]);
+        assert_eq!(found[0].0.len(), 3);
     }
 }

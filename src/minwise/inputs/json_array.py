@@ -6,6 +6,7 @@ fault with the position. The copy of kept rows is an array again, in which the b
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ class JsonArrayFile(TextFileSource):
         return JsonArrayReader(self.name, columns).read(self._elements(), wanted, batch_bytes)
 
     def _elements(self) -> Iterator[NumberedLine]:
-        return enumerate(split_array(self.chunks()), 1)
+        number = count(1)
+        return ((next(number), element) for element in split_array(self.chunks()))
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write an array of the kept elements, each unchanged and on lines of its own."""
@@ -68,7 +70,7 @@ class JsonArrayReader(JsonLinesReader):
     unit = "element"
 
     def _parse(self, number: int, line: Line) -> dict[str, Any]:
-        value = parse_json(self.unit, number, line)
+        value = self._parse_value(number, line)
         if isinstance(value, str) and len(self.columns.text) == 1:
             return {self.columns.text[0]: value}
         if not isinstance(value, dict):
@@ -88,23 +90,23 @@ def split_array(chunks: Iterable[bytes]) -> Iterator[Line]:
     pieces = iter(chunks)
     start, first = _array_start(pieces)
     scanner, partial = _ArrayScanner(), PartialRecord()
-    count = 0
+    found = 0
     for offset, chunk in _with_offsets(start, first, pieces):
         begin = 0
         commas, end = scanner.scan(chunk, offset)
         for stop in commas if end is None else [*commas, end]:
-            element = partial.finish(_without_blanks(chunk[begin:stop], partial).rstrip(BLANKS))
+            element = [partial.finish(_without_blanks(chunk[begin:stop], partial).rstrip(BLANKS))]
             begin = stop + 1
-            if element:
-                count += 1
-                yield element
-            elif count or stop != end:
-                raise UnreadableError(f"malformed JSON array: element {count + 1} is missing at byte {offset + stop}")
+            if element[0]:
+                found += 1
+                yield element.pop()  # a large element is not held here
+            elif found or stop != end:
+                raise UnreadableError(f"malformed JSON array: element {found + 1} is missing at byte {offset + stop}")
         if end is not None:
             _require_blank(offset + begin, chunk[begin:], pieces)
             return
         partial.add(_without_blanks(chunk[begin:], partial))
-    raise UnreadableError(f"truncated JSON array: it ends within element {count + 1}, before its closing bracket")
+    raise UnreadableError(f"truncated JSON array: it ends within element {found + 1}, before its closing bracket")
 
 
 def _without_blanks(part: bytes, partial: PartialRecord) -> bytes:

@@ -6,6 +6,8 @@ byte.
 """
 
 import io
+import re
+import secrets
 import select
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -15,6 +17,7 @@ from typing import Any, BinaryIO
 import orjson
 import pyarrow as pa
 
+from minwise import _kernel
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.inputs.column_paths import MISSING, find_value, join_values, missing_column, record_leaves
 from minwise.inputs.content import refuse_binary
@@ -26,6 +29,7 @@ from minwise.inputs.row_reader import (
     Line,
     OversizedLine,
     RowReader,
+    drain,
     lines_by_chunk,
     oversized_reason,
     values_and_faults,
@@ -42,6 +46,13 @@ __all__ = [
 ]
 
 READ_BYTES = 1 << 20
+# Bytes above which a line is parsed without its long strings, and bytes of those: Python would hold a text with one
+# emoji in four bytes per character.
+LONG_LINE, LONG_STRING = 1 << 20, 1 << 16
+# Values of one line: Python needs about 60 bytes for each.
+MAX_VALUES = 1 << 22
+# Stands for a long string while its line is parsed; it cannot be guessed, so no input contains it.
+PLACEHOLDER = f"\0{secrets.token_hex(16)}"
 # Maximum number of lines in a group of lines from a stream.
 MAX_LINES = 8192
 
@@ -70,16 +81,17 @@ class JsonLinesFile(TextFileSource):
 
 
 def _numbered_lines(chunks: Iterable[bytes]) -> Iterator[NumberedLine]:
-    return chain.from_iterable(_numbered_lines_by_chunk(chunks))
+    return drain(_numbered_lines_by_chunk(chunks))
 
 
 def _numbered_lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[NumberedLine]]:
     """Yield the lines that are rows with their numbers; those that end in a chunk before the next chunk is read."""
     done = 0
     for lines in lines_by_chunk(chunks):
-        numbered = enumerate(lines, done + 1)
+        numbered = [(number, row) for number, line in enumerate(lines, done + 1) if (row := _strip_row(number, line))]
         done += len(lines)
-        yield [(number, row) for number, line in numbered if (row := _strip_row(number, line))]
+        del lines  # the caller may drop each line when it is done with it
+        yield numbered
 
 
 def _strip_row(number: int, line: Line) -> Line | None:
@@ -107,6 +119,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
         self.keep_values = None if columns.keep_column is None else KeepValueColumn(digits_are_numbers=False)
         self.unseen = set(columns.metadata)
         self.started = False  # whether there was an object
+        self.long_texts: dict[str, bytes] = {}  # of the last line, by placeholder
 
     @property
     def knows_columns(self) -> bool:
@@ -161,10 +174,24 @@ class JsonLinesReader(RowReader[NumberedLine]):
         Raises:
             RowError: If it is not an object.
         """
-        record = parse_json(self.unit, number, line)
+        record = self._parse_value(number, line)
         if not isinstance(record, dict):
             raise RowError(f"{self.unit} {number} must be a JSON object, got {type(record).__name__}")
         return record
+
+    def _parse_value(self, number: int, line: Line) -> Any:  # noqa: ANN401 - any JSON value
+        """Return the value of a line; where only its texts are used, placeholders stand for its long strings."""
+        whole = self.columns.elements is not None or self.columns.metadata or self.columns.keep_column
+        shortened = None if whole else _shorten(line)
+        if shortened is None:
+            self.long_texts = {}
+            return parse_json(self.unit, number, line)
+        short, self.long_texts = shortened
+        value = orjson.loads(short)
+        if isinstance(value, dict) and PLACEHOLDER in str(find_value(value, self.id)):
+            self.long_texts = {}
+            return parse_json(self.unit, number, line)
+        return value
 
     def _reject_unseen(self, record: dict[str, Any]) -> None:
         """Raise if none of the first objects has a metadata column; a later object may lack it and is null there."""
@@ -202,7 +229,9 @@ class JsonLinesReader(RowReader[NumberedLine]):
 
     def _text(self, record: dict[str, Any]) -> bytes:
         parts = [self._text_field(record, name) for name in self.columns.text]
-        return (parts[0] if len(parts) == 1 else "\n".join(parts)).encode()
+        text = parts[0] if len(parts) == 1 else "\n".join(parts)
+        long_texts, self.long_texts = self.long_texts, {}
+        return _restore(text, long_texts) if long_texts else text.encode()
 
     def _text_field(self, record: dict[str, Any], name: str) -> str:
         value = find_value(record, name)
@@ -236,6 +265,47 @@ def _kind(value: object) -> str:
     return f"a list with {type(other).__name__}" if isinstance(value, list) else type(value).__name__
 
 
+def _shorten(line: Line) -> tuple[bytes, dict[str, bytes]] | None:
+    """Return a long line with placeholders in place of its long strings, and their texts.
+
+    None if the line is not long, has no long strings or may not be valid, so that it must be parsed as it is.
+    """
+    if isinstance(line, OversizedLine) or len(line) <= LONG_LINE:
+        return None
+    strings, values = _kernel.json_outline(line, LONG_STRING)
+    if not strings or values > MAX_VALUES:
+        return None
+    parts: list[bytes] = []
+    texts: dict[str, bytes] = {}
+    done = 0
+    for start, end in strings:
+        text = _kernel.json_text(line, start, end)
+        if text is None:
+            return None
+        name = f"{PLACEHOLDER}{len(texts):08x}"
+        texts[name] = text
+        parts += [line[done:start], orjson.dumps(name)]
+        done = end
+    short = b"".join([*parts, line[done:]])
+    return (short, texts) if _is_json(short) else None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _restore(text: str, long_texts: dict[str, bytes]) -> bytes:
+    """Return a text as UTF-8, with the long texts in place of their placeholders."""
+    if text in long_texts:
+        return long_texts[text]
+    pieces = re.split(f"({re.escape(PLACEHOLDER)}[0-9a-f]{{8}})", text)
+    return b"".join([long_texts.get(piece) or piece.encode() for piece in pieces])
+
+
 def parse_json(unit: str, number: int, line: Line) -> Any:  # noqa: ANN401 - any JSON value
     """Return the value of a line or another unit of a file.
 
@@ -244,6 +314,8 @@ def parse_json(unit: str, number: int, line: Line) -> Any:  # noqa: ANN401 - any
     """
     if isinstance(line, OversizedLine):
         raise RowError(oversized_reason())
+    if len(line) > LONG_LINE and _kernel.json_outline(line, len(line))[1] > MAX_VALUES:
+        raise RowError(f"{unit} {number} has more than {MAX_VALUES} values")
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:

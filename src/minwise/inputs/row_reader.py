@@ -27,6 +27,7 @@ __all__ = [
     "OversizedLine",
     "PartialRecord",
     "RowReader",
+    "drain",
     "lines_by_chunk",
     "oversized_reason",
     "quoted_lines",
@@ -37,6 +38,7 @@ __all__ = [
 MAX_RECORD_BYTES = 1 << 27
 
 Row = TypeVar("Row")
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,14 @@ def lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[Line]]:
         partial.add(tail)
     if partial.length:
         yield [partial.finish(b"")]
+
+
+def drain(lists: Iterable[list[Entry]]) -> Iterator[Entry]:
+    """Yield the entries of lists; no list holds an entry that was yielded, as a long line may be large."""
+    for entries in lists:
+        entries.reverse()
+        while entries:
+            yield entries.pop()
 
 
 def quoted_lines(chunks: Iterable[bytes]) -> Iterator[Line]:
@@ -115,7 +125,7 @@ class PartialRecord:
     """The part of a line, or of another record, that earlier chunks held."""
 
     def __init__(self) -> None:
-        self.parts: list[bytes] = []
+        self.held = io.BytesIO()  # its value is taken without a copy, unlike joined parts
         self.length = 0
         self.quotes = 0
 
@@ -125,20 +135,20 @@ class PartialRecord:
             return
         self.length += len(part)
         if self.length > MAX_RECORD_BYTES:
-            self.quotes += sum(held.count(b'"') for held in self.parts) + part.count(b'"')
-            self.parts.clear()
+            self.quotes += self.held.getvalue().count(b'"') + part.count(b'"')
+            self.held = io.BytesIO()
         else:
-            self.parts.append(part)
+            self.held.write(part)
 
     def finish(self, part: bytes) -> Line:
         """Return the whole line and start another."""
         if not self.length and len(part) <= MAX_RECORD_BYTES:
             return part
         self.add(part.removesuffix(b"\n"))
-        whole: Line = b"".join([*self.parts, part[-1:] if part.endswith(b"\n") else b""])
-        if self.length > MAX_RECORD_BYTES:
-            whole = OversizedLine(self.quotes)
-        self.parts, self.length, self.quotes = [], 0, 0
+        if part.endswith(b"\n"):
+            self.held.write(b"\n")
+        whole: Line = OversizedLine(self.quotes) if self.length > MAX_RECORD_BYTES else self.held.getvalue()
+        self.held, self.length, self.quotes = io.BytesIO(), 0, 0
         return whole
 
 
@@ -149,7 +159,9 @@ class RowReader(ABC, Generic[Row]):
         """Yield the batches that have a wanted row."""
         for first, group in self._group(rows, batch_bytes):
             if wanted is None or wanted[first : first + len(group)].any():
-                yield self.batch(first, group)
+                batch = [self.batch(first, group)]
+                group.clear()  # before the batch is processed
+                yield batch.pop()
             elif not wanted[first:].any():
                 return
             elif not self.knows_columns:
@@ -162,11 +174,18 @@ class RowReader(ABC, Generic[Row]):
         failure: UnreadableError | None = None
         try:
             for row in rows:
-                held.append(row)
-                size += self.size_of(row)
-                if size >= max_bytes or len(held) == BATCH_ROWS:
+                more = self.size_of(row)
+                if held and size + more > max_bytes:  # so that a large row is alone
+                    number = len(held)
                     yield first, held
-                    first, size, held = first + len(held), 0, []
+                    first, size, held = first + number, 0, []
+                held.append(row)
+                del row
+                size += more
+                if size >= max_bytes or len(held) == BATCH_ROWS:
+                    number = len(held)
+                    yield first, held
+                    first, size, held = first + number, 0, []
         except UnreadableError as error:
             failure = error
         if held:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import from_numpy, repeat_string
+from minwise._internal.arrays import from_numpy, repeat_string, valid_mask
 from minwise.checks import check_delimiter, check_encoding, show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.elements import Elements
@@ -369,13 +369,25 @@ class Source(ABC):
         try:
             for batch in self._read(columns, wanted, batch_bytes):
                 rows = batch.first + len(batch)
-                yield replace(batch, values=html_to_text(batch.values)) if columns.html else batch
+                yield self._parse_html(batch) if columns.html else batch
+                del batch  # before the next one is read
         except UnreadableError as error:
             if isinstance(error, ColumnError):
                 for batch in self._unusable_rows(columns, str(error)):
                     rows = batch.first + len(batch)
                     yield batch
             yield Batch(rows, _null_values(columns, 0), faults=(Fault(self.name, None, str(error)),))
+
+    def _parse_html(self, batch: Batch) -> Batch:
+        """Return the batch with the visible texts of its pages; a page that is not parsed has a fault."""
+        values, problems = html_to_text(batch.values)
+        names, numbers = self.locate(np.array([batch.first + row for row in problems], dtype=np.int64))
+        located = zip(problems.items(), names.to_pylist(), numbers.tolist(), strict=True)
+        refused = [(row, Fault(name, number, reason)) for (row, reason), name, number in located]
+        nulls = np.flatnonzero(~valid_mask(batch.values)).tolist()
+        faults = sorted([*zip(nulls, batch.faults, strict=False), *refused], key=lambda entry: entry[0])
+        whole = batch.faults[len(nulls) :]
+        return replace(batch, values=values, faults=(*(fault for _, fault in faults), *whole))
 
     def _unusable_rows(self, columns: Columns, reason: str) -> Iterator[Batch]:
         """Yield all rows as faults, if their number is known."""

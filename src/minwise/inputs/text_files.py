@@ -8,7 +8,6 @@ byte for byte.
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from minwise.inputs import row_reader
 from minwise.inputs.content import refuse_binary
 from minwise.inputs.encodings import choose_encoding
 from minwise.inputs.files import HEAD_BYTES, File, TextFileSource, open_output, output_path, strip_bom
-from minwise.inputs.row_reader import Line, OversizedLine, RowReader, lines_by_chunk, oversized_reason
+from minwise.inputs.row_reader import Line, OversizedLine, RowReader, drain, lines_by_chunk, oversized_reason
 from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, Source, UnreadableError
 
 __all__ = ["LinesFile", "TextFiles"]
@@ -206,7 +205,7 @@ class LinesFile(TextFileSource):
         return PER_LINE + (f", {encoding}" if encoding else "")
 
     def _lines(self) -> Iterator[Line]:
-        lines = chain.from_iterable(lines_by_chunk(self.chunks()))
+        lines = drain(lines_by_chunk(self.chunks()))
         return (line for line in lines if isinstance(line, OversizedLine) or not strip_bom(line).isspace())
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:

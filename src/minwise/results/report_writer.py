@@ -139,6 +139,7 @@ def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tu
             row = next(remaining, None)
         if row is None:
             return
+        del batch  # before the next one is read
 
 
 def _row_text(batch: Batch, row: int) -> memoryview | None:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
-from minwise._internal.prefetch import prefetch
 from minwise.search.bands import NO_DOCUMENT, BucketCounts, element_arrays, pack_pairs, unpack_pairs
 from minwise.search.clustering import CopyGroups, PairBlock
 from minwise.search.documents import Documents, SearchJob
@@ -171,7 +170,7 @@ def _matches(
 ) -> Iterator[tuple[PairBlock, int]]:
     """Yield similar pairs of queries (``low``) and index members (``high``), and the number of queries processed."""
     threads, start = verifier.limits.threads, 0
-    for texts in prefetch(verifier.texts_of(distinct)):
+    for texts in verifier.read_ahead(distinct):
         offsets, elements = element_arrays(texts, verifier.settings.shingler, threads)
         numbers = distinct[start : start + len(texts)].astype(np.uint32)
         start += len(texts)

@@ -40,9 +40,6 @@ __all__ = ["DocumentBander", "ResumableReader", "read_documents", "text_lengths"
 
 # Bytes of a text, for each token of a shingle, in which tokens are counted: more than words have, and little of a text.
 TOKEN_BYTES = 64
-# Share of the memory, as 1 of so many, that batches may take before the next one is read: large texts are read one by
-# one, and three batches of the usual size take less.
-AHEAD_SHARE = 16
 
 
 class DocumentBander(Protocol):
@@ -85,7 +82,7 @@ class ResumableReader(ABC):
         self.work.delete_unfinished(self.unfinished, self.number)
         rows = self.corpus.known_rows()
         with self.progress.stage(stage_name, rows, unit, done=self.rows_read()) as stage:
-            ahead = self.limits.memory // AHEAD_SHARE
+            ahead = self.limits.ahead_bytes
             for number, batch in prefetch(self._batches(source, row), size=_batch_bytes, max_bytes=ahead):
                 stage.advance(len(batch))
                 self.add(number, batch)
@@ -98,6 +95,7 @@ class ResumableReader(ABC):
             for batch in self.corpus.sources[number].batches(columns, batch_bytes=self.limits.batch_bytes):
                 if batch.first + len(batch) > skip or len(batch) == 0:
                     yield number, batch.slice(max(0, skip - batch.first), len(batch))
+                del batch
 
 
 def _batch_bytes(item: tuple[int, Batch]) -> int:
@@ -200,8 +198,8 @@ def token_counts(batch: Batch, shingler: Shingler | None) -> tuple[NDArray[np.in
     if shingler is None or not len(chosen):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     most = TOKEN_BYTES * min(shingler.size, MOST_TOKENS)
-    starts = pc.binary_slice(batch.values.take(from_numpy(chosen)).cast(pa.large_binary()), 0, most)
-    texts = starts.to_pylist()
+    values = batch.values if len(chosen) == len(batch) else batch.values.take(from_numpy(chosen))
+    texts = pc.binary_slice(values.cast(pa.large_binary()), 0, most).to_pylist()
     if shingler.kind != "byte":
         texts = [text.decode("utf-8", "ignore") for text in texts]
     counter = replace(shingler, spec=f"{shingler.kind}:1", bag=True)

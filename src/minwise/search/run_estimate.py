@@ -53,6 +53,11 @@ BASE_MEMORY = 165 * 10**6
 # Python objects first. Peaks of runs on 50 to 200 MB of text are 0.85 to 1.1 of what follows from these.
 BATCHES_IN_FLIGHT = 4
 TEXT_MEMORY = ((TextFiles, 1.1), ((ParquetFile, ArrowFile), 3.8), (Source, 2.2))
+# Memory of the largest document in multiples of its bytes, whatever the limit: its line, its text, and its shingles or
+# a copy. `tests/reliability/test_memory_bombs.py` holds it for the longest records.
+LARGEST_MEMORY = 3
+# What the process may take besides the limit.
+ALLOWED_MEMORY = 300 * 10**6
 # Bytes per document that stay in memory: state, order, rank, witness, similarity.
 MEMORY_PER_DOCUMENT = 33
 # Approximate share of the first pass, which the sample measures, in the time of a run; less with an exact join.
@@ -76,6 +81,7 @@ class RunEstimate:
         memory_bytes: Memory, estimated; never much more than the limit.
         disk_bytes: Disk for work files and output, estimated.
         seconds: Time, estimated from the speed of the sample.
+        warning: What the user should change before the run; "" if nothing.
     """
 
     plan: Plan | None
@@ -87,6 +93,7 @@ class RunEstimate:
     memory_bytes: int
     disk_bytes: int
     seconds: float
+    warning: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -102,6 +109,7 @@ class RunEstimate:
                 f"memory       about {format_bytes(self.memory_bytes)}",
                 f"disk         about {format_bytes(self.disk_bytes)} while it runs, output included",
                 f"time         about {_time(self.seconds)}",
+                *([f"warning      {self.warning}"] if self.warning else []),
                 "nothing was written",
             ]
         )
@@ -130,7 +138,17 @@ def estimate_corpus(corpus: Corpus, settings: SearchSettings, limits: RunLimits)
         memory_bytes=_memory(sampler, limits, documents, text_bytes),
         disk_bytes=keys + shingles + total_bytes,
         seconds=sampler.seconds_per_byte * text_bytes / (EXACT_SHARE if settings.exact else FIRST_PASS_SHARE),
+        warning=_memory_warning(sampler.largest, limits),
     )
+
+
+def _memory_warning(largest: int, limits: RunLimits) -> str:
+    """Return that the largest document needs more than the memory limit allows; "" if it does not."""
+    needed = BASE_MEMORY + LARGEST_MEMORY * largest
+    if needed <= limits.memory + ALLOWED_MEMORY:
+        return ""
+    document, limit = format_bytes(largest), format_bytes(limits.memory)
+    return f"a document of {document} needs about {format_bytes(needed)}, more than the limit of {limit} and 300 MB"
 
 
 def _memory(sampler: "_Sampler", limits: RunLimits, documents: int, text_bytes: int) -> int:
@@ -145,6 +163,7 @@ class _Sampler:
 
     Attributes:
         sizes: Stored bytes of each source.
+        largest: Bytes of the largest text that was read.
     """
 
     def __init__(self, corpus: Corpus, settings: SearchSettings, limits: RunLimits) -> None:
@@ -152,6 +171,7 @@ class _Sampler:
         self._columns, self._settings, self._limits = corpus.columns, settings, limits
         self._seconds, self._sketched, self._shingles = 0.0, 0, 0
         self.sizes = [source.size_bytes() for source in self._sources]
+        self.largest = 0
 
     @property
     def seconds_per_byte(self) -> float:
@@ -252,6 +272,7 @@ class _Sampler:
             lengths = text_lengths(batch.values)
             used = slice(None) if wanted is None else wanted[batch.first : batch.first + len(batch)]
             rows, text = rows + len(lengths[used]), text + int(lengths[used].sum())
+            self.largest = max(self.largest, int(lengths.max(initial=0)))
             self._sketch(batch, int(lengths.sum()))
             if most is not None and text >= most:
                 break

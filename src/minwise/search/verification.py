@@ -97,11 +97,12 @@ class CandidateVerifier(CandidateSearch):
         writer = SetSpillWriter(self.work, self.settings.shingler, self.limits)
         name = "shingle" if self.settings.exact else "shingle candidates"
         with self.progress.stage(name, len(documents), "documents", done=done) as stage:
-            for texts in prefetch(self.texts_of(documents[done:])):
+            for texts in self.read_ahead(documents[done:]):
                 writer.add(texts)
                 self.text_cache.add(documents[done : done + len(texts)], texts)
                 done += len(texts)
                 stage.advance(len(texts))
+                del texts  # before the next ones are read
         writer.flush()
         pa.default_memory_pool().release_unused()
         if done != len(documents):
@@ -109,6 +110,10 @@ class CandidateVerifier(CandidateSearch):
                 f"the input changed while it was read: {len(documents)} documents were to be read again, {done} were"
             )
         self.work.write("sets", {"documents": documents.astype(np.uint32)})
+
+    def read_ahead(self, documents: NDArray[np.int64]) -> Iterator[pa.Array]:
+        """Yield the same as :meth:`texts_of`, read by another thread; large texts are read one by one."""
+        return prefetch(self.texts_of(documents), size=_text_bytes, max_bytes=self.limits.ahead_bytes)
 
     def texts_of(self, documents: NDArray[np.int64]) -> Iterator[pa.Array]:
         """Yield the texts of ascending documents, in batches."""
@@ -121,9 +126,10 @@ class CandidateVerifier(CandidateSearch):
                 wanted = np.zeros(self.documents.rows[number], dtype=bool)
                 wanted[rows] = True
                 for batch in source.batches(columns, wanted=wanted, batch_bytes=self.limits.batch_bytes):
-                    chosen = _select(batch, wanted)
-                    if len(chosen):
-                        yield chosen
+                    chosen = [_select(batch, wanted)]
+                    del batch
+                    if len(chosen[0]):
+                        yield chosen.pop()
 
     def write_compared(self, number: int, compared: PairBlock, header: dict[str, int]) -> None:
         """Write the pairs of a chunk that reach the threshold, and its near misses."""
@@ -172,6 +178,10 @@ def write_verified(
     block, near = compared.where(~below), NearMisses.of(compared.where(below))
     arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
     work.write(f"verified-{number:06}", {**arrays, **near.arrays()}, **header)
+
+
+def _text_bytes(texts: pa.Array) -> int:
+    return int(texts.nbytes)
 
 
 def _select(batch: Batch, wanted: NDArray[np.bool_]) -> pa.Array:
@@ -243,7 +253,9 @@ class SetSpillWriter:
         self.number = len(work.names("sets-"))
 
     def add(self, texts: pa.Array) -> None:
-        """Shingle texts; write a file when enough elements are collected."""
+        """Shingle texts; write a file when enough elements are collected. A large text has a file of its own."""
+        if texts.nbytes > self.limits.ahead_bytes:
+            self.flush()
         offsets, elements = element_arrays(texts, self.shingler, self.limits.threads)
         self.sizes.append(np.diff(offsets))
         self.elements.append(elements)
@@ -257,7 +269,8 @@ class SetSpillWriter:
             return
         sizes = np.concatenate(self.sizes)
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
-        arrays = {"offsets": offsets, "elements": np.concatenate(self.elements)}
+        elements = self.elements[0] if len(self.elements) == 1 else np.concatenate(self.elements)
+        arrays = {"offsets": offsets, "elements": elements}
         self.work.write(f"sets-{self.number:06}", arrays)
         self.number += 1
         self.sizes, self.elements, self.collected = [], [], 0

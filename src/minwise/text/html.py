@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from minwise import _kernel
 from minwise._internal.arrays import from_bytes
 from minwise.errors import ConfigError
 
@@ -37,29 +38,36 @@ BLOCK_ELEMENTS = set(
 )
 
 
-def html_to_text(texts: pa.Array) -> pa.Array:
+def html_to_text(texts: pa.Array) -> tuple[pa.Array, dict[int, str]]:
     r"""Return the visible text of HTML pages, one line per block element.
 
-    A null stays null. A page that is not UTF-8 is returned unchanged, so that the kernel reports it.
+    A null stays null. A page that is not UTF-8 is returned unchanged, so that the kernel reports it. A page whose cost
+    would not be proportional to its length, such as one of 100,000 nested elements, is not parsed.
 
     Args:
         texts: Arrow column of pages.
 
     Returns:
-        A large_binary column of UTF-8 texts.
+        A large_binary column of UTF-8 texts, and the reason of each page that is null because it is not parsed.
 
     Raises:
         ConfigError: If the package selectolax is not installed.
 
     >>> page = "<title>News</title><p>One <b>w</b>ord.<script>alert(1)</script><p>Two&amp;three"
-    >>> html_to_text(pa.array([page])).to_pylist()
+    >>> html_to_text(pa.array([page]))[0].to_pylist()
     [b'One word.\nTwo&three']
     """
     parser = _parser()
     if not len(texts):
-        return texts
-    pages = texts.cast(pa.large_binary()).to_pylist()
-    return from_bytes([None if page is None else _visible_text(parser, page) for page in pages], pa.large_binary())
+        return texts, {}
+    visible: list[bytes | None] = []
+    problems: dict[int, str] = {}
+    for row, value in enumerate(texts.cast(pa.large_binary())):
+        page = value.as_py()
+        problem = None if page is None else _kernel.html_problem(page)
+        problems |= {} if problem is None else {row: problem}
+        visible.append(None if page is None or problem else _visible_text(parser, page))
+    return from_bytes(visible, pa.large_binary()), problems
 
 
 def _visible_text(parser: Any, page: bytes) -> bytes:  # noqa: ANN401 - a class of an optional package
