@@ -331,3 +331,29 @@ def test_an_id_of_several_documents_needs_all(tmp_path: Path) -> None:
     assert line == "minwise: out: 2 removed documents have the id 'b'; add --all to restore all of them\n"
     assert run(tmp_path, *arguments, "--all").status == OK
     assert [row["id"] for row in read(tmp_path / "back/kept/in.jsonl")] == ["a", "b", "b"]
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"two\nlines", b"\xff\n\x1b[31m"])
+def test_any_name_of_a_directory_and_of_its_files_is_read_again(name: bytes, tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 and line feeds, also in the path of the working directory."""
+    folder = tmp_path / os.fsdecode(name)
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("the file system refuses such names")
+    for number in range(4):
+        text = f"a text of several words that is long enough to be compared, number {number // 2}"
+        (folder / os.fsdecode(b"%s %d.txt" % (name, number))).write_text(text)
+    for where, given in ((tmp_path, folder.name), (folder, ".")):
+        output = f"{tmp_path}/out{len(given)}"
+        done = run(where, "dedup", given, "-o", output)
+        assert (done.status, done.err) == (OK, "")
+        for command in (
+            ("report", output),
+            ("restore", output, "--all", "-o", f"{output}-all"),
+            ("rethreshold", output, "--threshold", "0.9", "-o", f"{output}-higher"),
+        ):
+            done = run(tmp_path, *command)
+            assert (done.status, done.err) == (OK, ""), command
+        restored = sorted(path.read_bytes() for path in Path(f"{output}-all/kept").iterdir())
+        assert restored == sorted(path.read_bytes() for path in folder.iterdir())

@@ -169,6 +169,7 @@ class FinishedRun:
                 f"{folder}: has no run.json, as written by an older minwise, got {version}; run minwise dedup again"
             )
         record = decode(folder / "run.json", (folder / "run.json").read_bytes(), StoredRun)
+        record["directory"] = _existing(record["directory"])
         return cls(folder, report, record)
 
     @property
@@ -228,8 +229,7 @@ class FinishedRun:
     def file(self, name: str) -> File:
         """Return the file of a name, in which bytes that are not UTF-8 may be escaped."""
         directory = str(self.record["directory"])
-        path = ESCAPED_BYTE.sub(lambda match: chr(int(match[1], 16)), name)
-        return _RunFile(path if os.path.lexists(_absolute(path, directory)) else name, directory=directory)
+        return _RunFile(_existing(name, directory), directory=directory)
 
     @cached_property
     def _text_names(self) -> list[str]:
@@ -369,6 +369,12 @@ class FinishedRun:
                 yield parquet
         except UnreadableError as error:
             raise FormatError(f"{file.path}: must be the table of a run, {error}; run minwise dedup again") from None
+
+
+def _existing(name: str, directory: str = "") -> str:
+    """Return the path of a name in which bytes that are not UTF-8 may be escaped, if there is such a path."""
+    path = ESCAPED_BYTE.sub(lambda match: chr(int(match[1], 16)), name)
+    return path if os.path.lexists(_absolute(path, directory)) else name
 
 
 def _absolute(path: str, directory: str) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.system import peak_memory_bytes
 from minwise.errors import MinwiseError
+from minwise.inputs.files import File
 from minwise.inputs.source import Source
 from minwise.inputs.text_files import TextFiles
 from minwise.progress import Stopwatch
@@ -87,7 +88,7 @@ class RunRecord:
             directory: The directory that relative names refer to; the working directory if not given.
         """
         against = [
-            {**entry, "texts": list(zip(source.paths(), source.ids, strict=True))}
+            {**entry, "texts": [[file.name, identity] for file, identity in zip(source.files, source.ids, strict=True)]}
             if isinstance(source, TextFiles)
             else entry
             for source, entry in zip(corpus.sources, manifest["against"], strict=False)
@@ -111,8 +112,8 @@ class RunRecord:
             "peak_memory_before_bytes": self.memory_before,
             "memory_limit_bytes": limits.memory,
             "threads": limits.threads or os.cpu_count() or 1,
-            "directory": self.directory,
-            "root": corpus.root,
+            "directory": File(self.directory).name,
+            "root": File(corpus.root).name,
             "columns": {"text": list(corpus.columns.text), "id": corpus.columns.id},
             "format": corpus.format,
             **asdict(corpus.text_settings),
@@ -326,4 +327,4 @@ def _source_name(source: Source) -> str:
         return source.name
     absolute = {PurePath(path).is_absolute() for path in paths}
     parent = os.path.commonpath(paths) if len(absolute) == 1 else ""
-    return f"{parent or '.'} ({len(paths)} files)"
+    return f"{File(parent or '.').name} ({len(paths)} files)"
