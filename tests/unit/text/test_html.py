@@ -73,3 +73,29 @@ def test_a_missing_package_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "selectolax.lexbor", None)
     message = error_message(ConfigError, lambda: mw.pairs(["<p>a"], html=True))
     assert message == "html requires the package selectolax; install minwise with the extra html"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div>" * 100_000,
+        f"<p {' '.join(f'a{number}=1' for number in range(100_000))}>x",
+        "".join(f"<font size={number}>" for number in range(1000)) + "<p>x" * 100_000,
+        "<table><tr><td>" * 100_000,
+    ],
+    ids=["nested", "attributes", "reopened", "tables"],
+)
+@pytest.mark.timeout(60)
+def test_page_of_unbounded_cost_is_quarantined(page: str) -> None:
+    """The parser takes 26 s for the first page and 66 s for the second, and the square of that for longer ones."""
+    result = mw.dedup([page, "<p>good text"], html=True, on_error="quarantine")
+    assert result.report["counts"]["quarantined"] == 1
+    assert result.report["counts"]["kept"] == 1
+    assert "is an HTML page" in str(result.report)
+
+
+def test_refused_pages_keep_the_faults_of_other_rows_in_order() -> None:
+    pages = ["<b>" * 10_000, None, "<p>good", "<i>" * 10_000]
+    result = mw.dedup(pa.table({"text": pages}), html=True, on_error="quarantine")
+    counts = result.report["counts"]
+    assert (counts["read"], counts["kept"], counts["quarantined"]) == (4, 1, 3)
