@@ -121,7 +121,8 @@ def to_numpy(array: pa.Array) -> NDArray[Any]:
     kind = np.dtype(array.type.to_pandas_dtype())
     if len(array) == 0:
         return np.empty(0, dtype=kind)
-    return np.frombuffer(array.buffers()[1], dtype=kind)[array.offset : array.offset + len(array)]
+    # With a count: the buffer of a file may have a few bytes more than its values.
+    return np.frombuffer(array.buffers()[1], dtype=kind, count=len(array), offset=array.offset * kind.itemsize)
 
 
 def to_matrix(column: pa.Array) -> NDArray[Any]:

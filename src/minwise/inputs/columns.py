@@ -143,6 +143,8 @@ def check_schema(fields: Iterable[Any], level: int = 1) -> None:
             field.name.encode()
         except UnicodeDecodeError as error:
             raise invalid_name(error) from None
+        if pa.types.is_fixed_size_list(field.type) and field.type.list_size < 0:
+            raise UnreadableError(f"has a column of lists of {field.type.list_size} values: {field.name}")
         if level > MAX_LEVELS:
             raise UnreadableError(f"has a column of more than {MAX_LEVELS} levels of lists and structs")
         check_schema((field.type.field(number) for number in range(field.type.num_fields)), level + 1)
@@ -325,8 +327,9 @@ def _view_lengths(array: pa.Array) -> NDArray[np.int64]:
     """Return the bytes of each text without a copy: a million views may share one text of a megabyte."""
     if not len(array):
         return np.empty(0, dtype=np.int64)
-    words = np.frombuffer(array.buffers()[1], dtype="<i4").reshape(-1, 4)  # a view begins with its length
-    return np.where(valid_mask(array), words[array.offset : array.offset + len(array), 0], 0).astype(np.int64)
+    # A view has 16 bytes, of which the first four are its length.
+    words = np.frombuffer(array.buffers()[1], dtype="<i4", count=4 * len(array), offset=16 * array.offset)
+    return np.where(valid_mask(array), words[::4], 0).astype(np.int64)
 
 
 def int64_values(array: pa.Array, missing: int) -> NDArray[np.int64]:

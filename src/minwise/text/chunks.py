@@ -132,7 +132,9 @@ def text_chunk(array: pa.Array, first: int = 0) -> TextChunk:
     width: Any = np.int64 if array.type in (pa.large_string(), pa.large_binary()) else np.int32
     if len(array) == 0 or offsets is None:
         return TextChunk(first, np.zeros(1, dtype=width), np.empty(0, dtype=np.uint8))
-    starts = np.frombuffer(offsets, dtype=width)[array.offset : array.offset + len(array) + 1]
+    begin = array.offset * np.dtype(width).itemsize
+    # With a count: the buffer of a file may have a few bytes more than its offsets.
+    starts = np.frombuffer(offsets, dtype=width, count=len(array) + 1, offset=begin)
     return TextChunk(first, starts, np.frombuffer(data if data is not None else b"", dtype=np.uint8))
 
 

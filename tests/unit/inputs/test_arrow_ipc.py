@@ -14,12 +14,15 @@ from pyarrow import ipc
 from support.expect import error_message
 from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, texts_of
 
+from minwise._internal.arrays import to_numpy
 from minwise.errors import InputError
 from minwise.inputs import arrow_ipc, ipc_messages, table_writer
 from minwise.inputs.arrow_ipc import ArrowFile
 from minwise.inputs.files import File
 from minwise.inputs.ipc_messages import read_file_messages
+from minwise.inputs.memory_sources import TableSource
 from minwise.inputs.source import Columns, Fault
+from minwise.text.chunks import text_chunk
 
 Table = Any
 
@@ -310,3 +313,14 @@ def test_rows_that_share_one_text_are_read_and_copied_in_small_pieces(kind: str,
     assert memory.max_memory() < 150 << 20
     next(file.kept_objects(np.ones(400, dtype=np.bool_)))
     assert memory.max_memory() < 150 << 20
+
+
+def test_a_buffer_may_be_longer_than_its_values() -> None:
+    """By any number of bytes: Arrow accepts it, and a damaged length may say so."""
+    text = pa.array(["one", "two"])
+    offsets = pa.py_buffer(bytes(text.buffers()[1])[:12] + bytes(3))
+    columns = {"text": pa.Array.from_buffers(pa.string(), 2, [None, offsets, text.buffers()[2]])}
+    columns["id"] = pa.Array.from_buffers(pa.int64(), 2, [None, pa.py_buffer(bytes(21))])
+    assert text_chunk(columns["text"][1:]).offsets.tolist() == [3, 6]
+    assert to_numpy(columns["id"][1:]).tolist() == [0]
+    assert texts_of(TableSource(pa.table(columns))) == ["one", "two"]
