@@ -49,8 +49,20 @@ class TemporaryFolder:
             _sweep_once(swept)
         self.path = folder / f"{PREFIX}{secrets.token_hex(8)}"
         self.path.mkdir(mode)
-        self._delete = finalize(self, _delete, self.path, _own(self.path), os.getpid())
+        self._delete = finalize(self, _delete, self.path, self._own(), os.getpid())
         LIVE.add(self)
+
+    def _own(self) -> IO[bytes]:
+        """Lock a file and write the name of this machine to it; where no file can be locked, only write."""
+        try:
+            lock = (self.path / LOCK).open("wb", buffering=0)
+            with suppress(OSError):
+                lock_file(lock, wait=True)  # another run may look whether it is locked
+            lock.write(socket.gethostname().encode())
+        except OSError as error:  # the disk is full
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise OSError(error.errno, error.strerror, str(self.path.parent)) from None
+        return lock
 
     def close(self) -> None:
         """Delete the directory; a second call does nothing."""
@@ -63,17 +75,7 @@ class TemporaryFolder:
         self.close()
 
 
-def _own(folder: Path) -> IO[str]:
-    """Lock a file in a directory and write the name of this machine to it; where no file can be locked, only write."""
-    lock = (folder / LOCK).open("w", encoding="utf-8")
-    with suppress(OSError):
-        lock_file(lock, wait=True)  # another run may look whether it is locked
-    lock.write(socket.gethostname())
-    lock.flush()
-    return lock
-
-
-def _delete(folder: Path, lock: IO[str], process: int) -> None:
+def _delete(folder: Path, lock: IO[bytes], process: int) -> None:
     if os.getpid() == process:  # not in a forked child
         lock.close()  # Windows deletes no open file
         shutil.rmtree(folder, ignore_errors=True)
@@ -144,7 +146,7 @@ def output_writer(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
                 publish_new(folder / path.name, path)
             atomic.sync_directory(path.parent)
     except OSError as error:
-        if error.filename is None or PREFIX in str(error.filename):
+        if error.filename in (None, str(path.parent)) or PREFIX in str(error.filename):
             error.filename, error.filename2 = str(path), None  # the name that the user gave, not the temporary one
         raise
 
