@@ -4,7 +4,7 @@ Values, ids and faults follow from typed columns (:mod:`minwise.inputs.columns`)
 and the codecs of its input, and row groups of a fixed size.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +91,7 @@ class ParquetFile(FileSource):
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         with _open_parquet(self.file) as footer:
-            selection = _select(columns, footer)
+            selection = select_columns(columns, footer.schema_arrow, self._sample)
             names = {name: read_path(footer.schema_arrow, path) for name, path in selection.paths.items()}
             texts = tuple(names[name] for name in columns.text)
             needed = list(dict.fromkeys(names.values()))
@@ -102,7 +102,15 @@ class ParquetFile(FileSource):
 
     def _select(self, columns: Columns) -> Selection:
         with _open_parquet(self.file) as footer:
-            return _select(columns, footer)
+            return select_columns(columns, footer.schema_arrow, self._sample)
+
+    def _sample(self) -> pa.RecordBatch | None:
+        """Return the first rows, as many as take little memory."""
+        with _open_parquet(self.file) as footer:
+            names = footer.schema_arrow.names
+        with self._open_groups(names, (), OBJECT_BYTES) as groups, closing(groups.pieces(None)) as pieces:
+            first = next((rows for _, rows in pieces), None)
+        return None if isinstance(first, UnreadableRows | None) else first.slice(0, SAMPLE_ROWS)
 
     def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
         """Write the kept rows with the schema and the codecs of the file."""
@@ -148,13 +156,6 @@ class ParquetFile(FileSource):
         with _open_parquet(self.file, dense) as parquet, self.file.open_arrow() as raw:
             memory = NO_LIMIT if self.memory is None else self.memory
             yield _RowGroups(parquet, raw, self.file, names, texts, dense, max_bytes, memory, self.damaged)
-
-
-def _select(columns: Columns, parquet: Any) -> Selection:  # noqa: ANN401 - pyarrow has no types
-    def sample() -> Any:  # noqa: ANN401 - as above
-        return next(parquet.iter_batches(SAMPLE_ROWS), None)
-
-    return select_columns(columns, parquet.schema_arrow, sample)
 
 
 @contextmanager
@@ -225,7 +226,7 @@ class _RowGroups:
     memory: int
     damaged: Mapping[int, tuple[int, str]]
 
-    def pieces(self, wanted: RowMask | None) -> Iterator[tuple[int, Piece]]:
+    def pieces(self, wanted: RowMask | None) -> Generator[tuple[int, Piece], None, None]:
         """Yield rows with the number of the first, of all row groups that have a wanted row."""
         first = 0
         for number in range(self.parquet.num_row_groups):

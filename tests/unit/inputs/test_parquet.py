@@ -74,6 +74,22 @@ def test_a_missing_column_is_a_fault_that_lists_the_columns(tmp_path: Path) -> N
     assert faults_of(file, Columns(text=("a",), keep_column="c"))[0].reason.startswith("has no column 'c'")
 
 
+def test_the_columns_of_a_damaged_file_are_listed_without_a_sample(tmp_path: Path) -> None:
+    """Few rows are read for it: a row may take any memory."""
+    file = source(
+        tmp_path / "x.parquet",
+        pa.table({"a": ["x y"] * 100, "b": ["z"] * 100}),
+        compression="zstd",
+        use_dictionary=False,
+    )
+    start = pages_of(file)[0].start
+    data = bytearray(Path(file.name).read_bytes())
+    data[start : start + 4] = bytes(4)
+    Path(file.name).write_bytes(data)
+    assert faults_of(file)[0].reason.startswith("has no column 'text'; its columns are: a (string), b (string)")
+    assert len(faults_of(file)) == 101
+
+
 def test_text_columns_are_joined_and_a_null_in_one_is_a_fault(tmp_path: Path) -> None:
     table = pa.table({"title": ["a", None, "c", None], "body": [b"x", b"y", None, None]})
     file = source(tmp_path / "x.parquet", table)
