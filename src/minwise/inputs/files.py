@@ -10,6 +10,7 @@ import gzip
 import io
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -54,6 +55,9 @@ CHUNK_BYTES = 1 << 17
 HEAD_BYTES = 1 << 20
 BOM = b"\xef\xbb\xbf"
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+)://")
+# Characters that a file name of Windows cannot have, and names of devices.
+WINDOWS_FORBIDDEN = re.compile(r'[<>:"\\|?*\x00-\x1f]|[. ]$')
+WINDOWS_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)", re.IGNORECASE)
 DRIVERS = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hf": "huggingface_hub", "az": "adlfs"}
 # Keys under which fsspec file systems store the version of a file.
 VERSION_KEYS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
@@ -422,7 +426,17 @@ def output_path(name: str, folder: Path, root: str) -> Path:
     if root:
         parts = parts[len(root.rstrip("/").split("/")) :]
     safe = ["_up" if part == ".." else part.rstrip(":") for part in parts if part not in ("", ".")]
-    return folder.joinpath(*safe)
+    return folder.joinpath(*(map(_windows_name, safe) if sys.platform == "win32" else safe))
+
+
+def _windows_name(name: str) -> str:
+    """Return a name that Windows can store; a URL may have others, and a colon would name a hidden stream of a file.
+
+    >>> [_windows_name(name) for name in ("part-00:30?.csv", "nul.txt", "notes. ", "docs.jsonl")]
+    ['part-00_30_.csv', '_nul.txt', 'notes._', 'docs.jsonl']
+    """
+    name = WINDOWS_FORBIDDEN.sub("_", name)
+    return f"_{name}" if WINDOWS_RESERVED.match(name) else name
 
 
 @contextmanager

@@ -379,7 +379,7 @@ def _existing(name: str, directory: str = "") -> str:
 
 def _absolute(path: str, directory: str) -> str:
     """Return a path relative to a directory as an absolute path; a URL unchanged."""
-    return path if is_url(path) or path.startswith("/") else f"{directory.rstrip('/')}/{path}"
+    return path if is_url(path) or Path(path).is_absolute() else f"{directory.rstrip('/')}/{path}"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ both files and the page.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -325,6 +326,7 @@ def _source_name(source: Source) -> str:
     paths = source.paths()
     if len(paths) < 2:
         return source.name
-    absolute = {PurePath(path).is_absolute() for path in paths}
-    parent = os.path.commonpath(paths) if len(absolute) == 1 else ""
+    parent = ""
+    with suppress(ValueError):  # absolute and relative paths, or several drives
+        parent = os.path.commonpath(paths)
     return f"{File(parent or '.').name} ({len(paths)} files)"
