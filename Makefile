@@ -1,7 +1,7 @@
 # Targets for people, hooks and CI. Each installs what it needs and repeats nothing that is up to date.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 FUZZ_BUILD := $(CURDIR)/target/fuzz
 FUZZ_TARGETS := text segment sets postings join
 FUZZ_SECONDS ?= 60
@@ -11,7 +11,14 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.t
 # Succeeds if there is a Java version that Spark supports, 17 or newer.
 HAS_JAVA := java -version 2>&1 | grep -E 'version "(1[7-9]|[2-9][0-9])' >/dev/null
 
-.PHONY: demo test check docs wheel torture fuzz audit advisories bench bench-all chromium java clean
+# Tests that need no POSIX: no signals, processes, pipes, limits, full disks.
+PORTABLE := tests/unit tests/property tests/golden --ignore tests/unit/spark
+
+# A wheel for Linux runs with this C library and newer ones: zig links against it whatever this machine has.
+LINKED = $(if $(findstring linux-gnu,$(TARGET)),--zig --compatibility manylinux2014)$(if $(findstring linux-musl,$(TARGET)),--zig --compatibility musllinux_1_2)
+RUST_TARGETS = $(if $(filter universal2%,$(TARGET)),x86_64-apple-darwin aarch64-apple-darwin,$(TARGET))
+
+.PHONY: demo test test-portable test-without-posix check docs wheel wheel-for try-wheel container torture fuzz audit advisories bench bench-all chromium java clean
 
 demo: $(VENV)/installed ## Build, install, and deduplicate the source files of Python
 	$(BIN)/python examples/demo.py
@@ -22,6 +29,12 @@ test: $(VENV)/ready chromium java ## Run all tests, Python and Rust; Spark tests
 	$(BIN)/python -m pytest tests/spark
 	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
+test-portable: $(VENV)/ready ## Run the tests that need no POSIX; CI runs them on macOS and Windows
+	$(BIN)/python -m pytest -n auto $(PORTABLE)
+
+test-without-posix: $(VENV)/ready ## Run the same tests in a process without the modules and functions of POSIX
+	$(BIN)/python -m pytest -p support.windows_stand_in --timeout-method thread $(PORTABLE)
+
 check: $(VENV)/ready ## Run everything that CI runs: format, lint, types, stubs, layers, site, wheel, tests
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
@@ -29,6 +42,8 @@ check: $(VENV)/ready ## Run everything that CI runs: format, lint, types, stubs,
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 src
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin src
 	$(BIN)/python -m mypy.stubtest minwise._kernel
 	$(BIN)/lint-imports
 	$(MAKE) docs wheel
@@ -41,6 +56,16 @@ wheel: $(VENV)/ready ## Build the source distribution, and from it an abi3 wheel
 	rm -rf dist
 	$(BIN)/python -m maturin sdist --out dist
 	CARGO_TARGET_DIR=$(CURDIR)/target $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist dist/minwise-*.tar.gz
+
+wheel-for: $(VENV)/builder ## Build a wheel for TARGET, such as aarch64-unknown-linux-musl, into dist/
+	rustup target add $(RUST_TARGETS)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m maturin build --release --target $(TARGET) $(LINKED) --out dist
+
+try-wheel: ## Install the wheel of dist/ into a new environment of PYTHON without Rust, and time a first result
+	$(PYTHON) tests/support/try_wheel.py dist
+
+container: ## Build a container image from the wheel of dist/
+	docker build --file Containerfile --tag minwise .
 
 torture: $(VENV)/ready ## Run tests that are too slow for CI: kills, power cuts, I/O errors, bit flips, all one-answer settings, mutated files, fuzz targets
 	MINWISE_TORTURE=1 $(BIN)/python -m pytest -n auto tests/reliability tests/quality/test_index_poison.py tests/property/test_one_answer.py tests/property/test_index_model.py
@@ -105,6 +130,10 @@ $(VENV)/python:
 
 $(VENV)/installed: $(VENV)/python pyproject.toml $(RUST)
 	$(BIN)/python -m pip install --quiet --editable '.[server]'
+	touch $@
+
+$(VENV)/builder: $(VENV)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet 'maturin[zig]>=1.8,<2'
 	touch $@
 
 $(VENV)/ready: $(VENV)/python pyproject.toml $(RUST)

@@ -216,7 +216,9 @@ def pytest_configure() -> None:
     """Hide POSIX from the tests: ``pytest -p support.windows_stand_in``."""
     for name in TEST_PACKAGES:
         importlib.import_module(name)
+    user_id = os.getuid
     install()
+    os.getuid = user_id  # of pytest's temporary directories
 
 
 def main() -> None:

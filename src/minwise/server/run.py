@@ -23,7 +23,7 @@ from minwise.server.service import Service
 from minwise.server.settings import ServerSettings
 from minwise.server.tokens import Tokens
 
-__all__ = ["serve"]
+__all__ = ["run_event_loop", "serve"]
 
 # Connections that may wait to be accepted.
 BACKLOG = 1024

@@ -84,7 +84,7 @@ def test_closing_the_iterator_stops_the_thread() -> None:
     found = prefetch(items())
     assert [next(found), next(found)] == [1, 2]
     assert threads() == 1
-    found.close()  # type: ignore[attr-defined] # it is a generator
+    found.close()
     assert threads() == 0
     made = count
     time.sleep(0.05)
@@ -105,7 +105,7 @@ def test_an_exception_in_the_consumer_stops_the_thread() -> None:
 def test_no_thread_starts_before_the_first_item_is_requested() -> None:
     found = prefetch(iter([1, 2]))
     assert threads() == 0
-    found.close()  # type: ignore[attr-defined] # it is a generator
+    found.close()
 
 
 def test_large_items_are_produced_one_by_one() -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
 
 from minwise.server.connection_tracker import ConnectionTracker
 from minwise.server.protocol import MAX_PIPELINED, HttpProtocol, HttpRequest, HttpResponse, HttpServer
+from minwise.server.run import run_event_loop
 from minwise.server.settings import ServerSettings
 
 PATIENCE_SECONDS = 60
@@ -70,7 +70,7 @@ def with_server(client: Callable[[Running], Awaitable[bytes]], **settings: Any) 
                 server.stop()
                 await server.drain(PATIENCE_SECONDS)
 
-    return uvloop.run(both())
+    return run_event_loop(both())
 
 
 def talk(*parts: bytes, refused: Sequence[str] = ()) -> bytes:
