@@ -91,5 +91,5 @@ def _shell(command: str, search: str) -> subprocess.CompletedProcess[str]:
 
 
 def _probe(port: str, home: Path) -> int:
-    program, *words = [word.replace(":8000/", f":{port}/") for word in _json("HEALTHCHECK")]
+    program, *words = [word.replace(":8765/", f":{port}/") for word in _json("HEALTHCHECK")]
     return subprocess.run([str(home / "bin" / program), *words], capture_output=True, check=False).returncode
