@@ -29,7 +29,10 @@ __all__ = ["run_event_loop", "serve"]
 BACKLOG = 1024
 # Part of the drain timeout that is reserved for work of threads, which cannot be cancelled, and for the process to end.
 RESERVED_SHARE, RESERVED_SECONDS = 0.2, 0.2
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if sys.platform != "win32" else []))
+if sys.platform == "win32":
+    STOP_SIGNALS: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT)
+else:
+    STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Thresholds of the garbage collector: two million lists are decoded in 0.5 s with its defaults, in 0.2 s with these.
 GC_THRESHOLDS = (50_000, 20, 20)
 # Open files besides connections: those of the index, which is open four times, and of Python.
