@@ -154,9 +154,16 @@ class Lookup:
             return DocumentRecord.decode(document.record).id
 
     def _hit(self, document: SimilarDocument) -> Hit:
-        with self._store.decoding("documents", document.number):
-            record = DocumentRecord.decode(document.record)
-            return Hit(record.id, document.similarity, record.decode_metadata(), self._settings.exact)
+        record, metadata = self._decode(document.number, document.record)
+        return Hit(record.id, document.similarity, metadata, self._settings.exact)
+
+    def _decode(self, number: int, record: bytes) -> tuple[DocumentRecord, Metadata | None]:
+        """Return a decoded record and its metadata. A query calls it for each hit, so it uses no context manager."""
+        try:
+            decoded = DocumentRecord.decode(record)
+            return decoded, decoded.decode_metadata()
+        except (RecursionError, ValueError) as error:
+            raise self._store.damaged_row("documents", number, error) from None
 
     def find_ids(self, ids: DocumentIds) -> dict[bytes, ExistingDocument]:
         """Return the stored documents that have these ids, by encoded id."""
@@ -174,9 +181,7 @@ class Lookup:
 
     def document(self, existing: ExistingDocument) -> StoredDocument:
         """Decode a document, and read its text if the index stores texts."""
-        with self._store.decoding("documents", existing.number):
-            record = DocumentRecord.decode(existing.record)
-            metadata = record.decode_metadata()
+        record, metadata = self._decode(existing.number, existing.record)
         text = decode_text(self._store.content("texts", existing.number)) if self._settings.stores_text else None
         elements = np.frombuffer(record.body, dtype="<u8") if self._settings.exact else None
         return StoredDocument(record.id, metadata, text, elements)

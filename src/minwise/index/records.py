@@ -130,7 +130,7 @@ class DocumentRecord(NamedTuple):
         """
         if not self.metadata:
             return None
-        metadata = json.loads(self.metadata, parse_constant=_refuse_constant)
+        metadata = METADATA_DECODER.decode(str(self.metadata, "utf-8"))
         if not isinstance(metadata, dict):
             raise ValueError(f"metadata must be a JSON object, got {type(metadata).__name__}")
         return metadata
@@ -145,6 +145,9 @@ def _integer_id(text: str) -> int:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"metadata must be a JSON object, got {name} in it")
+
+
+METADATA_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 class DocumentColumns(NamedTuple):

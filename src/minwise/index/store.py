@@ -381,7 +381,11 @@ class Store:
         try:
             yield
         except (RecursionError, ValueError) as error:
-            raise FormatError(f"{self.path}: {table}: row {number} is damaged: {error}; {REMEDY}") from None
+            raise self.damaged_row(table, number, error) from None
+
+    def damaged_row(self, table: str, number: int, error: Exception) -> FormatError:
+        """Return the error for a row that cannot be decoded."""
+        return FormatError(f"{self.path}: {table}: row {number} is damaged: {error}; {REMEDY}")
 
     def integrity_errors(self) -> Iterator[str]:
         """Yield the messages of SQLite's integrity check."""
