@@ -224,7 +224,7 @@ def _read_arrays(file: io.BufferedReader, path: str | PathLike[str], header: dic
     for entry in header["arrays"]:
         padding = file.read(-file.tell() % ALIGNMENT)
         if any(padding) or file.tell() != entry["position"]:
-            raise FormatError(f"{path}: {entry['name']} must start at byte {entry['position']} behind zeros")
+            raise FormatError(f"{path}: {entry['name']!r} must start at byte {entry['position']!r} behind zeros")
         arrays[entry["name"]] = _read_array(file, path, entry, header["file_bytes"], kind)
     return arrays
 
@@ -235,7 +235,7 @@ def _read_array(
     dtype = np.dtype(DTYPES[entry["dtype"]])
     if math.prod(entry["shape"]) * dtype.itemsize > file_bytes:
         raise FormatError(
-            f"{path}: {entry['name']} must fit the file of {file_bytes} bytes, got shape {entry['shape']}"
+            f"{path}: {entry['name']!r} must fit the file of {file_bytes} bytes, got shape {entry['shape']}"
         )
     array = np.empty(entry["shape"], dtype=dtype)
     read = file.readinto(_byte_view(array).data)
@@ -245,8 +245,8 @@ def _read_array(
 
 
 def _damaged(path: str | PathLike[str], entry: dict[str, Any], kind: FileKind) -> FormatError:
-    name, position = entry["name"], entry["position"]
-    return FormatError(f"{path}: {name} at byte {position} is damaged; restore the file or {kind.remedy}")
+    name, position = " ".join(str(entry["name"]).split()), entry["position"]
+    return FormatError(f"{path}: {name} at byte {position!r} is damaged; restore the file or {kind.remedy}")
 
 
 class _ChecksummedFile(io.BufferedIOBase):

@@ -38,7 +38,7 @@ from minwise.inputs.ipc_messages import FILE_MAGIC, RECORD_BATCH, Message, read_
 from minwise.inputs.source import BATCH_BYTES, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import kept_rows, row_groups
 
-__all__ = ["ArrowFile"]
+__all__ = ["ArrowFile", "check_column"]
 
 # First bytes of a stream; streams of before Arrow 0.15 begin with a length.
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -248,7 +248,12 @@ def _check_structure(batch: pa.RecordBatch, rows: int) -> None:
         raise UnreadableError(f"cannot be read: it has {len(batch)} rows instead of {rows}")
     batch.validate()
     for column in batch.columns:
-        column.view(_unchecked_type(column.type)).validate(full=True)
+        check_column(column)
+
+
+def check_column(column: Any) -> None:  # noqa: ANN401 - as above
+    """Raise ArrowInvalid if an offset, a length or an index of a column points outside its buffer, at any depth."""
+    column.view(_unchecked_type(column.type)).validate(full=True)
 
 
 def _unchecked_type(kind: Any) -> Any:  # noqa: ANN401 - as above

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from minwise._internal.prefetch import prefetch
+from minwise.inputs.arrow_ipc import check_column
 from minwise.inputs.column_paths import read_path
 from minwise.inputs.columns import (
     SAMPLE_ROWS,
@@ -306,6 +307,7 @@ class _RowGroups:
                     rows = next(batches, None)
                     if rows is None:
                         return
+                    _check_indices(rows)
                     yield done, rows
                     done += len(rows)
         except UnreadableError:
@@ -323,6 +325,18 @@ class _RowGroups:
         names = [f"{name}." for name in self.names]
         fields = self.parquet.schema_arrow
         return pa.schema([field for field in fields if any(name.startswith(f"{field.name}.") for name in names)])
+
+
+def _check_indices(rows: pa.RecordBatch) -> None:
+    """Raise ArrowInvalid if an index points outside its dictionary; Arrow does not check those that it reads."""
+    for column in rows.columns:
+        if _holds_dictionary(column.type):
+            check_column(column)
+
+
+def _holds_dictionary(kind: Any) -> bool:  # noqa: ANN401 - as above
+    fields = (kind.field(number).type for number in range(kind.num_fields))
+    return bool(pa.types.is_dictionary(kind)) or any(map(_holds_dictionary, fields))
 
 
 def _chunks_of(group: Any, names: Iterable[str]) -> list[Any]:  # noqa: ANN401 - as above

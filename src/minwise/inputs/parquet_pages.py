@@ -82,7 +82,7 @@ def _read_page(raw: Any, start: int) -> Page | None:  # noqa: ANN401 - as above
             return _parse_header(raw.read(size), start)
         except IndexError:
             size *= 32
-        except (ValueError, KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
     return None
 

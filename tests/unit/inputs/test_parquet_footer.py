@@ -1,4 +1,4 @@
-"""Footers whose faults Arrow reports by an exception that ends the process."""
+"""Damage of Parquet files that Arrow does not report: in footers it ends the process, in indices it is ignored."""
 
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 
 import minwise as mw
 from minwise.errors import InputError
+from minwise.inputs.parquet import _check_indices
 from minwise.inputs.parquet_footer import check_column_chunks
 from minwise.inputs.parquet_pages import parse_struct
 from minwise.inputs.source import UnreadableError
@@ -82,3 +83,18 @@ def is_refused(data: bytes) -> bool:
     except (OSError, ValueError):
         pass
     return False
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_index_outside_its_dictionary_is_found(nested: bool) -> None:
+    """Arrow restores dictionary columns, and does not check the indices that it reads."""
+    for indices in ([0, 1, 1], [0, 2, 1]):
+        codes = pa.array(indices, pa.int32())
+        column = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]), safe=False)
+        values = pa.StructArray.from_arrays([column], ["x"]) if nested else column
+        rows = pa.RecordBatch.from_arrays([values], ["text"])
+        if indices == [0, 1, 1]:
+            _check_indices(rows)
+            continue
+        with pytest.raises(pa.ArrowInvalid):
+            _check_indices(rows)
