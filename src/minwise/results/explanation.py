@@ -374,7 +374,7 @@ class _Explainer:
             self._notes.append(missing or UNREADABLE)
             return None
         scheme = {"minhash": MinHash}.get(settings.get("scheme", "fast"), FastSketch)
-        plan = self._evidence.report["plan"] or {"threshold": settings["threshold"], "bands": 1, "rows": 1}
+        plan = self._evidence.report.get("plan") or {"threshold": settings["threshold"], "bands": 1, "rows": 1}
         layout = Plan(threshold=plan["threshold"], bands=plan["bands"], rows=plan["rows"])
         shingler = Shingler.from_settings(settings)
         sketch = scheme(slots=layout.slots, seed=settings["seed"])
