@@ -112,7 +112,8 @@ def test_listed_messages_are_in_the_sources() -> None:
     """The parts between values must occur in the sources; messages of the operating system are excluded."""
     section = ERROR_LIST.read_text(encoding="utf-8").split("## Messages", 1)[1].split("\n## ", 1)[0]
     messages = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)) - {os.strerror(errno.ENOSPC)}
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (README.parent / "src").rglob("*.py"))
+    files = [*(README.parent / "src").rglob("*.py"), *(README.parent / "crates").rglob("src/**/*.rs")]
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in files)
     parts = {part.strip() for message in messages for part in message.split("…")}
     assert len(messages) > 10
     assert {part for part in parts if part not in sources} == set()
