@@ -76,7 +76,7 @@ def test_actions_have_a_version_and_jobs_only_the_rights_they_need(path: Path) -
 
 def test_checks_run_on_every_platform_and_python() -> None:
     jobs = _jobs(ROOT / ".github" / "workflows" / "ci.yml")
-    matrices = {name: job["strategy"]["matrix"] for name, job in jobs.items()}
+    matrices = {name: job["strategy"]["matrix"] for name, job in jobs.items() if "strategy" in job}
     systems = {
         str(entry) for matrix in matrices.values() for entry in [*matrix["system"], *_included(matrix, "system")]
     }
