@@ -15,6 +15,8 @@ import pytest
 from support.commands import TORTURE
 from support.peak_memory import PROMISED_BYTES, run_measured
 
+import minwise as mw
+
 MEGABYTE = 10**6
 OPTIONS = ("-o", "out", "--memory", "256MB")
 
@@ -96,3 +98,10 @@ def test_bomb_stays_within_the_promised_memory(tmp_path: Path, bomb: Bomb) -> No
     assert (counts["read"], counts["kept"], counts["quarantined"]) == (read + 1, kept + 1, quarantined)
     assert bomb.reason in (tmp_path / "out/quarantine.jsonl").read_text() if quarantined else True
     assert 0 < done.peak < PROMISED_BYTES
+
+
+def test_document_that_cannot_be_shingled_is_quarantined_by_an_index(tmp_path: Path) -> None:
+    write(tmp_path / "marks.jsonl", json_lines("a" + "\u0301" * MEGABYTE, "two words"))
+    with mw.Index.create(tmp_path / "index.mw") as index:
+        added = index.add_from(str(tmp_path / "marks.jsonl"), on_error="quarantine")
+    assert (added["read"], added["added"], added["quarantined"]) == (2, 1, 1)

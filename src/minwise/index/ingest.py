@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from minwise._internal.arrays import from_numpy, from_strings, invalid_utf8_offset, valid_mask
+from minwise._internal.arrays import from_numpy, from_strings, invalid_utf8_offset, to_numpy, valid_mask
 from minwise._internal.prefetch import prefetch
 from minwise.checks import MAX_LEVELS, check_on_error, is_nested_too_deep, show
 from minwise.comparison.comparison import compare
@@ -44,10 +45,13 @@ from minwise.options import DocumentSource, OnError
 from minwise.progress import Progress, ProgressSetting
 from minwise.search.documents import Corpus, check_columns
 from minwise.settings import RunLimits, progress_of
-from minwise.text.shingling import ShingleSets
+from minwise.text.shingling import Shingler, ShingleSets
 
 if TYPE_CHECKING:
     from minwise.index import Index
+
+# Bytes up to which every text can be shingled, if it is UTF-8.
+LARGE_TEXT = 1 << 20
 
 __all__ = [
     "FileFormat",
@@ -98,7 +102,7 @@ class ReadOptions:
 def add_from(index: "Index", source: IndexSource, options: ReadOptions, on_duplicate_id: OnDuplicateId) -> AddCounts:
     """Add every document of a source; see :meth:`Index.add_from`."""
     _refuse_index_files(index, source)
-    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), IngestFaults(options)
+    reader, faults = SourceReader(source, options, shingler=index.shingler), IngestFaults(options)
     counts = Counter(dict.fromkeys(("read", "added", "replaced", "skipped", "unchanged"), 0))
     with options.receiver.stage("add", reader.known_rows, "documents") as stage:
         for batch in reader:
@@ -122,7 +126,7 @@ def add_stream(
 ) -> DedupCounts:
     """Add the documents of a source that have no near-duplicate; see :meth:`Index.add_stream`."""
     _refuse_index_files(index, source)
-    reader, faults = SourceReader(source, options, any_bytes=_takes_bytes(index)), IngestFaults(options)
+    reader, faults = SourceReader(source, options, shingler=index.shingler), IngestFaults(options)
     counts = Counter(dict.fromkeys(("read", *COUNT_NAMES.values(), "truncated"), 0))
     written: set[int] = set()
     with options.receiver.stage("add", reader.known_rows, "documents") as stage:
@@ -159,9 +163,7 @@ def query_from(
         rule = "passages need an index that stores texts"
         raise ConfigError(f"{rule}, got one of {index.store}; create it with store_text=True")
     index.query_many([], threshold, top, where=where)  # checks these options before the source is opened
-    reader = SourceReader(
-        source, options, any_bytes=_takes_bytes(index), need_ids=False, batch_documents=QUERY_DOCUMENTS
-    )
+    reader = SourceReader(source, options, shingler=index.shingler, need_ids=False, batch_documents=QUERY_DOCUMENTS)
     faults = IngestFaults(options)
 
     def answers() -> Iterator[QueryRow]:
@@ -198,11 +200,6 @@ def _refuse_index_files(index: "Index", source: IndexSource) -> None:
         path = Path(item).resolve() if isinstance(item, (str, PathLike)) and item else None
         if path is not None and folder in (path, *path.parents):
             raise ConfigError(f"source must not be the index itself, got {item}")
-
-
-def _takes_bytes(index: "Index") -> bool:
-    """Return whether a text may be bytes that are not valid UTF-8."""
-    return index.shingler.kind == "byte"
 
 
 def _result(counts: "Counter[str]", faults: "IngestFaults", reader: "SourceReader") -> dict[str, Any]:
@@ -380,12 +377,12 @@ class SourceReader:
         source: IndexSource,
         options: ReadOptions,
         *,
-        any_bytes: bool,
+        shingler: Shingler,
         need_ids: bool = True,
         batch_documents: int | None = None,
     ) -> None:
         self._columns = Columns.of(options.text_column, options.id_column, metadata_columns=options.metadata_columns)
-        self._any_bytes, self._need_ids = any_bytes, need_ids
+        self._shingler, self._any_bytes, self._need_ids = shingler, shingler.kind == "byte", need_ids
         self._batch_documents = batch_documents or BATCH_DOCUMENTS
         self._batch_bytes = min(BATCH_BYTES, RunLimits.of(options.memory, None).batch_bytes)
         self._text_settings = TextSettings.of(options.delimiter, options.encoding)
@@ -445,7 +442,13 @@ class SourceReader:
         ids = self._ids(batch, source)
         row_faults = (fault for fault in batch.faults if fault.row is not None)
         faults = dict(zip(np.flatnonzero(~valid_mask(batch.values)).tolist(), row_faults, strict=True))
-        for row, reason in {**self._invalid_texts(batch), **_invalid_ids(ids), **_deep_metadata(batch)}.items():
+        invalid = {
+            **self._large_texts(batch),
+            **self._invalid_texts(batch),
+            **_invalid_ids(ids),
+            **_deep_metadata(batch),
+        }
+        for row, reason in invalid.items():
             faults.setdefault(row, _fault(source, batch.first + row, reason))
         rows = [row for row in range(len(batch)) if row not in faults]
         texts = batch.values.take(from_numpy(np.array(rows, dtype=np.int64))) if faults else batch.values
@@ -482,6 +485,21 @@ class SourceReader:
             offsets = ((row, invalid_utf8_offset(text or b"")) for row, text in enumerate(texts.to_pylist()))
             return {row: f"is not valid UTF-8 at byte {offset}" for row, offset in offsets if offset is not None}
         return {}
+
+    def _large_texts(self, batch: Batch) -> dict[int, str]:
+        """Return the fault of each large text that cannot be shingled, by row."""
+        lengths = np.where(valid_mask(batch.values), to_numpy(pc.binary_length(batch.values)), 0)
+        rows = np.flatnonzero(lengths > LARGE_TEXT).tolist()
+        reasons = {row: self._shingling_fault(batch.values.slice(row, 1)) for row in rows}
+        return {row: reason for row, reason in reasons.items() if reason}
+
+    def _shingling_fault(self, text: pa.Array) -> str:
+        """Return why a text cannot be shingled; "" if it can."""
+        try:
+            self._shingler.shingle(text)
+        except InputError as error:
+            return str(error).removeprefix("document 0 ")
+        return ""
 
 
 def _invalid_ids(ids: list[DocumentId | None]) -> dict[int, str]:
