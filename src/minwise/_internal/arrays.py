@@ -118,11 +118,19 @@ def valid_mask(array: pa.Array) -> NDArray[np.bool_]:
 
 def to_numpy(array: pa.Array) -> NDArray[Any]:
     """Return a zero-copy view of an array of numbers; values at null positions are undefined."""
-    kind = np.dtype(array.type.to_pandas_dtype())
+    kind = _number_type(array.type)
     if len(array) == 0:
         return np.empty(0, dtype=kind)
     # With a count: the buffer of a file may have a few bytes more than its values.
     return np.frombuffer(array.buffers()[1], dtype=kind, count=len(array), offset=array.offset * kind.itemsize)
+
+
+def _number_type(kind: pa.DataType) -> np.dtype[Any]:
+    """Return the type of NumPy. Arrow's own conversion imports pandas in the last version for Python 3.10."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        sign = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
+        return np.dtype(f"{sign}{kind.bit_width // 8}")
+    return np.dtype(kind.to_pandas_dtype())
 
 
 def to_matrix(column: pa.Array) -> NDArray[Any]:
