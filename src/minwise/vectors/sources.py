@@ -211,7 +211,10 @@ class ParquetVectors(VectorSource):
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step, first = int(np.clip(batch_bytes // (8 * self.dims), 1, BATCH_ROWS)), 0
-        with translate_errors(File(str(self.path))), pq.ParquetFile(self.path) as file:
+        with (
+            translate_errors(File(str(self.path))),
+            pq.ParquetFile(self.path, page_checksum_verification=True) as file,
+        ):
             for rows in file.iter_batches(step, columns=[self.column]):
                 yield self._batch(first, rows.column(0))
                 first += len(rows)

@@ -248,6 +248,18 @@ def test_damage_of_a_nested_text_is_a_fault_of_its_rows(tmp_path: Path) -> None:
     assert sum(len(batch.metadata or []) for batch in batches) == 1000
 
 
+def test_a_wrong_letter_is_damage_where_pages_have_checksums(tmp_path: Path) -> None:
+    options = {"compression": "none", "use_dictionary": False, "row_group_size": 10}
+    file = source(tmp_path / "x.parquet", many(20), write_page_checksum=True, **options)
+    data = bytearray((tmp_path / "x.parquet").read_bytes())
+    text = str(many(20)["text"][15]).encode()
+    data[data.index(text) + 1] ^= 1
+    (tmp_path / "x.parquet").write_bytes(data)
+    faults = [fault for batch in file.batches(Columns()) for fault in batch.faults]
+    assert [fault.row for fault in faults] == list(range(10, 20))
+    assert all("row group 1" in fault.reason and "CRC" in fault.reason for fault in faults)
+
+
 def promise(path: Path, rows: int, promised: int, count: int = -1) -> None:
     """Write another number of rows to the footer, in its first ``count`` places or in all."""
     data = path.read_bytes()
