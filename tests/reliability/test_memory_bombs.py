@@ -49,6 +49,16 @@ def json_lines(*texts: str, times: int = 1) -> Iterator[str]:
         yield '"}\n'
 
 
+def csv_records(*texts: str, times: int) -> Iterator[str]:
+    """Yield a header and a record for each text, repeated ``times`` times, in quotation marks."""
+    yield "id,text\n"
+    for number, text in enumerate(texts):
+        yield f'{number},"'
+        for _ in range(times):
+            yield text
+        yield '"\n'
+
+
 def random_letters(count: int) -> str:
     """Return letters without repeated shingles of nine."""
     return "".join(random.Random(5).choices(string.ascii_letters + string.digits, k=count))
@@ -64,6 +74,12 @@ BOMBS = [
     Bomb("emoji.jsonl", lambda: json_lines("\U0001f600 " + "ab\\n" * MEGABYTE, times=30), (1, 1, 0)),
     Bomb("array.json", lambda: iter(['[{"text": "', *[WORDS] * LARGE, '"}]']), (1, 1, 0)),
     Bomb("lines.txt", lambda: iter([WORDS] * LARGE), (1, 1, 0)),
+    Bomb("quoted.csv", lambda: csv_records(WORDS, WORDS + '\n ""x"" y z ', "q " + WORDS, times=LARGE), (3, 1, 0)),
+    Bomb("line.tsv", lambda: iter(["text\tid\n", *[WORDS] * LARGE, "\t1"]), (1, 1, 0)),
+    Bomb("unclosed.csv", lambda: iter(["id,text\n", '1,"a b\n', *[f"2,{WORDS}\n"] * LARGE]), (1 + LARGE, 1, 1), (),
+         "opens a quotation mark that is never closed"),
+    Bomb("fields.csv", lambda: iter(["text\n", "ab," * 40 * MEGABYTE, "\na b c\n"]), (2, 1, 1), (),
+         "more than 1048576 fields"),
     Bomb("growing.jsonl", lambda: json_lines("\ufdfa" * MEGABYTE, times=10 if TORTURE else 3), (1, 1, 0),
          ("--shingle", "char:5")),
     Bomb("distinct.jsonl", lambda: json_lines(random_letters(MANY_LETTERS), "two words"), (2, 1, 1),

@@ -127,7 +127,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
     #[pymodule_export]
-    use crate::long_lines::{count_unquoted, html_problem, json_outline, json_text};
+    use crate::long_lines::{csv_fields, csv_record_end, html_problem, json_outline, json_text};
     #[pymodule_export]
     use crate::postings::{DamagedError, Postings, check_segment, write_segment};
     #[pymodule_export]

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use minwise_kernel::html_limits;
-use minwise_kernel::long_lines::{self, Outline};
+use minwise_kernel::long_lines::{self, CsvFields, FieldEnd, Outline, RecordEnd};
 
 /// Return start and end of every string of more than `limit` bytes in a JSON line, and a bound of its number of values.
 #[pyfunction]
@@ -34,10 +34,51 @@ pub fn json_text<'py>(py: Python<'py>, line: &[u8], start: usize, end: usize) ->
     PyBytes::new_with(py, length, fill).map(Some)
 }
 
-/// Return how often the byte `mark` occurs outside quotation marks.
+/// Return the offset at which a CSV record ends that begins or, `quoted`, continues at `start`; and how it ends.
+///
+/// It ends with 0; with 1 if its last quotation mark is not closed; with 2 if text follows a carriage return.
 #[pyfunction]
-pub fn count_unquoted(line: &[u8], mark: u8) -> usize {
-    long_lines::count_unquoted(line, mark)
+pub fn csv_record_end(data: &[u8], start: usize, delimiter: u8, quoted: bool) -> (usize, u8) {
+    let (offset, end) = long_lines::csv_record_end(data, start, delimiter, quoted);
+    let code = match end {
+        RecordEnd::Closed => 0,
+        RecordEnd::Unclosed => 1,
+        RecordEnd::LoneReturn => 2,
+    };
+    (offset, code)
+}
+
+/// Return the fields of the CSV record at `start`, none if it is blank; None if they are more than `most`.
+///
+/// Every field is read twice, first for its length, so that only one copy of it is made.
+#[pyfunction]
+pub fn csv_fields<'py>(
+    py: Python<'py>,
+    record: &[u8],
+    start: usize,
+    delimiter: u8,
+    most: usize,
+) -> PyResult<Option<Vec<Bound<'py, PyBytes>>>> {
+    let mut fields = CsvFields::new(record, start, delimiter);
+    let mut found = Vec::new();
+    let mut more = !fields.is_blank();
+    while more {
+        if found.len() == most {
+            return Ok(None);
+        }
+        let mut length = 0;
+        { fields }.next_field(|part| length += part.len());
+        let mut at = 0;
+        let fill = |field: &mut [u8]| {
+            more = fields.next_field(|part| {
+                field[at..at + part.len()].copy_from_slice(part);
+                at += part.len();
+            }) == FieldEnd::Delimiter;
+            Ok(())
+        };
+        found.push(PyBytes::new_with(py, length, fill)?);
+    }
+    Ok(Some(found))
 }
 
 /// Return why an HTML page is not parsed; None if its cost is bounded.

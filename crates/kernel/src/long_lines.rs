@@ -97,10 +97,115 @@ fn code_unit(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))
 }
 
-/// Return how often `mark` occurs outside quotation marks.
+/// Reads the fields of one CSV record as the csv module of Python does, without conversion to a wide text.
+#[derive(Clone, Copy, Debug)]
+pub struct CsvFields<'a> {
+    record: &'a [u8],
+    at: usize,
+    delimiter: u8,
+}
+
+/// What follows a field of CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldEnd {
+    /// A delimiter, and another field after it.
+    Delimiter,
+    /// The end of the line, or of the data.
+    Line,
+    /// Nothing: its quotation mark is not closed.
+    Unclosed,
+}
+
+/// How a CSV record ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordEnd {
+    /// With a line feed outside quotation marks, or with the data.
+    Closed,
+    /// Not yet: its last quotation mark is not closed.
+    Unclosed,
+    /// With a line that has text after a carriage return outside quotation marks.
+    LoneReturn,
+}
+
+impl<'a> CsvFields<'a> {
+    /// Start at the offset `at` of a record.
+    #[must_use]
+    pub fn new(record: &'a [u8], at: usize, delimiter: u8) -> Self {
+        Self { record, at: at.min(record.len()), delimiter }
+    }
+
+    /// Call `emit` with the parts of the next field.
+    pub fn next_field(&mut self, emit: impl FnMut(&[u8])) -> FieldEnd {
+        if self.rest().starts_with(b"\"") {
+            self.at += 1;
+            return self.quoted(emit);
+        }
+        self.unquoted(emit)
+    }
+
+    /// Whether the record is blank; it has no fields then.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        matches!(self.rest().first(), None | Some(b'\r' | b'\n'))
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        &self.record[self.at..]
+    }
+
+    /// Read a field after its opening quotation mark; text after the closing one belongs to it.
+    fn quoted(&mut self, mut emit: impl FnMut(&[u8])) -> FieldEnd {
+        while let Some(mark) = self.rest().iter().position(|&byte| byte == b'"') {
+            let rest = self.rest();
+            self.at += mark + 1;
+            if rest.get(mark + 1) != Some(&b'"') {
+                emit(&rest[..mark]);
+                return self.unquoted(emit);
+            }
+            emit(&rest[..=mark]);
+            self.at += 1;
+        }
+        emit(self.rest());
+        self.at = self.record.len();
+        FieldEnd::Unclosed
+    }
+
+    fn unquoted(&mut self, mut emit: impl FnMut(&[u8])) -> FieldEnd {
+        let (rest, delimiter) = (self.rest(), self.delimiter);
+        let ends = |&byte: &u8| byte == delimiter || byte == b'\n' || byte == b'\r';
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        emit(&rest[..length]);
+        self.at += length;
+        if rest.get(length) == Some(&delimiter) {
+            self.at += 1;
+            return FieldEnd::Delimiter;
+        }
+        FieldEnd::Line
+    }
+
+    /// Read carriage returns and a line feed; where other text follows a carriage return, the rest of the line.
+    fn line_end(&mut self) -> RecordEnd {
+        let rest = self.rest();
+        let returns = rest.iter().take_while(|&&byte| byte == b'\r').count();
+        let closed = matches!(rest.get(returns), None | Some(b'\n'));
+        let feed = rest.iter().position(|&byte| byte == b'\n');
+        self.at = feed.map_or(self.record.len(), |feed| self.at + feed + 1);
+        if closed { RecordEnd::Closed } else { RecordEnd::LoneReturn }
+    }
+}
+
+/// Return the offset at which a CSV record that begins or continues at `start` ends, and how.
+///
+/// `quoted` tells whether it continues within quotation marks.
 #[must_use]
-pub fn count_unquoted(line: &[u8], mark: u8) -> usize {
-    line.split(|&byte| byte == b'"').step_by(2).map(|part| part.iter().filter(|&&byte| byte == mark).count()).sum()
+pub fn csv_record_end(data: &[u8], start: usize, delimiter: u8, quoted: bool) -> (usize, RecordEnd) {
+    let mut fields = CsvFields::new(data, start, delimiter);
+    let mut end = if quoted { fields.quoted(|_| ()) } else { fields.next_field(|_| ()) };
+    while end == FieldEnd::Delimiter {
+        end = fields.next_field(|_| ());
+    }
+    let end = if end == FieldEnd::Unclosed { RecordEnd::Unclosed } else { fields.line_end() };
+    (fields.at, end)
 }
 
 #[cfg(test)]
@@ -139,8 +244,33 @@ mod tests {
         }
     }
 
+    fn fields(record: &str) -> Vec<String> {
+        let mut fields = CsvFields::new(record.as_bytes(), 0, b',');
+        let mut found = Vec::new();
+        let mut end = FieldEnd::Delimiter;
+        while end == FieldEnd::Delimiter {
+            let mut field = Vec::new();
+            end = fields.next_field(|part| field.extend_from_slice(part));
+            found.push(String::from_utf8(field).unwrap());
+        }
+        found
+    }
+
     #[test]
-    fn marks_within_quotation_marks_do_not_count() {
-        assert_eq!(count_unquoted(br#"a,"b,c""d,",e,"f"#, b','), 3);
+    fn csv_fields_are_unquoted() {
+        assert_eq!(fields("a,\"b,c\"\"d\ne\",,f\"g\r\n"), ["a", "b,c\"d\ne", "", "f\"g"]);
+        assert_eq!(fields("\"a\"b\",\"c"), ["ab\"", "c"]);
+        assert_eq!(fields("a,"), ["a", ""]);
+    }
+
+    #[test]
+    fn csv_records_end_with_a_line_outside_quotation_marks() {
+        let end = |data: &str, quoted| csv_record_end(data.as_bytes(), 0, b',', quoted);
+        assert_eq!(end("a,\"b\nc\",d\r\ne\n", false), (11, RecordEnd::Closed));
+        assert_eq!(end("a\",b\nc", true), (5, RecordEnd::Closed));
+        assert_eq!(end("a,\"b\nc", false), (6, RecordEnd::Unclosed));
+        assert_eq!(end("a\rb\nc", false), (4, RecordEnd::LoneReturn));
+        assert_eq!(end("\r\r\na", false), (3, RecordEnd::Closed));
+        assert_eq!(end("", false), (0, RecordEnd::Closed));
     }
 }

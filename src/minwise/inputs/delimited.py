@@ -8,21 +8,23 @@ not valid UTF-8. A mark that is never closed costs its line; reading goes on wit
 records are copied byte for byte. Names in the header may be within blanks.
 
 Lines are decoded as Latin-1, in which every byte is one character, so that fields can be encoded to the original bytes;
-the kernel checks whether texts are UTF-8.
+the kernel checks whether texts are UTF-8. The csv module, which takes four bytes per character, reads records of up to
+1 MiB; the kernel divides longer ones into fields by the same rules.
 """
 
 import csv
 import io
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from minwise import _kernel
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.checks import show
 from minwise.inputs import row_reader
@@ -34,6 +36,7 @@ from minwise.inputs.row_reader import (
     Line,
     OversizedLine,
     RowReader,
+    drain,
     oversized_reason,
     quoted_lines,
     values_and_faults,
@@ -45,17 +48,27 @@ __all__ = ["DelimitedFile", "detect_delimiter"]
 DELIMITERS = (",", ";", "\t", "|")
 # Shares of records by which a delimiter must be more plausible than any other.
 CLEAR_LEAD = 0.1
+# Bytes above which the kernel reads a record instead of the csv module.
+LONG_RECORD = 1 << 20
+# How a record ends, as the kernel tells.
+CLOSED, UNCLOSED, LONE_RETURN = range(3)
+# Fields of a record: each is an object of its own.
+MAX_FIELDS = 1 << 20
 # Characters of a name; longer ones are texts.
 LONGEST_NAME = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """One record: its bytes, and its fields or the reason why it cannot be used."""
+class _Record(NamedTuple):
+    """One record: its bytes, and its fields, in Latin-1 or as bytes, or the reason why it cannot be used."""
 
     raw: bytes
-    fields: list[str]
+    fields: list[str] | list[bytes]
     reason: str | None = None
+
+    def field(self, position: int) -> bytes:
+        """Return the bytes of a field."""
+        field = self.fields[position]
+        return field.encode("latin-1") if isinstance(field, str) else field
 
 
 class DelimitedFile(TextFileSource):
@@ -96,9 +109,10 @@ class DelimitedFile(TextFileSource):
         """Yield the records; read the file again after an unclosed quotation mark that too many bytes follow."""
         skip: int | None = 0
         while skip is not None:
-            lines = _LineFeeder(quoted_lines(self.chunks()))
+            pieces = quoted_lines(self.chunks())
+            lines = _LineFeeder(pieces, self.dialect[1] or self.usual, complete=self.file.complete)
             lines.skip_to(skip)
-            skip = yield from _parse_records(lines, self.dialect[1] or self.usual)
+            skip = yield from _parse_records(lines)
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         records = self._records()
@@ -112,8 +126,8 @@ class DelimitedFile(TextFileSource):
         _refuse_data_as_header(names, columns)
 
         def sample() -> pa.RecordBatch:
-            rows = [record.fields for record in islice(records, SAMPLE_ROWS) if record.reason is None]
-            columns_of_text = [[row[position].encode("latin-1") for row in rows] for position in range(len(names))]
+            rows = [_beginnings(record) for record in islice(records, SAMPLE_ROWS) if record.reason is None]
+            columns_of_text = [[row[position] for row in rows] for position in range(len(names))]
             return pa.record_batch([from_bytes(texts, pa.large_binary()) for texts in columns_of_text], names=names)
 
         return select_columns(columns, pa.schema([(name, pa.large_string()) for name in names]), sample, typed=False)
@@ -130,10 +144,12 @@ class DelimitedFile(TextFileSource):
             with self._open_copy(folder, root) as copy:
                 for header in islice(records, 1):
                     copy.write(header.raw)
-                for kept, record in zip(keep.tolist(), records, strict=False):
-                    if kept and record.reason is None:
+                for kept in keep.tolist():
+                    record = next(records, None)
+                    if kept and record is not None and record.reason is None:
                         copy.write(record.raw)
                         written += 1
+                    del record  # before the next one, as both may be large
         return written
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
@@ -143,8 +159,13 @@ class DelimitedFile(TextFileSource):
             names = _header_names(records)
             for kept, record in zip(keep.tolist(), records, strict=False):
                 if kept and record.reason is None:
-                    values = (value.encode("latin-1").decode("utf-8", "replace") for value in record.fields)
+                    values = [record.field(position).decode("utf-8", "replace") for position in range(len(names))]
                     yield dict(zip(names, values, strict=True))
+
+
+def _beginnings(record: _Record) -> list[bytes]:
+    """Return the fields, each up to ``LONG_RECORD``."""
+    return [record.field(position)[:LONG_RECORD] for position in range(len(record.fields))]
 
 
 def _as_utf8(head: bytes, encoding: Encoding | None) -> bytes:
@@ -222,7 +243,11 @@ def _next_width(records: Iterator[list[str]]) -> int | None:
 
 
 def _allow_long_fields() -> None:
-    csv.field_size_limit(max(csv.field_size_limit(), row_reader.MAX_RECORD_BYTES + len(BOM)))
+    csv.field_size_limit(max(csv.field_size_limit(), LONG_RECORD))
+
+
+class _LongRecord(Exception):  # noqa: N818 - a signal through the csv module
+    """A record is longer than ``LONG_RECORD``; it was taken, but not divided into fields."""
 
 
 class _OversizedRecord(Exception):  # noqa: N818 - a signal through the csv module
@@ -245,17 +270,22 @@ class _LineFeeder:
     Feeds lines that probably form one record together, and keeps the bytes fed.
 
     Attributes:
+        delimiter: The delimiter of the fields.
+        complete: Whether the lines are those of the whole file.
         number: The number of lines that were fed.
         ended: Whether all lines were fed.
     """
 
-    def __init__(self, pieces: Iterator[Line]) -> None:
+    def __init__(self, pieces: Iterator[Line], delimiter: str, *, complete: bool) -> None:
         self.pieces = pieces
+        self.delimiter = delimiter
+        self.complete = complete
         self.waiting: list[io.BytesIO] = []  # bytes to feed line by line, the next ones last
         self.number = 0
         self.taken: list[bytes] = []
         self.size = 0
         self.ended = False
+        self.most = min(LONG_RECORD, row_reader.MAX_RECORD_BYTES)
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -265,17 +295,50 @@ class _LineFeeder:
         if piece is None:
             self.ended = True
             raise StopIteration
+        if isinstance(piece, OversizedLine) or self.size + len(piece) > self.most:
+            self._take_long_record(piece)
+            raise _LongRecord
+        text = (piece if self.number else strip_bom(piece)).decode("latin-1")
+        self._take(piece)
+        return text
+
+    def _take_long_record(self, following: Line) -> None:
+        """Take the rest of a record, from the piece after those that the csv module has read.
+
+        Raises:
+            _OversizedRecord: If it is longer than ``MAX_RECORD_BYTES``.
+            csv.Error: If a carriage return is within an unquoted field.
+        """
+        piece: Line | None = following
+        end = UNCLOSED if self.taken else CLOSED  # the csv module reads another line only within quotation marks
+        while piece is not None:
+            line = self._within_limit(piece)
+            start = 0 if self.number else _bom_length(line)
+            used, end = _kernel.csv_record_end(line, start, ord(self.delimiter), end == UNCLOSED)
+            if used < len(line):
+                self._wait(line, used)
+            self._take(line[:used])
+            if end == LONE_RETURN:
+                raise csv.Error("a carriage return is within a field without quotation marks")
+            if end == CLOSED:
+                return
+            piece = self._next_piece()
+        self.ended = True
+
+    def _within_limit(self, piece: Line) -> bytes:
+        """Return the piece, or its first line; raise _OversizedRecord if the record is too long with it."""
         limit = row_reader.MAX_RECORD_BYTES - self.size
-        if isinstance(piece, bytes) and len(piece) > limit and _has_several_lines(piece):
+        if isinstance(piece, bytes) and len(piece) > limit:
             piece = self._split(piece)
         if isinstance(piece, OversizedLine) or len(piece.removesuffix(b"\n")) > limit:
             start = self.record()
             raise _OversizedRecord(start, closed=self._skip_record(start, piece))
-        text = (piece if self.number else strip_bom(piece)).decode("latin-1")
+        return piece
+
+    def _take(self, piece: bytes) -> None:
         self.number += _line_count(piece)
         self.taken.append(piece)
         self.size += len(piece)
-        return text
 
     def record(self) -> bytes:
         """Return the bytes taken since the last call."""
@@ -313,9 +376,15 @@ class _LineFeeder:
         """Return the first line of several; the others wait."""
         if not _has_several_lines(piece):
             return piece
+        used = piece.find(b"\n") + 1
+        self._wait(piece, used)
+        return piece[:used]
+
+    def _wait(self, piece: bytes, used: int) -> None:
+        """Feed the bytes after the first ``used`` ones line by line."""
         rest = io.BytesIO(piece)
+        rest.seek(used)
         self.waiting.append(rest)
-        return rest.readline()
 
     def _skip_record(self, start: bytes, piece: Line) -> bool:
         """Skip the rest of the record: it ends with a line after an even number of quotation marks.
@@ -348,23 +417,25 @@ def _has_several_lines(piece: bytes) -> bool:
     return 0 <= piece.find(b"\n") < len(piece) - 1
 
 
-def _parse_records(lines: _LineFeeder, delimiter: str) -> Generator[_Record, None, int | None]:
+def _parse_records(lines: _LineFeeder) -> Generator[_Record, None, int | None]:
     """Yield the records of all lines that are not blank.
 
     Returns:
         The number of lines after which the file must be read again; None if all lines were read.
     """
     _allow_long_fields()
-    reader = csv.reader(lines, delimiter=delimiter)
+    reader = csv.reader(lines, delimiter=lines.delimiter)
     while True:
         begin = lines.number + 1
         try:
-            fields = next(reader)
+            fields: list[str] | None = next(reader)
         except StopIteration:
             return None
+        except _LongRecord:
+            fields = None
         except _OversizedRecord as record:
             if not record.closed:
-                marked = _line_of_open_quote(record.start, delimiter)
+                marked = _line_of_open_quote(record.start, lines.delimiter)
                 yield _unclosed(b"", begin + marked)
                 return begin + marked
             yield _Record(b"", [], oversized_reason())
@@ -374,14 +445,44 @@ def _parse_records(lines: _LineFeeder, delimiter: str) -> Generator[_Record, Non
                 continue
             yield _Record(lines.record(), [], f"line {begin} cannot be read: {error}")
             continue
+        if fields is None or lines.ended:  # the csv module reads another line only within quotation marks
+            yield from drain([_long_or_unclosed(lines, begin)])
+            continue
         raw = lines.record()
-        if lines.ended:  # the csv module reads another line only within quotation marks
-            marked = _line_of_open_quote(raw, delimiter)
-            end = _end_of_line(raw, marked)
-            yield _unclosed(raw[:end], begin + marked)
-            lines.put_back(raw[end:])
-        elif fields:
+        if fields:
             yield _Record(raw, fields)
+
+
+def _long_or_unclosed(lines: _LineFeeder, begin: int) -> list[_Record]:
+    """Return the record that was taken; nothing if it is blank."""
+    if lines.ended:
+        return [_skip_unclosed(lines, begin)]
+    return _divide(lines.record(), lines.delimiter, first=begin == 1)
+
+
+def _divide(raw: bytes, delimiter: str, *, first: bool) -> list[_Record]:
+    """Return a long record with its fields, as the csv module reads them; nothing if it is blank."""
+    fields = _kernel.csv_fields(raw, _bom_length(raw) if first else 0, ord(delimiter), MAX_FIELDS)
+    if fields is None:
+        return [_Record(raw, [], f"has more than {MAX_FIELDS} fields")]
+    return [_Record(raw, fields)] if fields else []
+
+
+def _bom_length(data: bytes) -> int:
+    return len(BOM) if data.startswith(BOM) else 0
+
+
+def _skip_unclosed(lines: _LineFeeder, begin: int) -> _Record:
+    """Return the fault of a record, on line ``begin``, that is not closed; feed the lines after its last mark again.
+
+    Not if the file was read in part, where the record is closed.
+    """
+    raw = lines.record()
+    marked = _line_of_open_quote(raw, lines.delimiter)
+    end = _end_of_line(raw, marked)
+    if lines.complete:
+        lines.put_back(raw[end:])
+    return _unclosed(raw[:end], begin + marked)
 
 
 def _unclosed(raw: bytes, number: int) -> _Record:
@@ -418,14 +519,21 @@ def _end_of_line(record: bytes, number: int) -> int:
 
 
 def _check_widths(records: Iterator[_Record]) -> Iterator[_Record]:
-    """Yield the records, with a reason where the number of fields is not that of the header."""
+    """Yield the records, with a reason where the number of fields is not that of the header.
+
+    No record is held after it was yielded, as it may be large.
+    """
     width = 0
-    for number, record in enumerate(records):
-        width = len(record.fields) if number == 0 else width
-        if record.reason is None and len(record.fields) != width:
-            yield _Record(record.raw, [], f"has {len(record.fields)} fields where the header has {width}")
-        else:
-            yield record
+    for header in islice(records, 1):
+        width = len(header.fields)
+        yield header
+    yield from map(partial(_check_width, width), records)
+
+
+def _check_width(width: int, record: _Record) -> _Record:
+    if record.reason is not None or len(record.fields) == width:
+        return record
+    return _Record(record.raw, [], f"has {len(record.fields)} fields where the header has {width}")
 
 
 def _count(records: Iterator[_Record]) -> int:
@@ -446,13 +554,13 @@ def _header_names(records: Iterator[_Record]) -> list[str]:
         raise UnreadableError("has no header: it is empty")
     if header.reason is not None:
         raise UnreadableError(f"has no header: {header.reason}")
-    return [_column_name(field) for field in header.fields]
+    return [_column_name(header.field(position)) for position in range(len(header.fields))]
 
 
-def _column_name(field: str) -> str:
+def _column_name(field: bytes) -> str:
     """Return the name of a column without blanks around it, and without quotes that a blank precedes."""
-    name = field.encode("latin-1").decode("utf-8", "replace").strip()
-    quoted = len(name) > 1 and name[0] == name[-1] == '"' and name != field
+    name = field.decode("utf-8", "replace").strip()
+    quoted = len(name) > 1 and name[0] == name[-1] == '"' and name != field.decode("latin-1")
     return name[1:-1].replace('""', '"').strip() if quoted else name
 
 
@@ -520,14 +628,11 @@ class DelimitedReader(RowReader[_Record]):
         if self.elements is None:
             texts = [None if record is None else self._text(record) for record in usable]
             return from_bytes(texts, pa.large_binary()), faults
-        values = [
-            None if record is None else [record.fields[position].encode("latin-1") for position in self.texts]
-            for record in usable
-        ]
+        values = [None if record is None else [record.field(position) for position in self.texts] for record in usable]
         return values_and_faults(self.elements, values, self.source, first, faults)
 
     def _text(self, record: _Record) -> bytes:
-        return "\n".join([record.fields[position] for position in self.texts]).encode("latin-1")
+        return b"\n".join([record.field(position) for position in self.texts])
 
     def _metadata(self, record: _Record) -> dict[str, Any]:
         """Return the metadata: strings, since CSV has no other types, and None where a field is empty."""
@@ -545,4 +650,4 @@ class DelimitedReader(RowReader[_Record]):
 
 def _field(record: _Record, position: int | None) -> bytes | None:
     """Return the bytes of a field; None if it is empty or missing."""
-    return record.fields[position].encode("latin-1") or None if position is not None and record.fields else None
+    return record.field(position) or None if position is not None and record.fields else None

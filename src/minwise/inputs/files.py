@@ -97,6 +97,11 @@ class File:
         return self.path.encode("utf-8", "backslashreplace").decode()
 
     @property
+    def complete(self) -> bool:
+        """Whether it is read to its end."""
+        return True
+
+    @property
     def is_url(self) -> bool:
         """Whether fsspec opens it."""
         return is_url(self.path)

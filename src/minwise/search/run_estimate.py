@@ -17,7 +17,6 @@ from minwise._internal.formatting import format_bytes, plural
 from minwise.errors import InputError
 from minwise.inputs.arrow_ipc import ArrowFile
 from minwise.inputs.baskets import BasketFile
-from minwise.inputs.delimited import DelimitedFile
 from minwise.inputs.files import File, FileSource
 from minwise.inputs.jsonl import JsonLinesFile
 from minwise.inputs.parquet import ParquetFile
@@ -55,9 +54,8 @@ BASE_MEMORY = 165 * 10**6
 BATCHES_IN_FLIGHT = 4
 TEXT_MEMORY = ((TextFiles, 1.1), ((ParquetFile, ArrowFile), 3.8), (Source, 2.2))
 # Memory of the largest document in multiples of its bytes, whatever the limit: its line, its text, and its shingles or
-# a copy. `tests/reliability/test_memory_bombs.py` holds it for the longest records. The csv module takes four bytes per
-# character, besides several copies.
-LARGEST_MEMORY, LARGEST_CSV_MEMORY = 3, 8
+# a copy. `tests/reliability/test_memory_bombs.py` holds it for the longest records.
+LARGEST_MEMORY = 3
 # What the process may take besides the limit.
 ALLOWED_MEMORY = 300 * 10**6
 # Bytes per document that stay in memory: state, order, rank, witness, similarity.
@@ -140,13 +138,13 @@ def estimate_corpus(corpus: Corpus, settings: SearchSettings, limits: RunLimits)
         memory_bytes=_memory(sampler, limits, documents, text_bytes),
         disk_bytes=keys + shingles + total_bytes,
         seconds=sampler.seconds_per_byte * text_bytes / (EXACT_SHARE if settings.exact else FIRST_PASS_SHARE),
-        warning=_memory_warning(*sampler.largest, limits),
+        warning=_memory_warning(sampler.largest, limits),
     )
 
 
-def _memory_warning(memory: int, largest: int, limits: RunLimits) -> str:
+def _memory_warning(largest: int, limits: RunLimits) -> str:
     """Return that the largest document needs more than the memory limit allows; "" if it does not."""
-    needed = BASE_MEMORY + memory
+    needed = BASE_MEMORY + LARGEST_MEMORY * largest
     if needed <= limits.memory + ALLOWED_MEMORY:
         return ""
     document, limit = format_bytes(largest), format_bytes(limits.memory)
@@ -165,7 +163,7 @@ class _Sampler:
 
     Attributes:
         sizes: Stored bytes of each source.
-        largest: Memory of the document that needs most of it, and the bytes of its text.
+        largest: Bytes of the largest document.
     """
 
     def __init__(self, corpus: Corpus, settings: SearchSettings, limits: RunLimits) -> None:
@@ -173,7 +171,7 @@ class _Sampler:
         self._columns, self._settings, self._limits = corpus.columns, settings, limits
         self._seconds, self._sketched, self._shingles = 0.0, 0, 0
         self.sizes = [source.size_bytes() for source in self._sources]
-        self.largest = (0, 0)
+        self.largest = 0
 
     @property
     def seconds_per_byte(self) -> float:
@@ -274,7 +272,7 @@ class _Sampler:
             lengths = text_lengths(batch.values)
             used = slice(None) if wanted is None else wanted[batch.first : batch.first + len(batch)]
             rows, text = rows + len(lengths[used]), text + int(lengths[used].sum())
-            self.largest = max(self.largest, _largest(source, int(lengths.max(initial=0))))
+            self.largest = max(self.largest, int(lengths.max(initial=0)))
             self._sketch(batch, int(lengths.sum()))
             if most is not None and text >= most:
                 break
@@ -290,10 +288,6 @@ class _Sampler:
         self._seconds += time.monotonic() - started
         self._sketched += size
         self._shingles += _count_elements(batch, self._settings, self._limits)
-
-
-def _largest(source: Source, length: int) -> tuple[int, int]:
-    return length * (LARGEST_CSV_MEMORY if isinstance(source, DelimitedFile) else LARGEST_MEMORY), length
 
 
 def _count_elements(batch: Batch, settings: SearchSettings, limits: RunLimits) -> int:
@@ -344,6 +338,11 @@ class FileBeginning(File):
 
     most: int = WINDOW_BYTES
     read: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is read to its end: a record that is cut is not damaged."""
+        return False
 
     def open(self) -> BinaryIO:
         """Open the file for reading, without decompression."""

@@ -23,6 +23,8 @@ from support.source_rows import (
     texts_of,
 )
 
+from minwise import _kernel
+from minwise.inputs import delimited as delimited_files
 from minwise.inputs import files, row_reader
 from minwise.inputs.delimited import DelimitedFile
 from minwise.inputs.files import File
@@ -122,18 +124,62 @@ def parse(lines: list[bytes]) -> list[str]:
     return next(csv.reader(line.decode("latin-1") for line in lines))
 
 
-@given(data=st.text(st.sampled_from('a",\n\r'), max_size=40), size=st.integers(1, 20))
-@example(data='5" disk,x\nb,y\nc,z\n', size=100)
-@example(data='5" disk,x\n"b\nb",y\nc,z\n', size=7)
+@given(
+    data=st.text(st.sampled_from('a",\n\r'), max_size=40),
+    size=st.integers(1, 20),
+    long=st.sampled_from([0, 3, 8, delimited_files.LONG_RECORD]),
+)
+@example(data='5" disk,x\nb,y\nc,z\n', size=100, long=0)
+@example(data='5" disk,x\n"b\nb",y\nc,z\n', size=7, long=100)
 def test_malformed_files_are_read_as_by_the_csv_module(
-    data: str, size: int, tmp_path_factory: pytest.TempPathFactory
+    data: str, size: int, long: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Lines are fed together where they seem to be one record; a wrong guess must not change the result."""
+    """Lines are fed together where they seem to be one record; a wrong guess must not change the result.
+
+    Nor does it matter from which length on the kernel reads a record instead of the csv module.
+    """
     encoded = b"text,b\n" + data.encode()
     file = source(tmp_path_factory.getbasetemp() / "mess.csv", encoded)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "CHUNK_BYTES", size)
+        patch.setattr(delimited_files, "LONG_RECORD", long)
         assert texts_of(file) == read_line_by_line(encoded)
+
+
+@given(data=st.text(st.sampled_from('a",;\t\n\r\xff'), max_size=24), delimiter=st.sampled_from(",;\t"))
+@example(data='"a""b"c"d,"",,\r\n', delimiter=",")
+@example(data='"', delimiter=",")
+def test_the_kernel_divides_a_record_as_the_csv_module(data: str, delimiter: str) -> None:
+    """It finds the same end and the same fields."""
+    encoded = data.encode("latin-1")
+    used, end = _kernel.csv_record_end(encoded, 0, ord(delimiter), False)
+    lines = io.StringIO(data[:used], newline="\n").readlines()
+    if end == delimited_files.LONE_RETURN:
+        with pytest.raises(csv.Error):
+            list(csv.reader(lines, delimiter=delimiter))
+        return
+    found = _kernel.csv_fields(encoded[:used], 0, ord(delimiter), 100)
+    assert found == [field.encode("latin-1") for field in next(csv.reader(lines, delimiter=delimiter), [])]
+    with_another = list(csv.reader([*lines, "x"], delimiter=delimiter))
+    assert len(with_another) == bool(lines) + (end == delimited_files.CLOSED)
+    assert used == len(data) or (end == delimited_files.CLOSED and data[used - 1] == "\n")
+
+
+def test_a_long_record_has_limited_fields_and_may_be_the_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte order mark is not part of it, and a blank line is no record, however long."""
+    monkeypatch.setattr(delimited_files, "LONG_RECORD", 4)
+    monkeypatch.setattr(delimited_files, "MAX_FIELDS", 3)
+    data = b'\xef\xbb\xbf"text",id\n"a ""b""\nc"d,1\n\r\r\r\r\r\n1,2,3\n1,2,3,4\n"e\rf",2\ng\rh,3\n'
+    file = source(tmp_path / "x.csv", data)
+    assert texts_of(file) == ['a "b"\ncd', None, None, "e\rf", None]
+    assert [fault.reason for fault in faults_of(file)] == [
+        "has 3 fields where the header has 2",
+        "has more than 3 fields",
+        "line 8 cannot be read: a carriage return is within a field without quotation marks",
+    ]
+    assert file.copy_kept(np.ones(5, dtype=np.bool_), tmp_path / "out", str(tmp_path)) == 2
 
 
 def test_a_byte_order_mark_is_copied_but_not_read(tmp_path: Path) -> None:
