@@ -70,7 +70,7 @@ const NOT_NESTED: &[&[u8]] = &[
     b"track",
     b"wbr",
 ];
-/// Elements whose content is text up to their end tag, except within SVG and MathML.
+/// Elements whose content is text up to their end tag, except within SVG and `MathML`.
 const RAW_TEXT: &[&[u8]] = &[b"iframe", b"noembed", b"noframes", b"script", b"style", b"textarea", b"title", b"xmp"];
 
 /// Return why a page is not parsed; none if its cost is bounded.

@@ -130,7 +130,8 @@ def _number_type(kind: pa.DataType) -> np.dtype[Any]:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         sign = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
         return np.dtype(f"{sign}{kind.bit_width // 8}")
-    return np.dtype(kind.to_pandas_dtype())
+    found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+    return found
 
 
 def to_matrix(column: pa.Array) -> NDArray[Any]:
