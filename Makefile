@@ -12,7 +12,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name 'Cargo.t
 HAS_JAVA := java -version 2>&1 | grep -E 'version "(1[7-9]|[2-9][0-9])' >/dev/null
 
 # Tests that need no POSIX: no signals, processes, pipes, limits, full disks.
-PORTABLE := tests/unit tests/property tests/golden --ignore tests/unit/spark
+PORTABLE := tests/unit tests/golden --ignore tests/unit/spark
 
 # A wheel for Linux runs with this C library and newer ones: zig links against it whatever this machine has.
 LINKED = $(if $(findstring linux-gnu,$(TARGET)),--zig --compatibility manylinux2014)$(if $(findstring linux-musl,$(TARGET)),--zig --compatibility musllinux_1_2)
@@ -30,9 +30,9 @@ test: $(VENV)/ready chromium java ## Run all tests, Python and Rust; Spark tests
 	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
 test-portable: $(VENV)/ready ## Run the tests that need no POSIX; CI runs them on macOS and Windows
-	$(BIN)/python -m pytest -n auto $(PORTABLE)
+	$(BIN)/python -m pytest -n auto $(PORTABLE) tests/property
 
-test-without-posix: $(VENV)/ready ## Run the same tests in a process without the modules and functions of POSIX
+test-without-posix: $(VENV)/ready ## Run them, but tests/property, in a process without the modules and functions of POSIX
 	$(BIN)/python -m pytest -p support.windows_stand_in --timeout-method thread $(PORTABLE)
 
 check: $(VENV)/ready ## Run everything that CI runs: format, lint, types, stubs, layers, site, wheel, tests

@@ -3,8 +3,8 @@
 Modules of minwise see ``sys.platform == "win32"``. Modules and functions of POSIX are absent. Files behave as those of
 Windows where minwise may depend on it: a directory cannot be opened, a rename does not replace a directory, an open
 file cannot be deleted or renamed, a file that is open for reading cannot be synced, and a lock of ``msvcrt`` covers one
-byte. Other packages are imported before, and see Linux. It is no proof that minwise runs on Windows; it shows that no
-POSIX function is needed.
+byte. Other packages are imported before, and see Linux; ``subprocess`` and ``tempfile`` keep the functions that they
+need there. It is no proof that minwise runs on Windows; it shows that no POSIX function is needed.
 """
 
 import builtins
@@ -18,7 +18,9 @@ import os
 import runpy
 import shutil
 import struct
+import subprocess
 import sys
+import tempfile
 import time
 import types
 from collections.abc import Callable, Sequence
@@ -108,7 +110,10 @@ class _LinuxLoader(_Loader):
 
 
 def _msvcrt() -> types.ModuleType:
-    """Return a module whose locks are those of Linux for one byte of an open file, also within a process."""
+    """Return a module whose locks are those of Linux for one byte of an open file, also within a process.
+
+    The whole file is locked, too, so that processes outside the stand-in see the lock.
+    """
     module, control, command = types.ModuleType("msvcrt"), fcntl.fcntl, fcntl.F_OFD_SETLK
     module.LK_UNLCK, module.LK_LOCK, module.LK_NBLCK = 0, 1, 2  # type: ignore[attr-defined]
 
@@ -116,6 +121,7 @@ def _msvcrt() -> types.ModuleType:
         start = os.lseek(descriptor, 0, os.SEEK_CUR)
         try:
             control(descriptor, command, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, start, count, 0))
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             time.sleep(0.05 if mode == 1 else 0)
             raise OSError(errno.EDEADLK if mode == 1 else errno.EACCES, "locked") from None
@@ -155,9 +161,9 @@ def _refuse_replacing(source: str, target: str, *_: object) -> None:
 
 
 def _refuse_existing(source: str, target: str, *_: object) -> None:
-    _refuse_replacing(source, target)
-    if Path(target).exists():
+    if os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, "the target exists", str(target))
+    _refuse_replacing(source, target)
 
 
 def _refuse_reader(file: int | BinaryIO) -> None:
@@ -193,6 +199,15 @@ def _guard_calls() -> None:
     ):
         _guard(module, name, check)
     shutil._use_fd_functions = False  # type: ignore[attr-defined]
+    shutil._USE_CP_SENDFILE = False  # type: ignore[attr-defined]
+
+
+def _keep_posix() -> None:
+    """Leave the functions of Linux to modules whose form for Windows cannot run here."""
+    for module, name in ((subprocess, "os"), (subprocess, "signal"), (tempfile, "_os")):
+        copy = types.ModuleType(name)
+        vars(copy).update(vars(getattr(module, name)))
+        setattr(module, name, copy)
 
 
 def install() -> None:
@@ -202,6 +217,7 @@ def install() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     sys.modules["msvcrt"] = _msvcrt()
+    _keep_posix()
     _guard_calls()
     for name in ABSENT_MODULES:
         sys.modules[name] = None  # type: ignore[assignment]

@@ -46,6 +46,7 @@ def test_a_segment_is_written_to_the_index_after_a_change_of_directory(
         assert [hit.id for hit in index.query(TEXTS[0])] == [1]
 
 
+@pytest.mark.posix
 def test_a_forked_process_cannot_write(path: Path) -> None:
     """Parent and child each committed a state that replaced that of the other."""
     with mw.Index.open(path, "w") as index:
@@ -61,6 +62,7 @@ def test_a_forked_process_cannot_write(path: Path) -> None:
         assert index.verify() == []
 
 
+@pytest.mark.posix
 def test_adds_to_a_deleted_index_are_rejected(path: Path) -> None:
     """They were acknowledged, and lost with the deleted files."""
     index = mw.Index.open(path, "w")

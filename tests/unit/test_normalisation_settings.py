@@ -98,6 +98,7 @@ def test_stream_and_index_use_the_settings(tmp_path: Path) -> None:
         assert (settings["mask_digits"], settings["lowercase"]) == (True, False)
 
 
+@pytest.mark.posix
 def test_commands_have_the_options(tmp_path: Path) -> None:
     _, _, left, right = CASES[0]
     rows = [{"id": "a", "text": left}, {"id": "b", "text": right}]

@@ -110,6 +110,7 @@ def test_buckets_of_a_band_are_not_expanded_to_pairs() -> None:
     assert int((rows[:, 2] - rows[:, 1]).sum()) == 39 * (100 * 99 // 2) + 99 * 98 // 2
 
 
+@pytest.mark.posix
 def test_a_parquet_file_of_one_repeated_text_is_read_in_bounded_memory(tmp_path: Path) -> None:
     """Batches were sized by the bytes of the dictionary, so that 0.4 MB became 3.7 GB."""
     texts = pa.DictionaryArray.from_arrays(np.zeros(3000, dtype=np.int32), ["x" * 513_000])

@@ -42,6 +42,7 @@ def prefetch(
             item = None  # not held while the next one is produced
             ahead.release(taken)
     finally:
+        error = None  # whose traceback has this frame: the cycle would keep files open
         ahead.stopped.set()
         while thread.is_alive():
             with suppress(Empty):

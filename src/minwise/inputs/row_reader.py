@@ -190,8 +190,11 @@ class RowReader(ABC, Generic[Row]):
             failure = error
         if held:
             yield first, held
-        if failure is not None:
-            raise failure
+        try:
+            if failure is not None:
+                raise failure
+        finally:
+            del failure  # whose traceback has this frame: the cycle would keep the file open
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ def refuse(*_: object) -> NoReturn:
     raise OSError(errno.EPERM, "not on this file system")
 
 
-@pytest.fixture(params=["system call", "hard links", "lock", "flags refused"])
+@pytest.fixture(params=["system call", "hard links", "lock", pytest.param("flags refused", marks=pytest.mark.posix)])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a directory, on a system that has fewer calls from one parameter to the next."""
     if request.param == "flags refused":  # as on NFS

@@ -25,6 +25,7 @@ def _on_macos(
     return runpy.run_path(atomic.__file__), synced
 
 
+@pytest.mark.posix
 def test_macos_empties_the_cache_of_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     module, synced = _on_macos(monkeypatch, lambda descriptor, command: calls.append(command))

@@ -35,6 +35,7 @@ def read_only(path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.posix
 def test_index_on_a_read_only_file_system_can_be_queried(read_only: Path) -> None:
     with mw.Index.open(read_only) as index:
         assert [hit.id for hit in index.query(TEXTS[0])] == [1]

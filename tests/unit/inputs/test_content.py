@@ -1,6 +1,7 @@
 """Content is recognised by its first bytes, whatever the name of a file says."""
 
 import bz2
+import gc
 import gzip
 import io
 import lzma
@@ -83,6 +84,21 @@ def test_other_content_is_one_fault_that_says_what_it_is(what: str, format_: str
     assert "\n" not in fault.reason
     with pytest.raises(InputError, match=f"{path.name}: (row 0: )?is "):
         mw.dedup(str(path), format=cast("FormatName", format_))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the list of open files")
+@pytest.mark.parametrize("format_", ["jsonl", "csv", "lines", "text", "parquet", "arrow"])
+def test_a_file_of_other_content_is_closed_at_once(format_: str, tmp_path: Path) -> None:
+    """Not when the garbage collector finds a cycle: Windows cannot rename an open file."""
+    (tmp_path / "x").write_bytes(CONTENTS["an image"])
+    gc.disable()
+    try:
+        (fault,) = faults_of(open_files([str(tmp_path / "x")], format=format_).sources[0])
+        opened = {path.resolve() for path in Path("/proc/self/fd").iterdir()}
+    finally:
+        gc.enable()
+    assert "an image" in fault.reason
+    assert (tmp_path / "x").resolve() not in opened
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])

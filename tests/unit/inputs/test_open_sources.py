@@ -253,6 +253,7 @@ def test_a_file_that_is_reached_twice_is_read_once_under_its_own_name(here: Path
     assert again.skipped["files reached a second time"] == 4
 
 
+@pytest.mark.posix
 def test_links_to_nothing_and_special_files_are_counted(here: Path) -> None:
     touch("docs/x.txt")
     (here / "docs" / "gone").symlink_to("missing")
@@ -276,7 +277,8 @@ def test_entries_without_permission_are_counted(here: Path, monkeypatch: pytest.
         assert opened.skipped == {"files and directories without permission to read them": count}
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.posix
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read everything")
 def test_modes_decide_on_permission(here: Path) -> None:
     touch("docs/x.txt", "docs/hidden.txt", "docs/closed/y.txt")
     for name in ("hidden.txt", "closed"):
@@ -310,15 +312,19 @@ def test_patterns_match_files(here: Path) -> None:
     assert error_message(InputError, lambda: open_files(["a/b/*"])).endswith("no file matches this pattern")
 
 
-def test_missing_empty_and_unusable_inputs_are_rejected(here: Path) -> None:
+def test_missing_and_empty_inputs_are_rejected(here: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         open_files(["missing.txt"])
     assert caught.value.filename == "missing.txt"
     touch("empty/.hidden")
     assert error_message(InputError, lambda: open_files(["empty"])).startswith("empty: the directory must hold a file")
+    error_message(InputError, lambda: open_files([""]))
+
+
+@pytest.mark.posix
+def test_pipes_are_rejected(here: Path) -> None:
     os.mkfifo("pipe")
     assert "must be a file that can be read twice" in error_message(InputError, lambda: open_files(["pipe"]))
-    error_message(InputError, lambda: open_files([""]))
 
 
 @pytest.mark.parametrize(

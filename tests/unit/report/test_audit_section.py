@@ -76,6 +76,7 @@ def plain(markup: str) -> str:
     return unescape(re.sub("<[^>]+>", "", markup))
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     "settings", [{"shingle": "word:3", "threshold": 0.55}, {"recall": 0.9, "seed": 3, "bag": True}]
 )

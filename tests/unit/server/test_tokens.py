@@ -85,6 +85,7 @@ def test_the_file_contains_only_hashes(file: Path) -> None:
     assert file.read_text() == f"read,write sha256:{sha256(token.encode()).hexdigest()} press@desk\n"
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_a_new_file_is_accessible_by_its_owner_only(file: Path, umask: int) -> None:
     """With any umask."""
@@ -96,6 +97,7 @@ def test_a_new_file_is_accessible_by_its_owner_only(file: Path, umask: int) -> N
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.posix
 def test_a_token_is_durable_when_it_is_returned(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line, and the name of a new file."""
     synced: list[tuple[bool, int]] = []
@@ -241,6 +243,7 @@ def test_a_file_without_tokens_is_refused(file: Path, content: str) -> None:
     assert Tokens.read(file).rights(token) == {"read"}
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o664])
 def test_a_file_writable_by_others_is_refused(file: Path, mode: int) -> None:
     """When it is read and when a token is added."""
@@ -265,6 +268,7 @@ def test_a_huge_file_is_refused_early(file: Path) -> None:
     assert Tokens.read(file).rights("mw_one") == {"read"}
 
 
+@pytest.mark.posix
 def test_an_endless_device_is_refused_early() -> None:
     message = error_message(ConfigError, lambda: Tokens.read("/dev/zero"))
     assert "/dev/zero" in message

@@ -343,6 +343,7 @@ def run_python(program: str, timeout_seconds: float = 60) -> subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout_seconds, check=False)
 
 
+@pytest.mark.posix
 def test_a_forked_child_can_sketch() -> None:
     """It has none of the threads of its parent and must not wait for them; the parent keeps working."""
     done = run_python("""
