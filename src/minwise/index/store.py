@@ -127,9 +127,9 @@ class State:
 
     def _check(self) -> None:
         """Check that all numbers are in range, and that the segments follow each other without a gap."""
-        for field in ("commit", "digest"):
-            _check_number(field, getattr(self, field), 0, 2**64 - 1)
-        _check_number("next_segment", self.next_segment, 1, 2**63 - 1)
+        _check_number("digest", self.digest, 0, 2**64 - 1)
+        _check_number("commit", self.commit, 0, LARGEST_NUMBER)
+        _check_number("next_segment", self.next_segment, 1, LARGEST_NUMBER)
         _check_number("next", self.next, 0, MAX_DOCUMENTS)
         for field in ("flushed", "documents"):
             _check_number(field, getattr(self, field), 0, self.next)
@@ -147,6 +147,8 @@ def _check_number(name: str, value: object, low: int, high: int) -> None:
         raise ValueError(f"{name} must be a whole number from {low} to {high}, got {show(value)}")
 
 
+# Largest number of a commit or a segment; the next one must fit the 64 bits of JSON, too.
+LARGEST_NUMBER = 2**63 - 1
 TABLES = ("manifest", "documents", "texts", "recent", "removed")
 SCHEMA = {table: f"CREATE TABLE {table}(number INTEGER PRIMARY KEY, record BLOB NOT NULL) STRICT" for table in TABLES}
 # Pages of the log after which it is copied into the database: 4 MB. After that the log is overwritten instead of

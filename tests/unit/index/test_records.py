@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minwise import _kernel
-from minwise.errors import InputError
+from minwise.errors import FormatError, InputError
 from minwise.index.records import (
     DocumentColumns,
     DocumentRecord,
@@ -17,6 +17,7 @@ from minwise.index.records import (
     has_id,
     seal,
 )
+from minwise.index.store import State
 
 numbers = st.integers(0, 2**32 - 64)
 blobs = st.binary(max_size=40)
@@ -88,3 +89,9 @@ def test_equal_metadata_has_equal_bytes_in_any_key_order() -> None:
 def test_metadata_must_be_a_json_object(invalid: dict[str, object]) -> None:
     with pytest.raises(InputError, match="metadata 3 must be a JSON object"):
         encode_metadata(invalid, 3)
+
+
+def test_a_state_whose_next_commit_has_no_number_is_damaged() -> None:
+    assert State.decode(State(commit=2**63 - 1).encode()).commit == 2**63 - 1
+    with pytest.raises(FormatError, match="commit must be a whole number"):
+        State.decode(State(commit=2**64 - 1).encode())
