@@ -254,25 +254,29 @@ def table_row_bytes(rows: pa.RecordBatch) -> NDArray[np.int64]:
     return sum((row_bytes(column) for column in rows.columns), np.zeros(len(rows), dtype=np.int64))
 
 
-def row_bytes(array: Any) -> NDArray[np.int64]:  # noqa: ANN401 - pyarrow has no types
-    """Return the approximate bytes of each value; they depend on the value, not on the array that holds it."""
+def row_bytes(array: Any, levels: int = MAX_LEVELS) -> NDArray[np.int64]:  # noqa: ANN401 - pyarrow has no types
+    """Return the approximate bytes of each value; they depend on the value, not on the array that holds it.
+
+    Values nested deeper than ``levels`` count as one number each.
+    """
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
-        return row_bytes(array.storage)
+        return row_bytes(array.storage, levels)
     if is_text_type(value_type(kind)):
         return byte_lengths(array)
-    if pa.types.is_struct(kind):
+    if levels and pa.types.is_struct(kind):
         fields = (struct_field(array, number) for number in range(kind.num_fields))
-        return sum(map(row_bytes, fields), _constant_sizes(array, 0))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        return _list_bytes(array)
+        return sum((row_bytes(field, levels - 1) for field in fields), _constant_sizes(array, 0))
+    if levels and (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind)):
+        return _list_bytes(array, levels - 1)
     if pa.types.is_fixed_size_binary(kind):
         return _constant_sizes(array, kind.byte_width)
     return _constant_sizes(array, VALUE_BYTES * (kind.list_size if pa.types.is_fixed_size_list(kind) else 1))
 
 
-def _list_bytes(array: Any) -> NDArray[np.int64]:  # noqa: ANN401 - as above
-    ends = np.concatenate([[0], np.cumsum(row_bytes(array.items if pa.types.is_map(array.type) else array.values))])
+def _list_bytes(array: Any, levels: int) -> NDArray[np.int64]:  # noqa: ANN401 - as above
+    values = array.items if pa.types.is_map(array.type) else array.values
+    ends = np.concatenate([[0], np.cumsum(row_bytes(values, levels))])
     return np.diff(ends[int64_values(array.offsets, missing=0)])
 
 
