@@ -55,6 +55,8 @@ OBJECT_BYTES = 1 << 22
 LONG_BYTES = GROUP_BYTES
 # Share of the memory, as 1 of so many, up to which the pages of a row group need no look.
 LOOK_SHARE = 8
+# Share of the memory, as 1 of so many, of a piece: several are held at a time, and values of dictionaries take more.
+PIECE_SHARE = 64
 NO_LIMIT = 1 << 62
 
 # Rows, or that they cannot be read.
@@ -156,7 +158,8 @@ class ParquetFile(FileSource):
     ) -> Iterator["_RowGroups"]:
         with _open_parquet(self.file, dense) as parquet, self.file.open_arrow() as raw:
             memory = NO_LIMIT if self.memory is None else self.memory
-            yield _RowGroups(parquet, raw, self.file, names, texts, dense, max_bytes, memory, self.damaged)
+            piece_bytes = min(max_bytes, memory // PIECE_SHARE)
+            yield _RowGroups(parquet, raw, self.file, names, texts, dense, piece_bytes, memory, self.damaged)
 
 
 @contextmanager
