@@ -4,6 +4,7 @@ A directory holds a locked file while its process lives, and the system releases
 the next run recognises and deletes what a killed one has left, and never what another run still uses.
 """
 
+import errno
 import os
 import secrets
 import shutil
@@ -131,9 +132,12 @@ def output_writer(path: Path, *, overwrite: bool = True) -> Iterator[BinaryIO]:
         overwrite: Whether a file with content that has the name by then is replaced.
 
     Raises:
+        IsADirectoryError: If ``path`` is a directory.
         MinwiseError: If there is one and ``overwrite`` is False; the file is then kept next to it.
     """
     path = path.resolve()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
         with TemporaryFolder(path.parent) as folder:
             with (folder / path.name).open("wb") as file:
