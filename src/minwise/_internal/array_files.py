@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.atomic import atomic_writer
+from minwise.checks import show
 from minwise.errors import FormatError, MinwiseError, MismatchError
 
 __all__ = [
@@ -207,7 +208,7 @@ def _decode_header(file: BinaryIO, path: str | PathLike[str], kind: FileKind) ->
         raise FormatError(f"{path}: the header must be a JSON object with unicode_version") from None
     if written_with != _kernel.UNICODE_VERSION:
         here = _kernel.UNICODE_VERSION
-        raise MismatchError(f"{path}: the Unicode version must be the same: {written_with!r} there, {here!r} here")
+        raise MismatchError(f"{path}: the Unicode version must be the same: {show(written_with)} there, {here!r} here")
     return dict(header)
 
 

@@ -181,8 +181,7 @@ class IndexSettings:
             versions = " or ".join(map(str, READABLE_VERSIONS))
             raise FormatError(f"the index must be of format version {versions}, got {show(version)}")
         if unicode_version != _kernel.UNICODE_VERSION:
-            here = _kernel.UNICODE_VERSION
-            there = unicode_version if isinstance(unicode_version, str) else show(unicode_version)
+            there, here = show(unicode_version), show(_kernel.UNICODE_VERSION)
             raise MismatchError(f"the Unicode version must be the same: {there} there, {here} here")
         try:
             return replace(cls._from_fields(fields), version=version)
