@@ -116,9 +116,9 @@ def test_more_near_misses_than_the_report_names_are_noted(out: Path) -> None:
 
 def test_a_search_needs_unchanged_inputs(out: Path) -> None:
     result = run(out, "star")
+    kept = next(row["id"] for row in result.kept.to_pylist() if row["source"] == "in/a.jsonl")
     with Path("in/b.jsonl").open("a") as file:
         file.write("\n")
-    kept = next(row["id"] for row in result.kept.to_pylist() if row["source"] == "in/a.jsonl")
     with pytest.raises(mw.MinwiseError, match=r"in/b\.jsonl has changed since the run.*can only be searched with its"):
         mw.explain(out, kept, search=True)
 

@@ -220,7 +220,7 @@ def test_the_small_arrangement_makes_several_files(
         kind: sum(name.startswith(f"{kind}-") for name in names) for kind in ("part", "sets", "verified", "expanded")
     }
     assert all(count >= 3 for count in files.values()), files
-    assert json.loads((work / "ranges").read_bytes()) == {"parts": 3}
+    assert json.loads((work / "ranges").read_bytes())["parts"] == 3
 
 
 @pytest.mark.parametrize("policy", ["first", "max:score"])

@@ -59,7 +59,7 @@ class TemporaryFolder:
             lock = (self.path / LOCK).open("wb", buffering=0)
             with suppress(OSError):
                 lock_file(lock, wait=True)  # another run may look whether it is locked
-            lock.write(socket.gethostname().encode())
+            _write_owner(lock)
         except OSError as error:  # the disk is full
             shutil.rmtree(self.path, ignore_errors=True)
             raise OSError(error.errno, error.strerror, str(self.path.parent)) from None
@@ -74,6 +74,14 @@ class TemporaryFolder:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _write_owner(lock: IO[bytes]) -> None:
+    try:
+        lock.write(socket.gethostname().encode())
+    except OSError:
+        lock.close()
+        raise
 
 
 def _delete(folder: Path, lock: IO[bytes], process: int) -> None:
