@@ -46,6 +46,9 @@ __all__ = [
 ]
 
 READ_BYTES = 1 << 20
+# Python handles a signal that arrives right before a blocking read only when the read returns, so that no read blocks
+# for longer than this: 1 of 100 interrupts between two lines was not noticed.
+SIGNAL_SECONDS = 1.0
 # Bytes above which a line is parsed without its long strings, and bytes of those: Python would hold a text with one
 # emoji in four bytes per character.
 LONG_LINE, LONG_STRING = 1 << 20, 1 << 16
@@ -370,11 +373,13 @@ def _stream_chunks(stream: BinaryIO) -> Iterator[bytes]:
     read = getattr(stream, "read1", stream.read)
     while chunk := read(READ_BYTES):
         yield chunk
+        while not _is_ready(stream, SIGNAL_SECONDS):  # the last read has emptied the buffer
+            pass
 
 
-def _is_ready(stream: BinaryIO) -> bool:
-    """Return whether a read would return data or the end of the stream without blocking."""
+def _is_ready(stream: BinaryIO, seconds: float = 0) -> bool:
+    """Return whether a read would return data or the end of the stream without blocking, after at most ``seconds``."""
     try:
-        return bool(select.select([stream], [], [], 0)[0])
+        return bool(select.select([stream], [], [], seconds)[0])
     except (AttributeError, OSError, TypeError, ValueError, io.UnsupportedOperation):  # not a pipe, terminal or socket
         return True
