@@ -286,10 +286,15 @@ def test_a_large_batch_is_mapped_from_a_copy_of_its_own(
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+# Never deleted: a buffer that outlives its pool ends the process when it is freed.
+POOLS: list[Any] = []
+
+
 @pytest.fixture
 def memory() -> Iterator[Any]:
     """Yield a memory pool that counts what Arrow allocates from now on."""
     before, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    POOLS.append(counted)
     pa.set_memory_pool(counted)
     yield counted
     pa.set_memory_pool(before)
