@@ -12,8 +12,6 @@ use crate::scratch::ScratchFile;
 
 /// Columns of a row: an id hash and three band keys.
 const WIDTH: usize = 4;
-/// Members of a capped bucket that count.
-const FIRST_MEMBERS: usize = 16;
 /// Documents of a case: few enough that no lookup meets the limit of postings read per bucket.
 const MAX_DOCUMENTS: usize = 900;
 /// Key of a document that is in no bucket of a band.
@@ -36,25 +34,20 @@ impl Oracle {
 
     fn candidates(&self, keys: &[u64], max_bucket: usize, most: usize) -> Candidates {
         let mut counts: BTreeMap<u32, u16> = BTreeMap::new();
-        let mut truncated = false;
+        let mut capped = 0;
         for &key in &keys.iter().copied().collect::<BTreeSet<u64>>() {
             let mut members = self.live(1..WIDTH, key);
-            if members.len() > max_bucket {
-                truncated = true;
-                members.truncate(FIRST_MEMBERS);
-            }
+            capped += u16::from(members.len() > max_bucket);
+            members.truncate(max_bucket);
             for document in members {
                 *counts.entry(document).or_default() += 1;
             }
         }
         let mut documents: Vec<(u32, u16)> = counts.into_iter().collect();
-        if documents.len() > most {
-            truncated = true;
-            documents.sort_by_key(|&(document, shared)| (Reverse(shared), document));
-            documents.truncate(most);
-            documents.sort_unstable();
-        }
-        Candidates { documents, truncated }
+        documents.sort_by_key(|&(document, shared)| (Reverse(shared), document));
+        let left_out = documents.len().saturating_sub(most) as u32;
+        documents.truncate(most);
+        Candidates { documents, capped, left_out }
     }
 }
 

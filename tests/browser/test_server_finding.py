@@ -222,10 +222,14 @@ def test_unpaired_surrogates_are_replaced(go: Opener, server: Server, browser_ha
 @pytest.mark.parametrize(
     ("max_bucket", "most", "reason"),
     [
-        (64, 10, "more documents than this query compares have something in common with the text. Raise “At most”"),
+        (64, 10, "These are the most similar ones; there may be more. Raise “At most” to see more."),
         (64, 40, "These are the most similar ones; there may be more. Raise “At most” to see more."),
         (64, 41, None),
-        (16, 10, "more than 16 documents share a band with the text, and only the first of them were compared."),
+        (
+            16,
+            10,
+            "more than 16 documents, or 16,384 removed ones, share a band with the text, and not all were searched.",
+        ),
     ],
 )
 def test_an_answer_that_was_cut_short_says_why_and_what_to_do(
@@ -243,6 +247,29 @@ def test_an_answer_that_was_cut_short_says_why_and_what_to_do(
             assert visit.one("#cut").inner_text() == ""
         else:
             visit.wait_for("#cut", reason)
+
+
+def send_with(route: Any, **fields: int) -> None:  # noqa: ANN401 - a route of Playwright
+    """Send a request with other values of some fields."""
+    route.continue_(post_data=json.dumps(json.loads(route.request.post_data) | fields))
+
+
+@pytest.mark.parametrize(
+    ("compared", "reason"), [(5, "35 more candidates were not compared."), (39, "1 more candidate was not compared.")]
+)
+def test_an_answer_that_was_cut_short_says_how_many_candidates_were_left_out(
+    go: Opener, tmp_path: Path, compared: int, reason: str
+) -> None:
+    """The page has no field for ``max_candidates``, so the test adds it to the request."""
+    text = words("copied", 100)
+    with mw.Index.create(tmp_path / "news.mw", shingle="word:2", store_text=True) as index:
+        index.add(range(40), [f"{text} {number}" for number in range(40)])
+    with serving(tmp_path / "news.mw", "--read-only") as running:
+        visit = go(running.url)
+        ready(visit)
+        visit.page.route("**/v1/query", partial(send_with, top=100, max_candidates=compared))
+        ask(visit, text)
+        visit.wait_for("#cut", f"Hits may be missing: {reason} Add words that only the wanted documents have.")
 
 
 # Side by side

@@ -18,7 +18,9 @@ from minwise.index.settings import FORMAT_VERSION, READABLE_VERSIONS
 VERSIONS = READABLE_VERSIONS
 FROZEN = Path(__file__).with_name("index") / f"version-{FORMAT_VERSION}"
 STORES: tuple[StoreName, ...] = ("shingles", "text", "sketch")
-SETTINGS: dict[str, Any] = {"shingle": "word:2", "threshold": 0.4, "bands": 8, "rows": 2, "seed": 20_261_116}
+SETTINGS: dict[str, Any] = {
+    "shingle": "word:2", "threshold": 0.4, "bands": 8, "rows": 2, "max_bucket": 64, "seed": 20_261_116,
+}  # fmt: skip
 TEXTS = [
     "the tide table on the harbour wall is older than the wall",
     "The tide table on the harbour wall is older than the harbour!",

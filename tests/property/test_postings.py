@@ -22,7 +22,7 @@ NO_KEY = WORD
 KEYS = (0, 1, 2, 255, 256, 2**40, 2**63 - 1, 2**63, WORD - 1)
 
 Keys = NDArray[np.uint64]
-Candidates = tuple[list[int], list[int], bool]
+Candidates = tuple[list[int], list[int], int, int]
 
 
 @dataclass
@@ -47,17 +47,14 @@ class Model:
         return [document for document in self.members(id_hash, slice(0, 1)) if document not in self.removed]
 
     def candidates(self, keys: list[int], max_bucket: int, most: int) -> Candidates:
-        """Return the documents that share a bucket, their number of shared buckets, and whether some were omitted."""
-        shared, truncated = Counter[int](), False
+        """Return the documents that share most buckets, how many, and the numbers of capped buckets and of others."""
+        shared, capped = Counter[int](), 0
         for key in set(keys):
-            members = self.members(key, slice(1, None))
-            read = 64 * max(max_bucket, _kernel.FIRST_MEMBERS)
-            living = [document for document in members[:read] if document not in self.removed]
-            capped = len(members) > read or len(living) > max_bucket
-            shared.update(living[: _kernel.FIRST_MEMBERS] if capped else living)
-            truncated |= capped
+            members = [document for document in self.members(key, slice(1, None)) if document not in self.removed]
+            shared.update(members[:max_bucket])
+            capped += len(members) > max_bucket
         best = sorted(shared, key=lambda document: (-shared[document], document))[:most]
-        return sorted(best), [shared[document] for document in sorted(best)], truncated or len(shared) > most
+        return best, [shared[document] for document in best], capped, len(shared) - len(best)
 
     def merge(self, start: int, end: int) -> None:
         """Merge these segments into one, without removed documents."""
@@ -81,10 +78,10 @@ def draw_rows(rng: np.random.Generator, documents: int, keys: Keys) -> Keys:
 
 def agree(postings: _kernel.Postings, model: Model, queries: Keys, max_bucket: int, most: int) -> None:
     """Assert that both give the same candidates for every row and the same holders of every key."""
-    offsets, documents, shared, truncated = postings.candidates(queries[:, 1:], max_bucket, most, 1 + most % 3)
+    offsets, documents, shared, capped, left_out = postings.candidates(queries[:, 1:], max_bucket, most, 1 + most % 3)
     for row, keys in enumerate(queries[:, 1:].tolist()):
         row_range = slice(offsets[row], offsets[row + 1])
-        found = documents[row_range].tolist(), shared[row_range].tolist(), bool(truncated[row])
+        found = documents[row_range].tolist(), shared[row_range].tolist(), int(capped[row]), int(left_out[row])
         assert found == model.candidates(keys, max_bucket, most)
     hashes = queries.ravel()
     offsets, documents = postings.holders(hashes)

@@ -102,7 +102,7 @@ def ask(server: Server, text: str, **options: Any) -> dict[str, Any]:  # noqa: A
     answer = server.post("/v1/query", {"text": text, **options})
     assert answer.status == 200, answer.body
     found: dict[str, Any] = answer.json
-    assert set(found) == {"hits", "truncated", "truncated_by", "threshold"}
+    assert set(found) == {"hits", "truncated", "truncated_by", "left_out", "capped_buckets", "threshold"}
     for hit in found["hits"]:
         assert set(hit) == {"id", "similarity", "exact", "metadata", "snippet", "spans"}
     return found
@@ -113,7 +113,8 @@ def assert_same(found: dict[str, Any], expected: Answer) -> None:
     assert [(hit["id"], hit["similarity"], hit["metadata"], hit["exact"]) for hit in found["hits"]] == [
         (hit.id, hit.similarity, hit.metadata, hit.exact) for hit in expected
     ]
-    assert (found["truncated"], found["truncated_by"]) == (expected.truncated, expected.truncated_by)
+    for name in ("truncated", "truncated_by", "left_out", "capped_buckets"):
+        assert found[name] == getattr(expected, name)
 
 
 # Hits
@@ -160,11 +161,16 @@ def test_a_truncated_search_is_reported(near_copies: tuple[Server, mw.Index]) ->
     found = ask(server, " ".join(WORDS), top=20)
     assert_same(found, index.query(" ".join(WORDS), top=20))
     assert (found["truncated"], found["truncated_by"]) == (True, "bucket")
+    fewer = ask(server, " ".join(WORDS), top=20, max_candidates=5)
+    assert_same(fewer, index.query(" ".join(WORDS), top=20, max_candidates=5))
+    assert (fewer["truncated_by"], len(fewer["hits"])) == ("candidates", 5)
 
 
 def test_a_query_without_hits(server: Server, index: mw.Index) -> None:
     for text in ("", "nothing like it", "...", "\x00"):
-        assert ask(server, text) == {"hits": [], "truncated": False, "truncated_by": None, "threshold": 0.4}
+        assert ask(server, text) == {
+            "hits": [], "truncated": False, "truncated_by": None, "left_out": 0, "capped_buckets": 0, "threshold": 0.4
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize(

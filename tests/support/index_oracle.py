@@ -7,8 +7,10 @@ an index does with them is repeated here, in the simplest way.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import comb
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 import minwise as mw
@@ -20,14 +22,14 @@ Id = str | int
 Metadata = dict[str, Any] | None
 # Id, status, id of the most similar document, similarity to it, whether the search was cut short.
 DecisionTuple = tuple[Id, str, Id | None, float | None, bool]
-# Number of members of a bucket above the cap that are compared.
-CAPPED_MEMBERS = 16
-# Maximum number of postings read per bucket, including removed documents, as a multiple of the cap.
-POSTINGS_READ = 64
-# Minimum number of candidates compared for a query; three for each requested hit if that is more…
-MIN_CANDIDATES = 32
-# …and the number for a document that is deduplicated on addition: that decision is final.
-MAX_CANDIDATES = 256
+# Members of a bucket, and candidates, of the first attempt of a search; comparisons of a search by default…
+FIRST_LIMITS, MAX_CANDIDATES = (64, 64), 10_000
+# …and between two decisions whether others can enter the answer: the first and later ones.
+FIRST_BLOCK, COMPARED_BLOCK = 64, 256
+# The probability of a miss that ends a search, and the smallest that is required.
+MAX_MISS, MIN_MISS = 0.01, 1e-9
+# Bytes of a row that are one comparison, and of a row without id, metadata and content.
+COMPARISON_BYTES, HEADER_BYTES = 4096, 13
 LOW_BITS = 16
 
 
@@ -63,11 +65,48 @@ class OracleDocument:
 
 
 @dataclass(frozen=True)
+class OracleCandidates:
+    """Documents with their number of shared buckets, the number of capped buckets, and of candidates left out."""
+
+    found: list[tuple[OracleDocument, int]]
+    capped: int
+    left_out: int
+
+
+@dataclass(frozen=True)
 class Expected:
-    """The expected answer of a query: (id, similarity, metadata) of each hit, and whether the search is cut short."""
+    """The expected answer of a query: (id, similarity, metadata) of each hit, and what cut the search short."""
 
     hits: list[tuple[Id, float, Metadata]]
-    truncated: bool = False
+    truncated_by: str | None = None
+    left_out: int = 0
+    capped_buckets: int = 0
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the search is cut short."""
+        return self.truncated_by is not None
+
+
+@dataclass(frozen=True)
+class OracleGoal:
+    """The documents that a search looks for, its budget, and the probability of a miss that ends it."""
+
+    threshold: float
+    top: int
+    budget: int
+    max_miss: float
+    where: Metadata = None
+
+
+@dataclass(frozen=True)
+class OracleSearch:
+    """Negative similarity, number and document of each hit; whether no other can be among them; what was left out."""
+
+    similar: list[tuple[float, int, OracleDocument]]
+    is_complete: bool
+    left_out: int
+    capped: int
 
 
 class RefusedError(Exception):
@@ -83,7 +122,6 @@ class Oracle:
         max_bucket: The cap on buckets that it was created with.
         documents: The documents by id as a string, in the order of addition.
         added: The number of documents ever added.
-        removed: Documents removed since the last compaction, which may still have postings.
         known: Features by text.
     """
 
@@ -91,7 +129,6 @@ class Oracle:
     max_bucket: int
     documents: dict[str, OracleDocument] = field(default_factory=dict)
     added: int = 0
-    removed: list[TextFeatures] = field(default_factory=list)
     known: dict[str, TextFeatures] = field(default_factory=dict)
 
     def features(self, text: str) -> TextFeatures:
@@ -124,43 +161,89 @@ class Oracle:
         c1, c2 = (float(constant) for constant in estimate.bbit_constants(1, 1, None, LOW_BITS))
         return min(1.0, max(0.0, estimate.bbit_estimate(equal / len(left.low_bits), c1, c2)))
 
-    def candidates(self, features: TextFeatures, limit: int) -> tuple[list[OracleDocument], bool]:
-        """Return the documents that share most buckets, at most ``limit``, and whether any was left out."""
+    def candidates(self, features: TextFeatures, max_bucket: int, most: int) -> OracleCandidates:
+        """Return the documents that share a bucket, those that share the most first."""
         documents = [document for document in self.documents.values() if document.features.keys]
-        shared, cut = Counter[int](), False
+        shared, capped = Counter[int](), 0
         for band, key in enumerate(features.keys):
             members = [document.number for document in documents if document.features.keys[band] == key]
-            if len(members) > self.max_bucket:
-                members, cut = members[:CAPPED_MEMBERS], True
-            shared.update(members)
-        ranked = sorted(shared, key=lambda number: (-shared[number], number))
+            capped += len(members) > max_bucket
+            shared.update(members[:max_bucket])
         by_number = {document.number: document for document in documents}
-        return [by_number[number] for number in ranked[:limit]], cut or len(ranked) > limit
+        ranked = sorted(shared, key=lambda number: (-shared[number], number))
+        found = [(by_number[number], shared[number]) for number in ranked]
+        return OracleCandidates(found[:most], capped, len(found[most:]))
 
-    def may_be_truncated(self, text: str) -> bool:
-        """Return whether a bucket may have more postings, including removed documents, than are read."""
-        maximum = POSTINGS_READ * max(CAPPED_MEMBERS, self.max_bucket)
-        known = [
-            *(document.features.keys for document in self.documents.values()),
-            *(features.keys for features in self.removed),
-        ]
-        band_counts = [Counter(keys[band] for keys in known if keys) for band in range(self.index.plan.bands)]
-        return any(counts[key] > maximum for counts, key in zip(band_counts, self.features(text).keys, strict=False))
-
-    def query(self, text: str, threshold: float, top: int, where: dict[str, Any] | None = None) -> Expected:
+    def query(
+        self,
+        text: str,
+        threshold: float,
+        top: int,
+        where: dict[str, Any] | None = None,
+        max_candidates: int = MAX_CANDIDATES,
+    ) -> Expected:
         """Return the most similar documents that reach the threshold, equal ones in the order of addition."""
-        features = self.features(text)
-        candidates, truncated = self.candidates(features, candidate_limit(top, where))
-        found = [
-            (self.similarity(features, document.features), document)
-            for document in candidates
-            if matches(document.metadata, where)
-        ]
-        found = [(similarity, document) for similarity, document in found if similarity >= threshold]
-        found.sort(key=lambda pair: (-pair[0], pair[1].number))
-        return Expected(
-            [(document.id, similarity, document.metadata) for similarity, document in found[:top]], truncated
+        plan, features = self.index.plan, self.features(text)
+        goal = OracleGoal(threshold, top, max_candidates, max(MIN_MISS, min(MAX_MISS, 1 - plan.recall)), where)
+        found = self._search(features, goal, None)
+        hits = [(document.id, -negative, document.metadata) for negative, _, document in found.similar]
+        if found.is_complete:
+            return Expected(hits)
+        return Expected(hits, "candidates" if found.left_out else "bucket", found.left_out, found.capped)
+
+    def _search(self, features: TextFeatures, goal: OracleGoal, excluded: OracleDocument | None) -> OracleSearch:
+        """Return the result of a search: of few members of buckets and few candidates, or of all."""
+        limits = self.max_bucket, goal.budget
+        for max_bucket, most in (map(min, FIRST_LIMITS, limits), limits):
+            candidates = self.candidates(features, max_bucket, most)
+            others = [(document, shared) for document, shared in candidates.found if document is not excluded]
+            found = self._compare(features, OracleCandidates(others, candidates.capped, candidates.left_out), goal)
+            if found.is_complete:
+                break
+        return found
+
+    def _compare(self, features: TextFeatures, candidates: OracleCandidates, goal: OracleGoal) -> OracleSearch:
+        """Compare candidates block by block, and keep the best; those that are left out include those of the budget."""
+        similar, compared, budget = list[tuple[float, int, OracleDocument]](), 0, goal.budget
+        block, is_settled = self._block_size(min(FIRST_BLOCK, budget), [self._body_bytes(features)]), False
+        while compared < len(candidates.found) and budget > 0 and not is_settled:
+            documents = [document for document, _ in candidates.found[compared : compared + block]]
+            for document in documents:
+                similarity = self.similarity(features, document.features)
+                if similarity >= goal.threshold and matches(document.metadata, goal.where):
+                    similar.append((-similarity, document.number, document))
+            similar = sorted(similar, key=lambda hit: hit[:2])[: goal.top]
+            sizes = [self._record_bytes(document) for document in documents]
+            compared, budget = compared + len(documents), budget - sum(map(comparisons, sizes))
+            block = self._block_size(min(COMPARED_BLOCK, budget), sizes)
+            is_settled = self._is_settled([-negative for negative, *_ in similar], candidates, compared, goal)
+        left_out = candidates.left_out + len(candidates.found) - compared
+        complete = is_settled or not (candidates.capped or left_out)
+        return OracleSearch(similar, complete, left_out, candidates.capped)
+
+    def _block_size(self, most: int, sizes: Sequence[int]) -> int:
+        """Return the number of candidates of a block that has about ``most`` comparisons."""
+        return max(1, most * len(sizes) // sum(map(comparisons, sizes)))
+
+    def _body_bytes(self, features: TextFeatures) -> int:
+        return 2 * len(features.low_bits) if self.index.store == "sketch" else 8 * len(features.elements)
+
+    def _record_bytes(self, document: OracleDocument) -> int:
+        about = b"" if document.metadata is None else orjson.dumps(document.metadata)
+        return HEADER_BYTES + len(str(document.id).encode()) + len(about) + self._body_bytes(document.features)
+
+    def _is_settled(self, found: list[float], candidates: OracleCandidates, compared: int, goal: OracleGoal) -> bool:
+        """Return whether a document that belongs in the answer would have come earlier, with sufficient probability."""
+        plan, shares = self.index.plan, [shared for _, shared in candidates.found]
+        is_full = len(found) == goal.top
+        least = found[-1] if is_full else goal.threshold
+        following = [*shares, *shares[-1:] * bool(candidates.left_out), 0][min(compared, len(shares))]
+        bands, agreement = plan.bands - candidates.capped, least**plan.rows
+        few = sum(
+            comb(bands, equal) * agreement**equal * (1 - agreement) ** (bands - equal)
+            for equal in range(min(following, bands) + 1)
         )
+        return (is_full and least == 1) or few <= goal.max_miss
 
     def is_unchanged(self, old: OracleDocument, text: str, metadata: Metadata) -> bool:
         """Return whether the index holds the same document."""
@@ -190,7 +273,7 @@ class Oracle:
         for document_id, text, about in zip(ids, texts, metadata, strict=True):
             status = self.status(document_id, text, about, policy)
             if status == "refused":
-                self.documents, self.added, self.removed = before
+                self.documents, self.added = before
                 raise RefusedError
             if status in ("added", "replaced"):
                 self.put(document_id, text, about)
@@ -209,7 +292,7 @@ class Oracle:
         for document_id, text, about in zip(ids, texts, metadata, strict=True):
             status = self.status(document_id, text, about, policy)
             if status == "refused":
-                self.documents, self.added, self.removed = before
+                self.documents, self.added = before
                 raise RefusedError
             decided.append(self._decide(document_id, text, about, status))
         return decided
@@ -217,21 +300,15 @@ class Oracle:
     def _decide(self, name: Id, text: str, metadata: Metadata, status: str) -> DecisionTuple:
         if status in ("unchanged", "skipped"):
             return name, status, None, None, False
-        features, old = self.features(text), self.documents.get(str(name))
-        candidates, cut = self.candidates(features, MAX_CANDIDATES)
-        others = [
-            (-self.similarity(features, other.features), other.number, other.id)
-            for other in candidates
-            if other is not old
-        ]
-        best = min(others, default=(0.0, 0, None))
-        if -best[0] >= self.index.plan.threshold:
-            return name, "duplicate", best[2], -best[0], cut
+        goal = OracleGoal(self.index.plan.threshold, 1, MAX_CANDIDATES, 0.0)
+        found = self._search(self.features(text), goal, self.documents.get(str(name)))
+        for negative, _, other in found.similar:
+            return name, "duplicate", other.id, -negative, not found.is_complete
         self.put(name, text, metadata)
-        return name, status, None, None, cut
+        return name, status, None, None, not found.is_complete
 
-    def _saved(self) -> tuple[dict[str, OracleDocument], int, list[TextFeatures]]:
-        return dict(self.documents), self.added, list(self.removed)
+    def _saved(self) -> tuple[dict[str, OracleDocument], int]:
+        return dict(self.documents), self.added
 
     def status(self, name: Id, text: str, metadata: Metadata, policy: str) -> str:
         """Return the decision by id."""
@@ -245,13 +322,12 @@ class Oracle:
     def remove(self, ids: Sequence[Id]) -> int:
         """Remove documents, and return how many of the ids had one."""
         removed = [self.documents.pop(name) for name in dict.fromkeys(map(str, ids)) if name in self.documents]
-        self.removed += [document.features for document in removed]
         return len(removed)
 
 
-def candidate_limit(top: int, where: dict[str, Any] | None = None) -> int:
-    """Return the number of candidates that are compared for this number of hits."""
-    return max(MIN_CANDIDATES if where is None else MAX_CANDIDATES, 3 * top)
+def comparisons(size: int) -> int:
+    """Return how many comparisons a row of this size counts as."""
+    return max(1, -(-size // COMPARISON_BYTES))
 
 
 def matches(metadata: Metadata, where: dict[str, Any] | None) -> bool:

@@ -82,11 +82,14 @@ class Poisoned:
         self.poisoned.close()
 
 
-def build_poisoned(folder: Path, clean: int, poisoned: int, seed: int) -> Poisoned:
+def build_poisoned(folder: Path, clean: int, poisoned: int, seed: int, **options: int) -> Poisoned:
     """Build both indexes, with numbers of clean documents and of documents of the attack: three kinds in turn."""
     rng = random.Random(5)
     texts = [fresh_text(rng) for _ in range(clean)]
-    clean_index, poisoned_index = (mw.Index.create(folder / name, seed=seed) for name in ("clean.mw", "poisoned.mw"))
+    clean_index, poisoned_index = (
+        mw.Index.create(folder / name, seed=seed, **options)  # type: ignore[arg-type]
+        for name in ("clean.mw", "poisoned.mw")
+    )
     winners = winning_shingles(clean_index.plan, seed=1)
     for index in (clean_index, poisoned_index):
         index.add(list(range(clean)), texts)

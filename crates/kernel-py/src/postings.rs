@@ -28,8 +28,13 @@ create_exception!(
 /// Rows below which one thread finishes before others are awake.
 const MIN_PARALLEL_ROWS: usize = 4;
 
-type Found<'py> =
-    (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>, Bound<'py, PyArray1<bool>>);
+type Found<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u16>>,
+    Bound<'py, PyArray1<u16>>,
+    Bound<'py, PyArray1<u32>>,
+);
 type Held<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
 type Rows<'py> = PyReadonlyArray2<'py, u64>;
 /// Postings, bytes, checksum of the trailer, and checksum of the blocks of a new segment.
@@ -168,8 +173,10 @@ impl Postings {
 
     /// Return the live documents that share a bucket with each row of band keys.
     ///
-    /// The result is the start of each row's documents and the end of the last; the documents, ascending; the number of
-    /// buckets that each shares; and for every row whether candidates were left out.
+    /// A bucket counts with its first `max_bucket` live documents, and a row has at most `most` candidates. The result
+    /// is the start of each row's documents and the end of the last; the documents, those that share the most buckets
+    /// first, then ascending; the number of buckets that each shares; and for every row the number of buckets that were
+    /// not read completely, and of candidates beyond `most`.
     fn candidates<'py>(
         &self,
         py: Python<'py>,
@@ -188,14 +195,22 @@ impl Postings {
             let inner = self.read();
             thread_pool::install(threads, |threads| inner.all_candidates(&rows, self.bands, max_bucket, most, threads))
         })?;
-        let (mut offsets, mut documents, mut shared, mut truncated) = (vec![0], Vec::new(), Vec::new(), Vec::new());
+        let (mut offsets, mut documents, mut shared) = (vec![0], Vec::new(), Vec::new());
+        let (mut capped, mut left_out) = (Vec::new(), Vec::new());
         for candidates in found.map_err(|error| segment_error(py, error))? {
             documents.extend(candidates.documents.iter().map(|&(document, _)| document));
             shared.extend(candidates.documents.iter().map(|&(_, shared)| shared));
-            truncated.push(candidates.truncated);
+            capped.push(candidates.capped);
+            left_out.push(candidates.left_out);
             offsets.push(documents.len() as i64);
         }
-        Ok((offsets.into_pyarray(py), documents.into_pyarray(py), shared.into_pyarray(py), truncated.into_pyarray(py)))
+        Ok((
+            offsets.into_pyarray(py),
+            documents.into_pyarray(py),
+            shared.into_pyarray(py),
+            capped.into_pyarray(py),
+            left_out.into_pyarray(py),
+        ))
     }
 
     /// Return the live documents of each id hash: the start of each hash's documents and the end of the last, and the

@@ -1,8 +1,8 @@
 //! Lookup of the documents that share a bucket in an index.
 //!
 //! The members of a bucket are in segment files, oldest documents first, and, for the most recent documents, in memory.
-//! Removed documents stay in both until a merge drops them; a lookup skips them. The cost of a bucket is bounded: above
-//! a cap only its first 16 members count, and at most 64 times the cap of its postings are read.
+//! Removed documents stay in both until a merge drops them; a lookup skips them. The cost of a bucket is bounded: only
+//! its first members up to a cap count, and a bounded number of removed members is read.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::band::{FIRST_MEMBERS, NO_KEY};
+use crate::band::NO_KEY;
 use crate::hash::PremixedMap;
 use crate::segment::{Block, Run, Segment, SegmentError, SegmentWriter, Summary, pack};
 
-/// Maximum number of postings read per bucket, as a multiple of the cap. Removed documents must not hide the live ones
-/// after them, nor make every query read all of them.
-const MAX_READ_FACTOR: usize = 64;
+/// Maximum number of removed documents read per bucket. They must not hide the live ones after them, nor make every
+/// query read all of them: with 26 bands this many take about a millisecond.
+const MAX_REMOVED: usize = 1 << 14;
 
 /// Bitmap of removed documents; documents beyond its end are live.
 #[derive(Clone, Debug, Default)]
@@ -101,10 +101,12 @@ impl Chains {
 /// Candidates of one query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// Documents, ascending, with the number of buckets shared with the query.
+    /// Documents with the number of buckets shared with the query: those that share the most first, then ascending.
     pub documents: Vec<(u32, u16)>,
-    /// Whether a bucket was above the cap, or there were more candidates than requested.
-    pub truncated: bool,
+    /// Number of buckets that were not read completely.
+    pub capped: u16,
+    /// Number of candidates beyond the requested number.
+    pub left_out: u32,
 }
 
 /// Live documents of several id hashes: those of hash i are `documents[offsets[i]..offsets[i + 1]]`.
@@ -232,9 +234,8 @@ pub struct Search<'p> {
 impl Search<'_> {
     /// Return the live documents that share a bucket with a document of these keys.
     ///
-    /// A bucket of more than `max_bucket` live documents counts with its first [`FIRST_MEMBERS`]. If there are more
-    /// than `most` candidates, those that share the most buckets are returned, and of equal ones those with lower
-    /// numbers.
+    /// A bucket counts with its first `max_bucket` live documents. Of the candidates, the first `most` in the order of
+    /// [`Candidates::documents`] are returned.
     ///
     /// # Errors
     /// If a segment cannot be read or is damaged.
@@ -245,45 +246,37 @@ impl Search<'_> {
         sorted.sort_unstable();
         sorted.dedup();
         self.members.clear();
-        let mut truncated = false;
+        let mut capped = 0;
         for &key in &sorted {
-            truncated |= self.add_bucket(key, max_bucket)?;
+            capped += u16::from(self.add_bucket(key, max_bucket)?);
         }
         self.keys = sorted;
         self.members.sort_unstable();
         let buckets = self.members.chunk_by(|left, right| left == right);
         let mut documents: Vec<(u32, u16)> = buckets.map(|same| (same[0], same.len() as u16)).collect();
-        if documents.len() > most {
-            documents.sort_unstable_by_key(|&(document, shared)| (Reverse(shared), document));
-            documents.truncate(most);
-            documents.sort_unstable();
-            truncated = true;
-        }
-        Ok(Candidates { documents, truncated })
+        documents.sort_by_key(|&(_, shared)| Reverse(shared)); // stable: equal ones stay ascending
+        let left_out = documents.len().saturating_sub(most) as u32;
+        documents.truncate(most);
+        Ok(Candidates { documents, capped, left_out })
     }
 
-    /// Append the members of a bucket to `members`; return whether the bucket was capped.
+    /// Append the first members of a bucket to `members`; return whether there may be more.
     fn add_bucket(&mut self, key: u64, max_bucket: usize) -> Result<bool, SegmentError> {
-        let enough = max_bucket.saturating_add(1).max(FIRST_MEMBERS);
-        let (start, mut budget) = (self.members.len(), MAX_READ_FACTOR.saturating_mul(max_bucket.max(FIRST_MEMBERS)));
         let mut members = std::mem::take(&mut self.members);
-        let broke_off = self.for_each_member(Run::Bands, key, |document, is_live| {
-            if budget == 0 || members.len() - start == enough {
+        let (end, mut removed) = (members.len().saturating_add(max_bucket), 0);
+        let state = self.for_each_member(Run::Bands, key, |document, is_live| {
+            if if is_live { members.len() == end } else { removed == MAX_REMOVED } {
                 return ControlFlow::Break(());
             }
-            budget -= 1;
             if is_live {
                 members.push(document);
+            } else {
+                removed += 1;
             }
             ControlFlow::Continue(())
         });
-        let capped = members.len() - start > max_bucket;
         self.members = members;
-        let capped = broke_off?.is_break() || capped;
-        if capped {
-            self.members.truncate(start + FIRST_MEMBERS);
-        }
-        Ok(capped)
+        Ok(state?.is_break())
     }
 
     /// Call `visit` with each document of `key`, ascending, and whether it is live, until it breaks; return whether it
@@ -403,31 +396,47 @@ mod tests {
     #[test]
     fn a_bucket_above_the_cap_returns_its_first_live_members() {
         let mut postings = one_bucket("cap");
-        postings.remove(&[0, 9, 12]);
+        postings.remove(&[0, 9, 12, 39]);
         let query =
             |max_bucket| postings.search().candidates(&[7, NO_KEY, 8], max_bucket, 100).expect("the segment is intact");
-        let all: Vec<(u32, u16)> = (0..40).filter(|document| ![0, 9, 12].contains(document)).map(|d| (d, 1)).collect();
-        assert_eq!(query(37), Candidates { documents: all.clone(), truncated: false });
-        for max_bucket in [36, 16, 15, 1, 0] {
-            assert_eq!(
-                query(max_bucket),
-                Candidates { documents: all[..16].to_vec(), truncated: true },
-                "{max_bucket}"
-            );
+        let live: Vec<(u32, u16)> =
+            (0..40).filter(|document| ![0, 9, 12, 39].contains(document)).map(|d| (d, 1)).collect();
+        for max_bucket in [36, 35, 16, 1, 0] {
+            let (documents, capped) = (live[..max_bucket].to_vec(), u16::from(max_bucket < 36));
+            assert_eq!(query(max_bucket), Candidates { documents, capped, left_out: 0 }, "{max_bucket}");
+        }
+    }
+
+    #[test]
+    fn candidates_that_share_the_most_buckets_come_first() {
+        let mut postings = Postings::default();
+        assert!(postings.push(0, &[[1, 10, 20, 31], [2, 11, 20, 30], [3, 10, 20, 30], [4, 11, 21, 30]].concat(), 4));
+        let query = |most| postings.search().candidates(&[10, 20, 30], 100, most).expect("there is no segment");
+        let all = [(2, 3), (0, 2), (1, 2), (3, 1)];
+        for most in 0..=5 {
+            let expected = Candidates {
+                documents: all[..most.min(4)].to_vec(),
+                capped: 0,
+                left_out: 4_u32.saturating_sub(most as u32),
+            };
+            assert_eq!(query(most), expected, "{most}");
         }
     }
 
     #[test]
     fn reading_removed_members_of_a_segment_is_bounded() {
-        let mut postings = Postings::default();
-        let rows = [NO_KEY, 7].repeat(1600);
-        postings.set_segments(vec![segment("read", &rows, 2, 1600)]);
-        postings.remove(&(0..1150).collect::<Vec<u32>>());
-        let query = |max_bucket| postings.search().candidates(&[7], max_bucket, 1000).expect("the segment is intact");
-        // 64 · 18 = 1,152 postings are read, of which two are live; 64 · 25 covers all.
-        assert_eq!(query(18), Candidates { documents: vec![(1150, 1), (1151, 1)], truncated: true });
-        assert_eq!(query(25).documents.len(), FIRST_MEMBERS);
-        assert_eq!(query(450), Candidates { documents: (1150..1600).map(|d| (d, 1)).collect(), truncated: false });
+        let count = MAX_REMOVED as u32 + 3;
+        let rows = [NO_KEY, 7].repeat(count as usize);
+        let segment = segment("read", &rows, 2, u64::from(count));
+        for (removed, capped) in [(MAX_REMOVED as u32, false), (MAX_REMOVED as u32 + 1, true)] {
+            let mut postings = Postings::default();
+            postings.set_segments(vec![Arc::clone(&segment)]);
+            postings.remove(&(1..=removed).collect::<Vec<u32>>());
+            let live =
+                if capped { vec![(0, 1)] } else { [0].into_iter().chain(removed + 1..count).map(|d| (d, 1)).collect() };
+            let found = postings.search().candidates(&[7], 100, 100).expect("the segment is intact");
+            assert_eq!(found, Candidates { documents: live, capped: u16::from(capped), left_out: 0 });
+        }
     }
 
     #[test]

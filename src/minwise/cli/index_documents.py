@@ -18,7 +18,7 @@ from minwise.cli.output import print_result, progress_bars
 from minwise.cli.session import current_session
 from minwise.errors import ConfigError
 from minwise.inputs import Files
-from minwise.options import lists_faults
+from minwise.options import MAX_CANDIDATES, lists_faults
 
 __all__ = ["add", "create", "describe", "query", "remove"]
 
@@ -167,6 +167,13 @@ def _add_summary(counts: Mapping[str, Any]) -> str:
 )
 @click.option("--top", default=10, show_default=True, help="Maximum number of hits per document.")
 @click.option(
+    "--max-candidates",
+    default=MAX_CANDIDATES,
+    show_default=True,
+    help="Maximum number of candidates compared per document, the most promising first; a long one counts once for "
+    "every 4,096 bytes stored.",
+)
+@click.option(
     "--where", metavar="KEY=VALUE", multiple=True, default=(), help="Only hits with this metadata value; repeatable."
 )
 @click.option("--passages", is_flag=True, help="Add the longest shared passage; needs stored texts.")
@@ -176,8 +183,9 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
     """Find the near-duplicates of INPUTS in INDEX; - is standard input.
 
     Prints a JSON line for every document: its id, its hits (id, similarity, whether it is exact, metadata), the most
-    similar first, and whether the search was truncated. Lines of standard input are answered as they arrive. A VALUE
-    is parsed as JSON if possible, otherwise it is a string: year=2024 is a number, lang=en a string.
+    similar first, and whether the search was truncated, by what, and what it left out. Lines of standard input are
+    answered as they arrive. A VALUE is parsed as JSON if possible, otherwise it is a string: year=2024 is a number,
+    lang=en a string.
 
     Examples:
         minwise index query news.mw fresh.jsonl

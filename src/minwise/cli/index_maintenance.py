@@ -146,7 +146,7 @@ def _rows(facts: IndexStats, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "shingles", f"{settings['shingle']}{', repeated ones count' if settings['bag'] else ''}{_changed(settings)}"
     found = "propose" if settings["store"] == "sketch" else "find"
     yield "plan", f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
-    yield "cap", f"only the first few documents of a bucket of more than {settings['max_bucket']:,} are compared"
+    yield "cap", f"of a bucket, only the first {settings['max_bucket']:,} documents are searched"
     yield "seed", "secret" if settings["secret_seed"] else str(settings["seed"])
 
 

@@ -40,7 +40,7 @@ from minwise.index.settings import FORMAT_VERSION, IndexSettings, IndexSketcher,
 from minwise.index.store import State, Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import MAX_DOCUMENTS, RemovedDocument, WriteBatch, Writer
-from minwise.options import IndexOptions, OnError, StoreName, with_defaults
+from minwise.options import MAX_CANDIDATES, IndexOptions, OnError, StoreName, with_defaults
 from minwise.progress import ProgressSetting
 from minwise.settings import parse_bytes
 from minwise.sketches.planning import Plan
@@ -56,6 +56,8 @@ __all__ = ["Index"]
 
 AnyPath = str | PathLike[str]
 MAX_HITS = 10_000
+# Largest number of comparisons that a query may be allowed. At 2 to 6.4 µs each, they take 2 to 7 seconds.
+LARGEST_BUDGET = 1_000_000
 # A terabyte; a larger size is a mistake.
 MAX_CACHE_BYTES = 10**12
 # Documents whose records are in memory at a time during a removal.
@@ -155,8 +157,7 @@ class Index:
             shingle: Tokens of a shingle: word:N, char:N or byte:N. Default: word:5.
             bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
             seed: Seed of every hash; if not given, a random one that is kept secret, against crafted documents.
-            max_bucket: Members up to which a whole bucket is searched; of a larger one, only the first 16 are. Default:
-                64.
+            max_bucket: Members of a bucket that are searched, the first in order of addition. Default: 10000.
             store_text: Store the texts too, to show passages of them. Default: False.
             sketch_only: Store only sketches: smaller, and similarities are estimates. Excludes store_text. Default:
                 False.
@@ -274,6 +275,7 @@ class Index:
         threshold: float | None = None,
         top: int = 10,
         *,
+        max_candidates: int = MAX_CANDIDATES,
         where: Metadata | None = None,
         with_text: bool = False,
     ) -> Answer:
@@ -283,19 +285,24 @@ class Index:
             text: The text; bytes must be valid UTF-8 unless the index uses byte shingles.
             threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
             top: Maximum number of hits, from 1 to 10000. Default: 10.
+            max_candidates: Maximum number of candidates that are compared for a text, from 1 to 1000000, the most
+                promising first; an answer that needs more is truncated. A candidate counts once for every started 4,096
+                bytes of its stored row, so that it bounds the time for long documents, too. Default: 10000.
             where: Metadata values that a hit must have; default: no filter.
             with_text: Whether hits include their texts, if the index stores them. Default: False.
 
         Returns:
-            The hits, most similar first, and whether a cap may have left out others.
+            The hits, most similar first, and whether the search was cut short, by what, and what it left out.
 
         Raises:
-            ConfigError: If ``threshold`` or ``top`` is out of range.
+            ConfigError: If ``threshold``, ``top`` or ``max_candidates`` is out of range.
             InputError: If the text is not a string or not valid UTF-8.
         """
         if not isinstance(text, (str, bytes)):
             raise InputError(f"text must be one string or bytes, got {type(text).__name__}; use query_many for a list")
-        (answer,) = self.query_many([text], threshold, top, where=where, with_text=with_text)
+        (answer,) = self.query_many(
+            [text], threshold, top, max_candidates=max_candidates, where=where, with_text=with_text
+        )
         return answer
 
     def query_many(
@@ -304,6 +311,7 @@ class Index:
         threshold: float | None = None,
         top: int = 10,
         *,
+        max_candidates: int = MAX_CANDIDATES,
         where: Metadata | None = None,
         with_text: bool = False,
     ) -> list[Answer]:
@@ -313,22 +321,26 @@ class Index:
             texts: A list of strings or bytes, or a column of a pyarrow, pandas or polars table.
             threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
             top: Maximum number of hits per text, from 1 to 10000.
+            max_candidates: Maximum number of candidates that are compared for a text, from 1 to 1000000, the most
+                promising first; an answer that needs more is truncated. A candidate counts once for every started 4,096
+                bytes of its stored row, so that it bounds the time for long documents, too. Default: 10000.
             where: Metadata values that a hit must have; default: no filter.
             with_text: Whether hits include their texts, if the index stores them.
 
         Raises:
-            ConfigError: If ``threshold`` or ``top`` is out of range.
+            ConfigError: If ``threshold``, ``top`` or ``max_candidates`` is out of range.
             InputError: If a text is null, not a string or not valid UTF-8; the message names its position.
         """
         minimum = self.plan.threshold
         if threshold is not None:
             minimum = check_raised_threshold(threshold, minimum, "which the index was planned for")
         maximum = check_integer("top", top, 1, MAX_HITS)
+        budget = check_integer("max_candidates", max_candidates, 1, LARGEST_BUDGET)
         condition = None if where is None else json.loads(encode_metadata(where, "to query for"))
         sketches = self._sketcher.sketch(texts)
         with_text = with_text and self._settings.stores_text
         with self._reading():
-            return self._lookup.query(sketches, minimum, maximum, condition, with_text=with_text)
+            return self._lookup.query(sketches, minimum, maximum, budget, condition, with_text=with_text)
 
     def get(self, id: DocumentId) -> StoredDocument:  # noqa: A002 - the public name of document ids
         """Return the document with an id.
@@ -672,6 +684,7 @@ class Index:
         threshold: float | None = None,
         top: int = 10,
         *,
+        max_candidates: int = MAX_CANDIDATES,
         where: Metadata | None = None,
         passages: bool = False,
         text_column: str | Sequence[str] = "text",
@@ -693,6 +706,9 @@ class Index:
                 standard input; an open binary file is read as JSON lines.
             threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
             top: Maximum number of hits per document, from 1 to 10000.
+            max_candidates: Maximum number of candidates that are compared for a document, from 1 to 1000000, the most
+                promising first; an answer that needs more is truncated. A candidate counts once for every started 4,096
+                bytes of its stored row, so that it bounds the time for long documents, too. Default: 10000.
             where: Metadata values that a hit must have; default: no filter.
             passages: Whether each hit includes the longest passage that it shares with the document; the index must
                 store texts.
@@ -710,7 +726,8 @@ class Index:
             on_fault: Called with one line for each row or file that is left out; default: not called.
 
         Returns:
-            An iterator of ``id``, ``hits`` and ``truncated`` of each document.
+            An iterator of ``id``, ``hits`` and ``truncated`` of each document, and of a search that was cut short
+            ``truncated_by``, ``left_out`` and ``capped_buckets``.
 
         Raises:
             ConfigError: If an option breaks its rule; raised before the source is read.
@@ -720,7 +737,10 @@ class Index:
             text_column=text_column, id_column=id_column, format=format, delimiter=delimiter, encoding=encoding,
             on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
         )  # fmt: skip
-        return ingest.query_from(self, source, options, threshold=threshold, top=top, where=where, passages=passages)
+        return ingest.query_from(
+            self, source, options, threshold=threshold, top=top, max_candidates=max_candidates, where=where,
+            passages=passages,
+        )  # fmt: skip
 
     # Maintenance
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -28,6 +29,7 @@ from minwise.comparison.comparison import compare
 from minwise.errors import ConfigError, InputError
 from minwise.index.result_types import (
     AddCounts,
+    Answer,
     Decision,
     DedupCounts,
     DocumentId,
@@ -155,6 +157,7 @@ def query_from(
     *,
     threshold: float | None,
     top: int,
+    max_candidates: int,
     where: Metadata | None,
     passages: bool,
 ) -> Iterator[QueryRow]:
@@ -162,7 +165,8 @@ def query_from(
     if passages and index.store != "text":
         rule = "passages need an index that stores texts"
         raise ConfigError(f"{rule}, got one of {index.store}; create it with store_text=True")
-    index.query_many([], threshold, top, where=where)  # checks these options before the source is opened
+    query = partial(index.query_many, threshold=threshold, top=top, max_candidates=max_candidates, where=where)
+    query([])  # checks these options before the source is opened
     reader = SourceReader(source, options, shingler=index.shingler, need_ids=False, batch_documents=QUERY_DOCUMENTS)
     faults = IngestFaults(options)
 
@@ -171,16 +175,25 @@ def query_from(
         with options.receiver.stage("query", reader.known_rows, "documents") as stage:
             for batch in reader:
                 faults.record(batch)
-                found = index.query_many(batch.texts, threshold, top, where=where)
+                found = query(batch.texts)
                 texts = batch.texts.to_pylist() if passages else [None] * len(found)
                 for document_id, text, answer in zip(batch.ids, texts, found, strict=True):
                     hits = [_hit_row(index, hit, text) for hit in answer]
-                    yield {"id": document_id, "hits": hits, "truncated": answer.truncated}
+                    yield _query_row(document_id, hits, answer)
                 read += batch.rows
                 stage.advance(batch.rows)
         faults.check_any_readable(read)
 
     return answers()
+
+
+def _query_row(document_id: DocumentId, hits: list[HitRow], answer: Answer) -> QueryRow:
+    """Return an answer; if the search was cut short, with what it left out and why."""
+    row: QueryRow = {"id": document_id, "hits": hits, "truncated": answer.truncated}
+    if answer.truncated_by is not None:
+        row["truncated_by"] = answer.truncated_by
+        row["left_out"], row["capped_buckets"] = answer.left_out, answer.capped_buckets
+    return row
 
 
 @contextmanager

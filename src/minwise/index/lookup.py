@@ -1,8 +1,9 @@
 """Lookup of documents in one view of an index: by id, by order of addition, and by similarity to a text."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -23,18 +24,31 @@ from minwise.index.result_types import (
 )
 from minwise.index.settings import IndexSettings, SketchedTexts
 from minwise.index.store import Store
-from minwise.index.view import View
+from minwise.index.view import Candidates, View
+from minwise.options import MAX_CANDIDATES
 from minwise.sketches.similarity import estimate_packed_similarities
 
 __all__ = ["ExistingDocument", "Lookup", "SimilarDocument"]
 
-# Candidates that are compared for a query, however few hits are requested…
-MIN_CANDIDATES = 32
-# …and for each requested hit.
-CANDIDATES_PER_HIT = 3
-# Candidates that are compared if a metadata filter may reject most of them; or if the decision is final: a document
-# that is left out of the index is never looked at again.
-MAX_CANDIDATES = 256
+# Members of a bucket, and candidates, of the first attempt of a query. It answers most queries, and those for a text
+# with thousands of copies, without reading large buckets completely.
+FIRST_BUCKET = FIRST_CANDIDATES = 64
+# Comparisons between two decisions whether other candidates can still enter the answer: the first, and later ones.
+FIRST_BLOCK, COMPARED_BLOCK = 64, 256
+# Bytes of a record that count as one comparison. To read and compare rows of 1.2, 4 and 40 kB takes 4.0, 6.4 and 56 µs
+# each, or 1.9, 2.8 and 19 µs if they are in memory: a number of comparisons takes about the same time for all lengths.
+COMPARISON_BYTES = 4096
+# Candidates of several queries that are in memory at a time, in 14 bytes each.
+HELD_CANDIDATES = 1 << 18
+# Maximum probability, for each document that belongs in an answer, that the search ends without it…
+MAX_MISS = 0.01
+# …and the smallest that is required. A plan with a recall of 1 - 1e-16 or more has the recall 1.0 in floating-point
+# numbers, so its misses round to 0, which no search would reach. The sum of probabilities is exact to about 1e-15.
+MIN_MISS = 1e-9
+# Bytes of document records that are kept in memory, and what Python needs for each in addition to its length: 95 to
+# 125 bytes, of which 33 are in the bytes object, 32 in the number and the rest in the dict.
+CACHED_BYTES = 1 << 26
+RECORD_OVERHEAD = 120
 # Bytes of records and texts after which a page of documents ends.
 PAGE_BYTES = 1 << 23
 # Documents, and bytes of their texts, after which a page of a text search ends; both take about 0.08 s.
@@ -59,14 +73,136 @@ class SimilarDocument(NamedTuple):
     record: bytes
 
 
+class RecordCache:
+    """Document records that were read before, up to a number of bytes; those that were read first are dropped first.
+
+    A row never changes and its number is never reused, so a record stays valid. Real corpora have clusters of thousands
+    of documents; with their records in memory, a query takes half of the time.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._bytes = store, 0
+        self._records: dict[int, bytes] = {}
+
+    def records(self, numbers: list[int]) -> list[bytes]:
+        """Return the records of documents, in the order of ``numbers``."""
+        missing = [number for number in numbers if number not in self._records]
+        if missing:
+            self._add(missing)
+        found = list(map(self._records.__getitem__, numbers))
+        while self._bytes > CACHED_BYTES:
+            self._drop_oldest()
+        return found
+
+    def _add(self, numbers: list[int]) -> None:
+        records = self._store.records("documents", numbers)
+        self._records.update(zip(numbers, records, strict=True))
+        self._bytes += _held_bytes(records)
+
+    def _drop_oldest(self) -> None:
+        """Drop the half of the records that was read first."""
+        kept = islice(self._records.items(), (len(self._records) + 1) // 2, None)
+        self._records = dict(kept)
+        self._bytes = _held_bytes(self._records.values())
+
+
+def _held_bytes(records: Collection[bytes]) -> int:
+    """Return the memory of records in a dict by number."""
+    return sum(map(len, records)) + RECORD_OVERHEAD * len(records)
+
+
+class SearchGoal(NamedTuple):
+    """The documents that a search must find, and what it may cost.
+
+    Attributes:
+        threshold: The minimum similarity.
+        top: The maximum number of documents, the most similar ones.
+        budget: The maximum number of comparisons; a long record counts as several.
+        max_miss: The maximum probability, for each document that belongs in the result, to end without it.
+        where: Metadata values that the documents must have.
+    """
+
+    threshold: float
+    top: int
+    budget: int
+    max_miss: float
+    where: Metadata | None = None
+
+
+class _Hits:
+    """The most similar documents of a search so far.
+
+    They are in arrays and a list of bytes: with an object for each, the garbage collector would scan all of them.
+
+    Attributes:
+        least: The similarity that another document must have to be one of them.
+    """
+
+    def __init__(self, threshold: float, top: int) -> None:
+        self._top, self.least = top, threshold
+        self._similarities, self._numbers = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self._records: list[bytes] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another document would take the place of one of these."""
+        return len(self._records) == self._top
+
+    def add(self, numbers: list[int], records: list[bytes], similarities: NDArray[np.float64]) -> None:
+        """Add documents, and drop all but the most similar ones; of equal ones, the first in order of addition stay."""
+        self._similarities = np.concatenate([self._similarities, similarities])
+        self._numbers = np.concatenate([self._numbers, numbers])
+        self._records += records
+        if len(self._records) > self._top:
+            self._keep(self._order()[: self._top])
+        if self.is_full:
+            self.least = float(self._similarities.min())
+
+    def _order(self) -> NDArray[np.int64]:
+        return np.lexsort((self._numbers, -self._similarities))
+
+    def _keep(self, rows: NDArray[np.int64]) -> None:
+        self._similarities, self._numbers = self._similarities[rows], self._numbers[rows]
+        self._records = [self._records[row] for row in rows.tolist()]
+
+    def __iter__(self) -> Iterator[SimilarDocument]:
+        """Yield the documents, the most similar first, equal ones in order of addition."""
+        for row in self._order().tolist():
+            yield SimilarDocument(float(self._similarities[row]), int(self._numbers[row]), self._records[row])
+
+
+class Comparison(NamedTuple):
+    """The result of comparing candidates.
+
+    Attributes:
+        hits: The documents found.
+        is_complete: Whether no other document belongs in the result.
+        left_out: The number of candidates that were not compared.
+        capped: The number of buckets that were not read to their end.
+    """
+
+    hits: _Hits
+    is_complete: bool
+    left_out: int
+    capped: int
+
+
 class Lookup:
     """Reads documents from one view of an index."""
 
     def __init__(self, settings: IndexSettings, view: View, store: Store, threads: int) -> None:
         self._settings, self._view, self._store, self._threads = settings, view, store, threads
+        self._cache = RecordCache(store)
 
     def query(
-        self, texts: SketchedTexts, threshold: float, top: int, where: Metadata | None, *, with_text: bool
+        self,
+        texts: SketchedTexts,
+        threshold: float,
+        top: int,
+        max_candidates: int,
+        where: Metadata | None,
+        *,
+        with_text: bool,
     ) -> list[Answer]:
         """Return the near-duplicates of each text.
 
@@ -74,24 +210,45 @@ class Lookup:
             texts: The sketched texts.
             threshold: The minimum similarity of a hit.
             top: The maximum number of hits per text.
+            max_candidates: The maximum number of comparisons per text.
             where: Metadata values that a hit must have.
             with_text: Whether hits include their texts.
         """
-        limit = max(MIN_CANDIDATES if where is None else MAX_CANDIDATES, CANDIDATES_PER_HIT * top)
-        offsets, documents, truncated = self._view.candidates(
-            texts.keys, self._settings.max_bucket, limit, self._threads
-        )
-        bounds = offsets.tolist()
-        answers = []
-        for row, body in enumerate(texts.bodies):
-            candidates = documents[bounds[row] : bounds[row + 1]].tolist()
-            similar = self._similar(body, candidates, threshold, {})
-            hits = ((document.number, self._hit(document)) for document in similar)
-            matching = hits if where is None else (hit for hit in hits if _matches(hit[1].metadata or {}, where))
-            best = list(islice(matching, top))
-            shown = self._with_texts(best) if with_text else [hit for _, hit in best]
-            answers.append(Answer(tuple(shown), *_truncation(bool(truncated[row]), len(candidates), limit)))
-        return answers
+        max_miss = max(MIN_MISS, min(MAX_MISS, 1 - self._settings.plan.recall))
+        goal = SearchGoal(threshold, top, max_candidates, max_miss, where)
+        answers: dict[int, Answer] = {}
+        attempts = self._attempts(max_candidates)
+        for limits in attempts:
+            rows = [row for row in range(len(texts)) if row not in answers]
+            for row, comparison in self._compare_rows(texts, rows, limits, goal):
+                if comparison.is_complete or limits == attempts[-1]:
+                    answers[row] = self._answer(comparison, with_text=with_text)
+        return [answers[row] for row in range(len(texts))]
+
+    def _attempts(self, max_candidates: int) -> list[tuple[int, int]]:
+        """Return the members of a bucket and the candidates of each attempt of a search."""
+        last = self._settings.max_bucket, max_candidates
+        first = min(FIRST_BUCKET, last[0]), min(FIRST_CANDIDATES, last[1])
+        return [last] if first == last else [first, last]
+
+    def _compare_rows(
+        self, texts: SketchedTexts, rows: list[int], limits: tuple[int, int], goal: SearchGoal
+    ) -> Iterator[tuple[int, Comparison]]:
+        """Compare the candidates of texts; only those of a few texts are in memory at a time."""
+        step = max(1, HELD_CANDIDATES // limits[1])
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            found = self._view.candidates(texts.keys[part], *limits, self._threads)
+            for row, candidates in zip(part, found, strict=True):
+                yield row, self._compare(texts.bodies[row], candidates, goal, {})
+
+    def _answer(self, comparison: Comparison, *, with_text: bool) -> Answer:
+        numbered = [(document.number, self._hit(document)) for document in comparison.hits]
+        hits = tuple(self._with_texts(numbered) if with_text else [hit for _, hit in numbered])
+        if comparison.is_complete:
+            return Answer(hits, truncated=False)
+        truncated_by: TruncatedBy = "candidates" if comparison.left_out else "bucket"
+        return Answer(hits, True, truncated_by, comparison.left_out, comparison.capped)
 
     def _with_texts(self, numbered: list[tuple[int, Hit]]) -> list[Hit]:
         texts = self._store.records("texts", [number for number, _ in numbered])
@@ -110,26 +267,72 @@ class Lookup:
             excluded: The number of a document to ignore, since the new one would replace it.
             pending: Records of documents that are accepted but not in the database yet.
         """
-        _, documents, truncated = self._view.candidates(keys[None], self._settings.max_bucket, MAX_CANDIDATES, 1)
-        candidates = [number for number in documents.tolist() if number != excluded]
-        similar = self._similar(body, candidates, self._settings.plan.threshold, pending)
-        return next(similar, None), bool(truncated[0])
+        # Only an identical document ends the search: another one might be more similar than the first that is found.
+        goal = SearchGoal(self._settings.plan.threshold, top=1, budget=MAX_CANDIDATES, max_miss=0.0)
+        for limits in self._attempts(MAX_CANDIDATES):
+            (found,) = self._view.candidates(keys[None], *limits, 1)
+            candidates = found if excluded is None else found.without(excluded)
+            comparison = self._compare(body, candidates, goal, pending)
+            if comparison.is_complete:
+                break
+        return next(iter(comparison.hits), None), not comparison.is_complete
 
-    def _similar(
-        self, body: bytes, candidates: Sequence[int], threshold: float, pending: Mapping[int, bytes]
-    ) -> Iterator[SimilarDocument]:
-        """Return the candidates that reach the threshold, the most similar first, equal ones in order of addition."""
-        if not candidates or not body:
-            return iter(())
-        stored = [number for number in candidates if number not in pending]
-        by_number = dict(zip(stored, self._store.records("documents", stored), strict=True))
-        records = [by_number[number] if number in by_number else pending[number] for number in candidates]
+    def _compare(
+        self, body: bytes, candidates: Candidates, goal: SearchGoal, pending: Mapping[int, bytes]
+    ) -> Comparison:
+        """Compare candidates in their order, until no other document belongs in the result or the budget is used."""
+        hits, capped = _Hits(goal.threshold, goal.top), candidates.capped
+        compared, budget, count = 0, goal.budget, len(candidates.numbers)
+        block, is_settled = _block_size(min(FIRST_BLOCK, budget), 1, _comparisons([body])), False
+        while compared < count and budget > 0 and not is_settled:
+            numbers = candidates.numbers[compared : compared + block].tolist()
+            records = self._records(numbers, pending)
+            self._add_hits(hits, body, numbers, records, goal.where)
+            spent = _comparisons(records)
+            compared, budget = compared + len(numbers), budget - spent
+            is_settled = self._is_settled(hits, candidates, compared, goal.max_miss)
+            block = _block_size(min(COMPARED_BLOCK, budget), len(numbers), spent)
+        left_out = candidates.left_out + count - compared
+        return Comparison(hits, is_settled or not (capped or left_out), left_out, capped)
+
+    def _add_hits(
+        self, hits: _Hits, body: bytes, numbers: list[int], records: list[bytes], where: Metadata | None
+    ) -> None:
+        """Add the documents that are similar enough and have the metadata."""
+        similarities = self._similarities(body, records, hits.least)
+        similar = np.flatnonzero(similarities >= hits.least).tolist()
+        if where is not None:
+            similar = [row for row in similar if self._matches(numbers[row], records[row], where)]
+        if similar:
+            hits.add([numbers[row] for row in similar], [records[row] for row in similar], similarities[similar])
+
+    def _matches(self, number: int, record: bytes, where: Metadata) -> bool:
+        """Return whether the metadata of a document has these values."""
+        return _has_values(self._decode(number, record)[1] or {}, where)
+
+    def _is_settled(self, hits: _Hits, candidates: Candidates, compared: int, max_miss: float) -> bool:
+        """Return whether no document after the first ``compared`` candidates can enter the hits.
+
+        An identical document shares all buckets, so it comes before others, and before later identical ones. Any other
+        document that is similar enough shares at most as many buckets as the next candidate with a probability of at
+        most ``max_miss``.
+        """
+        if hits.is_full and hits.least == 1.0:
+            return True
+        is_last = compared == len(candidates.shared)
+        shared = int(candidates.shared[compared - is_last]) if candidates.left_out or not is_last else 0
+        plan = self._settings.plan
+        return _binomial(shared, plan.bands - candidates.capped, hits.least**plan.rows) <= max_miss
+
+    def _records(self, numbers: list[int], pending: Mapping[int, bytes]) -> list[bytes]:
+        """Return the records of documents, of which some may not be in the database yet."""
+        records = self._cache.records([number for number in numbers if number not in pending] if pending else numbers)
+        if pending:
+            stored = iter(records)
+            records = [pending[number] if number in pending else next(stored) for number in numbers]
         if not self._settings.exact:
-            self._check_sketches(candidates, records)
-        similarities = self._similarities(body, records, threshold)
-        rows = np.flatnonzero(similarities >= threshold)
-        best = rows[np.argsort(-similarities[rows], kind="stable")].tolist()
-        return (SimilarDocument(float(similarities[row]), candidates[row], records[row]) for row in best)
+            self._check_sketches(numbers, records)
+        return records
 
     def _check_sketches(self, candidates: Sequence[int], records: list[bytes]) -> None:
         """Check that no candidate is without elements: it has no band keys."""
@@ -217,11 +420,34 @@ class Lookup:
         return self.document(ExistingDocument(number, record))
 
 
-def _truncation(truncated: bool, candidates: int, limit: int) -> tuple[bool, TruncatedBy | None]:
-    """Return whether a search was cut short, and by what."""
-    if not truncated:
-        return False, None
-    return True, "candidates" if candidates == limit else "bucket"
+def _comparisons(records: Sequence[bytes]) -> int:
+    """Return how many comparisons records count as: one for every started ``COMPARISON_BYTES`` of each, at least one.
+
+    >>> _comparisons([b"", bytes(4096), bytes(4097)])
+    4
+    """
+    if max(map(len, records)) <= COMPARISON_BYTES:
+        return len(records)  # the usual case, in a sixth of the time
+    return sum(max(1, -(-len(record) // COMPARISON_BYTES)) for record in records)
+
+
+def _block_size(most: int, documents: int, comparisons: int) -> int:
+    """Return the number of candidates of a block of about ``most`` comparisons, given those of some other documents.
+
+    >>> _block_size(256, documents=10, comparisons=40), _block_size(64, documents=1, comparisons=400)
+    (64, 1)
+    """
+    return max(1, most * documents // comparisons)
+
+
+def _binomial(most: int, trials: int, probability: float) -> float:
+    """Return the probability of at most ``most`` successes in independent trials.
+
+    >>> _binomial(1, 3, 0.5)
+    0.5
+    """
+    counts = range(min(most, trials) + 1)
+    return sum(comb(trials, count) * probability**count * (1 - probability) ** (trials - count) for count in counts)
 
 
 def _phrase_pattern(phrase: str) -> re.Pattern[str]:
@@ -242,7 +468,7 @@ def _find_phrase(pattern: re.Pattern[str], text: str) -> tuple[int, int] | None:
     return None
 
 
-def _matches(metadata: Metadata, where: Metadata) -> bool:
+def _has_values(metadata: Metadata, where: Metadata) -> bool:
     """Return whether metadata has these values; true and 1 are different values in JSON."""
     return all(
         key in metadata and metadata[key] == value and isinstance(metadata[key], bool) == isinstance(value, bool)

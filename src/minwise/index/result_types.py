@@ -68,15 +68,19 @@ class Answer(Sequence[Hit]):
 
     Attributes:
         hits: The near-duplicates.
-        truncated: True if the search was cut short: a bucket was above its cap, or there were more candidates than
-            are compared.
-        truncated_by: ``bucket`` if a bucket was above its cap, ``candidates`` if there were more candidates than are
-            compared, which a higher ``top`` raises; None if the search was not cut short.
+        truncated: True if the search was cut short, so that hits may be missing.
+        truncated_by: ``candidates`` if there were more candidates than ``max_candidates`` of the query allows,
+            ``bucket`` if only buckets were not searched to their end; None if the search was not cut short.
+        left_out: Number of candidates that were not compared because of ``max_candidates``.
+        capped_buckets: Number of buckets that have more members than ``max_bucket`` of the index, or more than 16,384
+            removed ones before its last member.
     """
 
     hits: tuple[Hit, ...]
     truncated: bool
     truncated_by: TruncatedBy | None = None
+    left_out: int = 0
+    capped_buckets: int = 0
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -275,12 +279,18 @@ class QueryRow(TypedDict):
     Attributes:
         id: The id of the document in the source.
         hits: Its near-duplicates in the index, the most similar first.
-        truncated: True if the search was cut short.
+        truncated: True if the search was cut short, so that hits may be missing.
+        truncated_by: ``bucket`` or ``candidates``, as in :class:`Answer`; absent if the search was not cut short.
+        left_out: Number of candidates that were not compared; absent like ``truncated_by``.
+        capped_buckets: Number of buckets that were not searched to their end; absent like ``truncated_by``.
     """
 
     id: DocumentId
     hits: list[HitRow]
     truncated: bool
+    truncated_by: NotRequired[TruncatedBy]
+    left_out: NotRequired[int]
+    capped_buckets: NotRequired[int]
 
 
 class SegmentStats(TypedDict):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import apsw
@@ -154,8 +155,6 @@ SCHEMA = {table: f"CREATE TABLE {table}(number INTEGER PRIMARY KEY, record BLOB 
 # Pages of the log after which it is copied into the database: 4 MB. After that the log is overwritten instead of
 # extended, which makes a sync take two thirds of the time; and opening after a crash reads no more than that.
 CHECKPOINT_PAGES = 1024
-# Rows that one statement selects.
-ROWS_PER_STATEMENT = 512
 # A number above that of every row.
 MAX_ROW_NUMBER = 2**63 - 1
 BUSY_MILLISECONDS = 30_000
@@ -320,22 +319,19 @@ class Store:
         Raises:
             FormatError: If a row is missing or damaged.
         """
-        found: dict[int, bytes] = {}
-        for start in range(0, len(numbers), ROWS_PER_STATEMENT):
-            rows = self._select(table, list(numbers[start : start + ROWS_PER_STATEMENT]))
-            self._check(table, rows)
-            found.update(rows)
-        missing = next((number for number in numbers if number not in found), None)
-        if missing is not None:
-            raise FormatError(f"{self.path}: {table}: row {missing} is missing; {REMEDY}")
-        return [found[number] for number in numbers]
-
-    def _select(self, table: str, numbers: list[int]) -> list[tuple[int, bytes]]:
-        parameters = 1 << (len(numbers) - 1).bit_length()  # few different statements, so that they stay prepared
-        numbers += numbers[-1:] * (parameters - len(numbers))
-        statement = f"SELECT number, record FROM {table} WHERE number IN ({','.join('?' * parameters)})"
+        statement = f"SELECT record FROM json_each(?) wanted CROSS JOIN {table} ON number = wanted.value"
         with translate_errors(self.path, self._connection):
-            return list(self._connection.execute(statement, numbers))
+            records = list(chain.from_iterable(self._connection.execute(statement, [str(list(numbers))])))
+        if len(records) < len(numbers):
+            raise FormatError(f"{self.path}: {table}: row {self._missing(table, numbers)} is missing; {REMEDY}")
+        self._check(table, list(zip(numbers, records, strict=True)))
+        return records
+
+    def _missing(self, table: str, numbers: Sequence[int]) -> int:
+        """Return the first number that has no row."""
+        statement = f"SELECT 1 FROM {table} WHERE number = ?"
+        with translate_errors(self.path, self._connection):
+            return next(number for number in numbers if self._connection.execute(statement, [number]).get is None)
 
     def rows(self, table: str, first: int = 0) -> Iterator[tuple[int, bytes]]:
         """Yield number and record of the rows from ``first``, in order, without checking them."""

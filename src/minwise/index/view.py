@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,16 @@ from minwise.index.database import DATABASE, REMEDY, check_regular
 from minwise.index.records import content_of, decode_keys
 from minwise.index.store import SegmentFile, State, Store
 
-__all__ = ["ATTEMPTS", "FINGERPRINT_ROW", "REMOVED_NUMBERS", "SETTINGS_ROW", "STATE_ROW", "View", "translate_damage"]
+__all__ = [
+    "ATTEMPTS",
+    "FINGERPRINT_ROW",
+    "REMOVED_NUMBERS",
+    "SETTINGS_ROW",
+    "STATE_ROW",
+    "Candidates",
+    "View",
+    "translate_damage",
+]
 
 # Rows of the manifest.
 SETTINGS_ROW, STATE_ROW, FINGERPRINT_ROW = 0, 1, 2
@@ -24,6 +35,27 @@ REMOVED_NUMBERS = 1 << 15
 SET_BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1).astype(np.uint8)
 # How often a reader retries when the writer merged a segment before the reader opened it.
 ATTEMPTS = 20
+
+
+class Candidates(NamedTuple):
+    """The documents that share a bucket with a query: those that share the most first, then in order of addition.
+
+    Attributes:
+        numbers: The document numbers.
+        shared: The number of buckets that each shares with the query.
+        capped: The number of buckets that were not read to their end.
+        left_out: The number of candidates beyond the requested number.
+    """
+
+    numbers: NDArray[np.uint32]
+    shared: NDArray[np.uint16]
+    capped: int
+    left_out: int
+
+    def without(self, number: int) -> "Candidates":
+        """Return the candidates without one document."""
+        others = self.numbers != number
+        return self._replace(numbers=self.numbers[others], shared=self.shared[others])
 
 
 class View:
@@ -148,23 +180,18 @@ class View:
 
     # Reading
 
-    def candidates(
-        self, keys: NDArray[np.uint64], max_bucket: int, limit: int, threads: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.bool_]]:
-        """Return the documents that share a band key with each query.
+    def candidates(self, keys: NDArray[np.uint64], max_bucket: int, most: int, threads: int) -> Iterator[Candidates]:
+        """Yield the candidates of each query.
 
         Args:
             keys: The band keys, one row per query.
-            max_bucket: The size up to which a bucket is searched completely.
-            limit: The maximum number of candidates per query.
+            max_bucket: The number of members that count in a bucket, the first in order of addition.
+            most: The maximum number of candidates per query.
             threads: The number of threads; 0 for all cores.
-
-        Returns:
-            The offsets of the queries in the document numbers, the document numbers, and for each query whether the
-            search was cut short.
         """
-        offsets, documents, _, truncated = self._postings.candidates(keys, max_bucket, limit, threads)
-        return offsets, documents, truncated
+        offsets, numbers, shared, capped, left_out = self._postings.candidates(keys, max_bucket, most, threads)
+        for row, (start, end) in enumerate(pairwise(offsets.tolist())):
+            yield Candidates(numbers[start:end], shared[start:end], int(capped[row]), int(left_out[row]))
 
     def find_ids(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Return the documents with these id hashes: the offset of each hash, and the document numbers."""

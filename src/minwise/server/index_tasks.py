@@ -15,6 +15,7 @@ import numpy as np
 import minwise as mw
 from minwise.errors import InputError
 from minwise.index import Answer, Decision
+from minwise.options import MAX_CANDIDATES
 from minwise.server.errors import is_disk_full
 from minwise.server.messages import FoundMessage, HitMessage, SharedSpansMessage, SnippetMessage
 
@@ -56,12 +57,13 @@ class QueryTask:
     top: int
     where: dict[str, Any] | None
     detail: HitDetail
+    max_candidates: int = MAX_CANDIDATES
 
     @property
     def parameters(self) -> tuple[object, ...]:
         """Everything except the text; queries with equal parameters can share one call."""
         where = None if self.where is None else msgspec.json.encode(self.where)
-        return self.threshold, self.top, where, self.detail
+        return self.threshold, self.top, self.max_candidates, where, self.detail
 
 
 class BatchReader:
@@ -92,7 +94,14 @@ class BatchReader:
         texts = [query.text for query in queries]
         try:
             passages = first.detail == "passages" and index.store == "text"
-            answers = index.query_many(texts, first.threshold, first.top, where=first.where, with_text=passages)
+            answers = index.query_many(
+                texts,
+                first.threshold,
+                first.top,
+                max_candidates=first.max_candidates,
+                where=first.where,
+                with_text=passages,
+            )
             found = [found_message(answer, threshold, bare=first.detail == "bare") for answer in answers]
             if passages:
                 for message, answer, text in zip(found, answers, texts, strict=True):
@@ -219,7 +228,8 @@ def _call(call: IndexCall, index: mw.Index) -> object:
 def found_message(answer: Answer, threshold: float, *, bare: bool) -> FoundMessage:
     """Return an answer of the index as a message without passages; a bare one has no metadata either."""
     hits = [HitMessage(hit.id, hit.similarity, hit.exact, None if bare else hit.metadata, None, None) for hit in answer]
-    return FoundMessage(hits, answer.truncated, answer.truncated_by, threshold)
+    cut = answer.truncated, answer.truncated_by, answer.left_out, answer.capped_buckets
+    return FoundMessage(hits, *cut, threshold)
 
 
 def add_passages(found: FoundMessage, answer: Answer, text: str, shingler: mw.Shingler) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 
 from minwise.index import TruncatedBy
-from minwise.options import DedupOptions, definitions
+from minwise.options import MAX_CANDIDATES, DedupOptions, definitions
 
 __all__ = [
     "AddOptions",
@@ -193,6 +193,15 @@ class QueryRequest(Struct, forbid_unknown_fields=True):
         Meta(description="Minimum similarity of a hit: by default, and at least, the threshold of the index."),
     ] = None
     top: Annotated[int, Meta(ge=1, le=MAX_HITS, description="Maximum number of hits.")] = 10
+    max_candidates: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=MAX_CANDIDATES,
+            description="Maximum number of candidates compared, the most promising first; one with a stored row of "
+            "more than 4,096 bytes counts once for every 4,096 bytes.",
+        ),
+    ] = MAX_CANDIDATES
     where: (
         Annotated[
             Raw,
@@ -250,10 +259,12 @@ class FoundMessage(Struct):
     truncated_by: Annotated[
         TruncatedBy | None,
         Meta(
-            description="bucket: more documents share a band with the text than the index searches (max_bucket); "
-            "candidates: more candidates than are compared, which a higher ``top`` raises; null: all were compared."
+            description="bucket: more documents share a band with the text than the index searches (max_bucket), or "
+            "too many removed ones; candidates: more candidates than max_candidates allows; null: not cut short."
         ),
     ]
+    left_out: Annotated[int, Meta(ge=0, description="Candidates that were not compared because of max_candidates.")]
+    capped_buckets: Annotated[int, Meta(ge=0, description="Buckets that were not searched to their end.")]
     threshold: Similarity
 
 

@@ -159,11 +159,15 @@ def test_similarities_of_sketches_are_estimates(tmp_path: Path) -> None:
 
 
 def test_truncated_search_is_reported(tmp_path: Path) -> None:
-    """A bucket above max-bucket sets the flag, and the summary counts it."""
+    """The answer says why and what was left out, and the summary counts it."""
     with mw.Index.create(tmp_path / "news.mw", max_bucket=16, seed=1) as index:
         index.add(range(40), [f"{FERRY} and the number of this one is {number}" for number in range(40)])
     write(tmp_path / "in.jsonl", ROWS[:1])
-    done = query(tmp_path, "in.jsonl", "--top", "100")
+    done = query(tmp_path, "in.jsonl", "--top", "100", "--max-candidates", "9")
     (answer,) = parse_json_lines(done.out)
-    assert answer["truncated"] is True
+    assert (answer["truncated"], answer["truncated_by"]) == (True, "candidates")
+    assert answer["left_out"] > 0
+    (more,) = parse_json_lines(query(tmp_path, "in.jsonl", "--top", "100").out)
+    assert (more["truncated_by"], more["left_out"]) == ("bucket", 0)
+    assert more["capped_buckets"] > 0
     assert done.err.endswith(" hits, 1 search shortened\n")

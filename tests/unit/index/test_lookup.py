@@ -14,6 +14,7 @@ import minwise as mw
 from minwise.errors import ConfigError, InputError
 from minwise.index import TextMatch, lookup
 
+WORDS = " ".join(f"word{number}" for number in range(200))
 phrases = st.text(st.sampled_from("aB ß\n.(é"), min_size=1, max_size=4)
 documents = st.lists(st.text(st.sampled_from("aAbB ßS\n\t.(éÉ"), max_size=12), max_size=12)
 
@@ -144,13 +145,45 @@ def test_numbers_out_of_range_are_refused(index: mw.Index, name: str, value: int
 
 
 @pytest.mark.parametrize(
-    ("top", "max_bucket", "reason"),
-    [(10, 64, "candidates"), (20, 64, None), (20, 16, "bucket")],
+    ("max_bucket", "max_candidates", "left_out"),
+    [(64, 40, None), (64, 39, ("candidates", 1, 0)), (16, 40, ("bucket", 0, 35)), (16, 9, ("candidates", 7, 35))],
 )
-def test_a_search_says_what_cut_it_short(tmp_path: Path, top: int, max_bucket: int, reason: str | None) -> None:
-    """A query for ten hits compares 32 candidates of forty; a full bucket counts with its first 16 documents."""
-    words = " ".join(f"word{number}" for number in range(200))
+def test_a_search_says_what_it_left_out_and_why(
+    tmp_path: Path, max_bucket: int, max_candidates: int, left_out: tuple[str, int, int] | None
+) -> None:
+    """Forty copies are in the same buckets, of which there are 35."""
     with mw.Index.create(tmp_path / "news.mw", threshold=0.5, max_bucket=max_bucket, seed=1) as index:
-        index.add(range(40), [f"{words} {number}" for number in range(40)])
-        answer = index.query(words, top=top)
-    assert (answer.truncated, answer.truncated_by) == (reason is not None, reason)
+        index.add(range(40), [WORDS] * 40)
+        answer = index.query(WORDS, top=100, max_candidates=max_candidates)
+    assert answer.truncated == (left_out is not None)
+    assert (answer.truncated_by, answer.left_out, answer.capped_buckets) == (left_out or (None, 0, 0))
+    assert len(answer) == min(40, max_bucket, max_candidates)
+
+
+def test_identical_documents_settle_an_answer(tmp_path: Path) -> None:
+    """The first of a thousand copies in order of addition, although neither all buckets nor all copies are read."""
+    with mw.Index.create(tmp_path / "news.mw", seed=1) as index:
+        index.add(range(1000), [WORDS] * 1000)
+        answer = index.query(WORDS, top=7)
+        assert ([hit.id for hit in answer], answer.truncated) == ([*range(7)], False)
+        everything = index.query(WORDS, top=1000)
+        assert ([hit.id for hit in everything], everything.truncated) == ([*range(1000)], False)
+
+
+@pytest.mark.parametrize("value", [0, 1_000_001, "5", 1.5, True])
+def test_a_number_of_candidates_out_of_range_is_refused(index: mw.Index, value: int) -> None:
+    with pytest.raises(ConfigError, match="max_candidates"):
+        index.query("ferry", max_candidates=value)
+
+
+def test_cached_records_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that were read first are dropped, and answers stay the same."""
+    with mw.Index.create(tmp_path / "news.mw", seed=1) as index:
+        index.add(range(600), [f"{WORDS} {number}" for number in range(600)])
+        expected = index.query(WORDS, top=1000)
+    monkeypatch.setattr(lookup, "CACHED_BYTES", 100_000)
+    with mw.Index.open(tmp_path / "news.mw") as index:
+        assert [index.query(WORDS, top=1000) for _ in range(3)] == [expected] * 3
+        cache = index._lookup._cache
+        held = sum(len(record) + lookup.RECORD_OVERHEAD for record in cache._records.values())
+        assert 0 < held == cache._bytes <= 100_000

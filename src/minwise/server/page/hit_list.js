@@ -117,20 +117,22 @@ export const describeOutcome = ({ hits, threshold }) => {
 
 // Why a search was cut short, and what to do.
 const CUTS = {
-  candidates: (most, limit) => {
-    const remedy = most < limit ? "Raise “At most” to compare more." : "Add words that only the wanted documents have.";
-    return `Hits may be missing: more documents than this query compares have something in common with the text. ${remedy}`;
+  candidates: ({ left_out: count }) => {
+    const rest = `${formatPlural(count, "more candidate")} ${count === 1 ? "was" : "were"} not compared`;
+    return `Hits may be missing: ${rest}. Add words that only the wanted documents have.`;
   },
   bucket: () => {
     const size = formatPlural(indexInfo.all.settings.max_bucket, "document");
-    const full = `more than ${size} share a band with the text, and only the first of them were compared`;
-    return `Hits may be missing: ${full}. To compare more, create an index with a higher --max-bucket.`;
+    const full = `more than ${size}, or 16,384 removed ones, share a band with the text, and not all were searched`;
+    const remedy = "compact the index if documents were removed, or create one with a higher --max-bucket";
+    return `Hits may be missing: ${full}. To search more, ${remedy}.`;
   },
 };
 
 // Describes why there may be more hits than are shown, and what to do; empty if these are all.
-export const describeCut = ({ hits, truncated_by: cause }, most, limit) => {
-  if (cause) return CUTS[cause](most, limit);
+export const describeCut = (found, most, limit) => {
+  const { hits, truncated_by: cause } = found;
+  if (cause) return CUTS[cause](found);
   if (hits.length < most) return "";
   const remedy = most < limit ? " Raise “At most” to see more." : ` ${formatPlural(limit, "hit")} are the maximum.`;
   return `These are the most similar ones; there may be more.${remedy}`;
