@@ -47,7 +47,7 @@ def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
     parser = command_line("vectors", __doc__)
     parser.add_argument("--rows", type=int, default=50_000, help="points of each kind")
-    parser.add_argument("--queries", type=int, default=1000, help="points whose ten nearest neighbours are searched")
+    parser.add_argument("--queries", type=int, default=1000, help="points whose nearest neighbours are searched")
     parser.add_argument("--rounds", type=int, default=2, help="runs of each engine, of which the best counts")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS, help="kinds of points")
     return parser.parse_args()
@@ -64,6 +64,8 @@ def measure(kind: str, settings: argparse.Namespace, faiss: Path, folder: Path) 
     jobs += [(peer, name, "pairs") for name in ("flat", "ivf")]
     jobs += [(ours, "brute", "near"), (ours, "minwise", "near")]
     jobs += [(peer, name, "near") for name in ("flat", "ivf", "lsh", "hnsw")]
+    if kind not in IMAGES:
+        jobs += [(ours, name, "many") for name in ("brute", "minwise")]
     name = f"{kind}, {len(points):,} × {points.shape[1]}" if kind in IMAGES else kind
     rows = compare(name, jobs, points, radius, settings, folder)
     if kind == "clustered":
@@ -119,7 +121,7 @@ def compare(
                 best[engine, task] = row
     for (engine, task), row in best.items():
         truth, found = answers["brute", task], answers[engine, task]
-        near = task == "near"
+        near = task != "pairs"
         row["recall"] = recall_of_nearest(points, truth, found) if near else recall_of_pairs(truth, found)
         row["found"] = int(np.count_nonzero(found != -1)) if near else len(found)
         row["times_brute"] = best["brute", task]["seconds"] / row["seconds"]
@@ -133,9 +135,11 @@ def recall_of_pairs(truth: np.ndarray, found: np.ndarray) -> float:
 
 def recall_of_nearest(points: np.ndarray, truth: np.ndarray, found: np.ndarray) -> float:
     """Return the share of neighbours at most as far as the last true one, so ties count as found."""
-    queries = points[: len(truth), None].astype(np.float64)
-    true, given = (((points[rows] - queries) ** 2).sum(axis=2) for rows in (truth, found))
-    return float(np.mean((found != -1) & (given <= true.max(axis=1, keepdims=True))))
+    near = []
+    for query, *answers in zip(points.astype(np.float64), truth, found, strict=False):
+        true, given = (((points[rows] - query) ** 2).sum(axis=1) for rows in answers)
+        near.append((answers[1] != -1) & (given <= true.max()))
+    return float(np.mean(near))
 
 
 def cells(row: Row) -> list[str]:

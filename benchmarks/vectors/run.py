@@ -1,6 +1,6 @@
 """Process that finds pairs or neighbours in a file of points and prints the time it took.
 
-``python -m benchmarks.vectors.run ENGINE pairs|near POINTS.npy RADIUS QUERIES ANSWER.npy``
+``python -m benchmarks.vectors.run ENGINE pairs|near|many POINTS.npy RADIUS QUERIES ANSWER.npy``
 
 The points are in memory when the measurement starts. Pairs are written as ``left << 32 | right``, neighbours as a
 matrix with a row per query, padded with -1.
@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-TOP = 10
+TOP, MANY = 10, 1000
 BLOCK = 2048
 # Number of lists that IndexIVFFlat searches, of four times the square root of the number of points.
 PROBES = 32
 Answer = Callable[[], "np.ndarray[Any, Any]"]
+Prepare = Callable[[np.ndarray, float, int], Answer]
 
 
 def brute_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
@@ -48,19 +49,22 @@ def packed(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return left[keep].astype(np.uint64) << np.uint64(32) | right[keep].astype(np.uint64)
 
 
-def brute_near(points: np.ndarray, radius: float, queries: int) -> Answer:
+def brute_near(top: int) -> Prepare:
     """Return a search for the nearest points by matrix products and a partial sort."""
 
-    def find() -> np.ndarray:
-        targets, squares, found = points[:queries], (points * points).sum(axis=1), []
-        for start in range(0, queries, 256):
-            apart = squares[None] - 2 * (targets[start : start + 256] @ points.T)
-            best = np.argpartition(apart, TOP, axis=1)[:, :TOP]
-            order = np.argsort(np.take_along_axis(apart, best, axis=1), axis=1)
-            found.append(np.take_along_axis(best, order, axis=1))
-        return np.concatenate(found)
+    def prepare(points: np.ndarray, radius: float, queries: int) -> Answer:
+        def find() -> np.ndarray:
+            targets, squares, found = points[:queries], (points * points).sum(axis=1), []
+            for start in range(0, queries, 256):
+                apart = squares[None] - 2 * (targets[start : start + 256] @ points.T)
+                best = np.argpartition(apart, top, axis=1)[:, :top]
+                order = np.argsort(np.take_along_axis(apart, best, axis=1), axis=1)
+                found.append(np.take_along_axis(best, order, axis=1))
+            return np.concatenate(found)
 
-    return find
+        return find
+
+    return prepare
 
 
 def minwise_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
@@ -78,22 +82,26 @@ def minwise_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
     return find
 
 
-def minwise_near(points: np.ndarray, radius: float, queries: int) -> Answer:
+def minwise_near(top: int) -> Prepare:
     """Return a search for neighbours with minwise; planning and building tables are included in the time."""
-    import minwise as mw
 
-    family = mw.EuclideanLSH
+    def prepare(points: np.ndarray, radius: float, queries: int) -> Answer:
+        import minwise as mw
 
-    def find() -> np.ndarray:
-        search = family.plan(points, top=TOP, queries=points[:queries])
-        print(search, file=sys.stderr)
-        table = search.fit(points).query(points[:queries], top=TOP)
-        rows = np.full((queries, TOP), -1)
-        query = table["query"].to_numpy()
-        rows[query, np.arange(len(query)) - np.searchsorted(query, query)] = table["neighbour"].to_numpy()
-        return rows
+        family = mw.EuclideanLSH
 
-    return find
+        def find() -> np.ndarray:
+            search = family.plan(points, top=top, queries=points[:queries])
+            print(search, file=sys.stderr)
+            table = search.fit(points).query(points[:queries], top=top)
+            rows = np.full((queries, top), -1)
+            query = table["query"].to_numpy()
+            rows[query, np.arange(len(query)) - np.searchsorted(query, query)] = table["neighbour"].to_numpy()
+            return rows
+
+        return find
+
+    return prepare
 
 
 def faiss_index(kind: str, points: np.ndarray) -> Any:  # noqa: ANN401 - the class depends on the kind
@@ -172,9 +180,11 @@ def spark_pairs(points: np.ndarray, radius: float, queries: int) -> Answer:
 
 ENGINES: dict[tuple[str, str], Callable[[Any, float, int], Answer]] = {
     ("brute", "pairs"): brute_pairs,
-    ("brute", "near"): brute_near,
+    ("brute", "near"): brute_near(TOP),
+    ("brute", "many"): brute_near(MANY),
     ("minwise", "pairs"): minwise_pairs,
-    ("minwise", "near"): minwise_near,
+    ("minwise", "near"): minwise_near(TOP),
+    ("minwise", "many"): minwise_near(MANY),
     **{(kind, "pairs"): faiss_pairs(kind) for kind in ("flat", "ivf")},
     **{(kind, "near"): faiss_near(kind) for kind in ("flat", "ivf", "lsh", "hnsw")},
     ("spark", "pairs"): spark_pairs,

@@ -32,7 +32,7 @@ if _typing.TYPE_CHECKING:
     from minwise.sketches.schemes import FastSketch, MinHash
     from minwise.sketches.similarity import jaccard
     from minwise.text.shingling import Shingler, ShingleSets
-    from minwise.vectors.lsh import CosineLSH, EuclideanLSH
+    from minwise.vectors.lsh import CosineLSH, EuclideanLSH, HammingSearch
 
 __version__ = _kernel.VERSION
 
@@ -40,6 +40,7 @@ __all__ = [
     "CosineLSH",
     "EuclideanLSH",
     "FastSketch",
+    "HammingSearch",
     "Index",
     "MinHash",
     "MinwiseError",
@@ -65,6 +66,7 @@ _MODULES = {
     "CosineLSH": "vectors.lsh",
     "EuclideanLSH": "vectors.lsh",
     "FastSketch": "sketches.schemes",
+    "HammingSearch": "vectors.lsh",
     "Index": "index",
     "MinHash": "sketches.schemes",
     "MinwiseError": "errors",

@@ -81,7 +81,7 @@ def test_a_work_directory_is_reused_with_the_same_settings_only(folder: Path) ->
     first = Path("pairs.parquet").read_bytes()
     assert run("pairs", *words, "--threads", "1", "--memory", "300MB").exit_code == 0
     assert Path("pairs.parquet").read_bytes() == first
-    assert isinstance(run("pairs", *words, "--recall", "0.5").exception, MismatchError)
+    assert isinstance(run("pairs", *words, "--hashes", "2", "--tables", "3", "--width", "1").exception, MismatchError)
     near = ["x.npy", "q.npy", "--top", "2", "-o", "near.csv", "--work", "asked", "--overwrite"]
     assert run("near", *near).exit_code == 0
     second = Path("near.csv").read_bytes()
@@ -102,6 +102,12 @@ def test_a_work_directory_is_reused_with_the_same_settings_only(folder: Path) ->
             ("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--overwrite", "--measure", "cosine", "--width", "3"),
             "left out with",
         ),
+        (
+            ("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--tables", "0", "--recall", "2"),
+            "recall must be above 0",
+        ),
+        (("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--measure", "hamming", "--recall", "0"), "recall must be"),
+        (("dedup", "x.npy", "--radius", "1", "-o", "-"), "output must be a directory"),
         (("near", "x.npy", "q.npy", "-o", "n.csv"), "takes --top, --radius or both"),
         (("near", "x.npy", "q.npy", "--top", "0", "-o", "n.csv", "--overwrite"), "top must be a whole number"),
     ],
@@ -111,3 +117,41 @@ def test_invalid_settings_write_nothing(folder: Path, words: tuple[str, ...], me
     assert isinstance(done.exception, ConfigError)
     assert message in str(done.exception)
     assert {path.name for path in folder.iterdir()} == {"x.npy", "q.npy"}
+
+
+def test_queries_of_another_length_are_refused_before_the_plan(folder: Path) -> None:
+    rng = np.random.default_rng(3)
+    np.save("x.npy", rng.normal(size=(20_000, 8)).astype("f4"))
+    np.save("q.npy", rng.normal(size=(20_000, 5)).astype("f4"))
+    done = run("near", "x.npy", "q.npy", "--top", "3", "-o", "near.csv")
+    assert isinstance(done.exception, MismatchError)
+    assert "got 5 in queries, 8 in vectors" in str(done.exception)
+
+
+def test_queries_are_checked_although_there_are_no_vectors(folder: Path) -> None:
+    np.save("x.npy", np.empty((0, 3), dtype="f4"))
+    np.save("q.npy", np.array([[1, 2, 3, 4], [1, np.nan, 3, 4]], dtype="f4"))
+    done = run("near", "x.npy", "q.npy", "--top", "3", "-o", "near.csv")
+    assert done.exit_code == 0, done.output
+    assert "q.npy: row 1: values must be finite, got NaN at column 1" in done.output
+    failed = run("near", "x.npy", "q.npy", "--top", "3", "-o", "near.csv", "--overwrite", "--on-error", "fail")
+    assert isinstance(failed.exception, InputError)
+
+
+def test_the_summary_states_a_recall_below_one(folder: Path) -> None:
+    layout = ["--width", "2", "--hashes", "4", "--overwrite"]
+    few = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.csv", *layout, "--tables", "2")
+    recall = mw.EuclideanLSH(width=2.0, hashes=4, tables=2).probability(0.6)
+    assert f"warning: recall is {recall:.3f}"[:-1] in few.stdout
+    assert "below 0.99" in few.stdout
+    many = run("near", "x.npy", "q.npy", "--radius", "0.6", "-o", "near.csv", *layout, "--tables", "40")
+    assert "recall 0.99" in many.stdout
+    assert "warning" not in many.stdout
+    exact = run("pairs", "x.npy", "--radius", "0.6", "-o", "pairs.csv", "--overwrite")
+    assert "recall" not in exact.stdout
+
+
+def test_tables_0_is_accepted_for_bits(folder: Path) -> None:
+    np.save("x.npy", np.zeros((3, 2), dtype=np.uint8))
+    done = run("pairs", "x.npy", "--radius", "1", "-o", "p.csv", "--measure", "hamming", "--tables", "0")
+    assert done.stdout.startswith("3 pairs among 3 vectors")

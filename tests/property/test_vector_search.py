@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from support.vectors import table_search
 
 import minwise as mw
 from minwise.vectors.projection import bucket_probability, slot_probability
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "vec"
-FAMILIES: dict[str, type[mw.EuclideanLSH | mw.CosineLSH]] = {"euclidean": mw.EuclideanLSH, "cosine": mw.CosineLSH}
 SMALL = st.integers(-3, 3).map(float)
 POINTS = st.integers(0, 30).flatmap(lambda rows: arrays(np.float32, (rows, 3), elements=SMALL))
 
@@ -105,7 +105,7 @@ def test_recall_is_at_least_that_of_the_plan(measure: str, radius: float, recall
     assert len(expected) > 1000
     shares = []
     for seed in range(12):
-        search = FAMILIES[measure].plan(vectors, radius=radius, recall=recall, seed=seed)
+        search = table_search(vectors, radius, measure=measure, recall=recall, seed=seed)
         assert search.probability(radius) >= recall
         found = found_pairs(search.fit(vectors).pairs(radius))
         assert found.keys() <= expected.keys()
@@ -167,7 +167,7 @@ def test_recall_on_real_images(name: str) -> None:
     apart = brute(vectors, vectors, "euclidean")
     radius = float(np.quantile(apart[np.triu_indices(len(vectors), 1)], 0.001))
     expected = true_pairs(vectors, radius, "euclidean")
-    search = mw.EuclideanLSH.plan(vectors, radius=radius)
+    search = table_search(vectors, radius)
     found = found_pairs(search.fit(vectors).pairs(radius))
     assert found.keys() <= expected.keys()
     assert len(found) >= 0.98 * len(expected) > 500

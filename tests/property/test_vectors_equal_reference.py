@@ -63,10 +63,10 @@ def test_keys_and_contents(
 def test_distances(vectors: NDArray[Any]) -> None:
     """For every pair; the cosine only for vectors that are not zero."""
     left, right = (side.astype(np.uint32) for side in np.triu_indices(len(vectors)))
-    for cosine, twin in ((False, reference.euclidean_distance), (True, reference.cosine_distance)):
-        found = _kernel.vector_distances(vectors, left, right, cosine, math.inf, 1)
+    for measure, twin in (("euclidean", reference.euclidean_distance), ("cosine", reference.cosine_distance)):
+        found = _kernel.vector_distances(vectors, vectors, left, right, measure, math.inf, 1)
         for one, other, distance in zip(left.tolist(), right.tolist(), found.tolist(), strict=True):
-            if cosine and not (vectors[one].any() and vectors[other].any()):
+            if measure == "cosine" and not (vectors[one].any() and vectors[other].any()):
                 continue
             assert distance == twin(vectors[one], vectors[other])
 
@@ -75,9 +75,9 @@ def test_distances(vectors: NDArray[Any]) -> None:
 def test_a_bound_replaces_exactly_the_larger_distances(vectors: NDArray[Any], share: float) -> None:
     """NaN represents a larger distance, whether or not it was computed completely."""
     left, right = (side.astype(np.uint32) for side in np.triu_indices(len(vectors)))
-    every = _kernel.vector_distances(vectors, left, right, False, math.inf, 1)
+    every = _kernel.vector_distances(vectors, vectors, left, right, "euclidean", math.inf, 1)
     bound = np.sort(every)[int(share * (len(every) - 1))]
-    within = _kernel.vector_distances(vectors, left, right, False, bound, 1)
+    within = _kernel.vector_distances(vectors, vectors, left, right, "euclidean", bound, 1)
     np.testing.assert_array_equal(within, np.where(every <= bound, every, np.nan))
 
 

@@ -14,6 +14,7 @@ use crate::thread_pool;
 
 type Faults = Vec<(usize, String)>;
 type NearestArrays<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, u64);
+type PairArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>);
 
 /// Matrix of vectors, a row each.
 enum Matrix<'py> {
@@ -51,8 +52,13 @@ macro_rules! with_values {
     };
 }
 
-fn metric(cosine: bool) -> Metric {
-    if cosine { Metric::Cosine } else { Metric::Euclidean }
+fn metric(measure: &str) -> PyResult<Metric> {
+    match measure {
+        "euclidean" => Ok(Metric::Euclidean),
+        "cosine" => Ok(Metric::Cosine),
+        "hamming" => Ok(Metric::Hamming),
+        _ => Err(PyValueError::new_err("measure must be euclidean, cosine or hamming")),
+    }
 }
 
 /// Function from vectors to the keys of their tables.
@@ -102,29 +108,54 @@ impl VectorBander {
     }
 }
 
-/// Return the distance of every pair of rows that is at most `most`, NaN for the others.
+/// Return the distance of every pair of a row of one matrix and a row of another that is at most `most`, NaN for the
+/// others.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "input buffers and limits")]
 pub fn vector_distances<'py>(
     py: Python<'py>,
     vectors: &Bound<'py, PyAny>,
+    others: &Bound<'py, PyAny>,
     left: PyReadonlyArray1<'py, u32>,
     right: PyReadonlyArray1<'py, u32>,
-    cosine: bool,
+    measure: &str,
     most: f64,
     threads: usize,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let vectors = Matrix::of(vectors)?;
-    let (count, dims) = vectors.shape();
+    let metric = metric(measure)?;
+    let (vectors, others) = (Matrix::of(vectors)?, Matrix::of(others)?);
+    let ((count, dims), (other_count, other_dims)) = (vectors.shape(), others.shape());
     let (left, right) = (left.as_slice()?, right.as_slice()?);
-    if left.len() != right.len() || left.iter().chain(right).any(|&row| row as usize >= count) {
-        return Err(PyValueError::new_err("pairs must be of vectors that exist"));
+    let exist = |rows: &[u32], count: usize| rows.iter().all(|&row| (row as usize) < count);
+    if left.len() != right.len() || dims != other_dims || !exist(left, count) || !exist(right, other_count) {
+        return Err(PyValueError::new_err("pairs must be of vectors that exist and have equally many columns"));
     }
-    let found = with_values!(&vectors, values => py.detach(|| {
+    let found = with_values!(&vectors, values => with_values!(&others, other_values => py.detach(|| {
         thread_pool::install(threads, |threads| {
-            vectors::distances(metric(cosine), values, dims, (left, right), most, threads)
+            vectors::distances(metric, (values, other_values), dims, (left, right), most, threads)
         })
-    })?);
+    })?));
     Ok(found.into_pyarray(py))
+}
+
+/// Return row and column of every product that is not below the sum of the bounds of its row and its column.
+#[pyfunction]
+pub fn select_products<'py>(
+    py: Python<'py>,
+    products: PyReadonlyArray2<'py, f32>,
+    rows: PyReadonlyArray1<'py, f32>,
+    columns: PyReadonlyArray1<'py, f32>,
+    threads: usize,
+) -> PyResult<PairArrays<'py>> {
+    let (row_bounds, column_bounds) = (rows.as_slice()?, columns.as_slice()?);
+    if products.shape() != [row_bounds.len(), column_bounds.len()] || column_bounds.is_empty() {
+        return Err(PyValueError::new_err("products must have a row and a column per bound, at least one"));
+    }
+    let products = products.as_slice()?;
+    let (rows, columns) = py.detach(|| {
+        thread_pool::install(threads, |threads| vectors::select_products(products, row_bounds, column_bounds, threads))
+    })?;
+    Ok((rows.into_pyarray(py), columns.into_pyarray(py)))
 }
 
 /// Hash tables of vectors for nearest-neighbour queries.
@@ -154,11 +185,12 @@ impl VectorTables {
         vectors: &Bound<'py, PyAny>,
         queries: &Bound<'py, PyAny>,
         keys: PyReadonlyArray2<'py, u64>,
-        cosine: bool,
+        measure: &str,
         most: f64,
         top: usize,
         threads: usize,
     ) -> PyResult<NearestArrays<'py>> {
+        let metric = metric(measure)?;
         let (vectors, queries) = (Matrix::of(vectors)?, Matrix::of(queries)?);
         let ((count, dims), (query_count, width)) = (vectors.shape(), queries.shape());
         let keyed = keys.shape() == [self.inner.len(), query_count] || query_count == 0 || self.rows == 0;
@@ -170,7 +202,7 @@ impl VectorTables {
         let keys = keys.as_slice()?;
         let found = with_values!(&vectors, values => with_values!(&queries, query_values => py.detach(|| {
             thread_pool::install(threads, |threads| {
-                self.inner.nearest(metric(cosine), values, (query_values, keys), dims, (most, top), threads)
+                self.inner.nearest(metric, values, (query_values, keys), dims, (most, top), threads)
             })
         })?));
         Ok((

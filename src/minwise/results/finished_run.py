@@ -5,6 +5,7 @@ working directory in ``run.json`` and checked against their fingerprints; row by
 ``removed.parquet`` tell what was kept. A flag per input row is held in memory, and no text.
 """
 
+import json
 import os
 import re
 from collections import Counter
@@ -162,7 +163,9 @@ class FinishedRun:
             raise FormatError(f"{folder}: must be a directory that minwise dedup wrote, got one without report.json")
         from minwise.results.output_schema import StoredReport, StoredRun, decode  # here: msgspec takes 10 ms
 
-        report = decode(folder / "report.json", (folder / "report.json").read_bytes(), StoredReport)
+        content = (folder / "report.json").read_bytes()
+        _refuse_vectors(folder, content)
+        report = decode(folder / "report.json", content, StoredReport)
         if not (folder / "run.json").is_file():
             version = report["minwise"]
             raise FormatError(
@@ -369,6 +372,19 @@ class FinishedRun:
                 yield parquet
         except UnreadableError as error:
             raise FormatError(f"{file.path}: must be the table of a run, {error}; run minwise dedup again") from None
+
+
+def _refuse_vectors(folder: Path, content: bytes) -> None:
+    """Raise if the report is one of vectors, which has a measure."""
+    try:
+        settings = json.loads(content)["settings"]
+    except (ValueError, TypeError, LookupError):
+        return  # refused with the reason by the caller
+    if isinstance(settings, dict) and "measure" in settings:
+        raise FormatError(
+            f"{folder}: must be the output of minwise dedup, got that of minwise vectors dedup;"
+            " read its removed.parquet and clusters.parquet instead"
+        )
 
 
 def _existing(name: str, directory: str = "") -> str:

@@ -1,5 +1,5 @@
 """Locality-sensitive hashing of vectors: pairs within a distance and nearest neighbours."""
 
-from minwise.vectors.lsh import CosineLSH, EuclideanLSH
+from minwise.vectors.lsh import CosineLSH, EuclideanLSH, HammingSearch
 
-__all__ = ["CosineLSH", "EuclideanLSH"]
+__all__ = ["CosineLSH", "EuclideanLSH", "HammingSearch"]

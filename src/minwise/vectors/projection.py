@@ -19,7 +19,7 @@ from minwise.settings import SearchSettings
 
 __all__ = ["Measure", "VectorBander", "VectorSettings", "bucket_probability", "slot_probability"]
 
-Measure = Literal["euclidean", "cosine"]
+Measure = Literal["euclidean", "cosine", "hamming"]
 
 
 def slot_probability(measure: Measure, distance: float, width: float | None) -> float:
@@ -35,6 +35,8 @@ def slot_probability(measure: Measure, distance: float, width: float | None) -> 
         return 1.0 - math.acos(min(1.0, max(-1.0, 1.0 - distance))) / math.pi
     if distance <= 0.0 or width is None:
         return 1.0
+    if math.isinf(distance):
+        return 0.0
     t = width / distance
     return math.erf(t / math.sqrt(2)) - math.sqrt(2 / math.pi) / t * -math.expm1(-t * t / 2)
 
@@ -56,14 +58,16 @@ class VectorSettings(SearchSettings):
     """Everything that decides which pairs of vectors are found. A table is a band, a projection is a slot.
 
     Attributes:
-        measure: ``euclidean`` or ``cosine``.
+        measure: ``euclidean``, ``cosine`` or ``hamming``.
         width: Segment length of a projection; None for cosine.
         radius: Maximum distance of a pair.
+        scan: Whether all vectors are compared, without tables; the plan then has one table that is not used.
     """
 
     measure: Measure
     width: float | None
     radius: float
+    scan: bool = False
 
     @property
     def similarity_name(self) -> str:
@@ -77,12 +81,19 @@ class VectorSettings(SearchSettings):
 
     def plan_dict(self) -> dict[str, Any]:
         """Return the radius and the probability that a pair at the radius is found."""
-        slot = slot_probability(self.measure, self.radius, self.width)
-        return {"radius": self.radius, "recall": bucket_probability(slot, self.plan.rows, self.plan.bands)}
+        return {"radius": self.radius, "recall": self.probability(self.radius)}
+
+    def probability(self, distance: float) -> float:
+        """Return the probability that two vectors at a distance are compared."""
+        if self.scan:
+            return 1.0
+        return bucket_probability(slot_probability(self.measure, distance, self.width), self.plan.rows, self.plan.bands)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values under their public names."""
-        shown = {"measure": self.measure, "radius": self.radius}
+        shown: dict[str, Any] = {"measure": self.measure, "radius": self.radius}
+        if self.scan:
+            return {**shown, "tables": 0, "max_bucket": self.max_bucket}
         if self.width is not None:
             shown["width"] = self.width
         layout = {"hashes": self.plan.rows, "tables": self.plan.bands}
@@ -98,7 +109,7 @@ class VectorBander:
     """
 
     def __init__(self, settings: VectorSettings, dims: int) -> None:
-        plan = settings.plan
+        plan, self.settings = settings.plan, settings
         self._kernel = _kernel.VectorBander(
             dims=dims, hashes=plan.rows, tables=plan.bands, width=settings.width, seed=settings.seed
         )

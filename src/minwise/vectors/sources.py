@@ -3,6 +3,7 @@
 import math
 import os
 import tokenize
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -18,6 +19,7 @@ from minwise._internal.arrays import from_matrix, from_numpy, to_numpy, valid_ma
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.files import File, translate_errors
+from minwise.inputs.parquet import ParquetFile
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, UnreadableError
 from minwise.text.chunks import ArrowArray, ArrowStream
 
@@ -32,6 +34,8 @@ NPY_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.forma
 NPY_ERRORS = (
     EOFError, MemoryError, OverflowError, RecursionError, SyntaxError, TypeError, ValueError, tokenize.TokenError,
 )  # fmt: skip
+# Bytes of the rows that are copied at once.
+COPIED_BYTES = 1 << 25
 TYPE_RULE = f"vectors must be of {', '.join(ACCEPTED[:-1])} or {ACCEPTED[-1]}"
 
 
@@ -66,6 +70,11 @@ class VectorSource(Source):
         """The type of a matrix that holds all vectors."""
         return DIRECT[0]
 
+    @property
+    @abstractmethod
+    def given_type(self) -> str:
+        """Name of the type of the values as they are given, for messages."""
+
     def known_rows(self) -> int:
         """Return the number of vectors."""
         return self.rows
@@ -78,9 +87,9 @@ class VectorSource(Source):
         """Return the row numbers."""
         return from_numpy(rows.astype(np.int64))
 
+    @abstractmethod
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
-        """Raise: vectors are searched, never deduplicated."""
-        raise NotImplementedError("vectors are not copied")
+        """Write the kept rows in the format of the input; return how many there are."""
 
     def blocks(self, batch_bytes: int) -> Iterator[Batch]:
         """Yield the rows in batches of about ``batch_bytes``."""
@@ -110,6 +119,16 @@ class MatrixSource(VectorSource):
         direct = self.values.dtype in DIRECT and self.values.flags.c_contiguous
         return self.values if direct and self.values.shape[1] else None
 
+    @property
+    def matrix_type(self) -> np.dtype[Any]:
+        """The type of the values, if the kernel can read it."""
+        return self.values.dtype if self.values.dtype in DIRECT else DIRECT[0]
+
+    @property
+    def given_type(self) -> str:
+        """Name of the type of the values."""
+        return self.values.dtype.name
+
     def fingerprint(self) -> dict[str, object]:
         """Return shape and type, and size and modification time of a file."""
         identity: dict[str, object] = {"name": self.name, "bytes": self.values.nbytes, "modified": None}
@@ -121,6 +140,12 @@ class MatrixSource(VectorSource):
     def stored_files(self) -> Sequence[File]:
         """Return the file, if there is one."""
         return [] if self.path is None else [File(str(self.path))]
+
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+        """Write the kept rows to an ``.npy`` file."""
+        name = "vectors.npy" if self.path is None else self.path.name
+        np.save(folder / name, self.values[keep], allow_pickle=False)
+        return int(np.count_nonzero(keep))
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step = int(np.clip(batch_bytes // (4 * self.dims), 1, BATCH_ROWS))
@@ -149,6 +174,11 @@ class NpyVectors(VectorSource):
         """The type of the values, if the kernel can read it."""
         return self._header.dtype if self._header.dtype in DIRECT else DIRECT[0]
 
+    @property
+    def given_type(self) -> str:
+        """Name of the type of the values."""
+        return self._header.dtype.name
+
     def fingerprint(self) -> dict[str, object]:
         """Return shape and type, size and modification time of the file."""
         status = self.path.stat()
@@ -159,7 +189,18 @@ class NpyVectors(VectorSource):
         """Return the file."""
         return [File(str(self.path))]
 
-    def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+        """Write the kept rows with the type of the file."""
+        kept, descr = int(np.count_nonzero(keep)), np.lib.format.dtype_to_descr(self._header.dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (kept, self._header.shape[1])}
+        with (folder / self.path.name).open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for first, values in self._values(COPIED_BYTES):
+                file.write(np.ascontiguousarray(values[keep[first : first + len(values)]]).data)
+        return kept
+
+    def _values(self, batch_bytes: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield the rows in blocks of about ``batch_bytes``, each with the number of its first row."""
         step = int(np.clip(batch_bytes // (4 * self.dims), 1, BATCH_ROWS))
         with self.path.open("rb") as file:
             file.seek(self._header.offset)
@@ -168,7 +209,11 @@ class NpyVectors(VectorSource):
                 values = np.fromfile(file, self._header.dtype, rows * self.dims)
                 if len(values) < rows * self.dims:
                     raise UnreadableError("truncated file: it was shortened while it was read")
-                yield Batch(first, from_matrix(_to_direct(values.reshape(rows, self.dims))))
+                yield first, values.reshape(rows, self.dims)
+
+    def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
+        for first, values in self._values(batch_bytes):
+            yield Batch(first, from_matrix(_to_direct(values)))
 
 
 class ParquetVectors(VectorSource):
@@ -200,6 +245,16 @@ class ParquetVectors(VectorSource):
                 return int(lengths[np.flatnonzero(lengths)[0]])
         return 1
 
+    @property
+    def matrix_type(self) -> np.dtype[Any]:
+        """The type of the values, if the kernel can read it."""
+        return DIRECT[self.kind.value_type == pa.uint8()]
+
+    @property
+    def given_type(self) -> str:
+        """Name of the type of the values."""
+        return str(self.kind.value_type)
+
     def fingerprint(self) -> dict[str, object]:
         """Return size and modification time of the file, and the column."""
         status = self.path.stat()
@@ -208,6 +263,11 @@ class ParquetVectors(VectorSource):
     def stored_files(self) -> Sequence[File]:
         """Return the file."""
         return [File(str(self.path))]
+
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+        """Write the kept rows with all columns, the schema and the codecs of the file."""
+        parent = self.path.parent.as_posix()
+        return ParquetFile(File(self.name)).copy_kept(keep, folder, "" if parent == "." else parent)
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step, first = int(np.clip(batch_bytes // (8 * self.dims), 1, BATCH_ROWS)), 0
@@ -276,7 +336,8 @@ def _check_matrix(where: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
     if len(shape) != 2:
         raise InputError(f"{where} must be a matrix with a row per vector, got shape {shape}")
     if dtype.newbyteorder("=").name not in ACCEPTED:
-        raise InputError(f"{where}: {TYPE_RULE}, got {dtype}")
+        remedy = "; np.packbits(bits, axis=1) makes bit vectors of them" if dtype == np.bool_ else ""
+        raise InputError(f"{where}: {TYPE_RULE}, got {dtype}{remedy}")
     if shape[0] and not shape[1]:
         raise InputError(f"{where}: vectors must have at least one value, got shape {shape}")
 

@@ -1,4 +1,4 @@
-//! Euclidean and cosine distances of two vectors.
+//! Euclidean, cosine and Hamming distances of two vectors.
 //!
 //! Sums have eight lanes: value i is added to lane i mod 8, and the lanes are added as ((0+4)+(2+6))+((1+5)+(3+7)), in
 //! 53 bits.
@@ -23,6 +23,8 @@ pub enum Metric {
     Euclidean,
     /// 1 minus the cosine of the angle, from 0 to 2.
     Cosine,
+    /// Number of bits that differ.
+    Hamming,
 }
 
 impl Metric {
@@ -48,6 +50,7 @@ impl Metric {
             Self::Euclidean if surely_above(left, right, most) => return None,
             Self::Euclidean => squared_distance(left, right, most)?.sqrt(),
             Self::Cosine => cosine(left, right),
+            Self::Hamming => differing_bits(left, right),
         };
         (distance <= most).then_some(distance)
     }
@@ -140,23 +143,30 @@ fn cosine<V: Value, W: Value>(left: &[V], right: &[W]) -> f64 {
     (1.0 - sum_lanes(dots) / (sum_lanes(lefts) * sum_lanes(rights)).sqrt()).clamp(0.0, 2.0)
 }
 
-/// Return the distance of every pair of rows that is at most `most`, NaN for the others.
+#[inline(always)]
+fn differing_bits<V: Value, W: Value>(left: &[V], right: &[W]) -> f64 {
+    let differing = left.iter().zip(right).map(|(&left, &right)| (left.bits() ^ right.bits()).count_ones());
+    f64::from(differing.sum::<u32>())
+}
+
+/// Return the distance of every pair of a row of one matrix and a row of another that is at most `most`, NaN for the
+/// others.
 ///
 /// # Panics
 /// If a row does not exist.
 #[must_use]
-pub fn distances<V: Value>(
+pub fn distances<V: Value, W: Value>(
     metric: Metric,
-    values: &[V],
+    values: (&[V], &[W]),
     dims: usize,
     pairs: (&[u32], &[u32]),
     most: f64,
     threads: usize,
 ) -> Vec<f64> {
-    let row = |number: u32| &values[number as usize * dims..(number as usize + 1) * dims];
+    let span = |number: u32| number as usize * dims..(number as usize + 1) * dims;
     let compare = |(left, right): (&[u32], &[u32])| -> Vec<f64> {
-        let pairs = left.iter().zip(right);
-        pairs.map(|(&l, &r)| metric.distance(row(l), row(r), most).unwrap_or(f64::NAN)).collect()
+        let pairs = left.iter().zip(right).map(|(&l, &r)| (&values.0[span(l)], &values.1[span(r)]));
+        pairs.map(|(left, right)| metric.distance(left, right, most).unwrap_or(f64::NAN)).collect()
     };
     let (left, right) = pairs;
     if threads <= 1 {
@@ -198,6 +208,13 @@ mod tests {
                 !exact.is_normal() || trial % 60 < 20 || trial % 60 > 40 || surely_above(&left, &right, exact * 0.5)
             );
         }
+    }
+
+    #[test]
+    fn hamming_distance_counts_differing_bits_of_bytes() {
+        let (left, right): ([u8; 3], [u8; 3]) = ([0b1010, 0xff, 7], [0b0110, 0x00, 7]);
+        assert_eq!(Metric::Hamming.distance(&left, &right, 10.0), Some(10.0));
+        assert_eq!(Metric::Hamming.distance(&left, &right, 9.0), None);
     }
 
     #[test]

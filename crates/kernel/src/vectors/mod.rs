@@ -17,9 +17,11 @@ use crate::batch::{KeyRows, State};
 use crate::hash::{ContentHasher, Domain, GOLDEN, key, mix};
 
 pub use self::distance::{Metric, distances};
+pub use self::scan::select_products;
 pub use self::tables::{Nearest, Tables};
 
 mod distance;
+mod scan;
 mod tables;
 
 /// Projections computed together: the sums of two vectors fill eight of the sixteen AVX2 registers.
@@ -33,17 +35,28 @@ const SIGN_BIT: u64 = 1 << 63;
 pub trait Value: Copy + Send + Sync {
     /// Return the value as a float32.
     fn narrow(self) -> f32;
+
+    /// Return the bits of the value.
+    fn bits(self) -> u32;
 }
 
 impl Value for f32 {
     fn narrow(self) -> f32 {
         self
     }
+
+    fn bits(self) -> u32 {
+        self.to_bits()
+    }
 }
 
 impl Value for u8 {
     fn narrow(self) -> f32 {
         f32::from(self)
+    }
+
+    fn bits(self) -> u32 {
+        u32::from(self)
     }
 }
 
