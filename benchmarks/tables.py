@@ -206,7 +206,7 @@ def vectors_table(record: Record) -> str:
         "hnsw": "faiss IndexHNSWFlat, graph",
         "spark": "Spark BucketedRandomProjectionLSH",
     }
-    tasks = {"pairs": "all pairs", "near": "ten nearest"}
+    tasks = {"pairs": "all pairs", "near": "ten nearest", "many": "thousand nearest"}
     rows = []
     for one in record["measurements"]:
         ratio = "" if one["engine"] == "brute" else f"{one['times_brute']:.1f}×"

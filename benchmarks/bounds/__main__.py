@@ -86,18 +86,20 @@ def measure(source: Path) -> tuple[dict[str, dict[str, float]], dict[str, int]]:
         mw.dedup(Files([str(source)]), out, threshold=THRESHOLD, shingle=SHINGLES, progress=totals)
         stages = {stage["stage"]: float(stage["seconds"]) for stage in read_json(out / "run.json")["stages"]}
         report = read_json(out / "report.json")
-        candidates, verified = (int(report["pairs"][name]) for name in ("candidates", "verified"))
-        pairs = {"proposed": totals.by_stage["verify"], "candidates": candidates, "verified": verified}
-        compared = verified + report["just_below"]["pairs"]
+        names = ("candidates", "verified", "compared", "sampled_one_in")
+        pairs = {"proposed": totals.by_stage["verify"], **{name: int(report["pairs"][name]) for name in names}}
+        # Pairs whose sets are read: the bitmaps exclude the others.
+        similar = pairs["verified"] + report["just_below"]["pairs"]
+        read_sets = pairs["compared"] * similar // max(1, pairs["candidates"])
         (kept,) = (out / "kept").glob("*.parquet")
         bounds = {
             "read and sketch": {"decoding pages": read(source), "sketching in memory": sketch(source)},
             "band": {"keys of all bands": copy_bytes(KEY_BYTES * report["counts"]["read"] * report["plan"]["bands"])},
             "shingle candidates": {"decoding pages": read(source)},
             "verify": {
-                "merging pairs": copy_bytes(MEMBER_BYTES * pairs["proposed"] + PAIR_BYTES * candidates),
-                "outlines of candidates": copy_bytes(OUTLINE_BYTES * candidates),
-                "sets that are compared": copy_bytes(ELEMENT_BYTES * mean_elements(source) * compared),
+                "merging pairs": copy_bytes(MEMBER_BYTES * pairs["proposed"] + PAIR_BYTES * pairs["compared"]),
+                "outlines of pairs": copy_bytes(OUTLINE_BYTES * pairs["compared"]),
+                "sets that are compared": copy_bytes(ELEMENT_BYTES * mean_elements(source) * read_sets),
             },
             "write": {"decoding pages": read(source), "encoding pages": encode(kept)},
         }

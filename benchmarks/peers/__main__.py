@@ -8,15 +8,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.peers.engines import ENGINES, SHINGLES, SLOTS, THRESHOLD, Job, all_jobs
+from benchmarks.peers.engines import ENGINES, SHINGLES, SLOTS, TASKS, THRESHOLD, Job, all_jobs
+from benchmarks.peers.markdown_table import ratio_rows
 from benchmarks.peers.measure import Measurement, growth, measure
 from benchmarks.peers.passages import MAX_DOCUMENTS, prepare_passages
 from benchmarks.peers.report import table, times_minwise, times_reading, verdicts
-from benchmarks.record_files import command_line, write_json
+from benchmarks.record_files import command_line, processor, write_json
 from benchmarks.speed.corpus import Corpus, CorpusUnavailableError
+from benchmarks.tables import newest_record
 
 NAMES = tuple(engine.name for engine in ENGINES)
 SIZES = (10_000, 100_000, MAX_DOCUMENTS)
+ROUNDS = 3
+BOUND = 120.0  # seconds; all engines together then take 35 minutes
 
 
 def main() -> None:
@@ -26,21 +30,47 @@ def main() -> None:
     for engine in engines:
         _ = engine.python  # environments are created before the first measurement
     corpora = prepare_corpora(settings.sizes)
+    earlier = earlier_record(corpora) if settings.reuse else None
     measurements = measure(list(all_jobs(engines)), corpora, rounds=settings.rounds, bound=settings.bound)
+    record = content(measurements, corpora, settings)
     print(f"\n{table(measurements)}\n")
-    whole = set(settings.engines) == set(NAMES) and tuple(settings.sizes) == SIZES
+    for name, cells in ratio_rows(record).items():
+        print(f"{name}: {', '.join(cells)}")
+    whole = (earlier or set(settings.engines) == set(NAMES)) and tuple(settings.sizes) == SIZES
     if settings.record and whole:  # a partial run must not replace the record of the day
-        print(f"written to {write_json(content(measurements, corpora, settings), benchmark='peers')}")
+        print(f"written to {write_json(with_earlier_rows(record, earlier), benchmark='peers')}")
 
 
 def parse_settings() -> argparse.Namespace:
     """Return the settings given on the command line."""
     parser = command_line("peers", __doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="maximum number of runs of each job (default 3)")
-    parser.add_argument("--bound", type=float, default=400, help="time limit of a run in seconds (default 400)")
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help=f"runs of the jobs that are repeated (default {ROUNDS})"
+    )
+    parser.add_argument("--bound", type=float, default=BOUND, help=f"time limit of a run in seconds (default {BOUND})")
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES), help="numbers of documents")
     parser.add_argument("--engines", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--reuse", action="store_true", help="take other engines from the newest record and write one")
     return parser.parse_args()
+
+
+def earlier_record(corpora: Sequence[Corpus]) -> dict[str, Any]:
+    """Return the newest record; it must be of this processor and these corpora."""
+    record = newest_record("peers")
+    same_texts = [corpus["sha256"] for corpus in record["corpora"]] == [corpus.sha256 for corpus in corpora]
+    if record["machine"]["processor"] != processor() or not same_texts:
+        raise SystemExit("--reuse needs a record of this processor and these corpora; run without it")
+    return record
+
+
+def with_earlier_rows(record: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
+    """Return a record with the rows of an earlier one for engines that were not run, each with its date."""
+    if earlier is None:
+        return record
+    measured = {row["engine"] for row in record["rows"]}
+    others = [{"measured": earlier["finished"][:10], **row} for row in earlier["rows"] if row["engine"] not in measured]
+    rows = sorted([*record["rows"], *others], key=lambda row: (TASKS.index(row["task"]), NAMES.index(row["engine"])))
+    return {**record, "versions": {**earlier["versions"], **record["versions"]}, "rows": rows}
 
 
 def prepare_corpora(sizes: Sequence[int]) -> list[Corpus]:

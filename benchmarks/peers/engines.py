@@ -14,7 +14,7 @@ SHINGLES = "word:5"
 SLOTS = 256
 READING, SIGNING, REMOVING = "reading the file", "text → signatures", "Parquet → deduplicated Parquet"
 TASKS = (READING, SIGNING, REMOVING)
-ONE, EITHER = (1,), (1, 2)
+ONE, EITHER = (1,), (2, 1)  # more cores first: a job that cannot finish with them is not run with fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +43,7 @@ class Engine:
     @property
     def module(self) -> str:
         """Suffix of the names of its runner modules."""
-        return (self.package or self.name).replace("-", "_")
+        return (self.package or self.name).replace("-", "_").lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +80,19 @@ def options(**settings: object) -> list[str]:
 
 
 MINWISE = Engine(name="minwise", scheme="fast", tasks={SIGNING: EITHER, REMOVING: EITHER})
+# The fastest peers follow minwise and the copy, so that they run under the same conditions.
 ENGINES = (
     Engine(name="parquet", tasks={READING: EITHER}),
     MINWISE,
     Engine(name="copy", tasks={REMOVING: EITHER}),
+    Engine(name="FastSketchLSH", package="FastSketchLSH", tasks={SIGNING: ONE, REMOVING: ONE}),
     *(
         Engine(
             name=f"rensa {scheme}",
             package="rensa",
             scheme=scheme,
-            tasks={SIGNING: EITHER, REMOVING: EITHER},
-            min_ratio={SIGNING: 20, REMOVING: 10},
+            tasks={SIGNING: ONE, REMOVING: ONE},
+            min_ratio={SIGNING: 20},
         )
         for scheme in ("rminhash", "cminhash")
     ),
@@ -102,8 +104,10 @@ ENGINES = (
         min_ratio={SIGNING: 200, REMOVING: 50},
     ),
     Engine(name="text-dedup", package="text-dedup", tasks={SIGNING: ONE, REMOVING: EITHER}, min_ratio={REMOVING: 50}),
+    Engine(name="text-dedup checked", package="text-dedup-checked", tasks={REMOVING: EITHER}),
     Engine(name="datatrove", package="datatrove", tasks={SIGNING: ONE, REMOVING: EITHER}),
 )
+BASELINES = ("parquet", "minwise", "copy")  # the others are peers
 
 
 def all_jobs(engines: Iterable[Engine]) -> Iterator[Job]:

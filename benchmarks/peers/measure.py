@@ -15,13 +15,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from benchmarks.peers.engines import MINWISE, REMOVING, Job
+from benchmarks.peers.engines import BASELINES, MINWISE, REMOVING, Job
 from benchmarks.processes import Run, run_measured
 from benchmarks.speed.corpus import Corpus, cache_dir
 from benchmarks.speed.sketching import EngineFailedError, environment
 
-ENOUGH_SECONDS = 20.0  # a job that takes longer is not repeated, because its noise is small
-WARM_BYTES = 8 << 30  # more than most tools need
+REPEATED_PEERS = 2  # the fastest ones, of which the ratio to minwise should be precise
+WARM_BYTES_PER_DOCUMENT = (
+    8 << 10
+)  # more than most tools need; 8 GB took up to 19 s, so it is not the same for all sizes
 MIN_GROWTH = 8  # ten times the documents take at least 8 times as long; predicts which job cannot finish in time
 
 
@@ -59,35 +61,48 @@ class Measurement:
         """Highest peak memory of all rounds."""
         return max(self.peaks)
 
-    @property
-    def needs_repetition(self) -> bool:
-        """Whether another round is useful."""
-        return self.finished and sum(self.seconds) < ENOUGH_SECONDS
-
 
 def measure(jobs: Sequence[Job], corpora: Iterable[Corpus], *, rounds: int, bound: float) -> list[Measurement]:
-    """Run every job with every corpus, the smaller first; the jobs of a round run alternately."""
+    """Run every job with every corpus, the smaller first, then repeat `repeated` jobs alternately."""
     measurements: list[Measurement] = []
     for corpus in corpora:
-        current = [Measurement(job, corpus.documents) for job in jobs if may_finish(job, measurements, bound)]
-        for turn in range(rounds):
-            for measurement in current:
-                if turn == 0 or measurement.needs_repetition:
-                    add_run(measurement, corpus.path, bound)
-                    took = f"{measurement.seconds[-1]:9.3f} s" if measurement.finished else f"more than {bound:.0f} s"
-                    print(f"{corpus.documents:>9,} {turn + 1}/{rounds} {took}  {measurement.job}", flush=True)
+        current: list[Measurement] = []
+        for job in jobs:
+            if may_finish(job, corpus.documents, [*measurements, *current], bound):
+                current.append(Measurement(job, corpus.documents))
+                add_run(current[-1], corpus.path, bound)
+        chosen = repeated(current)
+        for _ in range(1, rounds):
+            for measurement in chosen:
+                add_run(measurement, corpus.path, bound)
         measurements += current
     return measurements
 
 
-def may_finish(job: Job, before: Sequence[Measurement], bound: float) -> bool:
-    """Return whether a job is expected to finish within the time limit with ten times its last number of documents."""
-    last = [measurement for measurement in before if measurement.job == job][-1:]
-    return all(measurement.finished and measurement.best * MIN_GROWTH < bound for measurement in last)
+def may_finish(job: Job, documents: int, before: Sequence[Measurement], bound: float) -> bool:
+    """Return whether a job is expected to finish in time, judging by fewer documents and by more cores."""
+    of_engine = [one for one in before if (one.job.task, one.job.engine) == (job.task, job.engine)]
+    fewer = [one for one in of_engine if one.job.cores == job.cores and one.documents < documents][-1:]
+    more_cores = [one for one in of_engine if one.job.cores > job.cores and one.documents == documents]
+    return all(one.finished for one in [*fewer, *more_cores]) and all(one.best * MIN_GROWTH < bound for one in fewer)
+
+
+def repeated(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Return the jobs from file to file that are run in every round: minwise, the copy and the fastest peers.
+
+    A peer is repeated with the most cores that it was run with. Tasks in memory repeat their passes themselves.
+    """
+    finished = [one for one in measurements if one.job.task == REMOVING and one.finished]
+    baselines = [one for one in finished if one.job.engine.name in BASELINES]
+    peers: dict[str, Measurement] = {}
+    for one in finished:
+        if one not in baselines:
+            peers.setdefault(one.job.engine.name, one)
+    return [*baselines, *sorted(peers.values(), key=lambda one: one.best)[:REPEATED_PEERS]]
 
 
 def add_run(measurement: Measurement, source: Path, bound: float) -> None:
-    """Run a job once in a temporary folder and add the run to its measurement."""
+    """Run a job once in a temporary folder, add the run to its measurement and print its time."""
     folder = Path(tempfile.mkdtemp(prefix="peers-", dir=cache_dir()))
     try:
         words = measurement.job.command(source, folder / "out")
@@ -96,18 +111,23 @@ def add_run(measurement: Measurement, source: Path, bound: float) -> None:
             environment=environment(measurement.job.cores),
             bound_seconds=bound,
             cores=measurement.job.cores,
-            warm_bytes=WARM_BYTES,
+            warm_bytes=WARM_BYTES_PER_DOCUMENT * measurement.documents,
         )
         if run.finished and run.code:
             raise EngineFailedError(f"{measurement.job} ended with code {run.code}:\n{run.errors}")
         store_run(measurement, run, folder / "out" / "kept")
     finally:
         shutil.rmtree(folder)
+    took = f"{measurement.seconds[-1]:9.3f} s" if measurement.finished else f"more than {bound:.0f} s"
+    print(f"{measurement.documents:>9,} round {len(measurement.seconds)} {took}  {measurement.job}", flush=True)
 
 
 def store_run(measurement: Measurement, run: Run, kept: Path) -> None:
-    """Store the result of a run; tasks in memory report their own time."""
-    measurement.finished = run.finished
+    """Store the result of a run; tasks in memory report their own time.
+
+    A job that finished in its first round has finished, whatever happens in a later one.
+    """
+    measurement.finished = run.finished or bool(measurement.seconds)
     measurement.peaks.append(run.peak_bytes)
     measurement.loads.append(run.load)
     measurement.seconds.append(run.seconds)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.peers.engines import MINWISE, READING, REMOVING, Job
+from benchmarks.peers.engines import BASELINES, MINWISE, READING, REMOVING, Job
 from benchmarks.peers.measure import Measurement, growth
 from benchmarks.targets import Target, align_rows
 
-MAX_COPY_RATIO = 3  # maximum time of minwise relative to copying the file
+COPY_TARGET = Target(figure="x copy", wanted=2.5, at_most=True)
+PEER_TARGET = Target(figure="fastest peer x", wanted=6)
 GROWTH_TARGET = Target(figure="growth", wanted=1.1, at_most=True)
 NAMES = {"parquet": "pyarrow", "copy": "reading and writing"}
 
@@ -84,14 +85,31 @@ def times(job: Job, name: str, task: str, measurements: Sequence[Measurement]) -
     return largest.best / others[largest.documents], largest.finished
 
 
+def fastest_peer(job: Job, measurements: Sequence[Measurement]) -> float | None:
+    """Return the least time of the peers with up to as many cores, relative to the job, at its largest size."""
+    ours = [one for one in measurements if one.job == job and one.finished][-1:]
+    theirs = [
+        one.best / ours[0].best
+        for one in measurements
+        if ours and one.finished and (one.job.task, one.documents) == (job.task, ours[0].documents)
+        if one.job.cores <= job.cores and one.job.engine.name not in BASELINES
+    ]
+    return min(theirs, default=None)
+
+
 def verdicts(job: Job, measurements: Sequence[Measurement]) -> list[str]:
-    """Return the verdicts on the targets of a job; those of minwise are the time of copying the file and its growth."""
+    """Return the verdicts on the targets of a job."""
     if job.engine is MINWISE:
-        copied, grown = times(job, "copy", REMOVING, measurements), growth(measurements, job)
-        bound = Target(figure="x copy", wanted=MAX_COPY_RATIO, at_most=True)
-        found = [bound.verdict(copied[0])] if copied and job.task == REMOVING else []
-        return [*found, GROWTH_TARGET.verdict(grown)] if grown is not None else found
+        return own_verdicts(job, measurements)
     ratio = times_minwise(job, measurements)
     if ratio is None or job.task not in job.engine.min_ratio:
         return []
     return [Target(figure="x minwise", wanted=job.engine.min_ratio[job.task]).verdict(ratio[0])]
+
+
+def own_verdicts(job: Job, measurements: Sequence[Measurement]) -> list[str]:
+    """Return the verdicts on minwise: the copy and the fastest peer, from file to file, and the growth."""
+    copied, peer = times(job, "copy", REMOVING, measurements), fastest_peer(job, measurements)
+    figures = [(COPY_TARGET, copied and copied[0]), (PEER_TARGET, peer)] if job.task == REMOVING else []
+    figures.append((GROWTH_TARGET, growth(measurements, job)))
+    return [target.verdict(figure) for target, figure in figures if figure is not None]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import minwise as mw
-from benchmarks.environments import peer_python
+from benchmarks.environments import PeerUnavailableError, peer_python
 from benchmarks.processes import run_measured
 from benchmarks.quality.corpora import Corpus
 from benchmarks.quality.runners.harness import Answer, Job
@@ -43,7 +43,7 @@ class Engine:
     @property
     def runner(self) -> str:
         """Name of its runner module."""
-        return f"benchmarks.quality.runners.run_{(self.package or 'minwise').replace('-', '_')}"
+        return f"benchmarks.quality.runners.run_{(self.package or 'minwise').replace('-', '_').lower()}"
 
 
 ENGINES = (
@@ -59,9 +59,11 @@ ENGINES = (
     # It has an option --seed, but draws its hashes from a constant.
     Engine(name="text-dedup", package="text-dedup", candidates="not verified, connected components", takes_seed=False),
     Engine(name="datatrove", package="datatrove", candidates="not verified, connected components"),
+    Engine(name="FastSketchLSH", package="FastSketchLSH", candidates="not verified"),
 )
 # Engines that are not measured, and why.
 EXCLUDED = {
+    "text-dedup, checked": "joins all pairs of a connected component with their texts, on febrl4 more than 30 million",
     "rensa CMinHash": "no index that lists pairs, only a deduplicator",
     "rensa rho": "reports that a document has a similar one, not which",
     "minwise OnePermutation": "not offered by pairs: an empty bin of a small set invalidates its whole band",
@@ -102,7 +104,7 @@ def run_engine(engine: Engine, jobs: Sequence[Job]) -> tuple[list[Answer], dict[
     """Return the answers of an engine, its versions and its time; a failure is returned as an answer."""
     try:
         interpreter = python(engine)
-    except subprocess.CalledProcessError as error:
+    except (subprocess.CalledProcessError, PeerUnavailableError) as error:
         return [Answer(error=f"cannot be installed: {error}")] * len(jobs), {}, 0.0
     with tempfile.TemporaryDirectory() as name:
         jobs_file, answers_file = Path(name) / "jobs.json", Path(name) / "answers.json"
