@@ -33,6 +33,7 @@ from minwise.inputs.content import HEAD_BYTES, refuse_other_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.parquet_footer import check_column_chunks
 from minwise.inputs.parquet_pages import DECODED_PIECES, ColumnPages, oversized_page, read_pages, rows_within
+from minwise.inputs.parquet_writer import write_row_groups
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
 from minwise.inputs.table_writer import GROUP_BYTES, kept_rows, row_groups
 
@@ -125,11 +126,11 @@ class ParquetFile(FileSource):
             path = output_path(self.file.path, folder, root)
             with self._open_groups(schema.names, dense, BATCH_BYTES) as groups:
                 pieces = prefetch(groups.pieces(keep), size=_piece_bytes, max_bytes=BATCH_BYTES)
-                with closing(pieces), _open_writer(path, schema, codecs, groups.long_columns()) as writer:
-                    for table in row_groups(kept_rows(pieces, keep), schema):
-                        writer.write_table(table, row_group_size=len(table))
-                        written += len(table)
-                        del table  # not held while the next one is read
+                long = groups.long_columns()
+                options, threads = _writer_options(codecs, long), 1 if any(long.values()) else self.encoders
+                with closing(pieces), open_output(path) as raw:
+                    tables = row_groups(kept_rows(pieces, keep), schema)
+                    written = write_row_groups(raw, tables, schema, options, threads)
         return written
 
     def kept_objects(self, keep: RowMask) -> Iterator[Any]:
@@ -384,10 +385,7 @@ def _codec(name: str) -> str:
     return name.lower() if name != "LZO" and pa.Codec.is_available(name.lower()) else DEFAULT_CODEC
 
 
-@contextmanager
-def _open_writer(path: Path, schema: pa.Schema, codecs: dict[str, str] | str, long: dict[str, bool]) -> Iterator[Any]:
-    """Open the file of kept rows; a dictionary and statistics of long values would hold each of them four times."""
+def _writer_options(codecs: dict[str, str] | str, long: dict[str, bool]) -> dict[str, Any]:
+    """Return the options of the copy; a dictionary and statistics of long values would hold each of them four times."""
     short = [name for name, is_long in long.items() if not is_long] if any(long.values()) else True
-    options = {"compression": codecs, "use_dictionary": short, "write_statistics": short}
-    with open_output(path) as raw, pq.ParquetWriter(raw, schema, **options) as writer:
-        yield writer
+    return {"compression": codecs, "use_dictionary": short, "write_statistics": short}

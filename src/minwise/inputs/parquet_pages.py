@@ -5,7 +5,7 @@ may take far more when they are decoded: 10 kB of a file can hold 100 texts of 1
 anything is decoded. Reading those of 1 GB of texts takes 20 ms.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from struct import Struct, error
 from typing import Any, NamedTuple
@@ -161,6 +161,84 @@ def _parse_varint(data: bytes, at: int) -> tuple[int, int]:
 def _parse_integer(data: bytes, at: int) -> tuple[int, int]:
     value, at = _parse_varint(data, at)
     return (value >> 1) ^ -(value & 1), at
+
+
+def copy_struct(
+    data: bytes,
+    replace: Callable[[tuple[int, ...], Any], bytes | None],
+    at: int = 0,
+    path: tuple[int, ...] = (),
+) -> tuple[bytes, int]:
+    """Return the bytes of a struct of the compact protocol with other values, and its end in ``data``.
+
+    Args:
+        data: Bytes that hold the struct; they must be valid.
+        replace: Returns the encoded value of a field, or None to leave it: called with the numbers of the fields from
+            the outermost struct on, and a number, or a list as its bytes. Items of lists have no number.
+        at: Start of the struct.
+        path: Numbers of the fields that lead to it.
+    """
+    copied, number = bytearray(), 0
+    while data[at]:
+        kind, step, start = data[at] & 15, data[at] >> 4, at
+        at += 1
+        if step:
+            number += step
+        else:
+            number, at = _parse_integer(data, at)
+        copied += data[start:at]
+        value, at = _copy_value(kind, data, replace, at, (*path, number))
+        copied += value
+    return bytes(copied) + b"\0", at + 1
+
+
+def _copy_value(
+    kind: int, data: bytes, replace: Callable[[tuple[int, ...], Any], bytes | None], at: int, path: tuple[int, ...]
+) -> tuple[bytes, int]:
+    if kind == 12:
+        return copy_struct(data, replace, at, path)
+    if kind in (9, 10):
+        return _copy_list(data, replace, at, path)
+    value, end = _parse_value(kind, data, at, 0)
+    replaced = replace(path, value) if kind in (4, 5, 6) else None
+    return data[at:end] if replaced is None else replaced, end
+
+
+def _copy_list(
+    data: bytes, replace: Callable[[tuple[int, ...], Any], bytes | None], at: int, path: tuple[int, ...]
+) -> tuple[bytes, int]:
+    count, kind, start = data[at] >> 4, data[at] & 15, at
+    at += 1
+    if count == 15:
+        count, at = _parse_varint(data, at)
+    copied = bytearray(data[start:at])
+    for _ in range(count):
+        item, at = _copy_value(3 if kind in (1, 2) else kind, data, replace, at, path)
+        copied += item
+    replaced = replace(path, bytes(copied))
+    return bytes(copied) if replaced is None else replaced, at
+
+
+def encode_varint(value: int) -> bytes:
+    """Return an unsigned integer in groups of 7 bits.
+
+    >>> encode_varint(300).hex()
+    'ac02'
+    """
+    groups = bytearray()
+    while value > 127:
+        groups.append(value & 127 | 128)
+        value >>= 7
+    return bytes(groups) + bytes([value])
+
+
+def encode_integer(value: int) -> bytes:
+    """Return a signed integer of the compact protocol, whose lowest bit is the sign.
+
+    >>> encode_integer(-1).hex(), encode_integer(150).hex()
+    ('01', 'ac02')
+    """
+    return encode_varint(value << 1 if value >= 0 else ~(value << 1))
 
 
 class ColumnPages:

@@ -296,6 +296,8 @@ class Source(ABC):
     versions: "FileVersions | None" = None
     # Memory of the run in bytes; None if there is no limit.
     memory: int | None = None
+    # Number of threads that may encode the kept rows of this source.
+    encoders: int = 1
 
     def decide(self, name: str, value: str) -> None:
         """Use the value of one of ``text_settings`` instead of detecting it."""
