@@ -1,6 +1,6 @@
 """Compiled kernel. Private: only the modules of ``minwise`` call it, and they validate its arguments."""
 
-from typing import Any, Final, Protocol, final, type_check_only
+from typing import Any, Final, Protocol, TypeAlias, final, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ __all__ = [
     "DamagedError",
     "DocumentError",
     "KeptDocuments",
+    "PairComparison",
     "Postings",
     "Proposals",
     "Rarity",
@@ -48,8 +49,10 @@ __all__ = [
     "lowercase_table",
     "pack_bits",
     "remove_neighbours",
+    "sampled_pairs",
     "seal_documents",
     "seal_rows",
+    "select_products",
     "set_similarities",
     "vector_distances",
     "write_segment",
@@ -161,10 +164,28 @@ class Copies:
     def groups(self, threads: int) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]: ...
 
 @final
+class PairComparison:
+    def __new__(
+        cls, sets: SetStore | None, places: NDArray[np.uint32], floor: float, threshold: float
+    ) -> PairComparison: ...
+
+# Low, high and similarity of pairs; numbers of compared and of sampled pairs; the last smaller document.
+_Compared: TypeAlias = tuple[tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]], int, int, int]
+
+@final
 class Proposals:
     def __new__(cls, after: int | None) -> Proposals: ...
     def add(self, path: str, rows: tuple[int, int], members: tuple[int, int], loaded: bool) -> None: ...
     def next_pairs(self, most: int, threads: int) -> NDArray[np.uint64] | None: ...
+    def next_of_kept(
+        self, most: int, comparison: PairComparison, removed: NDArray[np.bool_], threads: int
+    ) -> _Compared | None: ...
+    def next_of_removed(
+        self, most: int, comparison: PairComparison, removed: NDArray[np.bool_], classes: int, threads: int
+    ) -> _Compared | None: ...
+    def next_unconnected(
+        self, most: int, comparison: PairComparison, parents: NDArray[np.uint32], threads: int
+    ) -> _Compared | None: ...
     @property
     def passed(self) -> int: ...
 
@@ -223,7 +244,7 @@ class VectorTables:
         vectors: NDArray[Any],
         queries: NDArray[Any],
         keys: NDArray[np.uint64],
-        cosine: bool,
+        measure: str,
         most: float,
         top: int,
         threads: int,
@@ -253,7 +274,7 @@ class Postings:
     def forget_recent(self) -> None: ...
     def candidates(
         self, keys: NDArray[np.uint64], max_bucket: int, most: int, threads: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16], NDArray[np.bool_]]: ...
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint32]]: ...
     def segments(self) -> list[tuple[int, int, int, int, int]]: ...
     def check_segment(self, place: int, blocks: int | None = None) -> str | None: ...
     def merge_segments(
@@ -287,6 +308,7 @@ def intersection_sizes(
     offsets: NDArray[np.int64], elements: NDArray[np.uint64], pairs: NDArray[np.int64]
 ) -> NDArray[np.uint64]: ...
 def remove_neighbours(low: NDArray[np.uint32], high: NDArray[np.uint32], removed: NDArray[np.bool_]) -> None: ...
+def sampled_pairs(low: NDArray[np.uint32], high: NDArray[np.uint32], classes: int) -> NDArray[np.bool_]: ...
 def choose_witnesses(
     low: NDArray[np.uint32],
     high: NDArray[np.uint32],
@@ -306,11 +328,15 @@ def seal_rows(first: int, contents: list[bytes]) -> tuple[list[bytes], int]: ...
 def seal_documents(
     first: int, names: list[bytes], whole: list[bool], metadata: list[bytes], bodies: list[bytes]
 ) -> tuple[list[bytes], int]: ...
+def select_products(
+    products: NDArray[np.float32], rows: NDArray[np.float32], columns: NDArray[np.float32], threads: int
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
 def vector_distances(
     vectors: NDArray[Any],
+    others: NDArray[Any],
     left: NDArray[np.uint32],
     right: NDArray[np.uint32],
-    cosine: bool,
+    measure: str,
     most: float,
     threads: int,
 ) -> NDArray[np.float64]: ...

@@ -41,6 +41,7 @@ from minwise.search.documents import Corpus, SearchJob
 from minwise.search.engine import Engine, LocalEngine, SearchResult
 from minwise.search.grouping import group_rows
 from minwise.search.line_stream import LineStream
+from minwise.search.needed_pairs import Needed
 from minwise.search.run_estimate import RunEstimate, estimate_corpus
 from minwise.search.workdir import WorkDirectory, choose_workdir, temporary_workdir
 from minwise.settings import (
@@ -355,7 +356,7 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
     """
     chosen = resolve_options(ClustersOptions, source, options)
     with ExitStack() as stack:
-        return clusters_result(_search(source, chosen, stack, None))
+        return clusters_result(_search(source, chosen, stack, None, chosen["group"]))
 
 
 def write_clusters(
@@ -439,7 +440,7 @@ def write_clusters(
     """
     chosen = resolve_options(ClustersOptions, source, options)
     with ExitStack() as stack:
-        found = _search(source, chosen, stack, output)
+        found = _search(source, chosen, stack, output, chosen["group"])
         clustering = Clustering(found)
         if output is None:
             return {**pair_report(found), **preview_clusters(found, clustering)}
@@ -556,11 +557,10 @@ def dedup(
 
         def search() -> DedupResult:
             with corpus.unchanged():
-                found = engine.find(job, for_report=True)
+                found = engine.find(job, needed="star" if settings.group == "star" else "pairs", for_report=True)
             return DedupResult(
                 found,
-                similarities=engine.similarities,
-                copy_kept=engine.copy_kept,
+                engine=engine,
                 run=run,
                 published=published,
                 select=select,
@@ -611,7 +611,7 @@ def rethreshold(
 
     The result equals that of :meth:`DedupResult.rethreshold <minwise.results.DedupResult.rethreshold>` on the earlier
     run, byte for byte. An output directory has no pairs, so the search runs again, with the settings and the plan that
-    ``run.json`` records, and takes as long as the earlier run; with its work directory it only groups the stored pairs.
+    ``run.json`` records, and compares all its candidates; with its work directory it reads no document again.
 
     Args:
         output: The directory that :func:`dedup` wrote.
@@ -676,7 +676,7 @@ def _search_again(
         with corpus.unchanged():
             found = engine.find(job, for_report=True)
         run.refuse_changes(remedy)  # during the search
-        result = DedupResult(found, similarities=engine.similarities, copy_kept=engine.copy_kept, run=record)
+        result = DedupResult(found, engine=engine, run=record)
         if work.temporary:
             result.own(stack.pop_all())
     return result
@@ -995,7 +995,13 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
     return estimate_corpus(_corpus(chosen, source, settings), settings, run_limits(chosen))
 
 
-def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, output: PathOrUrl | None) -> SearchResult:
+def _search(
+    source: DocumentSource,
+    options: DedupOptions,
+    stack: ExitStack,
+    output: PathOrUrl | None,
+    needed: Needed = "pairs",
+) -> SearchResult:
     file = local_table_path(output)
     settings, limits = search_settings(options), run_limits(options)
     corpus = _corpus(options, source, settings)
@@ -1008,7 +1014,7 @@ def _search(source: DocumentSource, options: DedupOptions, stack: ExitStack, out
     )
     engine = _engine(options, limits, manifest, stack)
     with corpus.unchanged():
-        return engine.find(_grouped(options, job))
+        return engine.find(_grouped(options, job), needed=needed)
 
 
 def _corpus(options: DedupOptions, source: DocumentSource, settings: SearchSettings) -> Corpus:

@@ -5,6 +5,7 @@ variable MINWISE_TORTURE set, each runs with all of them.
 """
 
 import gzip
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from support.spark.corpora import TABLES, write_dialects, write_tables, write_te
 
 import minwise as mw
 from minwise.inputs import Files
+from minwise.search import needed_pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,6 +140,25 @@ def test_dedup_gives_the_bytes_of_the_local_engine(
         with arrangement.on(spark):
             other = deduplicated(case, SPARK, arrangement.arranged(case.files), folder)
         assert differing_files(local, other) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"verify": "none", "keep": "longest"}], ids=["exact", "unverified"])
+def test_reports_of_many_proposals_count_the_pairs_that_the_local_engine_compares(
+    options: dict[str, Any], spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those with a kept document and a sample of the others, although Spark compares all; then a higher threshold."""
+    monkeypatch.setattr(needed_pairs, "COMPLETE_PROPOSALS", 200)
+    case = Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["star"], **options})
+    case.make(tmp_path / "in")
+    monkeypatch.chdir(tmp_path / "in")
+    for name, engine, arrangement in (("local", LOCAL, ONE), ("spark", SPARK, MANY)):
+        (tmp_path / name).mkdir()
+        with arrangement.on(spark):
+            deduplicated(case, engine, arrangement.arranged(SHARDS), tmp_path / name)
+    pairs = json.loads((tmp_path / "local/out/report.json").read_text())["pairs"]
+    assert pairs["sampled_one_in"] > 1
+    assert pairs["compared"] != pairs["candidates"]
+    assert differing_files(tmp_path / "local", tmp_path / "spark") == []
 
 
 def write_pairs_and_clusters(files: Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ slots: int = mw.slots_for(0.05)
 shared: float = mw.compare("one two", "one three").similarity
 error: type[mw.MinwiseError] = ConfigError
 with mw.Index.create("news.mw", threshold=0.7, store_text=True, seed=None) as index:
-    first_hits = index.query("one two three").hits
+    first_hits = index.query("one two three", max_candidates=100).hits
 
 
 def note(stage: str, done: int, total: int | None, unit: str) -> None:
@@ -48,6 +48,7 @@ result = mw.dedup(TEXTS, progress=note)
 result = mw.dedup(TEXTS, progress=NullProgress())
 
 # Wrong calls.
+index.query("one two three", max_candidates="all")  # wrong: a string for a number
 mw.dedup(TEXTS, treshold=0.5)  # wrong: misspelt setting
 mw.dedup(TEXTS, threshold="x")  # wrong: a string for a number
 mw.dedup(TEXTS, group="stars")  # wrong: not a choice

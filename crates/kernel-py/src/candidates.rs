@@ -2,16 +2,21 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use minwise_kernel::band;
 use minwise_kernel::candidates::{BucketFile, CandidatePairs, Section};
+use minwise_kernel::needed_pairs::{ComparedPairs, Comparison, Sample};
 
 use crate::arrays::matrix;
+use crate::cluster::check_parents;
+use crate::set_store::{SetStore, SimilarPairs};
 use crate::thread_pool;
 
 type PairArray<'py> = Bound<'py, PyArray1<u64>>;
+type Compared<'py> = (SimilarPairs<'py>, u64, u64, u32);
 type SharedBuckets<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u32>>);
 type Groups<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 
@@ -70,6 +75,54 @@ impl Buckets {
     }
 }
 
+/// Comparison of candidate pairs: document n has set `places[n]` of `sets`; without sets every pair is similar.
+///
+/// Pairs that reach `floor` are returned; those that reach `threshold` are near-duplicates.
+#[pyclass(module = "minwise._kernel", frozen)]
+pub struct PairComparison {
+    sets: Option<Py<SetStore>>,
+    places: Vec<u32>,
+    floor: f64,
+    threshold: f64,
+}
+
+#[pymethods]
+impl PairComparison {
+    #[new]
+    #[pyo3(signature = (sets, places, floor, threshold))]
+    fn new(
+        sets: Option<PyRef<'_, SetStore>>,
+        places: PyReadonlyArray1<'_, u32>,
+        floor: f64,
+        threshold: f64,
+    ) -> PyResult<Self> {
+        let (places, count) = (places.as_slice()?.to_vec(), sets.as_ref().map_or(0, |sets| sets.inner().len()));
+        if sets.is_some() && places.iter().any(|&set| set != band::NO_DOCUMENT && set as usize >= count) {
+            return Err(PyValueError::new_err("places must be of sets that exist"));
+        }
+        Ok(Self { sets: sets.map(Into::into), places, floor, threshold })
+    }
+}
+
+impl PairComparison {
+    /// Return an error if there is not a place for each of `documents` documents.
+    fn check(&self, documents: usize) -> PyResult<()> {
+        if self.sets.is_none() || self.places.len() == documents {
+            return Ok(());
+        }
+        Err(PyValueError::new_err("there must be a flag for each place"))
+    }
+
+    fn sets<'py>(&self, py: Python<'py>) -> Option<PyRef<'py, SetStore>> {
+        self.sets.as_ref().map(|sets| sets.bind(py).borrow())
+    }
+
+    fn with<'s>(&'s self, sets: Option<&'s PyRef<'_, SetStore>>) -> Comparison<'s> {
+        let sets = sets.map(|sets| (sets.inner(), self.places.as_slice()));
+        Comparison { sets, floor: self.floor, threshold: self.threshold }
+    }
+}
+
 /// Candidate pairs of all bands, read from bucket files.
 #[pyclass(module = "minwise._kernel")]
 pub struct Proposals {
@@ -103,11 +156,79 @@ impl Proposals {
         Ok(pairs.map(|pairs| pairs.into_pyarray(py)))
     }
 
+    /// Compare the pairs of the next smaller documents that are kept, and mark their near-duplicates in `removed`.
+    ///
+    /// Returns the columns low, high and similarity of pairs that reach the floor, the number of pairs that were
+    /// compared, the number of those that are sampled, and the last smaller document; None at the end.
+    fn next_of_kept<'py>(
+        &mut self,
+        py: Python<'py>,
+        most: u64,
+        comparison: PyRef<'py, PairComparison>,
+        mut removed: PyReadwriteArray1<'py, bool>,
+        threads: usize,
+    ) -> PyResult<Option<Compared<'py>>> {
+        let removed = removed.as_slice_mut()?;
+        comparison.check(removed.len())?;
+        let sets = comparison.sets(py);
+        let comparison = comparison.with(sets.as_ref());
+        let work = |threads| self.inner.next_of_kept(most, comparison, removed, threads);
+        let compared = py.detach(|| thread_pool::install(threads, work))??;
+        Ok(compared.map(|compared| columns(py, compared)))
+    }
+
+    /// Compare the pairs of the next smaller documents that are removed: with kept ones, and those of a sample.
+    ///
+    /// Removed documents are divided into `classes`, a power of two; pairs of one class are sampled. 0 samples none.
+    fn next_of_removed<'py>(
+        &mut self,
+        py: Python<'py>,
+        most: u64,
+        comparison: PyRef<'py, PairComparison>,
+        removed: PyReadonlyArray1<'py, bool>,
+        classes: u64,
+        threads: usize,
+    ) -> PyResult<Option<Compared<'py>>> {
+        let removed = removed.as_slice()?;
+        comparison.check(removed.len())?;
+        let (sets, sample) = (comparison.sets(py), Sample { classes });
+        let comparison = comparison.with(sets.as_ref());
+        let work = |threads| self.inner.next_of_removed(most, comparison, removed, sample, threads);
+        let compared = py.detach(|| thread_pool::install(threads, work))??;
+        Ok(compared.map(|compared| columns(py, compared)))
+    }
+
+    /// Compare the pairs of the next smaller documents that are in different components, and join the similar ones.
+    fn next_unconnected<'py>(
+        &mut self,
+        py: Python<'py>,
+        most: u64,
+        comparison: PyRef<'py, PairComparison>,
+        mut parents: PyReadwriteArray1<'py, u32>,
+        threads: usize,
+    ) -> PyResult<Option<Compared<'py>>> {
+        let parents = parents.as_slice_mut()?;
+        comparison.check(parents.len())?;
+        check_parents(parents)?;
+        let sets = comparison.sets(py);
+        let comparison = comparison.with(sets.as_ref());
+        let work = |threads| self.inner.next_unconnected(most, comparison, parents, threads);
+        let compared = py.detach(|| thread_pool::install(threads, work))??;
+        Ok(compared.map(|compared| columns(py, compared)))
+    }
+
     /// Number of pairs passed so far; a pair that several bands propose counts once per band.
     #[getter]
     fn passed(&self) -> u64 {
         self.inner.passed()
     }
+}
+
+/// Return the columns of compared pairs, the numbers of compared and of sampled pairs, and the last document.
+fn columns(py: Python<'_>, compared: ComparedPairs) -> Compared<'_> {
+    let ComparedPairs { similar, examined, sampled, last } = compared;
+    let pairs = (similar.low.into_pyarray(py), similar.high.into_pyarray(py), similar.similarity.into_pyarray(py));
+    (pairs, examined, sampled, last)
 }
 
 /// Groups of documents with equal content, filled by `push` and emptied by `groups`.

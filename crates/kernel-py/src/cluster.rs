@@ -1,10 +1,11 @@
 //! Clusters and removals for Python.
 
-use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyUntypedArrayMethods as _};
+use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArrayMethods as _};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use minwise_kernel::cluster;
+use minwise_kernel::needed_pairs::Sample;
 
 /// Return pairs over borrowed arrays; an error if a number is not below `documents` or a pair is not ascending.
 fn pairs<'p>(low: &'p [u32], high: &'p [u32], documents: usize) -> PyResult<cluster::Pairs<'p>> {
@@ -25,6 +26,20 @@ pub fn remove_neighbours(
     let pairs = pairs(low.as_slice()?, high.as_slice()?, removed.len())?;
     cluster::remove_neighbours(pairs, removed.as_slice_mut()?);
     Ok(())
+}
+
+/// Return, for each of some pairs of removed documents, whether it belongs to the sample that a report counts.
+///
+/// Documents are divided into `classes`, a power of two; pairs of one class are sampled. 0 samples none.
+#[pyfunction]
+pub fn sampled_pairs<'py>(
+    py: Python<'py>,
+    low: PyReadonlyArray1<'py, u32>,
+    high: PyReadonlyArray1<'py, u32>,
+    classes: u64,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let pairs = pairs(low.as_slice()?, high.as_slice()?, u32::MAX as usize)?;
+    Ok(Sample { classes }.flags(pairs).into_pyarray(py))
 }
 
 /// Store the most similar kept partner of every removed document.
@@ -70,7 +85,7 @@ pub fn flatten_components(mut parents: PyReadwriteArray1<'_, u32>) -> PyResult<(
     Ok(())
 }
 
-fn check_parents(parents: &[u32]) -> PyResult<()> {
+pub fn check_parents(parents: &[u32]) -> PyResult<()> {
     if parents.iter().enumerate().all(|(i, &parent)| parent as usize <= i) {
         return Ok(());
     }

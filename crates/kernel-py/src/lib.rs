@@ -121,9 +121,9 @@ mod _kernel {
     #[pymodule_export]
     use crate::band::Bander;
     #[pymodule_export]
-    use crate::candidates::{Buckets, Copies, Proposals};
+    use crate::candidates::{Buckets, Copies, PairComparison, Proposals};
     #[pymodule_export]
-    use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours};
+    use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours, sampled_pairs};
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
     #[pymodule_export]
@@ -141,7 +141,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::streaming_dedup::KeptDocuments;
     #[pymodule_export]
-    use crate::vectors::{VectorBander, VectorTables, vector_distances};
+    use crate::vectors::{VectorBander, VectorTables, select_products, vector_distances};
 
     use numpy::{PyArray1, PyArrayMethods as _};
     use pyo3::prelude::*;

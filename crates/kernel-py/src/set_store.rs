@@ -10,13 +10,19 @@ use minwise_kernel::set_store::{self, SetFile};
 
 use crate::thread_pool;
 
-type SimilarPairs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
+pub type SimilarPairs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 
 /// Sets of several files, numbered consecutively.
 #[pyclass(module = "minwise._kernel")]
 #[derive(Default)]
 pub struct SetStore {
     inner: set_store::SetStore,
+}
+
+impl SetStore {
+    pub const fn inner(&self) -> &set_store::SetStore {
+        &self.inner
+    }
 }
 
 #[pymethods]

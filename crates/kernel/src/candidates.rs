@@ -100,13 +100,21 @@ impl BucketFile {
         Ok(self.block.get(self.next).copied())
     }
 
-    /// Append the partners of a range.
-    fn append_partners(&self, range: PairRange, partners: &mut Vec<u32>) -> io::Result<()> {
+    /// Append the partners of a range that `is_needed`.
+    fn append_partners(
+        &self,
+        range: PairRange,
+        is_needed: impl Fn(u32) -> bool,
+        partners: &mut Vec<u32>,
+    ) -> io::Result<()> {
         let (start, end) = (range.start as usize, range.end as usize);
-        match self.loaded.as_ref().map(|members| members.get(start..end)) {
-            Some(Some(members)) => partners.extend_from_slice(members),
-            _ => self.read(self.members, start, end, partners)?,
+        if let Some(Some(members)) = self.loaded.as_ref().map(|members| members.get(start..end)) {
+            partners.extend(members.iter().copied().filter(|&member| is_needed(member)));
+            return Ok(());
         }
+        let mut members = Vec::new();
+        self.read(self.members, start, end, &mut members)?;
+        partners.extend(members.into_iter().filter(|&member| is_needed(member)));
         Ok(())
     }
 }
@@ -183,16 +191,11 @@ impl CandidatePairs {
     /// # Errors
     /// If a file cannot be read, or a range points outside its file.
     pub fn next_pairs(&mut self, most: u64, threads: usize) -> io::Result<Option<Vec<u64>>> {
-        let (mut ranges, before) = (Vec::new(), self.passed);
-        while self.passed - before < most
-            && let Some(low) = self.lows.iter().copied().min().filter(|&low| low != NO_DOCUMENT)
-        {
-            self.take_ranges(low, &mut ranges)?;
-        }
-        if ranges.is_empty() {
+        let window = self.next_window(usize::MAX, most)?;
+        if window.is_empty() {
             return Ok(None);
         }
-        let documents: Vec<&[(usize, PairRange)]> = ranges.chunk_by(|left, right| left.1.low == right.1.low).collect();
+        let documents = window.documents();
         let parts: Vec<io::Result<Vec<u64>>> = if threads <= 1 {
             documents.chunks(TASK_DOCUMENTS).map(|documents| self.pairs(documents)).collect()
         } else {
@@ -203,6 +206,22 @@ impl CandidatePairs {
             all.append(&mut part?);
         }
         Ok(Some(all))
+    }
+
+    /// Return the next smaller documents: at most `documents`, and no more after the bands have proposed `most` pairs.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub(crate) fn next_window(&mut self, documents: usize, most: u64) -> io::Result<Window> {
+        let (mut ranges, before) = (Vec::new(), self.passed);
+        for _ in 0..documents {
+            let Some(low) = self.lows.iter().copied().min().filter(|&low| low != NO_DOCUMENT) else { break };
+            if self.passed - before >= most {
+                break;
+            }
+            self.take_ranges(low, &mut ranges)?;
+        }
+        Ok(Window { ranges })
     }
 
     /// Append the ranges of document `low` in all files, each with the index of its file.
@@ -219,24 +238,65 @@ impl CandidatePairs {
         Ok(())
     }
 
-    fn pairs(&self, documents: &[&[(usize, PairRange)]]) -> io::Result<Vec<u64>> {
-        let (mut pairs, mut partners) = (Vec::new(), SortedRuns::default());
-        for &ranges in documents {
-            for &(index, range) in ranges {
-                self.files[index].append_partners(range, &mut partners.numbers)?;
-                partners.ends.push(partners.numbers.len());
-            }
-            let low = ranges[0].1.low;
-            pairs.extend(partners.union().iter().map(|&high| pack_pair(low, high)));
-            partners.clear();
+    fn pairs(&self, documents: &[DocumentRanges<'_>]) -> io::Result<Vec<u64>> {
+        let (mut pairs, mut runs) = (Vec::new(), SortedRuns::default());
+        for &document in documents {
+            let partners = self.partners(document, |_| true, &mut runs)?;
+            pairs.extend(partners.iter().map(|&high| pack_pair(document.low(), high)));
         }
         Ok(pairs)
+    }
+
+    /// Return the partners of a document that `is_needed`, ascending and distinct.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or a range points outside its file.
+    pub(crate) fn partners<'r>(
+        &self,
+        document: DocumentRanges<'_>,
+        is_needed: impl Fn(u32) -> bool,
+        runs: &'r mut SortedRuns,
+    ) -> io::Result<&'r [u32]> {
+        runs.clear();
+        for &(index, range) in document.0 {
+            self.files[index].append_partners(range, &is_needed, &mut runs.numbers)?;
+            runs.ends.push(runs.numbers.len());
+        }
+        Ok(runs.union())
+    }
+}
+
+/// Ranges of consecutive smaller documents, each with the index of its file.
+#[derive(Debug)]
+pub(crate) struct Window {
+    ranges: Vec<(usize, PairRange)>,
+}
+
+impl Window {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Return the ranges of each document.
+    pub(crate) fn documents(&self) -> Vec<DocumentRanges<'_>> {
+        self.ranges.chunk_by(|left, right| left.1.low == right.1.low).map(DocumentRanges).collect()
+    }
+}
+
+/// Ranges of one smaller document in all files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DocumentRanges<'w>(&'w [(usize, PairRange)]);
+
+impl DocumentRanges<'_> {
+    /// Return the smaller document of the pairs.
+    pub(crate) const fn low(&self) -> u32 {
+        self.0[0].1.low
     }
 }
 
 /// Ascending runs of distinct numbers, one after the other.
 #[derive(Debug, Default)]
-struct SortedRuns {
+pub(crate) struct SortedRuns {
     numbers: Vec<u32>,
     ends: Vec<usize>,
     spare: Vec<u32>,
@@ -289,9 +349,9 @@ fn append_union(left: &[u32], right: &[u32], union: &mut Vec<u32>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::band::Buckets;
+    use crate::band::{Buckets, SharedBuckets};
     use crate::hash::mix;
     use std::collections::BTreeSet;
     use std::io::Write as _;
@@ -307,6 +367,11 @@ mod tests {
         let sections = [(0, words.len()), (4 * words.len() as u64, members.len())];
         let [ranges, members] = sections.map(|(position, length)| Section { position, length });
         (path, ranges, members)
+    }
+
+    /// Write the buckets of a band.
+    pub(crate) fn write_shared(name: &str, shared: &SharedBuckets) -> (PathBuf, Section, Section) {
+        write(name, &shared.ranges, &shared.members)
     }
 
     /// Write a file in which each of `documents` documents has its successor as its only partner.

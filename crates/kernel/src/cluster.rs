@@ -87,6 +87,14 @@ fn root(mut member: u32, parents: &mut [u32]) -> u32 {
     member
 }
 
+/// Return the first member of a component; paths stay as they are.
+pub(crate) fn root_of(mut member: u32, parents: &[u32]) -> u32 {
+    while parents[member as usize] != member {
+        member = parents[member as usize];
+    }
+    member
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,6 +17,7 @@ pub mod hash;
 pub mod html_limits;
 pub mod join;
 pub mod long_lines;
+pub mod needed_pairs;
 pub mod normalise;
 mod positioned;
 pub mod postings;

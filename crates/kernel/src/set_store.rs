@@ -117,6 +117,55 @@ pub struct SimilarPairs {
     pub similarity: Vec<f64>,
 }
 
+impl SimilarPairs {
+    /// Append a pair.
+    #[inline(always)]
+    pub fn push(&mut self, low: u32, high: u32, similarity: f64) {
+        self.low.push(low);
+        self.high.push(high);
+        self.similarity.push(similarity);
+    }
+
+    /// Return the pairs of two ascending collections that have no pair in common, ascending.
+    #[must_use]
+    pub fn merge(&self, other: &Self) -> Self {
+        let (mut merged, mut j) = (Self::default(), 0);
+        for i in 0..self.low.len() {
+            while j < other.low.len() && other.pair(j) < self.pair(i) {
+                merged.push(other.low[j], other.high[j], other.similarity[j]);
+                j += 1;
+            }
+            merged.push(self.low[i], self.high[i], self.similarity[i]);
+        }
+        for j in j..other.low.len() {
+            merged.push(other.low[j], other.high[j], other.similarity[j]);
+        }
+        merged
+    }
+
+    fn pair(&self, index: usize) -> (u32, u32) {
+        (self.low[index], self.high[index])
+    }
+
+    /// Append all pairs of another collection.
+    pub fn append(&mut self, mut other: Self) {
+        self.low.append(&mut other.low);
+        self.high.append(&mut other.high);
+        self.similarity.append(&mut other.similarity);
+    }
+}
+
+/// Buffers of a task that compares sets, kept from one set to the next.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    bytes: Vec<u8>,
+    left: Vec<u64>,
+    right: Vec<u64>,
+    probe: ProbeTable,
+    /// Partners that the bitmaps do not rule out, with their sets.
+    remaining: Vec<(u32, usize)>,
+}
+
 impl SetStore {
     /// Append the sets of a file.
     ///
@@ -236,75 +285,107 @@ impl SetStore {
         };
         let mut all = SimilarPairs::default();
         for part in parts {
-            let part = part?;
-            all.low.extend(part.low);
-            all.high.extend(part.high);
-            all.similarity.extend(part.similarity);
+            all.append(part?);
         }
         Ok(all)
     }
 
     fn compare(&self, pairs: &[u64], set_numbers: &[u32], floor: f64) -> io::Result<SimilarPairs> {
+        let (mut buffers, mut partners, mut found) = (Buffers::default(), Vec::new(), SimilarPairs::default());
+        for group in pairs.chunk_by(|pair, next| pair >> 32 == next >> 32) {
+            partners.clear();
+            partners.extend(group.iter().map(|&pair| pair as u32));
+            self.compare_with_all((group[0] >> 32) as u32, &partners, set_numbers, floor, &mut buffers, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Append the pairs of `low` with its `partners` whose similarity is at least `floor`, in their order.
+    ///
+    /// Number n stands for set `set_numbers[n]`.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    ///
+    /// # Panics
+    /// If a number has no set.
+    pub fn compare_with_all(
+        &self,
+        low: u32,
+        partners: &[u32],
+        set_numbers: &[u32],
+        floor: f64,
+        buffers: &mut Buffers,
+        found: &mut SimilarPairs,
+    ) -> io::Result<()> {
         #[cfg(target_arch = "x86_64")]
         if crate::simd::available() {
             // SAFETY: the processor has the features that the function is compiled for.
-            return unsafe { self.compare_avx2(pairs, set_numbers, floor) };
+            return unsafe { self.compare_avx2(low, partners, set_numbers, floor, buffers, found) };
         }
-        self.compare_portable(pairs, set_numbers, floor)
+        self.compare_portable(low, partners, set_numbers, floor, buffers, found)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    fn compare_avx2(&self, pairs: &[u64], set_numbers: &[u32], floor: f64) -> io::Result<SimilarPairs> {
-        self.compare_portable(pairs, set_numbers, floor)
+    fn compare_avx2(
+        &self,
+        low: u32,
+        partners: &[u32],
+        set_numbers: &[u32],
+        floor: f64,
+        buffers: &mut Buffers,
+        found: &mut SimilarPairs,
+    ) -> io::Result<()> {
+        self.compare_portable(low, partners, set_numbers, floor, buffers, found)
     }
 
     #[inline(always)]
-    fn compare_portable(&self, pairs: &[u64], set_numbers: &[u32], floor: f64) -> io::Result<SimilarPairs> {
-        let (mut bytes, mut left_buffer, mut right_buffer) = (Vec::new(), Vec::new(), Vec::new());
-        let mut probe = ProbeTable::default();
-        let mut remaining = Vec::with_capacity(PREFETCH_PAIRS);
-        let mut found = SimilarPairs::default();
-        for group in pairs.chunk_by(|pair, next| pair >> 32 == next >> 32) {
-            let low = (group[0] >> 32) as usize;
-            let first = set_numbers[low] as usize;
-            let bitmap = self.bitmaps.get(first);
-            let (size, in_blocks) = (self.size(first), self.is_read_in_blocks(first));
-            let left_set = if in_blocks { &[] } else { self.get(first, &mut bytes, &mut left_buffer)? };
-            let probed = group.len() >= MIN_PROBES && size <= MAX_PROBED_ELEMENTS;
-            if probed {
-                probe.load(left_set);
+    fn compare_portable(
+        &self,
+        low: u32,
+        partners: &[u32],
+        set_numbers: &[u32],
+        floor: f64,
+        buffers: &mut Buffers,
+        found: &mut SimilarPairs,
+    ) -> io::Result<()> {
+        let Buffers { bytes, left, right, probe, remaining } = buffers;
+        let first = set_numbers[low as usize] as usize;
+        let bitmap = self.bitmaps.get(first);
+        let (size, in_blocks) = (self.size(first), self.is_read_in_blocks(first));
+        let left_set = if in_blocks { &[] } else { self.get(first, bytes, left)? };
+        let probed = partners.len() >= MIN_PROBES && size <= MAX_PROBED_ELEMENTS;
+        if probed {
+            probe.load(left_set);
+        }
+        for batch in partners.chunks(PREFETCH_PAIRS) {
+            remaining.clear();
+            remaining.extend(batch.iter().map(|&high| (high, set_numbers[high as usize] as usize)));
+            remaining.retain(|&(_, set)| match bitmap.zip(self.bitmaps.get(set)) {
+                Some((bitmap, right_bitmap)) => bitmap.may_reach(right_bitmap, floor),
+                None => jaccard(size.min(self.size(set)), size + self.size(set)) >= floor,
+            });
+            for &(_, set) in remaining.iter() {
+                self.prefetch(set);
             }
-            for batch in group.chunks(PREFETCH_PAIRS) {
-                remaining.clear();
-                remaining.extend(batch.iter().map(|&pair| (pair, set_numbers[pair as u32 as usize] as usize)));
-                remaining.retain(|&(_, set)| match bitmap.zip(self.bitmaps.get(set)) {
-                    Some((bitmap, right_bitmap)) => bitmap.may_reach(right_bitmap, floor),
-                    None => jaccard(size.min(self.size(set)), size + self.size(set)) >= floor,
-                });
-                for &(_, set) in &remaining {
-                    self.prefetch(set);
-                }
-                for &(pair, set) in &remaining {
-                    let similarity = if in_blocks || self.is_read_in_blocks(set) {
-                        self.similarity_in_blocks(first, set, floor)?
+            for &(high, set) in remaining.iter() {
+                let similarity = if in_blocks || self.is_read_in_blocks(set) {
+                    self.similarity_in_blocks(first, set, floor)?
+                } else {
+                    let right_set = self.get(set, bytes, right)?;
+                    if probed {
+                        probe.similarity_at_least(right_set, floor)
                     } else {
-                        let right_set = self.get(set, &mut bytes, &mut right_buffer)?;
-                        if probed {
-                            probe.similarity_at_least(right_set, floor)
-                        } else {
-                            similarity_at_least(left_set, right_set, floor)
-                        }
-                    };
-                    if let Some(similarity) = similarity {
-                        found.low.push(low as u32);
-                        found.high.push(pair as u32);
-                        found.similarity.push(similarity);
+                        similarity_at_least(left_set, right_set, floor)
                     }
+                };
+                if let Some(similarity) = similarity {
+                    found.push(low, high, similarity);
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 

@@ -117,8 +117,8 @@ def thresholds(inputs: tuple[str, ...], step: float, against: tuple[str, ...], *
     """Count how many documents of INPUTS each threshold would remove.
 
     One search at the lowest threshold finds all pairs; the counts of the higher ones follow from these pairs exactly. A
-    pair for each step shows what texts of this similarity have in common. The search takes as long as minwise dedup
-    with the lowest threshold. Nothing is written.
+    pair for each step shows what texts of this similarity have in common. The search takes longer than minwise dedup
+    with the lowest threshold, since it compares all candidates. Nothing is written.
 
     Examples:
         minwise thresholds news.csv --text-column body
@@ -174,8 +174,8 @@ def rethreshold(out: str, threshold: float, output: str, overwrite: bool, **give
 
     The result equals that of rethreshold in Python, byte for byte: the pairs are those of the plan of OUT, and a
     minwise dedup with the higher threshold could miss some of them. OUT has no pairs, so its inputs, which must be
-    unchanged, are searched again with the recorded settings. That takes as long as the first run, unless --work names
-    its work directory. OUT itself is not changed.
+    unchanged, are searched again with the recorded settings. If --work names the work directory of OUT, no input is
+    searched again. OUT itself is not changed.
 
     Examples:
         minwise rethreshold clean --threshold 0.9 -o stricter

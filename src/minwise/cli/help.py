@@ -41,7 +41,18 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         *("cache", "max_document", "max_metadata", "max_compare", "max_request", "max_documents", "max_depth"),
         *("max_in_flight", "max_connections", "receive_timeout", "drain_timeout"),
     ),
-    "Advanced": ("scheme", "slots", "bands", "rows", "width", "hashes", "tables", "seed", "max_bucket"),
+    "Advanced": (
+        "scheme",
+        "slots",
+        "bands",
+        "rows",
+        "width",
+        "hashes",
+        "tables",
+        "seed",
+        "max_bucket",
+        "max_candidates",
+    ),
     "General": ("verbose", "log_format", "config", "show_config", "version", "help"),
 }
 # Heading of an option that the table does not list.

@@ -267,9 +267,10 @@ def _cap_lines(caps: dict[str, Any], noun: str) -> Iterator[str]:
     size = f"of more than {plural(caps['max_bucket'], noun)}"
     if caps["buckets"]:
         left_out = plural(caps["candidates_left_out"], "candidate")
-        missed = plural(caps["estimated_pairs_missed_at_most"], "pair")
-        yield f"capped: {plural(caps['buckets'], 'bucket')} {size}; {left_out} left out, at most about {missed} missed"
-    if caps["identical_groups"]:
+        missed = caps["estimated_pairs_missed_at_most"]
+        estimate = "" if missed is None else f", at most about {plural(missed, 'pair')} missed"
+        yield f"capped: {plural(caps['buckets'], 'bucket')} {size}; {left_out} left out{estimate}"
+    if caps["identical_groups"] and caps["identical_pairs_left_out"] is not None:
         groups, left_out = plural(caps["identical_groups"], "group"), plural(caps["identical_pairs_left_out"], "pair")
         yield f"capped: {groups} {size} that are identical; {left_out} left out"
 

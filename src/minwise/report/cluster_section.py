@@ -178,7 +178,10 @@ def near_miss_section(report: Values, texts: DocumentTexts) -> str:
         body = f'<p class="quiet">No candidate pair has {between}.</p>'
     else:
         kept = "The most similar of two kept documents:" if pairs else "No pair has two kept documents."
-        intro = f"<p>{plural(found['pairs'], 'candidate pair')} {_have(found['pairs'])} {between}. {kept}</p>"
+        about_pairs = "About " if report["pairs"].get("sampled_one_in", 1) > 1 else ""
+        intro = (
+            f"<p>{about_pairs}{plural(found['pairs'], 'candidate pair')} {_have(found['pairs'])} {between}. {kept}</p>"
+        )
         about = _about_texts(texts) if pairs and not report.get("largest_clusters") else ""
         body = f"{intro}{about}{''.join(_pair(pair, report, texts) for pair in pairs)}"
     return section("just-below", "Pairs just below the threshold", body)

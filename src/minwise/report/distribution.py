@@ -37,6 +37,7 @@ def similarity_section(report: Values) -> str:
     description = (
         f"Candidate pairs in bins of 0.01 from {found['from']:g}, without pairs of identical documents. "
         f"About {plural(reach, 'pair')} at or above the threshold {threshold:g}, {below:,} just below it."
+        + _sample_note(report)
     )
     drawn = chart(
         "similarity-chart",
@@ -55,7 +56,19 @@ def similarity_section(report: Values) -> str:
     exact = table(
         "Pairs by similarity", ["similarity", "pairs"], ([f"{a:.2f} – {b:.2f}", count_element(n)] for a, b, n in rows)
     )
-    return section("similarities", title, f"{legend}{drawn}{details('Show numbers', exact)}")
+    note = f'<p class="quiet">{sample}</p>' if (sample := _sample_note(report)) else ""
+    return section("similarities", title, f"{note}{legend}{drawn}{details('Show numbers', exact)}")
+
+
+def _sample_note(report: Values) -> str:
+    """Return how pairs were counted of which only a sample was compared; empty if all pairs were compared."""
+    one_in = report.get("pairs", {}).get("sampled_one_in", 1)
+    if one_in == 1:
+        return ""
+    return (
+        f" Pairs of two removed documents do not affect the result; one in {one_in:,} of them was compared and counts "
+        f"{one_in:,} times."
+    )
 
 
 def cluster_size_section(report: Values) -> str:
@@ -91,6 +104,12 @@ def threshold_section(report: Values) -> str:
 
     Empty if it is not known, if there is no higher one, or if none removes a document.
     """
+    if report["settings"]["verify"] != "none" and _sample_note(report):
+        note = (
+            "Not counted: this run compared only the pairs that decide its result. <code>minwise thresholds</code> "
+            "counts them, and <code>minwise rethreshold</code> writes the result for a higher threshold."
+        )
+        return section("thresholds", "Documents removed by threshold", f'<p class="quiet">{note}</p>')
     steps = report.get("thresholds") or []
     most = max((step["removed"] for step in steps), default=0)
     if not most or len(steps) < 2:

@@ -24,7 +24,7 @@ Values = Mapping[str, Any]
 
 UNITS = {"word": "words", "char": "characters", "byte": "bytes"}
 VERIFIED = {
-    "exact": "Every candidate pair was compared exactly.",
+    "exact": "Candidate pairs were compared exactly.",
     "signature": "Similarities are estimates from signatures, not exact.",
     "none": "Candidates were not compared; each of them counts as a pair.",
 }

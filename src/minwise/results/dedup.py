@@ -6,12 +6,14 @@ writes tables in bounded pieces and copies kept rows from the sources, so neithe
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, takewhile
 from os import PathLike
 from pathlib import Path
+from threading import Event
 from typing import Any, BinaryIO
 from weakref import finalize
 
@@ -26,23 +28,19 @@ from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import RowMask
 from minwise.inputs.table_writer import write_tables
 from minwise.options import lists_faults
-from minwise.progress import Progress
 from minwise.results.display import ResultTable, cluster_table, dedup_html, dedup_text, removed_table
 from minwise.results.explanation import Explanation, ResultEvidence, explain_document
 from minwise.results.kept_stream import write_kept_rows
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
-from minwise.results.removals import STEP, DedupDecision, PairSimilarities, check_similarities
+from minwise.results.removals import STEP, DedupDecision, Removals, check_similarities
 from minwise.results.report_data import DedupReport, RunRecord
 from minwise.results.report_writer import write_json, write_run_files
 from minwise.results.thresholds import Thresholds, threshold_curve
 from minwise.search.bands import FAULTY
-from minwise.search.engine import SearchResult, StagingDirectory
+from minwise.search.engine import Engine, SearchResult
 
-__all__ = ["DedupResult", "RowCopier"]
-
-# Copies the flagged rows of the input to the directory ``kept`` of a staging directory; returns the number of rows.
-RowCopier = Callable[[SearchResult, NDArray[np.bool_], StagingDirectory, Progress], int]
+__all__ = ["DedupResult", "cluster_schema", "cluster_tables", "removed_schema", "removed_tables", "write_quarantine"]
 
 
 class DedupResult:
@@ -57,8 +55,7 @@ class DedupResult:
         self,
         search: SearchResult,
         *,
-        similarities: PairSimilarities,
-        copy_kept: RowCopier,
+        engine: Engine,
         run: RunRecord,
         threshold: float | None = None,
         published: bool = False,
@@ -69,23 +66,23 @@ class DedupResult:
 
         Args:
             search: The verified pairs.
-            similarities: Computes the exact similarity of further pairs.
-            copy_kept: Copies kept rows to an output directory.
+            engine: The engine of the search, which compares further pairs and copies kept rows.
             run: When and where the search ran.
             threshold: A threshold above that of the search.
             published: Whether the output is already written.
             select: Selects rows of the input in its own type; None for files and Arrow data.
             owner: The result whose temporary files this one uses; it is kept alive.
         """
-        self._search, self._copy_kept, self._run, self._owner = search, copy_kept, run, owner
-        self._decision = DedupDecision(search, similarities, threshold)
+        self._search, self._engine, self._run, self._owner = search, engine, run, owner
+        self._decision = DedupDecision(search, engine.similarities, threshold)
         self.published, self._select = published, select
         self.threshold = self._decision.threshold
 
     def rethreshold(self, threshold: float) -> "DedupResult":
-        """Return the result for a higher threshold, from the pairs that are already known; nothing is read again.
+        """Return the result for a higher threshold; nothing is read again.
 
-        The pairs were found with the plan of the lower threshold, so a run with the higher one may miss some of them.
+        The first call compares the candidates that were not needed before, those of two removed documents. The pairs
+        were found with the plan of the lower threshold, so a run with the higher one may miss some of them.
 
         Raises:
             ConfigError: If the threshold is lower than that of the run, or similarities are unknown.
@@ -94,9 +91,8 @@ class DedupResult:
         lowest = self._search.settings.plan.threshold
         raised = check_raised_threshold(threshold, lowest, "that of the run", "; run again")
         return DedupResult(
-            self._search,
-            similarities=self._decision.similarities,
-            copy_kept=self._copy_kept,
+            self._complete(),
+            engine=self._engine,
             run=self._run,
             threshold=raised,
             select=self._select,
@@ -107,8 +103,8 @@ class DedupResult:
     def thresholds(self) -> Thresholds:
         """How many documents each threshold from the one of this result on would remove, with a pair for each step.
 
-        The counts equal those of :meth:`rethreshold`. Each takes one pass over the known pairs; the examples read at
-        most two documents for each step again.
+        The counts equal those of :meth:`rethreshold`. Each takes one pass over all pairs, of which the first call
+        compares those that were not needed before; the examples read at most two documents for each step again.
 
         >>> import minwise as mw
         >>> mw.dedup(["one two three four", "one two three", "six"], shingle="word:1", threshold=0.6).thresholds
@@ -135,7 +131,12 @@ class DedupResult:
         Raises:
             ConfigError: If similarities are unknown, or the step is out of range.
         """
-        return threshold_curve(self._decision, step)
+        check_similarities(self._search.settings)
+        return threshold_curve(replace(self._decision, search=self._complete()), step)
+
+    def _complete(self) -> SearchResult:
+        """Return the search with all its pairs; the first call compares the candidates that were not needed before."""
+        return self._engine.complete(self._search, self._run.watch)
 
     def explain(self, id: str | int, *, search: bool = False) -> Explanation:  # noqa: A002 - what it is
         """Explain why a document was removed, kept or left out; see :func:`minwise.explain`.
@@ -179,15 +180,9 @@ class DedupResult:
     @cached_property
     def clusters(self) -> ResultTable:
         """Every document with its cluster, named after the kept document, and the cluster's size."""
-        documents = self._clustered
+        documents = _clustered(self._search)
         table = pa.concat_tables(self._cluster_tables())
         return cluster_table(self._search, table, documents, self._decision.removals.kept_of(documents))
-
-    @property
-    def _clustered(self) -> NDArray[np.int64]:
-        """The readable documents of the input."""
-        readable = np.flatnonzero(self._search.documents.states != FAULTY)
-        return readable[readable >= self._search.documents.protected]
 
     @cached_property
     def kept(self) -> Any:  # noqa: ANN401 - the type of the input
@@ -224,19 +219,10 @@ class DedupResult:
                 yield pa.table(columns)
 
     def _removed_tables(self) -> Iterator[pa.Table]:
-        removals, search = self._decision.removals, self._search
-        for rows in table_slices(np.arange(len(removals))):
-            removed = identity_columns(search, removals.documents[rows])
-            kept = identity_columns(search, removals.witness[rows])
-            similarity = similarity_column(removals.similarity[rows])
-            yield pa.table({**removed, **_kept_names(kept), search.settings.similarity_name: similarity})
+        return removed_tables(self._search, self._decision.removals)
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
-        documents, removals = self._search.documents, self._decision.removals
-        for numbers in table_slices(self._clustered):
-            kept = removals.kept_of(numbers)
-            size = from_numpy(removals.sizes_of(kept))
-            yield pa.table({**identity_columns(self._search, numbers), "cluster": documents.ids(kept), "size": size})
+        return cluster_tables(self._search, self._decision.removals)
 
     def largest_clusters(self, count: int = 5) -> list[dict[str, Any]]:
         """Return the clusters with most removed documents: kept_id, removed (how many), and the id of one of them."""
@@ -284,15 +270,35 @@ class DedupResult:
             report = self.report
         noted = self._decision.raised is None
         with publish(folder, self._search.work, overwrite=overwrite, noted=noted) as staging:
-            with self._search.documents.corpus.unchanged():
-                written = self._copy_kept(self._search, self.keep, staging, run.watch)
+            with self._writing_tables(staging.folder), self._search.documents.corpus.unchanged():
+                written = self._engine.copy_kept(self._search, self.keep, staging, run.watch)
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
-            self._write_tables(staging.folder)
             write_json(staging.folder / "report.json", report)
             write_run_files(staging.folder, report, self._search, run)
             self._search.documents.corpus.refuse_changes()
+
+    @contextmanager
+    def _writing_tables(self, folder: Path) -> Iterator[None]:
+        """Write the tables while the block runs, or after it if only one thread is allowed.
+
+        Kept rows of one file are encoded by one thread, and tables of a million documents take a fifth as long. If the
+        block raises, the rest of the tables is not written.
+        """
+        stopped = Event()
+        if self._search.limits.threads == 1:
+            yield
+            self._write_tables(folder, stopped)
+            return
+        with ThreadPoolExecutor(1, thread_name_prefix="minwise-tables") as pool:
+            tables = pool.submit(self._write_tables, folder, stopped)
+            try:
+                yield
+            except BaseException:
+                stopped.set()
+                raise
+            tables.result()
 
     def write_kept(self, output: BinaryIO) -> None:
         """Write only the kept rows to an open binary file, such as ``sys.stdout.buffer``.
@@ -309,10 +315,36 @@ class DedupResult:
         with self._run.watch.stage("write", None, "documents"), documents.corpus.unchanged():
             write_kept_rows(sources, self.keep, rows, output)
 
-    def _write_tables(self, folder: Path) -> None:
-        write_tables(folder / "removed.parquet", self._removed_tables(), _removed_schema(self._search))
-        write_tables(folder / "clusters.parquet", self._cluster_tables(), _cluster_schema(self._search))
-        _write_quarantine(folder / "quarantine.jsonl", self._search)
+    def _write_tables(self, folder: Path, stopped: Event) -> None:
+        def write(name: str, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
+            write_tables(folder / name, takewhile(lambda _: not stopped.is_set(), tables), schema)
+
+        write("removed.parquet", self._removed_tables(), removed_schema(self._search))
+        write("clusters.parquet", self._cluster_tables(), cluster_schema(self._search))
+        write_quarantine(folder / "quarantine.jsonl", self._search)
+
+
+def removed_tables(search: SearchResult, removals: Removals) -> Iterator[pa.Table]:
+    """Yield every removed document with the kept one it is a near-duplicate of, and their similarity."""
+    for rows in table_slices(np.arange(len(removals))):
+        removed = identity_columns(search, removals.documents[rows])
+        kept = identity_columns(search, removals.witness[rows])
+        similarity = similarity_column(removals.similarity[rows])
+        yield pa.table({**removed, **_kept_names(kept), search.settings.similarity_name: similarity})
+
+
+def cluster_tables(search: SearchResult, removals: Removals) -> Iterator[pa.Table]:
+    """Yield every document with its cluster, named after the kept document, and the cluster's size."""
+    for numbers in table_slices(_clustered(search)):
+        kept = removals.kept_of(numbers)
+        size = from_numpy(removals.sizes_of(kept))
+        yield pa.table({**identity_columns(search, numbers), "cluster": search.documents.ids(kept), "size": size})
+
+
+def _clustered(search: SearchResult) -> NDArray[np.int64]:
+    """Return the readable documents of the input."""
+    readable = np.flatnonzero(search.documents.states != FAULTY)
+    return readable[readable >= search.documents.protected]
 
 
 def _as_strings(texts: pa.Array) -> pa.Array:
@@ -328,16 +360,19 @@ def _kept_names(columns: dict[str, Any]) -> dict[str, Any]:
     return {f"kept_{name}": column for name, column in columns.items()}
 
 
-def _removed_schema(search: SearchResult) -> pa.Schema:
+def removed_schema(search: SearchResult) -> pa.Schema:
+    """Return the columns of the table of removed documents."""
     identity = identity_schema(search)
     return pa.schema({**identity, **_kept_names(identity), search.settings.similarity_name: pa.float64()})
 
 
-def _cluster_schema(search: SearchResult) -> pa.Schema:
+def cluster_schema(search: SearchResult) -> pa.Schema:
+    """Return the columns of the table of clusters."""
     return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64()})
 
 
-def _write_quarantine(path: Path, search: SearchResult) -> None:
+def write_quarantine(path: Path, search: SearchResult) -> None:
+    """Write the faults of the input as JSON lines, if there are any and they are to be listed."""
     if not lists_faults(search.documents.corpus.on_error):
         return
     faults = search.documents.faults()

@@ -109,7 +109,10 @@ def _spill_expanded(search: SearchResult) -> None:
 
 
 def pair_report(search: SearchResult) -> dict[str, Any]:
-    """Return settings, counts, faults, and the pairs that the caps on buckets and on identical documents left out."""
+    """Return settings, counts, faults, and the pairs that the caps on buckets and on identical documents left out.
+
+    Figures about pairs are None if only those were compared that decide clusters.
+    """
     expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
     capped = expansion.capped_leaders()
     across = sum(expansion.left_out_across(block) for block in search.blocks()) if len(capped) else 0
@@ -122,10 +125,11 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
         "counts": search.documents.counts,
         **({"rows": rows} if (rows := search.documents.grouped_rows()) else {}),
         "candidates": search.candidates,
+        "compared": search.compared,
         "caps": {
             **cap_report(search),
             "identical_groups": len(capped),
-            "identical_pairs_left_out": expansion.left_out_within() + across,
+            "identical_pairs_left_out": expansion.left_out_within() + across if search.is_complete else None,
             "largest_identical_groups": [{"first": first, "documents": size} for first, size in groups],
         },
         "unreadable": search.documents.unreadable(),
@@ -137,13 +141,13 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
 def cap_report(search: SearchResult) -> dict[str, Any]:
     """Return what the bucket cap left out, and an estimate of the pairs missed by it."""
     verified = search.verified
-    share = verified / search.candidates if search.candidates else 0.0
+    share = None if verified is None else verified / max(1, search.candidates or 0)
     return {
         "max_bucket": search.settings.max_bucket,
         "buckets": search.caps.capped,
         "members": search.caps.capped_members,
         "candidates_left_out": search.caps.left_out,
-        "estimated_pairs_missed_at_most": round(search.caps.left_out * share),
+        "estimated_pairs_missed_at_most": None if share is None else round(search.caps.left_out * share),
         "largest_bucket": search.caps.largest,
     }
 

@@ -244,9 +244,10 @@ def threshold_steps(start: float, step: float = STEP) -> list[float]:
 def count_by_threshold(decision: DedupDecision) -> list[dict[str, Any]] | None:
     """Return how many documents each threshold from the one of the decision on removes.
 
-    None if similarities are unknown.
+    None if similarities are unknown, or if pairs were not compared that decide it: those of two documents that are
+    removed at the threshold of the decision but not at a higher one.
     """
-    if decision.search.settings.verify == "none":
+    if decision.search.settings.verify == "none" or not decision.search.is_complete:
         return None
     counts = removed_at(decision, threshold_steps(decision.threshold))
     return [{"threshold": threshold, "removed": removed} for threshold, removed in counts]

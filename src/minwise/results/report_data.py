@@ -135,12 +135,13 @@ class SimilarityStats:
         self._decision, self._search = decision, decision.search
         self._known = self._search.settings.verify != "none"
         self._first = floor_bin(decision.threshold)
-        self.pairs = 0
-        self._counts = np.zeros(BINS, dtype=np.int64)
+        self._counts = self._search.sampled_pairs
+        if not self._known:
+            self.pairs = self._search.verified
+            return
         for block in decision.blocks():
-            self.pairs += len(block)
-            if self._known:
-                self._counts += count_by_bin(block.similarity)
+            self._counts = self._counts + count_by_bin(block.similarity)
+        self.pairs = int(self._counts.sum())
 
     def counts(self) -> dict[str, Any] | None:
         """Return the number of pairs in each hundredth of similarity; None if similarities are unknown."""
@@ -230,7 +231,12 @@ class DedupReport:
             "text_bytes": self._text_bytes(),
             "clusters": self._clusters(),
             "largest_clusters": largest_clusters(self.decision),
-            "pairs": {"candidates": search.candidates, "verified": similarities.pairs},
+            "pairs": {
+                "candidates": search.candidates,
+                "verified": similarities.pairs,
+                "compared": search.compared,
+                "sampled_one_in": max(1, search.classes),
+            },
             "similarities": similarities.counts(),
             "just_below": similarities.just_below(),
             "thresholds": count_by_threshold(self.decision),

@@ -8,19 +8,29 @@ only the first of them is in a bucket. A band is sorted in ranges of keys that f
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise._internal.array_files import Arrays
 from minwise._internal.prefetch import prefetch
 from minwise.search.bands import FILLED, NO_DOCUMENT, BucketCounts, band_buckets
 from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock
 from minwise.search.documents import Documents, SearchJob
 from minwise.search.workdir import WorkDirectory
 
-__all__ = ["CHUNK_PAIRS", "MEMBER_BYTES", "PAIR_BYTES", "CandidateSearch", "write_proposals"]
+__all__ = [
+    "CHUNK_PAIRS",
+    "MEMBER_BYTES",
+    "PAIR_BYTES",
+    "VERIFIED",
+    "CandidateSearch",
+    "ComparedChunk",
+    "complete_counts",
+    "write_proposals",
+]
 
 # Maximum number of candidate pairs that are verified and written together, and need not be verified again after an
 # interruption. With little memory there are fewer: each takes about 60 bytes.
@@ -30,6 +40,9 @@ PAIR_BYTES = 60
 SORTED_BYTES = 40
 # Bytes of a member of a bucket.
 MEMBER_BYTES = 4
+NO_PAIRS = PairBlock.concat([])
+# Name of the files of a search that compared all candidates.
+VERIFIED = "verified"
 
 
 class ComparedChunk(NamedTuple):
@@ -37,15 +50,21 @@ class ComparedChunk(NamedTuple):
 
     Attributes:
         similar: The pairs to keep.
-        examined: Number of candidates.
-        last: The smaller rank of the last candidate.
+        header: What a resumed run needs: ``after`` is the smaller rank of the last candidate, ``examined`` the number
+            of candidates up to there.
         passed: Number of proposals up to there; a pair that several bands propose counts once per band.
+        sampled: Pairs that are only counted.
     """
 
     similar: PairBlock
-    examined: int
-    last: int
+    header: dict[str, Any]
     passed: int
+    sampled: PairBlock = NO_PAIRS
+
+
+def complete_counts(candidates: int, proposals: int) -> dict[str, Any]:
+    """Return what is noted of a search that compared all candidates."""
+    return {"proposals": proposals, "compared": candidates, "classes": 0, "candidates": candidates}
 
 
 class CandidateSearch(ABC):
@@ -54,23 +73,22 @@ class CandidateSearch(ABC):
     Attributes:
         documents: The documents of the first pass.
         order: Their keep order; pairs are pairs of ranks.
+        stage: Name of the files of compared pairs; others have only some of the candidates.
     """
 
     def __init__(self, job: SearchJob, documents: Documents, order: KeepOrder) -> None:
-        self.documents, self.order = documents, order
+        self.documents, self.order, self.stage = documents, order, VERIFIED
         self.settings, self.limits, self.work, self.progress = job.settings, job.limits, job.work, job.progress
 
     @abstractmethod
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
         """Return the candidates to keep, with their similarity or distance."""
 
-    def write_compared(self, number: int, compared: PairBlock, header: dict[str, int]) -> None:
+    def write_compared(self, name: str, chunk: ComparedChunk) -> None:
         """Write a chunk of compared candidates."""
-        self.work.write(
-            f"verified-{number:06}",
-            {"low": compared.low, "high": compared.high, "similarity": compared.similarity},
-            **header,
-        )
+        pairs = chunk.similar
+        arrays: Arrays = {"low": pairs.low, "high": pairs.high, "similarity": pairs.similarity}
+        self.work.write(name, arrays, **chunk.header)
 
     @cached_property
     def members(self) -> NDArray[np.uint32]:
@@ -143,23 +161,42 @@ class CandidateSearch(ABC):
         return sum(self.work.open(name).header["pairs"] for name in self.work.names("proposed-"))
 
     def verify_candidates(self) -> None:
-        """Compare every candidate pair and write those to keep; a chunk is written while the next is compared."""
-        names = self.work.names("verified-")
+        """Compare every candidate pair and write those to keep."""
+        names = self.work.names(f"{self.stage}-")
         last = self.work.open(names[-1]).header if names else {}
-        proposals, examined = self.proposals(last.get("after")), int(last.get("examined", 0))
-        with self.progress.stage("verify", self.proposal_count(), "candidates", done=proposals.passed) as stage:
-            for number, chunk in enumerate(prefetch(self._compared(proposals), depth=1), start=len(names)):
-                examined += chunk.examined
-                self.write_compared(number, chunk.similar, {"after": chunk.last, "examined": examined})
-                stage.advance_to(chunk.passed)
-        self.work.write_json("verified", {"caps": self.caps(), "candidates": examined})
+        proposals = self.proposals(last.get("after"))
+        done = proposals.passed
+        examined = self.write_chunks(self._compared(proposals, int(last.get("examined", 0))), done)
+        self.finish(complete_counts(examined.get("examined", 0), self.proposal_count()))
         self.work.delete("candidates-")
         self.work.delete("proposed-")
 
-    def _compared(self, proposals: "_kernel.Proposals") -> Iterator[ComparedChunk]:
+    def _compared(self, proposals: "_kernel.Proposals", examined: int) -> Iterator[ComparedChunk]:
         while (pairs := proposals.next_pairs(self.chunk, self.limits.threads)) is not None:
-            last = int(pairs[-1] >> np.uint64(32))
-            yield ComparedChunk(self.compare(pairs), len(pairs), last, proposals.passed)
+            examined += len(pairs)
+            header = {"after": int(pairs[-1] >> np.uint64(32)), "examined": examined}
+            yield ComparedChunk(self.compare(pairs), header, proposals.passed)
+
+    def write_chunks(self, chunks: Iterator[ComparedChunk], done: int, passes: int = 1) -> dict[str, Any]:
+        """Write compared candidates, each chunk while the next is compared; return the header of the last file.
+
+        Args:
+            chunks: The candidates; those of existing files are left out.
+            done: Number of proposals that an interrupted run has passed.
+            passes: How often the proposals are passed.
+        """
+        names = self.work.names(f"{self.stage}-")
+        header: dict[str, Any] = self.work.open(names[-1]).header if names else {}
+        with self.progress.stage("verify", passes * self.proposal_count(), "candidates", done=done) as stage:
+            for number, chunk in enumerate(prefetch(chunks, depth=1), start=len(names)):
+                self.write_compared(f"{self.stage}-{number:06}", chunk)
+                header = chunk.header
+                stage.advance_to(chunk.passed)
+        return header
+
+    def finish(self, counts: dict[str, Any]) -> None:
+        """Mark the stage as finished."""
+        self.work.write_json(self.stage, {**counts, "caps": self.caps()})
 
     def caps(self) -> BucketCounts:
         """Return the counts of the bucket cap over all bands."""

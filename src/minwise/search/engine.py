@@ -8,6 +8,7 @@ process, takes corpora larger than memory and resumes interrupted runs.
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -15,13 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise._internal.array_files import ArrayFile
 from minwise.progress import Progress
 from minwise.search.bands import BucketCounts, pack_pairs
-from minwise.search.candidates import CandidateSearch
+from minwise.search.candidates import VERIFIED, CandidateSearch
 from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock
 from minwise.search.documents import Documents, SearchJob
 from minwise.search.exact_join import propose_similar
 from minwise.search.first_pass import read_documents
+from minwise.search.needed_pairs import Needed, finished_stage, verify_needed
 from minwise.search.verification import BINS, CandidateVerifier, NearMisses, SpilledSets, TextCache, floor_bin
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
@@ -54,7 +57,10 @@ class SearchResult:
         order: The keep order.
         copies: Groups of identical documents.
         caps: Counts of the bucket cap.
-        candidates: Number of candidate pairs that were compared.
+        candidates: Number of candidate pairs; an estimate if only a sample of them was compared, None without a sample.
+        compared: Number of candidate pairs that were compared.
+        classes: Number of classes of the sample: a sampled pair stands for as many; 0 if there is no sample.
+        stage: Name of the files of compared pairs.
         work: The work directory, which holds the pairs.
         limits: Memory and threads.
         text_cache: Texts of candidates, for the report.
@@ -65,15 +71,18 @@ class SearchResult:
     order: KeepOrder
     copies: CopyGroups
     caps: BucketCounts
-    candidates: int
+    candidates: int | None
+    compared: int
+    classes: int
+    stage: str
     work: WorkDirectory
     limits: RunLimits
     text_cache: TextCache
 
     @classmethod
     def of(cls, search: CandidateSearch, copies: CopyGroups, text_cache: TextCache | None = None) -> "SearchResult":
-        """Return the result of a search whose candidates are all compared."""
-        counts = search.work.read_json("verified")
+        """Return the result of a search whose candidates are compared."""
+        counts = search.work.read_json(search.stage)
         return cls(
             documents=search.documents,
             settings=search.settings,
@@ -81,43 +90,84 @@ class SearchResult:
             copies=copies,
             caps=BucketCounts(*counts["caps"]),
             candidates=counts["candidates"],
+            compared=counts["compared"],
+            classes=counts["classes"],
+            stage=search.stage,
             work=search.work,
             limits=search.limits,
             text_cache=text_cache or TextCache(0),
         )
 
+    def job(self, progress: Progress) -> SearchJob:
+        """Return the job of the search, with other progress."""
+        return SearchJob(
+            corpus=self.documents.corpus,
+            settings=self.settings,
+            limits=self.limits,
+            work=self.work,
+            progress=progress,
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all candidates were compared; otherwise only those that decide the clusters."""
+        return self.stage == VERIFIED
+
+    def _files(self) -> Iterator[ArrayFile]:
+        return map(self.work.open, self.work.names(f"{self.stage}-"))
+
     def blocks(self, threshold: float | None = None) -> Iterator[PairBlock]:
-        """Yield the pairs in ascending order; only those that reach ``threshold``, if it is given."""
-        for name in self.work.names("verified-"):
-            file = self.work.open(name)
+        """Yield the pairs in ascending order; only those that reach ``threshold``, if it is given.
+
+        Without ``is_complete``, these are the pairs that decide the clusters: for stars, the pairs of kept documents
+        with later ones in ascending order, then those of removed documents with later kept ones.
+        """
+        for file in self._files():
             block = PairBlock(*(file.read(column) for column in ("low", "high", "similarity")))
             yield block if threshold is None else block.where(block.similarity >= threshold)
 
-    @property
-    def verified(self) -> int:
-        """Number of pairs."""
-        return sum(self.work.open(name).length("low") for name in self.work.names("verified-"))
+    @cached_property
+    def verified(self) -> int | None:
+        """Number of pairs; an estimate if only a sample of the candidates was compared, None without a sample."""
+        if self.settings.verify == "none" or self.candidates is None:
+            return self.candidates
+        return sum(file.length("low") for file in self._files()) + int(self.sampled_pairs.sum())
+
+    @cached_property
+    def sampled_pairs(self) -> NDArray[np.int64]:
+        """Estimated number of pairs that are not in the blocks, in each bin of similarity."""
+        return self._sampled("sampled_pairs")
+
+    def _sampled(self, array: str) -> NDArray[np.int64]:
+        counts = np.zeros(BINS, dtype=np.int64)
+        if self.classes:
+            for file in self._files():
+                counts += file.read(array).astype(np.int64) * self.classes
+        return counts
 
     def near_misses(self, threshold: float | None = None) -> NearMisses:
         """Return the candidates just below the threshold of the run, or just below a higher one."""
-        near = NearMisses.none()
-        for name in self.work.names("verified-"):
-            near = near.merge(NearMisses.read(self.work.open(name)))
-        if threshold is not None:
-            near = near.from_bin(floor_bin(threshold))
-            for block in self.blocks(floor_bin(threshold) / BINS):
-                near = near.merge(NearMisses.of(block.where(block.similarity < threshold)))
-        return near
+        near = NearMisses.merge(map(NearMisses.read, self._files())).with_more(self._sampled("sampled_near"))
+        if threshold is None:
+            return near
+        higher = (block.where(block.similarity < threshold) for block in self.blocks(floor_bin(threshold) / BINS))
+        return NearMisses.merge([near.from_bin(floor_bin(threshold)), *map(NearMisses.of, higher)])
 
 
 class Engine(Protocol):
     """Runs the stages that touch texts. All engines find the same pairs."""
 
-    def find(self, job: SearchJob, *, for_report: bool = False) -> SearchResult:
+    def find(self, job: SearchJob, *, needed: Needed = "pairs", for_report: bool = False) -> SearchResult:
         """Find the pairs of near-duplicates that the plan finds.
 
-        With ``for_report``, also keep what a report shows: near misses, and texts of candidates.
+        Args:
+            job: The corpus and its settings.
+            needed: Which pairs the caller needs: all, or those that decide stars or components.
+            for_report: Whether to keep what a report shows: near misses, and texts of candidates.
         """
+
+    def complete(self, search: SearchResult, progress: Progress) -> SearchResult:
+        """Return the result of the same search with all its pairs."""
 
     def similarities(
         self, search: SearchResult, low: NDArray[np.uint32], high: NDArray[np.uint32]
@@ -133,22 +183,39 @@ class Engine(Protocol):
 class LocalEngine:
     """Engine that runs all stages in this process."""
 
-    def find(self, job: SearchJob, *, for_report: bool = False) -> SearchResult:
+    def find(self, job: SearchJob, *, needed: Needed = "pairs", for_report: bool = False) -> SearchResult:
         """Find the pairs of near-duplicates that the plan finds."""
         read_documents(job)
         documents = Documents(job.corpus, job.work)
         pa.default_memory_pool().release_unused()
         verifier = CandidateVerifier(job, documents, documents.keep_order(job.settings.keep), for_report=for_report)
         copies = verifier.collapse_copies()
-        if not job.work.has("verified"):
-            if job.settings.exact:
-                verifier.spill_sets()
-                propose_similar(job, verifier.order, documents.protected, verifier.floor)
-            else:
-                verifier.propose_candidates()
-                verifier.spill_sets()
-            verifier.verify_candidates()
+        self._verify(verifier, job, needed, sampled=for_report)
         return SearchResult.of(verifier, copies, verifier.text_cache)
+
+    def _verify(self, verifier: CandidateVerifier, job: SearchJob, needed: Needed, *, sampled: bool) -> None:
+        """Propose candidates and compare those that are needed, unless an earlier run has."""
+        finished = finished_stage(job.work, needed, job.settings.verify)
+        if finished is not None:
+            verifier.stage = finished
+            return
+        if job.settings.exact:
+            verifier.spill_sets()
+            propose_similar(job, verifier.order, verifier.documents.protected, verifier.floor)
+        else:
+            verifier.propose_candidates()
+            verifier.spill_sets()
+        verify_needed(verifier, needed, sampled=sampled)
+
+    def complete(self, search: SearchResult, progress: Progress) -> SearchResult:
+        """Compare all candidates of a search of which only those were compared that decide its clusters."""
+        if search.is_complete:
+            return search
+        job = search.job(progress)
+        with search.work.locked():
+            verifier = CandidateVerifier(job, search.documents, search.order, for_report=True)
+            self._verify(verifier, job, "pairs", sampled=False)
+        return SearchResult.of(verifier, search.copies, search.text_cache)
 
     def similarities(
         self, search: SearchResult, low: NDArray[np.uint32], high: NDArray[np.uint32]
@@ -163,12 +230,14 @@ class LocalEngine:
         """Copy the kept rows, several sources at a time; return the number of rows."""
         documents, corpus = search.documents, search.documents.corpus
         numbers = range(corpus.against, len(corpus.sources))
+        encoders = max(1, search.limits.writers // max(1, len(numbers)))
         folder = staging.folder / "kept"
         folder.mkdir()
 
         def copy(number: int) -> tuple[int, int]:
             source, source_keep = corpus.sources[number], keep[documents.input_slice(number)]
             source.refuse_changes(remote=False)
+            source.encoders = encoders
             kept = source.copy_kept(source_keep, folder, corpus.root)
             source.refuse_changes(remote=False)
             return len(source_keep), kept

@@ -11,10 +11,10 @@ import json
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -39,12 +39,12 @@ __all__ = [
     "temporary_workdir",
 ]
 
-KIND = FileKind(b"MINWORK\n", 4, "work file", "delete the work directory and start again")
+KIND = FileKind(b"MINWORK\n", 5, "work file", "delete the work directory and start again")
 MANIFEST = "manifest.json"
 # Key of the checksum in a JSON file.
 CHECKSUM = "crc32c"
 # Files whose presence says that a stage is finished.
-FINISHED_STAGES = ("verified", "documents")
+FINISHED_STAGES = ("verified", "star", "components", "documents")
 # File at a URL that names the run which uses the work directory.
 OWNER = "owner.json"
 
@@ -154,6 +154,14 @@ class WorkDirectory:
         """
         path = self.folder / name
         return decode_json(path.read_bytes(), path)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the lock of the directory again after the run that opened it has ended.
+
+        Raises:
+            ConfigError: If another process uses it.
+        """
+        return nullcontext() if self.temporary else _locked(self.folder)
 
     def delete(self, prefix: str) -> None:
         """Delete the files whose name starts with ``prefix``."""
@@ -268,8 +276,7 @@ def open_workdir(folder: Path, manifest: dict[str, Any]) -> Iterator[WorkDirecto
         ConfigError: If another process uses it, or if it holds other files.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        _lock(lock, folder)
+    with _locked(folder):
         work = WorkDirectory(folder, durable=True, resumed=(folder / MANIFEST).exists())
         _bind(work, manifest, folder)
         for leftover in folder.glob(".*.tmp"):  # of an interrupted write
@@ -307,12 +314,16 @@ def _bind(work: WorkDirectory, manifest: dict[str, Any], name: Path | str) -> No
         work.write_json(MANIFEST, manifest)
 
 
-def _lock(lock: IO[str], folder: Path) -> None:
-    try:
-        lock_file(lock)
-    except BlockingIOError:
-        remedy = "wait for it, or give another work"
-        raise ConfigError(f"work {folder} is in use by another process; {remedy}") from None
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a work directory."""
+    with (folder / ".lock").open("w") as lock:
+        try:
+            lock_file(lock)
+        except BlockingIOError:
+            remedy = "wait for it, or give another work"
+            raise ConfigError(f"work {folder} is in use by another process; {remedy}") from None
+        yield
 
 
 def refuse_other_run(folder: Path | str, earlier: dict[str, Any], manifest: dict[str, Any]) -> None:

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise import _kernel
 from minwise._internal.arrays import to_numpy, valid_mask
 from minwise.inputs.source import Fault
-from minwise.search.candidates import CHUNK_PAIRS
+from minwise.search.candidates import CHUNK_PAIRS, VERIFIED, ComparedChunk
 from minwise.search.clustering import PairBlock
 from minwise.search.documents import (
     PART_DOCUMENTS,
@@ -19,12 +20,13 @@ from minwise.search.documents import (
     refuse_too_many,
     refuse_unusable_inputs,
 )
+from minwise.search.needed_pairs import STAGES
 from minwise.search.verification import write_verified
 from minwise.search.workdir import WorkDirectory
 from minwise.spark.read_tasks import ENDED, FAILED, raise_failure, unpack_keep_values
 from minwise.spark.stage_store import StageStore
 
-__all__ = ["collect_documents", "collect_pairs"]
+__all__ = ["collect_documents", "collect_pairs", "collect_star_pairs"]
 
 COLUMNS = [
     "source",
@@ -152,19 +154,49 @@ def _ids_of(rows: pa.RecordBatch) -> pa.Array | None:
 
 
 def collect_pairs(stages: StageStore, work: WorkDirectory, threshold: float) -> None:
-    """Write the verified pairs to the work directory, in order."""
-    work.delete("verified-")  # of a run that was interrupted here
+    """Write all verified pairs to the work directory, in order."""
+    work.delete(f"{VERIFIED}-")  # of a run that was interrupted here
+    for number, block in enumerate(_pair_blocks(stages)):
+        write_verified(work, f"{VERIFIED}-{number:06}", ComparedChunk(block, {}, 0), threshold)
+
+
+def collect_star_pairs(
+    stages: StageStore, work: WorkDirectory, threshold: float, documents: int, classes: int
+) -> NDArray[np.bool_]:
+    """Write the verified pairs that have a kept document, in order, and count those of the sample.
+
+    Args:
+        stages: The finished stages.
+        work: The work directory.
+        threshold: Minimum similarity of near-duplicates.
+        documents: Number of documents.
+        classes: Number of classes of the sample; 0 for none.
+
+    Returns:
+        Which documents are removed.
+    """
+    work.delete(f"{STAGES['star']}-")
+    removed = np.zeros(documents, dtype=bool)
+    for block in _pair_blocks(stages):
+        similar = block.where(~(block.similarity < threshold))  # an unknown similarity is that of near-duplicates
+        _kernel.remove_neighbours(similar.low, similar.high, removed)
+    for number, block in enumerate(_pair_blocks(stages)):
+        rest = removed[block.low] & removed[block.high]
+        others = block.where(rest)
+        sampled = others.where(_kernel.sampled_pairs(others.low, others.high, classes))
+        chunk = ComparedChunk(block.where(~rest), {}, 0, sampled)
+        write_verified(work, f"{STAGES['star']}-{number:06}", chunk, threshold)
+    return removed
+
+
+def _pair_blocks(stages: StageStore) -> Iterator[PairBlock]:
+    """Yield the verified pairs, in order, as many at a time as the local engine writes."""
     held: list[PairBlock] = []
-    number = 0
     for batch in stages.batches("verified", PAIR_COLUMNS):
         low, high, similarity = (to_numpy(batch.column(name)) for name in PAIR_COLUMNS)
         held.append(PairBlock(low.astype(np.uint32), high.astype(np.uint32), similarity))
         if sum(map(len, held)) >= CHUNK_PAIRS:
-            write_verified(work, number, _concatenate(held), threshold, {})
-            held, number = [], number + 1
+            yield PairBlock.concat(held)
+            held = []
     if held:
-        write_verified(work, number, _concatenate(held), threshold, {})
-
-
-def _concatenate(blocks: list[PairBlock]) -> PairBlock:
-    return PairBlock(*(np.concatenate([getattr(block, name) for block in blocks]) for name in PAIR_COLUMNS))
+        yield PairBlock.concat(held)

@@ -167,7 +167,12 @@ def dedup_report(search: DataFrameSearch, removed: DataFrame, on_error: str) -> 
             "largest": max(sizes, default=min(1, search.own_counts.total)),
             "sizes": size_distribution(np.repeat(list(sizes), list(sizes.values())).astype(np.int64)),
         },
-        "pairs": {"candidates": search.caps[1], "verified": search.verified_count},
+        "pairs": {
+            "candidates": search.caps[1],
+            "verified": search.verified_count,
+            "compared": search.caps[1],
+            "sampled_one_in": 1,
+        },
         "caps": _caps(search),
         "warnings": _warnings(search, removed, removals, sizes),
     }

@@ -17,15 +17,24 @@ from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.errors import InputError
 from minwise.progress import Progress
 from minwise.search.bands import FILLED, NO_DOCUMENT, BucketCounts
+from minwise.search.candidates import VERIFIED, complete_counts
 from minwise.search.documents import Documents, SearchJob, check_columns
 from minwise.search.engine import SearchResult, StagingDirectory
+from minwise.search.needed_pairs import Needed, finished_stage, sample_classes, stage_of, star_counts
 from minwise.search.verification import CandidateVerifier
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import Batches
-from minwise.spark.collect import collect_documents, collect_pairs
+from minwise.spark.collect import collect_documents, collect_pairs, collect_star_pairs
 from minwise.spark.errors import spark_errors
-from minwise.spark.pair_tasks import CAP_COLUMNS, CELL_BYTES, candidate_pairs, verified_pairs
+from minwise.spark.pair_tasks import (
+    CAP_COLUMNS,
+    CELL_BYTES,
+    COUNT_COLUMNS,
+    candidate_pairs,
+    needed_counts,
+    verified_pairs,
+)
 from minwise.spark.read_tasks import ReadTask, plan_tasks, read_sets, read_signatures
 from minwise.spark.stage_store import StageStore
 from minwise.spark.write_kept import write_kept
@@ -55,8 +64,12 @@ class SparkEngine:
         """
         self.session, self.path, self.manifest = session, path, manifest
 
-    def find(self, job: SearchJob, *, for_report: bool = False) -> SearchResult:
-        """Find every pair of near-duplicates that the plan covers."""
+    def find(self, job: SearchJob, *, needed: Needed = "pairs", for_report: bool = False) -> SearchResult:
+        """Find the pairs of near-duplicates that the plan covers.
+
+        All candidates are compared. With ``star``, the result has those pairs that the local engine compares, so that
+        the figures of both reports are equal.
+        """
         corpus, settings, work = job.corpus, job.settings, job.work
         stages = self._stages(work)
         if not work.has("documents"):
@@ -68,9 +81,23 @@ class SparkEngine:
         documents = Documents(corpus, work)
         search = CandidateVerifier(job, documents, documents.keep_order(settings.keep), for_report=for_report)
         copies = search.collapse_copies()
-        if not work.has("verified"):
+        needed = "pairs" if needed == "components" else needed  # all candidates are compared anyway
+        finished = finished_stage(work, needed, settings.verify)
+        if finished is None:
             _PairFinder(stages, signatures, search, tasks).run(job.progress)
+            finished = _collect(stages, search, needed, sampled=for_report)
+        search.stage = finished
         return SearchResult.of(search, copies, search.text_cache)
+
+    def complete(self, search: SearchResult, progress: Progress) -> SearchResult:
+        """Return the result of the same search with all its pairs; they are compared already."""
+        if search.is_complete:
+            return search
+        verifier = CandidateVerifier(search.job(progress), search.documents, search.order, for_report=True)
+        with search.work.locked():
+            if not search.work.has(verifier.stage):
+                _collect(self._stages(search.work), verifier, "pairs", sampled=False)
+        return SearchResult.of(verifier, search.copies, search.text_cache)
 
     def similarities(
         self, found: SearchResult, low: NDArray[np.uint32], high: NDArray[np.uint32]
@@ -109,19 +136,17 @@ class _PairFinder:
         self.settings, self.documents, self.order = search.settings, search.documents, search.order
 
     def run(self, progress: Progress) -> None:
-        """Write the verified pairs to the work directory."""
+        """Compare all candidates."""
         with spark_errors("candidates"), progress.stage("band", None, "candidates"):
             candidates = self.stages.run("candidates", self._candidates)
-            count, caps = _totals(candidates)
-        pairs = candidates.filter("low is not null").select("low", "high")
+            count, *_ = _totals(candidates)
+        pairs = _pairs(candidates)
         with spark_errors("sets"), progress.stage("shingle candidates", None, "documents"):
             self._make_sets(pairs)
         with progress.stage("verify", count, "candidates") as stage:
             compare = lambda: _compare(self.stages, pairs, self.settings, self.search.floor, count)  # noqa: E731
             self.stages.run("verified", compare, rows_per_batch=_rows_per_batch(self.stages))
-            collect_pairs(self.stages, self.search.work, self.settings.plan.threshold)
             stage.advance_to(count)
-        self.search.work.write_json("verified", {"caps": caps, "candidates": count})
 
     def _candidates(self) -> "DataFrame":
         entries = self._by_place("keys").withColumnRenamed("value", "keys")
@@ -180,12 +205,34 @@ class _PairFinder:
             )
 
 
-def _totals(candidates: "DataFrame") -> tuple[int, BucketCounts]:
-    """Return the number of candidates and the effects of the bucket cap."""
+def _collect(stages: StageStore, search: CandidateVerifier, needed: Needed, *, sampled: bool) -> str:
+    """Write the verified pairs that are needed to the work directory; return the name of their files."""
+    work, threshold, candidates = search.work, search.settings.plan.threshold, stages.read("candidates")
+    count, proposals, caps = _totals(candidates)
+    stage = stage_of(needed, proposals, search.settings.verify)
+    if stage == VERIFIED:
+        collect_pairs(stages, work, threshold)
+        counts = complete_counts(count, proposals)
+    else:
+        classes = sample_classes(proposals) if sampled else 0
+        removed = collect_star_pairs(stages, work, threshold, len(search.documents), classes)
+        with_kept, in_sample = needed_counts(_pairs(candidates), removed, classes)
+        counts = star_counts(proposals, with_kept + in_sample, in_sample, classes)
+    work.write_json(stage, {**counts, "caps": caps})
+    return stage
+
+
+def _pairs(candidates: "DataFrame") -> "DataFrame":
+    return candidates.filter("low is not null").select("low", "high")
+
+
+def _totals(candidates: "DataFrame") -> tuple[int, int, BucketCounts]:
+    """Return the number of candidates, of proposals, and the effects of the bucket cap."""
     from pyspark.sql import functions
 
-    row = candidates.agg(functions.count("low"), *(functions.max(name) for name in CAP_COLUMNS)).collect()[0]
-    return row[0], BucketCounts(*(value or 0 for value in row[1:]))
+    row = candidates.agg(functions.count("low"), *(functions.max(name) for name in COUNT_COLUMNS)).collect()[0]
+    counts = {name: value or 0 for name, value in zip(COUNT_COLUMNS, row[1:], strict=True)}
+    return row[0], counts["proposals"], BucketCounts(*(counts[name] for name in CAP_COLUMNS))
 
 
 def _compare(stages: StageStore, pairs: "DataFrame", settings: SearchSettings, floor: float, count: int) -> "DataFrame":

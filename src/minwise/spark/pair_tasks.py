@@ -25,11 +25,13 @@ from minwise.spark.arrow_columns import Batches, Int64s, byte_values, ddl, key_m
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["CAP_COLUMNS", "CELL_BYTES", "candidate_pairs", "verified_pairs"]
+__all__ = ["CAP_COLUMNS", "CELL_BYTES", "COUNT_COLUMNS", "candidate_pairs", "needed_counts", "verified_pairs"]
 
 # Effects of the bucket cap, as columns: the fields of BucketCounts.
 CAP_COLUMNS = ("capped", "capped_members", "left_out", "largest")
-PAIR_SCHEMA = pa.schema([(name, pa.int64()) for name in ("low", "high", *CAP_COLUMNS)])
+# These, and the number of proposals: a pair that several bands propose counts once per band.
+COUNT_COLUMNS = (*CAP_COLUMNS, "proposals")
+PAIR_SCHEMA = pa.schema([(name, pa.int64()) for name in ("low", "high", *COUNT_COLUMNS)])
 VERIFIED_SCHEMA = pa.schema([("low", pa.int64()), ("high", pa.int64()), ("similarity", pa.float64())])
 # Pairs per record batch.
 BLOCK_PAIRS = 1 << 18
@@ -52,7 +54,7 @@ def candidate_pairs(
         protected: Two documents whose places are both below this are no pair.
 
     Returns:
-        ``low``, ``high`` and, in one row, the columns of ``CAP_COLUMNS``.
+        ``low``, ``high`` and, in one row, the columns of ``COUNT_COLUMNS``.
     """
     from pyspark.sql import functions
 
@@ -64,8 +66,8 @@ def candidate_pairs(
     keyed = entries.select("place", "keys").mapInArrow(_rows_per_band, "key long, place long")
     sorted_keys = keyed.repartition(partitions, "key").sortWithinPartitions("key", "place")
     paired = sorted_keys.mapInArrow(pair, ddl(PAIR_SCHEMA))
-    totals = [functions.max(name) if name == "largest" else functions.sum(name) for name in CAP_COLUMNS]
-    named = [total.alias(name) for total, name in zip(totals, CAP_COLUMNS, strict=True)]
+    totals = [functions.max(name) if name == "largest" else functions.sum(name) for name in COUNT_COLUMNS]
+    named = [total.alias(name) for total, name in zip(totals, COUNT_COLUMNS, strict=True)]
     return paired.groupBy("low", "high").agg(*named)
 
 
@@ -86,7 +88,7 @@ class _BucketPairer:
 
     def __init__(self, max_bucket: int, protected: int) -> None:
         self.max_bucket, self.protected = max_bucket, protected
-        self.counts = dict.fromkeys(CAP_COLUMNS, 0)
+        self.counts = dict.fromkeys(COUNT_COLUMNS, 0)
         self.keys = self.places = np.empty(0, dtype=np.int64)  # of the open bucket
         self.capped_size = 0  # members of the open bucket if they exceed the cap: then only its first are held
 
@@ -164,8 +166,9 @@ class _BucketPairer:
         """Yield the pairs of which at least one document is not protected."""
         chosen = high >= self.protected
         no_counts = pa.nulls(int(np.count_nonzero(chosen)), pa.int64())
+        self.counts["proposals"] += len(no_counts)
         if len(no_counts):
-            columns = [from_numpy(low[chosen]), from_numpy(high[chosen]), *[no_counts] * len(CAP_COLUMNS)]
+            columns = [from_numpy(low[chosen]), from_numpy(high[chosen]), *[no_counts] * len(COUNT_COLUMNS)]
             yield pa.RecordBatch.from_arrays(columns, schema=PAIR_SCHEMA)
 
 
@@ -209,6 +212,28 @@ def verified_pairs(
         return _CellComparer(settings, floor).run(batches)
 
     return rows.mapInArrow(compare, ddl(VERIFIED_SCHEMA))
+
+
+def needed_counts(pairs: "DataFrame", removed: NDArray[np.bool_], classes: int) -> tuple[int, int]:
+    """Return how many candidates have a kept document, and how many of the others belong to the sample of a report."""
+    from pyspark.sql import functions
+
+    flags = np.packbits(removed, bitorder="little")  # a bit per document, since every task gets all of them
+
+    def is_removed(places: Int64s) -> NDArray[np.bool_]:
+        bits: NDArray[np.uint8] = flags[places >> 3] >> (places & 7).astype(np.uint8) & 1
+        return bits.astype(bool)
+
+    def count(batches: Batches) -> Batches:
+        for batch in batches:
+            low, high = (to_numpy(batch.column(name)) for name in ("low", "high"))
+            rest = is_removed(low) & is_removed(high)
+            sampled = _kernel.sampled_pairs(low[rest].astype(np.uint32), high[rest].astype(np.uint32), classes)
+            yield pa.record_batch({"needed": [len(rest) - len(sampled)], "sampled": [int(sampled.sum())]})
+
+    counts = pairs.mapInArrow(count, "needed long, sampled long")
+    row = counts.agg(*(functions.sum(name) for name in counts.columns)).collect()[0]
+    return row[0] or 0, row[1] or 0
 
 
 class _CellComparer:

@@ -117,7 +117,7 @@ def test_a_work_directory_of_another_version_is_refused(file: str, monkeypatch: 
         patch.setattr(workdir, "KIND", FileKind(*workdir.KIND[:1], 1, *workdir.KIND[2:]))
         mw.dedup(Files([file]), work="work")
     message = error_message(FormatError, lambda: mw.dedup(Files([file]), work="work"))
-    assert "the format version must be 4, got 1; delete the work directory and start again" in message
+    assert "the format version must be 5, got 1; delete the work directory and start again" in message
 
 
 def test_a_result_can_be_written_twice(file: str) -> None:

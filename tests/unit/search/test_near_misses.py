@@ -57,10 +57,9 @@ def test_merged_pieces_equal_the_whole(values: list[float], data: st.DataObject)
     bounds = data.draw(st.permutations(list(pairwise([0, *cuts, len(values)]))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verification, "CLOSEST", 7)
-        whole, merged = NearMisses.of(block), NearMisses.none()
-        for start, end in bounds:
-            piece = PairBlock(block.low[start:end], block.high[start:end], block.similarity[start:end])
-            merged = merged.merge(NearMisses.of(piece))
+        patch.setattr(verification, "MERGED", 1)
+        pieces = (block.take(np.arange(start, end)) for start, end in bounds)
+        whole, merged = NearMisses.of(block), NearMisses.merge(map(NearMisses.of, pieces))
     best = sorted(range(len(values)), key=lambda index: (-values[index], low[index], index))[:7]
     assert (whole.closest.high - 10).tolist() == (merged.closest.high - 10).tolist() == best
     assert whole.counts.tolist() == merged.counts.tolist()
