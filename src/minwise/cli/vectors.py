@@ -10,6 +10,7 @@ import minwise as mw
 from minwise._internal.formatting import plural
 from minwise.cli.base import Command, Group
 from minwise.cli.options import (
+    MACHINE_OPTIONS,
     OUTPUT_OPTIONS,
     WORK_OPTION,
     add_options,
@@ -43,14 +44,6 @@ LAYOUT_OPTIONS = (
     ),
     setting_option("seed", help="Seed of the random projections."),
     click.option("--column", default=None, help="Column of a Parquet file; needed if several hold lists of numbers."),
-)
-MACHINE_OPTIONS = (
-    setting_option("memory"),
-    setting_option(
-        "threads",
-        help="Number of threads; all cores if not given. Matrix products use as many as NumPy's BLAS, which reads"
-        " OPENBLAS_NUM_THREADS or its like.",
-    ),
 )
 vector_options = add_options(
     *LAYOUT_OPTIONS, on_error_option("vectors that cannot be used"), *MACHINE_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS
@@ -198,7 +191,7 @@ def clusters(vectors: str, radius: float, output: str, group: GroupName, max_buc
 
     Examples:
         minwise vectors clusters images.npy --radius 0.5 -o clusters.parquet
-        minwise vectors clusters images.npy --measure cosine --radius 0.1 --group star -o clusters.csv
+        minwise vectors clusters images.npy --radius 0.5 --group star -o groups.csv
         minwise vectors clusters pages.parquet --column embedding --radius 0.5 -o -
     """
     watch = watched_progress(quiet=given["quiet"] or given["as_json"])
@@ -225,8 +218,8 @@ def dedup(vectors: str, radius: float, output: str, max_bucket: int, **given: An
 
     Examples:
         minwise vectors dedup images.npy --radius 0.5 -o clean
-        minwise vectors dedup pages.parquet --column embedding --measure cosine --radius 0.05 -o clean
-        minwise vectors dedup images.npy --radius 0.5 -o clean --overwrite --work state
+        minwise vectors dedup pages.parquet --column embedding --radius 0.5 -o clean
+        minwise vectors dedup images.npy --measure cosine --radius 0.05 -o clean
     """
     if output == "-":
         raise ConfigError("output must be a directory, which standard output is not, got -; give -o OUT")
@@ -250,7 +243,8 @@ def vectors() -> None:
     """Find vectors near each other, and remove all but one of a group.
 
     VECTORS is an .npy file or a Parquet file with a column of lists. All commands but near copy the vectors to the work
-    directory.
+    directory. --threads does not limit matrix products, which use the threads of NumPy's BLAS; set
+    OPENBLAS_NUM_THREADS or its like for those.
 
     Examples:
         minwise vectors pairs images.npy --radius 0.5 -o pairs.parquet
