@@ -5,7 +5,6 @@ working directory in ``run.json`` and checked against their fingerprints; row by
 ``removed.parquet`` tell what was kept. A flag per input row is held in memory, and no text.
 """
 
-import json
 import os
 import re
 from collections import Counter
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -377,7 +377,7 @@ class FinishedRun:
 def _refuse_vectors(folder: Path, content: bytes) -> None:
     """Raise if the report is one of vectors, which has a measure."""
     try:
-        settings = json.loads(content)["settings"]
+        settings = orjson.loads(content)["settings"]
     except (ValueError, TypeError, LookupError):
         return  # refused with the reason by the caller
     if isinstance(settings, dict) and "measure" in settings:
