@@ -283,8 +283,8 @@ class DedupResult:
     def _writing_tables(self, folder: Path) -> Iterator[None]:
         """Write the tables while the block runs, or after it if only one thread is allowed.
 
-        Kept rows of one file are encoded by one thread, and tables of a million documents take a fifth as long. If the
-        block raises, the rest of the tables is not written.
+        Tables of a million documents take a fifth as long as their kept rows. If the block raises, the rest of the
+        tables is not written.
         """
         stopped = Event()
         if self._search.limits.threads == 1:

@@ -166,8 +166,8 @@ class CandidateSearch(ABC):
         last = self.work.open(names[-1]).header if names else {}
         proposals = self.proposals(last.get("after"))
         done = proposals.passed
-        examined = self.write_chunks(self._compared(proposals, int(last.get("examined", 0))), done)
-        self.finish(complete_counts(examined.get("examined", 0), self.proposal_count()))
+        header = self.write_chunks(self._compared(proposals, int(last.get("examined", 0))), done)
+        self.finish(complete_counts(header.get("examined", 0), self.proposal_count()))
         self.work.delete("candidates-")
         self.work.delete("proposed-")
 
