@@ -155,6 +155,9 @@ class Buckets:
     def shared(
         self, max_bucket: int, protected: int, threads: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
+    def groups(
+        self, max_bucket: int, protected: int, threads: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
     def counts(self) -> tuple[int, int, int, int]: ...
 
 @final
@@ -181,7 +184,13 @@ class Proposals:
         self, most: int, comparison: PairComparison, removed: NDArray[np.bool_], threads: int
     ) -> _Compared | None: ...
     def next_of_removed(
-        self, most: int, comparison: PairComparison, removed: NDArray[np.bool_], classes: int, threads: int
+        self,
+        most: int,
+        comparison: PairComparison,
+        removed: NDArray[np.bool_],
+        classes: int,
+        threads: int,
+        numbers: NDArray[np.uint64] | None = None,
     ) -> _Compared | None: ...
     def next_unconnected(
         self, most: int, comparison: PairComparison, parents: NDArray[np.uint32], threads: int
@@ -307,6 +316,7 @@ def count_packed_matches(
 def intersection_sizes(
     offsets: NDArray[np.int64], elements: NDArray[np.uint64], pairs: NDArray[np.int64]
 ) -> NDArray[np.uint64]: ...
+def pair_ranges(buckets: NDArray[np.uint32], members: NDArray[np.uint32]) -> NDArray[np.uint32]: ...
 def remove_neighbours(low: NDArray[np.uint32], high: NDArray[np.uint32], removed: NDArray[np.bool_]) -> None: ...
 def sampled_pairs(low: NDArray[np.uint32], high: NDArray[np.uint32], classes: int) -> NDArray[np.bool_]: ...
 def choose_witnesses(

@@ -67,12 +67,48 @@ impl Buckets {
         Ok((matrix(py, rows, 3)?, shared.members.into_pyarray(py)))
     }
 
+    /// Return the buckets of at least two members as an array of buckets and an array of members.
+    ///
+    /// A row (size, heads, first partner) stands for the next `size` members, of which each of the first `heads` is
+    /// paired with all later ones from the first partner on.
+    fn groups<'py>(
+        &mut self,
+        py: Python<'py>,
+        max_bucket: usize,
+        protected: u32,
+        threads: usize,
+    ) -> PyResult<SharedBuckets<'py>> {
+        let groups =
+            py.detach(|| thread_pool::install(threads, |threads| self.inner.groups(max_bucket, protected, threads)))?;
+        let rows = groups.buckets.iter().flat_map(|bucket| [bucket.size, bucket.heads, bucket.first_partner]).collect();
+        Ok((matrix(py, rows, 3)?, groups.members.into_pyarray(py)))
+    }
+
     /// Return the number of buckets above the cap, of their members and of the pairs left out, and the size of the
     /// largest bucket.
     fn counts(&self) -> (u64, u64, u64, u64) {
         let counts = self.inner.counts();
         (counts.capped, counts.capped_members, counts.left_out, counts.largest)
     }
+}
+
+/// Return the ranges of `Buckets.shared` of the arrays of `Buckets.groups`.
+#[pyfunction]
+pub fn pair_ranges<'py>(
+    py: Python<'py>,
+    buckets: PyReadonlyArray2<'py, u32>,
+    members: PyReadonlyArray1<'py, u32>,
+) -> PyResult<Bound<'py, PyArray2<u32>>> {
+    let rows = buckets.as_slice()?.as_chunks().0.iter();
+    let buckets: Vec<_> =
+        rows.map(|&[size, heads, first_partner]| band::Bucket { size, heads, first_partner }).collect();
+    let groups = band::BucketGroups { buckets, members: members.as_slice()?.to_vec() };
+    let size: u64 = groups.buckets.iter().map(|bucket| u64::from(bucket.size)).sum();
+    if size != groups.members.len() as u64 || groups.buckets.iter().any(|bucket| bucket.heads > bucket.size) {
+        return Err(PyValueError::new_err("buckets must have as many members as there are"));
+    }
+    let ranges = py.detach(|| groups.pair_ranges(1));
+    matrix(py, ranges.iter().flat_map(|range| [range.low, range.start, range.end]).collect(), 3)
 }
 
 /// Comparison of candidate pairs: document n has set `places[n]` of `sets`; without sets every pair is similar.
@@ -180,6 +216,9 @@ impl Proposals {
     /// Compare the pairs of the next smaller documents that are removed: with kept ones, and those of a sample.
     ///
     /// Removed documents are divided into `classes`, a power of two; pairs of one class are sampled. 0 samples none.
+    /// The class of a document depends on its number in `numbers`, if they are given.
+    #[pyo3(signature = (most, comparison, removed, classes, threads, numbers=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are those of a Python method")]
     fn next_of_removed<'py>(
         &mut self,
         py: Python<'py>,
@@ -188,10 +227,15 @@ impl Proposals {
         removed: PyReadonlyArray1<'py, bool>,
         classes: u64,
         threads: usize,
+        numbers: Option<PyReadonlyArray1<'py, u64>>,
     ) -> PyResult<Option<Compared<'py>>> {
         let removed = removed.as_slice()?;
         comparison.check(removed.len())?;
-        let (sets, sample) = (comparison.sets(py), Sample { classes });
+        let numbers = numbers.as_ref().map(|numbers| numbers.as_slice()).transpose()?;
+        if numbers.is_some_and(|numbers| numbers.len() != removed.len()) {
+            return Err(PyValueError::new_err("there must be a number for each flag"));
+        }
+        let (sets, sample) = (comparison.sets(py), Sample { classes, numbers });
         let comparison = comparison.with(sets.as_ref());
         let work = |threads| self.inner.next_of_removed(most, comparison, removed, sample, threads);
         let compared = py.detach(|| thread_pool::install(threads, work))??;

@@ -39,7 +39,7 @@ pub fn sampled_pairs<'py>(
     classes: u64,
 ) -> PyResult<Bound<'py, PyArray1<bool>>> {
     let pairs = pairs(low.as_slice()?, high.as_slice()?, u32::MAX as usize)?;
-    Ok(Sample { classes }.flags(pairs).into_pyarray(py))
+    Ok(Sample { classes, numbers: None }.flags(pairs).into_pyarray(py))
 }
 
 /// Store the most similar kept partner of every removed document.

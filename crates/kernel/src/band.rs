@@ -92,6 +92,62 @@ pub struct SharedBuckets {
     pub members: Vec<u32>,
 }
 
+/// Buckets of at least two members, one after the other. They can be divided among machines, unlike [`SharedBuckets`].
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct BucketGroups {
+    /// The buckets.
+    pub buckets: Vec<Bucket>,
+    /// The members of all buckets, each bucket ascending.
+    pub members: Vec<u32>,
+}
+
+/// A bucket: which of its members are paired with which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Number of members.
+    pub size: u32,
+    /// Number of first members that are paired with later ones.
+    pub heads: u32,
+    /// Index of the first member that they are paired with.
+    pub first_partner: u32,
+}
+
+impl BucketGroups {
+    /// Return the pairs of all buckets as ranges, ascending.
+    ///
+    /// # Panics
+    /// If the buckets have more members than there are.
+    #[must_use]
+    pub fn pair_ranges(&self, threads: usize) -> Vec<PairRange> {
+        let (mut ranges, mut start) = (Vec::new(), 0);
+        for bucket in &self.buckets {
+            let end = start + bucket.size;
+            ranges.extend((0..bucket.heads).map(|index| PairRange {
+                low: self.members[(start + index) as usize],
+                start: start + bucket.first_partner.max(index + 1),
+                end,
+            }));
+            start = end;
+        }
+        sort(&mut ranges, threads);
+        ranges
+    }
+
+    fn add(&mut self, bucket: &[(u64, u32)], max_bucket: usize, protected: u32) {
+        // Protected members come first, so this is the index of the first member that they are paired with.
+        let free = bucket.partition_point(|entry| entry.1 < protected);
+        if free == bucket.len() {
+            return;
+        }
+        self.members.extend(bucket.iter().map(|entry| entry.1));
+        self.buckets.push(Bucket {
+            size: bucket.len() as u32,
+            heads: paired_members(bucket.len(), max_bucket) as u32,
+            first_partner: free as u32,
+        });
+    }
+}
+
 /// Bucket statistics of a band.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketCounts {
@@ -120,16 +176,21 @@ impl Buckets {
     /// Return the buckets of at least two members and clear the collected keys.
     ///
     /// Buckets above `max_bucket` members are capped. Members below `protected` are not paired with each other.
-    pub fn shared(&mut self, max_bucket: usize, protected: u32, threads: usize) -> SharedBuckets {
+    pub fn groups(&mut self, max_bucket: usize, protected: u32, threads: usize) -> BucketGroups {
         let mut entries = entries_of_repeated_keys(&take(&mut self.keys), &take(&mut self.members));
         sort(&mut entries, threads);
-        let mut shared = SharedBuckets::default();
+        let mut groups = BucketGroups::default();
         for bucket in entries.chunk_by(|left, right| left.0 == right.0).filter(|bucket| bucket.len() > 1) {
             self.counts.add(bucket.len(), max_bucket);
-            shared.add(bucket, max_bucket, protected);
+            groups.add(bucket, max_bucket, protected);
         }
-        sort(&mut shared.ranges, threads);
-        shared
+        groups
+    }
+
+    /// Return the pairs of the buckets of [`Buckets::groups`].
+    pub fn shared(&mut self, max_bucket: usize, protected: u32, threads: usize) -> SharedBuckets {
+        let groups = self.groups(max_bucket, protected, threads);
+        SharedBuckets { ranges: groups.pair_ranges(threads), members: groups.members }
     }
 
     /// Return the statistics of all buckets returned so far.
@@ -166,24 +227,6 @@ impl BucketCounts {
 /// Return how many members of a bucket are paired with all later ones: all but the last, or the first 16 above the cap.
 const fn paired_members(size: usize, max_bucket: usize) -> usize {
     if size > max_bucket && size > FIRST_MEMBERS { FIRST_MEMBERS } else { size - 1 }
-}
-
-impl SharedBuckets {
-    fn add(&mut self, bucket: &[(u64, u32)], max_bucket: usize, protected: u32) {
-        let start = self.members.len();
-        let end = start + bucket.len();
-        // Protected members come first, so this is the index of the first member that they are paired with.
-        let free = start + bucket.partition_point(|entry| entry.1 < protected);
-        if free == end {
-            return;
-        }
-        self.members.extend(bucket.iter().map(|entry| entry.1));
-        self.ranges.extend((start..start + paired_members(bucket.len(), max_bucket)).map(|index| PairRange {
-            low: self.members[index],
-            start: free.max(index + 1) as u32,
-            end: end as u32,
-        }));
-    }
 }
 
 /// Sort in parallel only with several threads. With one thread the caller has no pool, and rayon would start its global

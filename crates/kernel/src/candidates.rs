@@ -227,7 +227,8 @@ impl CandidatePairs {
     /// Append the ranges of document `low` in all files, each with the index of its file.
     fn take_ranges(&mut self, low: u32, ranges: &mut Vec<(usize, PairRange)>) -> io::Result<()> {
         for index in 0..self.files.len() {
-            if self.lows[index] == low
+            // A file of several bands has several ranges of a document.
+            while self.lows[index] == low
                 && let Some(range) = self.peek(index)?
             {
                 ranges.push((index, range));

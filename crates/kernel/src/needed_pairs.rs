@@ -89,20 +89,27 @@ impl ComparedPairs {
 /// Sample of the pairs of two removed documents: documents are divided into classes by a hash, and pairs of documents
 /// of one class are compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct Sample<'n> {
     /// Number of classes, a power of two; 0 if no pair belongs to the sample.
     pub classes: u64,
+    /// The number of each document that decides its class, where it is not that of the candidate pairs: a part of a
+    /// corpus numbers its documents from 0, and must choose the sample of the whole.
+    pub numbers: Option<&'n [u64]>,
 }
 
-impl Sample {
+impl Sample<'_> {
     /// Return, for each of some pairs of removed documents, whether it belongs to the sample.
     #[must_use]
     pub fn flags(self, pairs: Pairs<'_>) -> Vec<bool> {
-        pairs.low.iter().zip(pairs.high).map(|(&low, &high)| self.includes(mix(u64::from(low)), high)).collect()
+        pairs.low.iter().zip(pairs.high).map(|(&low, &high)| self.includes(self.hash(low), high)).collect()
+    }
+
+    fn hash(self, document: u32) -> u64 {
+        mix(self.numbers.map_or(u64::from(document), |numbers| numbers[document as usize]))
     }
 
     fn includes(self, low_hash: u64, high: u32) -> bool {
-        self.classes > 0 && (low_hash ^ mix(u64::from(high))) & (self.classes - 1) == 0
+        self.classes > 0 && (low_hash ^ self.hash(high)) & (self.classes - 1) == 0
     }
 }
 
@@ -161,13 +168,13 @@ impl CandidatePairs {
         most: u64,
         comparison: Comparison<'_>,
         removed: &[bool],
-        sample: Sample,
+        sample: Sample<'_>,
         threads: usize,
     ) -> io::Result<Option<ComparedPairs>> {
         self.next_compared(most, |candidates, documents| {
             let chosen: Vec<_> = documents.iter().copied().filter(|one| removed[one.low() as usize]).collect();
             let is_needed = |low: u32| {
-                let hash = mix(u64::from(low));
+                let hash = sample.hash(low);
                 move |high: u32| !removed[high as usize] || sample.includes(hash, high)
             };
             candidates.compare_all(&chosen, comparison, threads, is_needed, |high| removed[high as usize])
@@ -445,7 +452,7 @@ mod tests {
                 let has_kept_low = |pair: &&u64| !expected[(**pair >> 32) as usize];
                 assert_eq!(kept.examined, pairs.iter().filter(has_kept_low).count() as u64);
 
-                let (mut candidates, sample) = (corpus.candidates(loaded), Sample { classes: 4 });
+                let (mut candidates, sample) = (corpus.candidates(loaded), Sample { classes: 4, numbers: None });
                 let next = || candidates.next_of_removed(most, corpus.comparison(), &removed, sample, threads);
                 let rest = all_parts(next);
                 let is_needed = |low: u32, high: u32| {

@@ -21,7 +21,7 @@ from minwise.search.clustering import PairBlock
 from minwise.search.verification import CandidateVerifier
 from minwise.search.workdir import WorkDirectory
 
-__all__ = ["STAGES", "Needed", "finished_stage", "sample_classes", "stage_of", "star_counts", "verify_needed"]
+__all__ = ["STAGES", "Needed", "finished_stage", "sample_classes", "stage_of", "star_counts", "verify_needed", "verify_stage"]
 
 # Which verified pairs a caller needs: all, or those that decide stars or components.
 Needed = Literal["pairs", "star", "components"]
@@ -53,13 +53,25 @@ def verify_needed(search: CandidateVerifier, needed: Needed, *, sampled: bool) -
         sampled: With ``star``, whether to compare a sample of the other pairs, for a report.
     """
     proposals = search.proposal_count()
-    search.stage = stage_of(needed, proposals, search.settings.verify)
-    if search.stage == VERIFIED:
+    stage = stage_of(needed, proposals, search.settings.verify)
+    verify_stage(search, stage, sample_classes(proposals) if sampled else 0)
+
+
+def verify_stage(search: CandidateVerifier, stage: str, classes: int) -> None:
+    """Compare the candidates of a stage and write those to keep.
+
+    Args:
+        search: As in :func:`verify_needed`.
+        stage: Name of the stage, from :func:`stage_of`.
+        classes: With stars, the number of classes of the sample; 0 for none.
+    """
+    search.stage = stage
+    if stage == VERIFIED:
         search.verify_candidates()
-    elif needed == "components":
+    elif stage == STAGES["components"]:
         _ComponentPairs(search).verify()
     else:
-        _StarPairs(search, sample_classes(proposals) if sampled else 0).verify()
+        _StarPairs(search, classes).verify()
 
 
 def sample_classes(proposals: int) -> int:
@@ -136,7 +148,9 @@ class _StarPairs:
         most, threads = search.chunk, search.limits.threads
         if first:
             return proposals.next_of_kept(most, search.comparison, self.removed, threads)
-        return proposals.next_of_removed(most, search.comparison, self.removed, self.classes, threads)
+        return proposals.next_of_removed(
+            most, search.comparison, self.removed, self.classes, threads, search.sample_numbers
+        )
 
 
 class _ComponentPairs:

@@ -67,7 +67,10 @@ class CandidateVerifier(CandidateSearch):
     Attributes:
         floor: The similarity down to which candidates are kept: the threshold, or with ``for_report`` a little less.
         text_cache: Texts of candidates, for the report.
+        sample_numbers: The number of each rank that decides which pairs a sample has, where it is not the rank.
     """
+
+    sample_numbers: NDArray[np.uint64] | None = None
 
     def __init__(self, job: SearchJob, documents: Documents, order: KeepOrder, *, for_report: bool = False) -> None:
         super().__init__(job, documents, order)

@@ -3,7 +3,7 @@
 The kernel is that of the local engine, in one pass over each Arrow batch.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -17,18 +17,19 @@ from minwise.search.first_pass import text_lengths
 from minwise.settings import SearchSettings
 
 __all__ = [
+    "SKETCH_FIELDS",
     "SPARK_TYPES",
-    "Batches",
     "Int64s",
     "byte_values",
+    "bytes_per_text_byte",
     "ddl",
     "elements_column",
     "key_matrix",
     "signature_columns",
     "signature_fields",
+    "sketch",
 ]
 
-Batches = Iterator[pa.RecordBatch]
 Int64s = NDArray[np.int64]
 
 cached_bander = lru_cache(maxsize=4)(Bander)
@@ -54,26 +55,23 @@ def ddl(fields: Iterable[pa.Field]) -> str:
     return ", ".join(f"{field.name} {SPARK_TYPES[field.type]}" for field in fields)
 
 
-def signature_fields(settings: SearchSettings) -> list[pa.Field]:
-    """Return the fields of :func:`signature_columns`."""
-    fields = [
+# Columns of :func:`sketch`.
+SKETCH_FIELDS = [
+    pa.field(name, kind)
+    for name, kind in (
         ("state", pa.int8()),
         ("text_bytes", pa.int64()),
         ("content_high", pa.int64()),
         ("content_low", pa.int64()),
-        ("keys", pa.binary()),
         ("fault", pa.string()),
-    ]
-    packed = [("packed", pa.binary())] if settings.verify == "signature" else []
-    return [pa.field(name, kind) for name, kind in (*fields, *packed)]
+    )
+]
 
 
-def signature_columns(
+def sketch(
     texts: pa.Array, settings: SearchSettings, faults: Mapping[int, str] = MappingProxyType({})
-) -> dict[str, pa.Array]:
-    """Return state, length, content hash, band keys and fault of each text.
-
-    Keys are eight bytes per band, and null for a document that is in no bucket.
+) -> tuple[KeyBlock, dict[str, pa.Array]]:
+    """Return the band keys of texts, and their state, length, content hash and fault as columns.
 
     Args:
         texts: Texts or sets of one batch; null where there is no usable text.
@@ -82,18 +80,35 @@ def signature_columns(
     """
     block = KeyBlock.allocate(settings, len(texts))
     found = dict(cached_bander(settings).band(texts, block, 1))
-    filled = block.states == FILLED
-    columns = {
+    return block, {
         "state": from_numpy(block.states.view(np.int8)),
         "text_bytes": from_numpy(text_lengths(texts).astype(np.int64)),
         "content_high": from_numpy(np.ascontiguousarray(block.contents[:, 0]).view(np.int64)),
         "content_low": from_numpy(np.ascontiguousarray(block.contents[:, 1]).view(np.int64)),
-        "keys": _binary_column(np.ascontiguousarray(block.keys.T).view(np.uint8), filled),
         "fault": _sparse_strings({**faults, **found}, len(texts)),
     }
+
+
+def signature_fields(settings: SearchSettings) -> list[pa.Field]:
+    """Return the fields of :func:`signature_columns`."""
+    packed = [pa.field("packed", pa.binary())] if settings.verify == "signature" else []
+    *others, fault = SKETCH_FIELDS
+    return [*others, pa.field("keys", pa.binary()), fault, *packed]
+
+
+def signature_columns(texts: pa.Array, settings: SearchSettings) -> dict[str, pa.Array]:
+    """Return the columns of :func:`sketch`, and the band keys of each text: eight bytes per band, null if it has none.
+
+    Args:
+        texts: Texts or sets of one batch; null where there is no usable text.
+        settings: Settings of the search.
+    """
+    block, columns = sketch(texts, settings)
+    filled = block.states == FILLED
+    columns["keys"] = _binary_column(np.ascontiguousarray(block.keys.T).view(np.uint8), filled)
     if block.packed is not None:
         columns["packed"] = _binary_column(block.packed, filled)
-    return columns
+    return {field.name: columns[field.name] for field in signature_fields(settings)}
 
 
 def _sparse_strings(values: dict[int, str], length: int) -> pa.Array:
@@ -109,6 +124,14 @@ def _binary_column(rows: NDArray[np.uint8], present: NDArray[np.bool_]) -> pa.Ar
     offsets = np.concatenate([[0], np.cumsum(np.where(present, rows.shape[1], 0))]).astype(np.int32)
     buffers = [validity_bitmap(present), pa.py_buffer(offsets), pa.py_buffer(chosen)]
     return pa.Array.from_buffers(pa.binary(), len(present), buffers)
+
+
+def bytes_per_text_byte(settings: SearchSettings) -> float:
+    """Return the approximate bytes of the set of a document per unit of its length: 8 per shingle or element.
+
+    A text has a shingle per word, of about five bytes, or per character.
+    """
+    return 1.5 if settings.shingler is not None and settings.shingler.kind == "word" else 8.0
 
 
 def key_matrix(keys: pa.Array) -> NDArray[np.uint64]:

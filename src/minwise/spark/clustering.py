@@ -20,7 +20,8 @@ from pyspark.sql import functions as f
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy
 from minwise.search.bands import NO_DOCUMENT
-from minwise.spark.arrow_columns import Batches, Int64s, ddl
+from minwise.spark.arrow_columns import Int64s, ddl
+from minwise.spark.blocks import Batches
 from minwise.spark.stage_store import StageFolder, checkpoint
 
 __all__ = ["DRIVER_EDGES", "connected_components", "star_groups", "star_rounds"]

@@ -1,15 +1,19 @@
 """Results of finished stages, collected on the driver into the files that the local engine writes."""
 
+import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise import _kernel
+from minwise._internal.array_files import Arrays
 from minwise._internal.arrays import to_numpy, valid_mask
 from minwise.inputs.source import Fault
-from minwise.search.candidates import CHUNK_PAIRS, VERIFIED, ComparedChunk
+from minwise.search.bands import BucketCounts, cut_runs, pack_pairs
+from minwise.search.candidates import CHUNK_PAIRS, VERIFIED
 from minwise.search.clustering import PairBlock
 from minwise.search.documents import (
     PART_DOCUMENTS,
@@ -20,36 +24,21 @@ from minwise.search.documents import (
     refuse_too_many,
     refuse_unusable_inputs,
 )
-from minwise.search.needed_pairs import STAGES
-from minwise.search.verification import write_verified
+from minwise.search.verification import BINS, NearMisses
 from minwise.search.workdir import WorkDirectory
-from minwise.spark.read_tasks import ENDED, FAILED, raise_failure, unpack_keep_values
-from minwise.spark.stage_store import StageStore
+from minwise.spark.read_tasks import ENDED, KEYS, unpack_keep_values
+from minwise.spark.stage_store import StageFiles
 
-__all__ = ["collect_documents", "collect_pairs", "collect_star_pairs"]
-
-COLUMNS = [
-    "source",
-    "row",
-    "state",
-    "text_bytes",
-    "content_high",
-    "content_low",
-    "fault",
-    "id",
-    "id_is_number",
-    "ranks",
-    "tokens",
-]
-PAIR_COLUMNS = ["low", "high", "similarity"]
+__all__ = ["collect_compared", "collect_documents", "merged_pairs", "total_caps", "total_counts"]
 
 
-def collect_documents(stages: StageStore, corpus: Corpus, work: WorkDirectory) -> None:
+def collect_documents(signatures: StageFiles, corpus: Corpus, work: WorkDirectory) -> None:
     """Write what the driver needs of each document to the work directory: neither texts nor bands."""
     if not work.has("documents"):
         for prefix in ("part-", "columns-", "faults-"):
             work.delete(prefix)  # of a run that was interrupted here
-        _DocumentCollector(corpus, work).run(stages.batches("signatures", COLUMNS))
+        tables = (files.read_table(file.name) for file, files in signatures.opened() if not file.name.endswith(KEYS))
+        _DocumentCollector(corpus, work).run(batch for table in tables for batch in table.to_batches())
 
 
 class _DocumentCollector:
@@ -83,9 +72,7 @@ class _DocumentCollector:
         starts = [0, *(np.flatnonzero(breaks | status_rows) + 1).tolist()] if len(batch) else []
         for start, end in zip(starts, [*starts[1:], len(batch)], strict=True):
             rows = batch.slice(start, end - start)
-            if state[start] == FAILED:
-                raise_failure(rows.column("fault")[0].as_py())
-            elif state[start] == ENDED:
+            if state[start] == ENDED:
                 self._end(int(source[start]), rows.column("fault")[0].as_py())
             else:
                 self._add(int(source[start]), int(row[start]), rows)
@@ -153,50 +140,75 @@ def _ids_of(rows: pa.RecordBatch) -> pa.Array | None:
     return rows.column("id").cast(pa.int64() if is_number else pa.large_string())
 
 
-def collect_pairs(stages: StageStore, work: WorkDirectory, threshold: float) -> None:
-    """Write all verified pairs to the work directory, in order."""
-    work.delete(f"{VERIFIED}-")  # of a run that was interrupted here
-    for number, block in enumerate(_pair_blocks(stages)):
-        write_verified(work, f"{VERIFIED}-{number:06}", ComparedChunk(block, {}, 0), threshold)
+def collect_compared(compared: StageFiles, work: WorkDirectory, stage: str) -> None:
+    """Write the compared pairs of all cells to the work directory, as the local engine writes them.
 
-
-def collect_star_pairs(
-    stages: StageStore, work: WorkDirectory, threshold: float, documents: int, classes: int
-) -> NDArray[np.bool_]:
-    """Write the verified pairs that have a kept document, in order, and count those of the sample.
-
-    Args:
-        stages: The finished stages.
-        work: The work directory.
-        threshold: Minimum similarity of near-duplicates.
-        documents: Number of documents.
-        classes: Number of classes of the sample; 0 for none.
-
-    Returns:
-        Which documents are removed.
+    All pairs are merged in ascending order. Pairs that decide clusters stay in the files of their cells: no pair of
+    another cell decides the same cluster.
     """
-    work.delete(f"{STAGES['star']}-")
-    removed = np.zeros(documents, dtype=bool)
-    for block in _pair_blocks(stages):
-        similar = block.where(~(block.similarity < threshold))  # an unknown similarity is that of near-duplicates
-        _kernel.remove_neighbours(similar.low, similar.high, removed)
-    for number, block in enumerate(_pair_blocks(stages)):
-        rest = removed[block.low] & removed[block.high]
-        others = block.where(rest)
-        sampled = others.where(_kernel.sampled_pairs(others.low, others.high, classes))
-        chunk = ComparedChunk(block.where(~rest), {}, 0, sampled)
-        write_verified(work, f"{STAGES['star']}-{number:06}", chunk, threshold)
-    return removed
+    work.delete(f"{stage}-")  # of a run that was interrupted here
+    if stage != VERIFIED:
+        for number, (file, files) in enumerate(compared.opened()):
+            shutil.copyfile(files.folder / file.name, work.folder / f"{stage}-{number:06}")
+        return
+    near = NearMisses.merge(NearMisses.read(files.open(file.name)) for file, files in compared.opened())
+    nothing = NearMisses.merge([])
+    counts = np.zeros(BINS, dtype=np.uint64)
+    for number, block in enumerate(merged_pairs(compared)):
+        arrays: Arrays = {"low": block.low, "high": block.high, "similarity": block.similarity}
+        arrays |= {"sampled_pairs": counts, "sampled_near": counts, **(nothing if number else near).arrays()}
+        work.write(f"{stage}-{number:06}", arrays)
 
 
-def _pair_blocks(stages: StageStore) -> Iterator[PairBlock]:
-    """Yield the verified pairs, in order, as many at a time as the local engine writes."""
-    held: list[PairBlock] = []
-    for batch in stages.batches("verified", PAIR_COLUMNS):
-        low, high, similarity = (to_numpy(batch.column(name)) for name in PAIR_COLUMNS)
-        held.append(PairBlock(low.astype(np.uint32), high.astype(np.uint32), similarity))
-        if sum(map(len, held)) >= CHUNK_PAIRS:
-            yield PairBlock.concat(held)
-            held = []
-    if held:
-        yield PairBlock.concat(held)
+def merged_pairs(compared: StageFiles) -> Iterator[PairBlock]:
+    """Yield the pairs of all cells in ascending order, at least one block."""
+    with ExitStack() as stack:
+        reading = (compared.folder.reading(compared.stage, file.name) for file in compared.files)
+        opened = [stack.enter_context(work).open(file.name) for work, file in zip(reading, compared.files, strict=True)]
+        columns = [[file.map(name) for name in ("low", "high", "similarity")] for file in opened]
+        runs = [_PackedPairs(low, high) for low, high, _ in columns]
+        is_empty = True
+        for slices in cut_runs(runs, CHUNK_PAIRS):
+            pieces = [
+                PairBlock(*(column[cut] for column in of_file)) for of_file, cut in zip(columns, slices, strict=True)
+            ]
+            block = PairBlock.concat([piece for piece in pieces if len(piece)])
+            yield block.take(np.argsort(pack_pairs(block.low, block.high), kind="stable"))
+            is_empty = False
+        if is_empty:
+            yield PairBlock.concat([])
+
+
+class _PackedPairs:
+    """Pairs of two columns as ascending numbers."""
+
+    def __init__(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> None:
+        self.low, self.high = low, high
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, key: Any, /) -> Any:  # noqa: ANN401 - a number or a slice
+        return pack_pairs(np.asarray(self.low[key]), np.asarray(self.high[key]))
+
+
+def total_counts(cells: list[dict[str, Any]], proposals: int, classes: int) -> dict[str, Any]:
+    """Return the counts of :mod:`minwise.search.needed_pairs` of all cells together."""
+    candidates = [counts["candidates"] for counts in cells]
+    return {
+        "proposals": proposals,
+        "compared": sum(counts["compared"] for counts in cells),
+        "classes": classes,
+        "candidates": None if None in candidates else sum(candidates),
+    }
+
+
+def total_caps(counts: list[list[int]]) -> BucketCounts:
+    """Return the counts of the bucket cap of all parts together."""
+    found = [BucketCounts(*count) for count in counts]
+    return BucketCounts(
+        sum(count.capped for count in found),
+        sum(count.capped_members for count in found),
+        sum(count.left_out for count in found),
+        max((count.largest for count in found), default=0),
+    )

@@ -16,7 +16,6 @@ from minwise.report.cluster_section import MANY_DOCUMENTS
 from minwise.results.report_data import size_distribution
 from minwise.search.bands import FAULTY
 from minwise.search.clustering import FIRST_MEMBERS
-from minwise.spark.clustering import connected_components, star_groups
 from minwise.spark.dataframe_search import DataFrameSearch
 
 __all__ = ["dedup_report", "expanded_pairs", "removed_documents"]
@@ -27,7 +26,7 @@ def removed_documents(search: DataFrameSearch, *, driver_edges: int) -> DataFram
 
     Args:
         search: The search, whose setting ``group`` decides.
-        driver_edges: As in :func:`minwise.spark.clustering.connected_components`.
+        driver_edges: Number of members of buckets up to which the driver plans which task compares what.
 
     Returns:
         ``id``, ``kept_id``, ``similarity`` (null if it is unknown), ``text_bytes``, ``place``, ``witness``, and
@@ -42,45 +41,27 @@ def removed_documents(search: DataFrameSearch, *, driver_edges: int) -> DataFram
     return named.select("id", "kept_id", "similarity", "text_bytes", "place", "witness", "identical")
 
 
-def _components(search: DataFrameSearch, driver_edges: int) -> DataFrame:
-    """Return ``place`` and ``component`` of every document that is in a pair."""
-    edges = search.verified.select("low", "high")
-    return search.stages.run("components", lambda: connected_components(edges, driver_edges=driver_edges))
-
-
 def _removed_by_star(search: DataFrameSearch, driver_edges: int) -> DataFrame:
     """Remove the neighbours of kept leaders.
 
     Copies of a kept leader are removed in favour of it, copies of a removed one in favour of the same witness.
     """
-
-    def make() -> DataFrame:
-        return star_groups(search.verified, _components(search, driver_edges), protected=search.protected)
-
-    leaders = search.stages.run("stars", make)
+    leaders = _removed_leaders(search, "star", driver_edges)
     followers = _followers(search).join(leaders.withColumnsRenamed({"place": "leader"}), "leader", "left")
     return _with_identical(leaders, followers)
 
 
 def _removed_by_component(search: DataFrameSearch, driver_edges: int) -> DataFrame:
     """Keep one document per component, the first in keep order. Copies are in the component of their leader."""
-    joined = search.stages.run("joined", lambda: _with_first(search, driver_edges))
+    joined = _removed_leaders(search, "components", driver_edges)
     followers = _followers(search).join(joined.withColumnsRenamed({"place": "leader"}), "leader", "left")
     return _with_identical(joined.filter(f.col("place") >= search.protected), followers)
 
 
-def _with_first(search: DataFrameSearch, driver_edges: int) -> DataFrame:
-    """Return ``place``, ``witness`` and ``similarity`` of every leader that is not the first of its component.
-
-    The two may not have been compared yet, so they are compared here.
-    """
-    others = _components(search, driver_edges).filter("place != component")
-    pairs = others.select(f.col("component").alias("low"), f.col("place").alias("high"))
-    if search.settings.verify == "exact":
-        compared = search.verify(pairs, 0.0)
-    else:
-        compared = pairs.withColumn("similarity", f.lit(float("nan")))
-    return compared.select(f.col("high").alias("place"), f.col("low").alias("witness"), "similarity")
+def _removed_leaders(search: DataFrameSearch, group: str, driver_edges: int) -> DataFrame:
+    """Return ``place``, ``witness`` and ``similarity`` of the leaders that their cells remove."""
+    found = search.found(group, driver_edges).filter("left is not null")
+    return found.select(f.col("right").alias("place"), f.col("left").alias("witness"), "similarity")
 
 
 def _followers(search: DataFrameSearch) -> DataFrame:
@@ -155,6 +136,7 @@ def dedup_report(search: DataFrameSearch, removed: DataFrame, on_error: str) -> 
     )
     removals = {name: value or 0 for name, value in totals.collect()[0].asDict().items()}
     sizes = _cluster_sizes(removed)
+    compared, verified = _pair_counts(search)
     return {
         "minwise": _kernel.VERSION,
         "settings": settings.to_dict(),
@@ -168,14 +150,21 @@ def dedup_report(search: DataFrameSearch, removed: DataFrame, on_error: str) -> 
             "sizes": size_distribution(np.repeat(list(sizes), list(sizes.values())).astype(np.int64)),
         },
         "pairs": {
-            "candidates": search.caps[1],
-            "verified": search.verified_count,
-            "compared": search.caps[1],
+            "candidates": compared,
+            "verified": verified,
+            "compared": compared,
             "sampled_one_in": 1,
         },
-        "caps": _caps(search),
+        "caps": _caps(search, verified / compared if compared else 0.0),
         "warnings": _warnings(search, removed, removals, sizes),
     }
+
+
+def _pair_counts(search: DataFrameSearch) -> tuple[int, int]:
+    """Return how many candidate pairs were compared, and how many of them reach the threshold."""
+    found = search.found(search.settings.group, 0)
+    row = found.filter("left is null").agg(f.sum("compared"), f.sum("verified")).collect()[0]
+    return row[0] or 0, row[1] or 0
 
 
 def _cluster_sizes(removed: DataFrame) -> dict[int, int]:
@@ -199,9 +188,9 @@ def _text_bytes(search: DataFrameSearch, removals: dict[str, int]) -> dict[str, 
     return {"read": read, "kept": read - removed - quarantined, "removed": removed, "quarantined": quarantined}
 
 
-def _caps(search: DataFrameSearch) -> dict[str, Any]:
-    caps, candidates = search.caps
-    share = search.verified_count / candidates if candidates else 0.0
+def _caps(search: DataFrameSearch, share: float) -> dict[str, Any]:
+    """Return the effects of the cap; ``share`` of the candidates reach the threshold."""
+    caps = search.caps
     return {
         "max_bucket": search.settings.max_bucket,
         "buckets": caps.capped,

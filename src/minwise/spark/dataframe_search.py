@@ -20,19 +20,30 @@ from minwise._internal.arrays import from_numpy
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.source import fault_error
-from minwise.search.bands import EMPTY, FAULTY, FILLED, BucketCounts
+from minwise.search.bands import EMPTY, FAULTY, FILLED, NO_DOCUMENT, BucketCounts
 from minwise.settings import SearchSettings
-from minwise.spark.arrow_columns import Batches
+from minwise.spark.arrow_columns import bytes_per_text_byte
+from minwise.spark.band_tasks import part_count
+from minwise.spark.blocks import Batches
+from minwise.spark.cells import CELL_BYTES, MOST_CELL_BYTES, MOST_CELLS, PAIR_SECONDS
+from minwise.spark.clustering import connected_components
 from minwise.spark.document_tables import DocumentTable, DocumentTables
-from minwise.spark.pair_tasks import CAP_COLUMNS, candidate_pairs, verified_pairs
+from minwise.spark.frame_tasks import (
+    CAP_COLUMNS,
+    Cells,
+    bucket_edges,
+    compare_cells,
+    element_blocks,
+    frame_buckets,
+    hashed_buckets,
+    planned_cells,
+)
 from minwise.spark.stage_store import StageStore
 
 __all__ = ["DataFrameSearch"]
 
 # Rows of text per Arrow batch: Spark counts rows and not bytes, and a text may have megabytes.
 TEXT_ROWS = 256
-# Up to this many documents are read again by sending their ids to the texts; for more, the texts are sent.
-BROADCAST_IDS = 500_000
 CONTENT = ["content_high", "content_low"]
 
 
@@ -190,88 +201,79 @@ class DataFrameSearch:
         return self._placed.select("own", "place", "id", "text_bytes")
 
     @cached_property
-    def _candidates(self) -> DataFrame:
+    def _buckets(self) -> DataFrame:
+        """Blocks of the buckets of all leaders."""
+
         def make() -> DataFrame:
             entries = self._with_leaders(self._placed.select("place", "keys", *CONTENT))
-            leaders = entries.filter("place = leader")
-            return candidate_pairs(leaders, self.settings, partitions=self.partitions, protected=self.protected)
+            leaders, documents = entries.filter("place = leader"), self._documents
+            return frame_buckets(
+                leaders,
+                self.settings,
+                parts=part_count(documents * self.settings.plan.bands),
+                protected=self.protected,
+                wide=documents >= NO_DOCUMENT,
+            )
 
-        return self.stages.run("candidates", make)
-
-    @cached_property
-    def caps(self) -> tuple[BucketCounts, int]:
-        """Effects of the bucket cap, and the number of candidate pairs."""
-        totals = [f.coalesce(f.max(name), f.lit(0)).alias(name) for name in CAP_COLUMNS]
-        found = self._candidates.agg(f.count("low").alias("pairs"), *totals).collect()[0]
-        return BucketCounts(*(found[name] for name in CAP_COLUMNS)), found["pairs"]
+        return self.stages.run("buckets", make)
 
     @property
-    def _pairs(self) -> DataFrame:
-        return self._candidates.filter("low is not null").select("low", "high")
+    def _documents(self) -> int:
+        """Number of documents that are not empty."""
+        return sum(counts.of(FILLED) for counts in self.counts.values())
 
     @cached_property
-    def _wanted(self) -> DataFrame:
-        """``own``, ``place`` and ``id`` of the documents that are in a candidate pair."""
+    def caps(self) -> BucketCounts:
+        """Effects of the bucket cap."""
+        totals = [f.max(name) if name == "largest" else f.sum(name) for name in CAP_COLUMNS]
+        found = self._buckets.agg(*totals).collect()[0]
+        return BucketCounts(*(value or 0 for value in found))
 
-        def make() -> DataFrame:
-            places = self._pairs.select(f.col("low").alias("place")).union(self._pairs.select("high")).distinct()
-            return self.names.drop("text_bytes").join(places, "place", "left_semi")
-
-        return self.stages.run("wanted", make)
-
-    @cached_property
-    def _wanted_count(self) -> int:
-        return self._wanted.count()
-
-    @cached_property
-    def sets(self) -> DataFrame:
-        """``place`` and ``elements`` of the documents that are in a candidate pair."""
-        if self.settings.verify == "signature":
-            wanted = self._placed.join(self._wanted.select("place"), "place", "left_semi")
-            return wanted.select("place", f.col("packed").alias("elements"))
-
-        def make() -> DataFrame:
-            few = self._wanted_count <= BROADCAST_IDS
-            return self.tables.sets(f.broadcast(self._wanted) if few else self._wanted, self.settings)
-
-        return self.stages.run("sets", make, rows_per_batch=TEXT_ROWS)
-
-    def verify(self, pairs: DataFrame, floor: float) -> DataFrame:
-        """Return the pairs whose similarity is at least ``floor``; their documents must be in candidate pairs."""
-        return verified_pairs(
-            pairs, self.sets, self.settings, floor=floor, set_bytes=self._set_bytes, partitions=self.partitions
-        )
-
-    @cached_property
-    def _set_bytes(self) -> int:
-        """Bytes of all sets.
-
-        Raises:
-            InputError: If some documents could not be read again.
-        """
-        size = f.coalesce(f.sum(f.octet_length("elements")), f.lit(0))
-        found = self.sets.agg(f.count("*").alias("sets"), size.alias("bytes")).collect()[0]
-        wanted = self._wanted_count
-        if found["sets"] != wanted:
-            raise InputError(
-                f"the DataFrame changed while it was read: {wanted} documents were to be read again, "
-                f"{found['sets']} were; write it to a table first"
+    def _cells(self, driver_edges: int, *, cut: bool) -> Cells:
+        """Return the cells, planned on the driver if the members of all buckets are at most ``driver_edges``."""
+        members = self._buckets.agg(f.sum("members").alias("members")).collect()[0]["members"] or 0
+        if members <= driver_edges:
+            most = MOST_CELL_BYTES if cut else None
+            return planned_cells(
+                self._buckets, set_bytes=self._mean_set_bytes, pair_seconds=PAIR_SECONDS, most_bytes=most
             )
-        return int(found["bytes"])
+        cells = int(np.clip(members * self._mean_set_bytes / CELL_BYTES, 1, MOST_CELLS))
 
-    @cached_property
-    def verified(self) -> DataFrame:
-        """``low``, ``high`` and ``similarity`` of the candidates that reach the threshold."""
-        threshold = self.settings.plan.threshold
-        if self.settings.verify == "none":
-            unknown = f.lit(float("nan")).alias("similarity")
-            return self.stages.run("verified", lambda: self._pairs.select("low", "high", unknown))
-        return self.stages.run("verified", lambda: self.verify(self._pairs, threshold))
+        def make() -> DataFrame:
+            components = connected_components(bucket_edges(self._buckets), driver_edges=0)
+            cell = f.pmod(f.xxhash64("component"), f.lit(cells)).cast("int").alias("cell")
+            return components.select("place", cell)
 
-    @cached_property
-    def verified_count(self) -> int:
-        """Number of verified pairs."""
-        return self.verified.count()
+        places = self.stages.run("cells", make)
+        return Cells(cells, places, hashed_buckets(self._buckets, places))
+
+    @property
+    def _mean_set_bytes(self) -> float:
+        """Approximate bytes of a set: a text has a shingle per word or per character."""
+        if self.settings.verify != "exact":
+            return 2.0 * self.settings.plan.slots
+        total = sum(sum(counts.text_bytes.values()) for counts in self.counts.values())
+        return bytes_per_text_byte(self.settings) * total / max(1, self._documents)
+
+    def _set_blocks(self, places: DataFrame) -> DataFrame:
+        """Return blocks of the sets of documents, by ``place`` and ``cell``."""
+        if self.settings.verify == "signature":
+            packed = self._placed.select("place", f.col("packed").alias("elements"))
+            return element_blocks(packed.join(places, "place"), "signature")
+        wanted = self.names.drop("text_bytes").join(places, "place")
+        return self.tables.set_blocks(wanted, self.settings)
+
+    def found(self, result: str, driver_edges: int) -> DataFrame:
+        """Return the rows of :func:`minwise.spark.frame_tasks.compare_cells` of all documents."""
+
+        def make() -> DataFrame:
+            cells = self._cells(driver_edges, cut=result == "pairs")
+            blocks = cells.buckets
+            if self.settings.verify != "none":
+                blocks = blocks.union(self._set_blocks(cells.places))
+            return compare_cells(blocks, cells.number, self.settings, result=result)
+
+        return self.stages.run(f"found-{result}", make, rows_per_batch=TEXT_ROWS)
 
     def document_counts(self) -> dict[str, int]:
         """Return the rows of the table that is deduplicated: read, documents, empty and quarantined."""

@@ -4,6 +4,7 @@ The result is that of the functions of :mod:`minwise` on the same rows, sorted b
 partitions of the DataFrame nor on the order of its rows.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from minwise.checks import check_integer, check_on_error, show
@@ -19,7 +20,7 @@ from minwise.errors import ConfigError, MinwiseError
 from minwise.options import FrameClustersOptions, FrameDedupOptions, FrameOptions
 from minwise.search.bands import FAULTY
 from minwise.settings import SearchSettings, resolve_options, search_settings
-from minwise.spark import pair_tasks
+from minwise.spark import frame_tasks
 from minwise.spark.clustering import DRIVER_EDGES, connected_components, star_groups
 from minwise.spark.dataframe_results import dedup_report, expanded_pairs, removed_documents
 from minwise.spark.dataframe_search import DataFrameSearch
@@ -358,7 +359,9 @@ class _DataFrameRun:
 
     def pairs(self) -> DataFrame:
         """Return every pair by id."""
-        wide = expanded_pairs(self.search.verified, self.search.documents, self.settings.max_bucket)
+        found = self.search.found("pairs", DRIVER_EDGES).filter("left is not null")
+        similar = found.select(f.col("left").alias("low"), f.col("right").alias("high"), "similarity")
+        wide = expanded_pairs(similar, self.search.documents, self.settings.max_bucket)
         for side, name in (("low", "left"), ("high", "right")):
             named = self.search.names.select(f.col("place").alias(side), f.col("id").alias(name))
             wide = wide.join(named, side)
@@ -537,10 +540,11 @@ def candidate_pairs(
     Returns:
         ``low`` and ``high``, places of which low is the smaller.
     """
+    chosen = _search_settings(FrameOptions, options)
     count = _partition_count(entries, partitions)
     placed = entries.select(f.col("place").cast("long"), "keys")
-    found = pair_tasks.candidate_pairs(placed, _search_settings(FrameOptions, options), partitions=count)
-    return found.filter("low is not null").select("low", "high")
+    buckets = frame_tasks.frame_buckets(placed, chosen, parts=count, wide=True)
+    return frame_tasks.bucket_pairs(buckets).distinct()
 
 
 def verified_pairs(
@@ -583,7 +587,24 @@ def verified_pairs(
         ``low``, ``high`` and ``similarity``.
     """
     chosen = _search_settings(FrameOptions, options)
-    total = sets.agg(f.coalesce(f.sum(f.octet_length("elements")), f.lit(0)).alias("bytes")).collect()[0]["bytes"]
-    floor, count = chosen.plan.threshold, _partition_count(pairs, partitions)
-    whole = pairs.select(*(f.col(side).cast("long").alias(side) for side in ("low", "high")))
-    return pair_tasks.verified_pairs(whole, sets, chosen, floor=floor, set_bytes=total, partitions=count)
+    low, high = (f.col(side).cast("long").alias(side) for side in ("low", "high"))
+    if chosen.verify == "none":
+        return pairs.select(low, high, f.lit(float("nan")).alias("similarity"))
+    count = _partition_count(pairs, partitions)
+    cell = _grid_cell(count).alias("cell")
+    cells = pairs.select(low, high).select(cell, "low", "high")
+    places = cells.select("cell", f.col("low").alias("place")).union(cells.select("cell", "high")).distinct()
+    in_cells = sets.select(f.col("place").cast("long").alias("place"), "elements").join(places, "place")
+    blocks = frame_tasks.pair_blocks(cells).union(frame_tasks.element_blocks(in_cells, chosen.verify))
+    found = frame_tasks.compare_cells(blocks, count, chosen, result="pairs").filter("left is not null")
+    return found.select(f.col("left").alias("low"), f.col("right").alias("high"), "similarity")
+
+
+def _grid_cell(cells: int) -> Column:
+    """Return the cell of a pair: documents fall into groups, and the pairs of two groups are in one cell.
+
+    A join on the document would send the set of a frequent document once for every pair that it is in.
+    """
+    groups = max(1, math.isqrt(cells))
+    low, high = (f.pmod(f.xxhash64(side), f.lit(groups)) for side in ("low", "high"))
+    return (low * groups + high).cast("int")

@@ -15,8 +15,11 @@ from minwise.errors import ConfigError, InputError
 from minwise.inputs.columns import Selection, to_batches
 from minwise.inputs.elements import valid_except
 from minwise.inputs.source import BATCH_BYTES, Columns
+from minwise.search.bands import element_arrays
 from minwise.settings import SearchSettings
-from minwise.spark.arrow_columns import SPARK_TYPES, Batches, elements_column, signature_columns, signature_fields
+from minwise.spark.arrow_columns import SPARK_TYPES, elements_column, signature_columns, signature_fields
+from minwise.spark.blocks import BLOCKS, Batches, rows_of_blocks
+from minwise.spark.frame_tasks import set_blocks_of
 from minwise.text.shingling import ShingleSets
 
 __all__ = ["DocumentTable", "DocumentTables"]
@@ -106,10 +109,14 @@ class DocumentTable:
             schema.add(field.name, SPARK_TYPES[field.type])
         return chosen.mapInArrow(partial(_sketch, settings=settings, names=self.text), schema)
 
-    def sets(self, wanted: DataFrame, settings: SearchSettings) -> DataFrame:
-        """Return ``place`` and ``elements`` of the documents in ``wanted``, which has ``place`` and ``id``."""
-        chosen = self.frame.select(self.ids, *self._texts).join(wanted, "id")
-        return replace(self, frame=chosen, id="place", text=_text_names(self.text)).elements(settings)
+    def set_blocks(self, wanted: DataFrame, settings: SearchSettings) -> DataFrame:
+        """Return blocks of the sets of the documents in ``wanted``, which has ``place``, ``cell`` and ``id``."""
+        chosen = (
+            self.frame.select(self.ids, *self._texts)
+            .join(wanted, "id")
+            .select("place", "cell", *_text_names(self.text))
+        )
+        return chosen.mapInArrow(partial(_set_blocks, settings=settings, names=_text_names(self.text)), BLOCKS)
 
     def elements(self, settings: SearchSettings) -> DataFrame:
         """Return ``place``, which is the id, and ``elements`` of all documents."""
@@ -161,12 +168,12 @@ class DocumentTables:
         against = self.against.sketched(settings).withColumn("own", f.lit(False))
         return own.unionByName(against, allowMissingColumns=True)
 
-    def sets(self, wanted: DataFrame, settings: SearchSettings) -> DataFrame:
-        """Return ``place`` and ``elements`` of the documents in ``wanted``: ``own``, ``place`` and ``id``."""
-        own = self.own.sets(wanted.filter("own").drop("own"), settings)
+    def set_blocks(self, wanted: DataFrame, settings: SearchSettings) -> DataFrame:
+        """Return blocks of the sets of the documents in ``wanted``: ``own``, ``place``, ``cell`` and ``id``."""
+        own = self.own.set_blocks(wanted.filter("own").drop("own"), settings)
         if self.against is None:
             return own
-        return own.union(self.against.sets(wanted.filter("not own").drop("own"), settings))
+        return own.union(self.against.set_blocks(wanted.filter("not own").drop("own"), settings))
 
 
 def _text_names(text: tuple[str, ...]) -> tuple[str, ...]:
@@ -221,6 +228,16 @@ def _shingle(batches: Batches, *, settings: SearchSettings, names: tuple[str, ..
         for first, texts, _ in _documents(rows, settings, names):
             places = rows.column(0).slice(first, len(texts))
             yield pa.RecordBatch.from_arrays([places, elements_column(texts, settings)], names=["place", "elements"])
+
+
+def _set_blocks(batches: Batches, *, settings: SearchSettings, names: tuple[str, ...]) -> Batches:
+    """Yield blocks of the sets of rows whose first columns are place and cell and whose others are the text."""
+    for rows in batches:
+        for first, texts, _ in _documents(rows, settings, names):
+            places, cells = (to_numpy(rows.column(index))[first : first + len(texts)] for index in (0, 1))
+            if not texts.null_count:
+                found = element_arrays(texts, settings.shingler, 1)
+                yield from rows_of_blocks(set_blocks_of(places, cells, *found))
 
 
 def _documents(

@@ -1,54 +1,43 @@
 """Spark engine: executors read, sketch, band and compare; the driver holds a few numbers per document and no text.
 
-Every stage is a directory of Parquet files: ``signatures`` of all documents, ``candidates``, the ``sets`` of the
-documents that are in a candidate pair, and ``verified`` pairs. Everything after the verified pairs is done by the code
-of the local engine.
+Every stage is a directory of work files: the ``signatures`` of all documents, the ``buckets`` of equal keys, and the
+``compared`` pairs of documents that share one. Between them the driver ranks documents and plans which task compares
+what. Everything after the compared pairs is done by the code of the local engine.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import from_bools, from_numpy, to_numpy
-from minwise.errors import InputError
-from minwise.progress import Progress
-from minwise.search.bands import FILLED, NO_DOCUMENT, BucketCounts
-from minwise.search.candidates import VERIFIED, complete_counts
+from minwise._internal.array_files import Arrays
+from minwise.progress import NullProgress, Progress
+from minwise.search.bands import NO_DOCUMENT, pack_pairs, unpack_pairs
+from minwise.search.candidates import VERIFIED
 from minwise.search.documents import Documents, SearchJob, check_columns
 from minwise.search.engine import SearchResult, StagingDirectory
-from minwise.search.needed_pairs import Needed, finished_stage, sample_classes, stage_of, star_counts
+from minwise.search.needed_pairs import STAGES, Needed, finished_stage, sample_classes, stage_of
 from minwise.search.verification import CandidateVerifier
 from minwise.search.workdir import WorkDirectory
-from minwise.settings import SearchSettings
-from minwise.spark.arrow_columns import Batches
-from minwise.spark.collect import collect_documents, collect_pairs, collect_star_pairs
+from minwise.spark.arrow_columns import bytes_per_text_byte
+from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, part_count, write_buckets
+from minwise.spark.cell_search import CellTask
+from minwise.spark.cells import MOST_CELL_BYTES, NEEDED_SECONDS, PAIR_SECONDS, CellPlan, plan_cells
+from minwise.spark.collect import collect_compared, collect_documents, merged_pairs, total_caps, total_counts
 from minwise.spark.errors import spark_errors
-from minwise.spark.pair_tasks import (
-    CAP_COLUMNS,
-    CELL_BYTES,
-    COUNT_COLUMNS,
-    candidate_pairs,
-    needed_counts,
-    verified_pairs,
-)
-from minwise.spark.read_tasks import ReadTask, plan_tasks, read_sets, read_signatures
-from minwise.spark.stage_store import StageStore
+from minwise.spark.read_tasks import KEYS, ReadTask, plan_tasks, write_signatures
+from minwise.spark.stage_store import StageFile, StageFiles, StageStore
+from minwise.spark.verify_tasks import CellInputs, compare_cells
 from minwise.spark.write_kept import write_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SparkEngine"]
-
-# Band entries and candidate pairs that a task sorts: 30 MB of them during the shuffle.
-PARTITION_ROWS = 1 << 20
-LEAST_PARTITIONS = 4
-# Documents per Parquet file of a stage that the driver writes.
-TABLE_ROWS = 1 << 22
 
 
 class SparkEngine:
@@ -65,52 +54,49 @@ class SparkEngine:
         self.session, self.path, self.manifest = session, path, manifest
 
     def find(self, job: SearchJob, *, needed: Needed = "pairs", for_report: bool = False) -> SearchResult:
-        """Find the pairs of near-duplicates that the plan covers.
-
-        All candidates are compared. With ``star``, the result has those pairs that the local engine compares, so that
-        the figures of both reports are equal.
-        """
+        """Find the pairs of near-duplicates that the plan covers."""
         corpus, settings, work = job.corpus, job.settings, job.work
         stages = self._stages(work)
         if not work.has("documents"):
             check_columns(corpus)
         tasks = plan_tasks(corpus.sources)
         with job.progress.stage("read and sketch", None, "documents"):
-            signatures = stages.run("signatures", lambda: read_signatures(self.session, corpus, settings, tasks))
-            collect_documents(stages, corpus, work)
+            make = lambda: write_signatures(self.session, stages.location, corpus, settings, tasks)  # noqa: E731
+            collect_documents(stages.run_tasks("signatures", make), corpus, work)
         documents = Documents(corpus, work)
         search = CandidateVerifier(job, documents, documents.keep_order(settings.keep), for_report=for_report)
         copies = search.collapse_copies()
-        needed = "pairs" if needed == "components" else needed  # all candidates are compared anyway
         finished = finished_stage(work, needed, settings.verify)
         if finished is None:
-            _PairFinder(stages, signatures, search, tasks).run(job.progress)
-            finished = _collect(stages, search, needed, sampled=for_report)
+            pairs = _PairStages(stages, search, tasks)
+            finished = pairs.run(needed, job.progress, sampled=for_report)
         search.stage = finished
         return SearchResult.of(search, copies, search.text_cache)
 
     def complete(self, search: SearchResult, progress: Progress) -> SearchResult:
-        """Return the result of the same search with all its pairs; they are compared already."""
+        """Return the result of the same search with all its pairs."""
         if search.is_complete:
             return search
         verifier = CandidateVerifier(search.job(progress), search.documents, search.order, for_report=True)
+        verifier.collapse_copies()
         with search.work.locked():
             if not search.work.has(verifier.stage):
-                _collect(self._stages(search.work), verifier, "pairs", sampled=False)
+                tasks = plan_tasks(search.documents.corpus.sources)
+                _PairStages(self._stages(search.work), verifier, tasks).run("pairs", progress, sampled=False)
         return SearchResult.of(verifier, search.copies, search.text_cache)
 
     def similarities(
         self, found: SearchResult, low: NDArray[np.uint32], high: NDArray[np.uint32]
     ) -> NDArray[np.float64]:
-        """Return the exact similarities of pairs of documents, each of which is in a candidate pair."""
-        stages = self._stages(found.work)
-        pairs, positions = np.unique(low.astype(np.int64) << 32 | high, return_inverse=True)
-        table = pa.table({"low": from_numpy(pairs >> 32), "high": from_numpy(pairs & (2**32 - 1))})
+        """Return the exact similarities of pairs of documents, given by rank."""
+        pairs, positions = np.unique(pack_pairs(np.minimum(low, high), np.maximum(low, high)), return_inverse=True)
+        stages, tasks = self._stages(found.work), plan_tasks(found.documents.corpus.sources)
+        verifier = CandidateVerifier(found.job(NullProgress()), found.documents, found.order)
         name = f"chained-{sha256(pairs.tobytes()).hexdigest()[:8]}"
-        stage = stages.put(name, [table])
-        stages.run(f"{name}-compared", lambda: _compare(stages, stage, found.settings, 0.0, len(pairs)))
-        batches = stages.batches(f"{name}-compared", ["similarity"])
-        similarity: NDArray[np.float64] = np.concatenate([to_numpy(batch.column("similarity")) for batch in batches])
+        stages.write_files(name, [("000000", buckets_of_pairs(*unpack_pairs(pairs))._asdict())])
+        task = CellTask(found.settings, floor=0.0, threshold=0.0, stage=VERIFIED)
+        compared = _PairStages(stages, verifier, tasks).compare(name, ["000000"], task)
+        similarity = np.concatenate([block.similarity for block in merged_pairs(compared)])
         return similarity[positions]
 
     def _stages(self, work: WorkDirectory) -> StageStore:
@@ -126,137 +112,117 @@ class SparkEngine:
         return written
 
 
-class _PairFinder:
-    """Stages from signatures to verified pairs. Documents are known by their places in the keep order."""
+class _PairStages:
+    """Stages from signatures to compared pairs. Documents are known by their ranks in the keep order."""
 
-    def __init__(
-        self, stages: StageStore, signatures: "DataFrame", search: CandidateVerifier, tasks: list[ReadTask]
-    ) -> None:
-        self.stages, self.signatures, self.search, self.tasks = stages, signatures, search, tasks
+    def __init__(self, stages: StageStore, search: CandidateVerifier, tasks: list[ReadTask]) -> None:
+        self.stages, self.search, self.tasks = stages, search, tasks
         self.settings, self.documents, self.order = search.settings, search.documents, search.order
 
-    def run(self, progress: Progress) -> None:
-        """Compare all candidates."""
-        with spark_errors("candidates"), progress.stage("band", None, "candidates"):
-            candidates = self.stages.run("candidates", self._candidates)
-            count, *_ = _totals(candidates)
-        pairs = _pairs(candidates)
-        with spark_errors("sets"), progress.stage("shingle candidates", None, "documents"):
-            self._make_sets(pairs)
-        with progress.stage("verify", count, "candidates") as stage:
-            compare = lambda: _compare(self.stages, pairs, self.settings, self.search.floor, count)  # noqa: E731
-            self.stages.run("verified", compare, rows_per_batch=_rows_per_batch(self.stages))
-            stage.advance_to(count)
+    def run(self, needed: Needed, progress: Progress, *, sampled: bool) -> str:
+        """Compare the pairs that are needed and write them to the work directory; return the name of their files."""
+        with progress.stage("band", None, "documents"):
+            buckets = self._buckets()
+        proposals = sum(file.facts["pairs"] for file in buckets)
+        stage = stage_of(needed, proposals, self.settings.verify)
+        classes = sample_classes(proposals) if sampled and stage == STAGES["star"] else 0
+        task = CellTask(self.settings, self.search.floor, self.settings.plan.threshold, stage, classes)
+        with progress.stage("verify", proposals, "candidates") as verifying:
+            compared = self.compare("buckets", [file.name for file in buckets], task)
+            verifying.advance_to(proposals)
+        collect_compared(compared, self.search.work, stage)
+        counts = total_counts([file.facts for file in compared.files if file.facts], proposals, classes)
+        self.search.work.write_json(stage, {**counts, "caps": total_caps([file.facts["counts"] for file in buckets])})
+        return stage
 
-    def _candidates(self) -> "DataFrame":
-        entries = self._by_place("keys").withColumnRenamed("value", "keys")
-        partitions = _partitions(len(self.documents) * self.settings.plan.bands)
-        return candidate_pairs(entries, self.settings, partitions=partitions, protected=self.documents.protected)
+    @cached_property
+    def _key_files(self) -> list[StageFile]:
+        return [file for file in self.stages.files("signatures") if file.name.endswith(KEYS)]
 
-    def _by_place(self, column: str) -> "DataFrame":
-        """Return ``place`` and a column of the signatures, as ``value``, of the documents that can be in a bucket."""
-        numbered = self._by_document(column)
-        if self.order.is_document_order:
-            followers = np.flatnonzero((self.documents.states == FILLED) & (self.search.members == NO_DOCUMENT))
-            if len(followers):
-                copies = self.stages.put("followers", _tables(document=followers))
-                numbered = numbered.join(copies, "document", "left_anti")
-            return numbered.withColumnRenamed("document", "place")
-        return numbered.join(self._places(), "document").select("place", "value")
+    def _ranks_of(self, file: StageFile) -> NDArray[np.uint32]:
+        """Return the rank of each document in a file of keys; ``NO_DOCUMENT`` for those that are in no bucket."""
+        pieces = []
+        for source, first, count in file.facts["spans"]:
+            start, known = int(self.documents.starts[source]) + first, max(0, self.documents.rows[source] - first)
+            pieces.append(self.search.members[start : start + min(count, known)])
+            pieces.append(np.full(max(0, count - known), NO_DOCUMENT, dtype=np.uint32))  # after the end of a source
+        return np.concatenate(pieces)
 
-    def _places(self) -> "DataFrame":
-        """Return ``document`` and ``place`` of the documents that can be in a bucket."""
-        documents = np.flatnonzero(self.search.members != NO_DOCUMENT)
-        return self.stages.put("places", _tables(document=documents, place=self.search.members[documents]))
+    def _buckets(self) -> list[StageFile]:
+        """Return the files of the buckets of all documents."""
+        names = [file.name for file in self._key_files]
+        entries = int(np.count_nonzero(self.search.members != NO_DOCUMENT)) * self.settings.plan.bands
 
-    def _by_document(self, column: str) -> "DataFrame":
-        """Return ``document`` and a column of the signatures, as ``value``, without rows after the end of a source."""
-        starts, rows = self.documents.starts, np.array(self.documents.rows, dtype=np.int64)
+        def make() -> "DataFrame":
+            self.stages.write_files("ranks", ((file.name, {"ranks": self._ranks_of(file)}) for file in self._key_files))
+            session, location, protected = self.stages.session, self.stages.location, self.documents.protected
+            return write_buckets(session, location, names, self.settings, part_count(entries), protected)
 
-        def number(batches: Batches) -> Batches:
-            for batch in batches:
-                source, row = (to_numpy(batch.column(name)) for name in ("source", "row"))
-                numbered = {"document": from_numpy(starts[source] + row), "value": batch.column("value")}
-                yield pa.record_batch(numbered).filter(from_bools(row < rows[source]))
+        return self.stages.run_tasks("buckets", make).files
 
-        chosen = self.signatures.filter(f"{column} is not null")
-        named = chosen.select("source", "row", chosen[column].alias("value"))
-        return named.mapInArrow(number, "document long, value binary")
+    def compare(self, buckets: str, names: list[str], task: CellTask) -> StageFiles:
+        """Return the files of the compared pairs of buckets, which are the files ``names`` of a stage."""
 
-    def _make_sets(self, pairs: "DataFrame") -> None:
-        """Make the stage of shingles or packed slots that candidates are compared by, unless nothing is verified."""
-        if self.settings.verify == "none" or self.stages.is_finished("sets"):
-            return
-        wanted = pairs.select(pairs["low"].alias("place")).union(pairs.select("high")).distinct()
-        if self.settings.verify == "signature":
-            packed = self._by_place("packed").join(wanted, "place").withColumnRenamed("value", "elements")
-            self.stages.run("sets", lambda: packed)
-            return
-        if self.order.is_document_order:
-            documents = wanted.withColumn("document", wanted["place"])
-        else:
-            documents = wanted.join(self._places(), "place")
-        corpus, starts = self.documents.corpus, self.documents.starts
-        self.stages.run("sets", lambda: read_sets(documents, corpus, self.settings, self.tasks, starts))
-        expected, read = wanted.count(), self.stages.rows("sets")
-        if expected != read:
-            raise InputError(
-                f"the input changed while it was read: {expected} documents were to be read again, {read} were"
+        def make() -> "DataFrame":
+            plan = self._plan(buckets, names, task)
+            inputs = CellInputs(
+                location=self.stages.location,
+                plan=f"plan-{task.stage}-{buckets}",
+                buckets=buckets,
+                bucket_files=names,
+                set_files=self._set_files,
             )
+            self.stages.write_files(inputs.plan, self._plan_files(plan, inputs))
+            reading = (self.documents.corpus, self.tasks, self.documents.starts)
+            return compare_cells(self.stages.session, inputs, plan, task, reading, f"{task.stage}-{buckets}")
 
+        return self.stages.run_tasks(f"{task.stage}-{buckets}", make)
 
-def _collect(stages: StageStore, search: CandidateVerifier, needed: Needed, *, sampled: bool) -> str:
-    """Write the verified pairs that are needed to the work directory; return the name of their files."""
-    work, threshold, candidates = search.work, search.settings.plan.threshold, stages.read("candidates")
-    count, proposals, caps = _totals(candidates)
-    stage = stage_of(needed, proposals, search.settings.verify)
-    if stage == VERIFIED:
-        collect_pairs(stages, work, threshold)
-        counts = complete_counts(count, proposals)
-    else:
-        classes = sample_classes(proposals) if sampled else 0
-        removed = collect_star_pairs(stages, work, threshold, len(search.documents), classes)
-        with_kept, in_sample = needed_counts(_pairs(candidates), removed, classes)
-        counts = star_counts(proposals, with_kept + in_sample, in_sample, classes)
-    work.write_json(stage, {**counts, "caps": caps})
-    return stage
+    def _plan(self, buckets: str, names: list[str], task: CellTask) -> CellPlan:
+        all_pairs = task.stage == VERIFIED
+        return plan_cells(
+            lambda: self._groups(buckets, names),
+            self._set_bytes(),
+            pair_seconds=PAIR_SECONDS if all_pairs else NEEDED_SECONDS,
+            most_bytes=MOST_CELL_BYTES if all_pairs else None,
+        )
 
+    def _groups(self, stage: str, names: list[str]) -> Iterator[BucketGroups]:
+        for name in names:
+            with self.stages.directory.reading(stage, name) as work:
+                file = work.open(name)
+                yield BucketGroups(file.read("buckets"), file.read("members"))
 
-def _pairs(candidates: "DataFrame") -> "DataFrame":
-    return candidates.filter("low is not null").select("low", "high")
+    def _set_bytes(self) -> NDArray[np.float64]:
+        """Return the approximate bytes of the set of each rank."""
+        if self.settings.verify != "exact":
+            return np.full(len(self.documents), 2.0 * self.settings.plan.slots)
+        lengths = self.documents.column("lengths")[self.order.document_at].astype(np.float64)
+        return bytes_per_text_byte(self.settings) * lengths
 
+    @property
+    def _set_files(self) -> list[str]:
+        """Names of the files of a plan that say which documents are in which cell."""
+        if self.settings.verify == "signature":
+            return [file.name for file in self._key_files]
+        return [] if self.settings.verify == "none" else [f"sets-{number:06}" for number in range(len(self.tasks))]
 
-def _totals(candidates: "DataFrame") -> tuple[int, int, BucketCounts]:
-    """Return the number of candidates, of proposals, and the effects of the bucket cap."""
-    from pyspark.sql import functions
+    def _plan_files(self, plan: CellPlan, inputs: CellInputs) -> Iterator[tuple[str, Arrays]]:
+        """Yield which documents, by task or file of keys, and which buckets are in which cell."""
+        if self.settings.verify == "signature":
+            for file in self._key_files:
+                rows, cells = plan.cells_of(self._ranks_of(file))
+                yield file.name, {"documents": rows, "ranks": self._ranks_of(file)[rows], "cells": cells}
+        if self.settings.verify == "exact":
+            yield from zip(inputs.set_files, self._documents_of_tasks(plan), strict=True)
+        for name, groups in zip(inputs.bucket_files, self._groups(inputs.buckets, inputs.bucket_files), strict=True):
+            yield name, {"cells": plan.cell_of[groups.first_members]}
 
-    row = candidates.agg(functions.count("low"), *(functions.max(name) for name in COUNT_COLUMNS)).collect()[0]
-    counts = {name: value or 0 for name, value in zip(COUNT_COLUMNS, row[1:], strict=True)}
-    return row[0], counts["proposals"], BucketCounts(*(counts[name] for name in CAP_COLUMNS))
-
-
-def _compare(stages: StageStore, pairs: "DataFrame", settings: SearchSettings, floor: float, count: int) -> "DataFrame":
-    """Return pairs with their similarity, in order."""
-    sets = pairs if settings.verify == "none" else stages.read("sets")  # without verification it is not used
-    size = stages.bytes("sets")
-    partitions = max(_partitions(count), -(-size // CELL_BYTES))
-    verified = verified_pairs(pairs, sets, settings, floor=floor, set_bytes=size, partitions=partitions)
-    return verified.orderBy("low", "high")
-
-
-def _rows_per_batch(stages: StageStore) -> int | None:
-    """Return the number of sets per Arrow batch that makes a batch about as large as a cell."""
-    rows = stages.rows("sets")
-    return int(np.clip(CELL_BYTES * rows // max(1, stages.bytes("sets")), 16, 10_000)) if rows else None
-
-
-def _partitions(rows: int) -> int:
-    return max(LEAST_PARTITIONS, -(-rows // PARTITION_ROWS))
-
-
-def _tables(**columns: NDArray[Any]) -> Iterator[pa.Table]:
-    """Yield columns of integers as tables of bounded size, at least one."""
-    length = len(next(iter(columns.values())))
-    for start in range(0, max(1, length), TABLE_ROWS):
-        piece = slice(start, start + TABLE_ROWS)
-        yield pa.table({name: from_numpy(values[piece].astype(np.int64)) for name, values in columns.items()})
+    def _documents_of_tasks(self, plan: CellPlan) -> Iterator[Arrays]:
+        """Yield the documents of each task with their ranks and cells, ascending by document."""
+        starts = self.documents.starts
+        firsts = [int(starts[task[0].source]) + task[0].first for task in self.tasks]
+        for first, stop in pairwise([*firsts, len(self.documents)]):
+            ranks = self.order.rank_of[first:stop]
+            rows, cells = plan.cells_of(ranks)
+            yield {"documents": (first + rows).astype(np.uint32), "ranks": ranks[rows], "cells": cells}

@@ -7,40 +7,58 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from minwise import errors
 from minwise._internal.arrays import from_bools, from_numpy, to_numpy
-from minwise.errors import MinwiseError
-from minwise.inputs.source import Batch, Columns, CopyError, Source
+from minwise.inputs.source import Batch, Columns, Source
+from minwise.search.bands import KeyBlock, element_arrays
 from minwise.search.documents import Corpus, batch_ids, indexed_faults
 from minwise.search.first_pass import token_counts
 from minwise.settings import SearchSettings
-from minwise.spark.arrow_columns import Batches, Int64s, ddl, elements_column, signature_columns, signature_fields
+from minwise.spark.arrow_columns import SKETCH_FIELDS, Int64s, sketch
+from minwise.spark.blocks import BLOCK_BYTES, Batches, pack, unpack
+from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "DOCUMENTS",
     "ENDED",
-    "FAILED",
+    "KEYS",
     "TASK_BYTES",
     "ReadTask",
     "plan_tasks",
-    "raise_failure",
     "read_sets",
-    "read_signatures",
+    "task_frame",
+    "task_numbers",
     "unpack_keep_values",
     "working_directory",
+    "write_signatures",
 ]
 
-# States in addition to those of documents: the rest of a source cannot be read; a task has failed.
-ENDED, FAILED = 3, 4
+# State in addition to those of documents: the rest of a source cannot be read.
+ENDED = 3
+# Suffix of files of keys.
+KEYS = ".keys"
+# Columns of files of documents. ``id_is_number`` is null where a source has no ids. Keep values of rows that were read
+# together are with the first of them, as a block: they may have any type.
+DOCUMENTS = pa.schema(
+    [
+        ("source", pa.int32()),
+        ("row", pa.int64()),
+        *SKETCH_FIELDS,
+        ("id", pa.string()),
+        ("id_is_number", pa.bool_()),
+        ("ranks", pa.binary()),
+        ("tokens", pa.int64()),
+    ]
+)
 # Approximate bytes of files per task.
 TASK_BYTES = 128 * 10**6
 # Bytes of text in memory at once.
@@ -84,64 +102,112 @@ def plan_tasks(sources: list[Source]) -> list[ReadTask]:
     return [*tasks, tuple(growing)] if growing else tasks
 
 
-def read_signatures(
-    session: "SparkSession", corpus: Corpus, settings: SearchSettings, tasks: list[ReadTask]
+def write_signatures(
+    session: "SparkSession", location: str, corpus: Corpus, settings: SearchSettings, tasks: list[ReadTask]
 ) -> "DataFrame":
-    """Return a row for each row of the sources, with source, row, id, keep value and signature.
+    """Return the tasks that read all sources and write two kinds of files: the documents, and their keys.
 
-    ``id_is_number`` is null where a source has no ids. If a source cannot be read to its end, its last row has the
-    state ``ENDED``. Keep values of rows that were read together are stored with the first of them, as an Arrow stream:
-    they may have any type.
+    A file of documents has a row for each row of the sources: source, row, id, keep value, state, length, content hash
+    and fault. If a source cannot be read to its end, its last row has the state ``ENDED``. The file of their keys, of
+    the same name with the suffix ``.keys``, has an array with a row of keys per document, and the fact ``spans``:
+    source, first row and number of rows of the documents.
     """
-    schema = pa.schema(
-        [
-            ("source", pa.int32()),
-            ("row", pa.int64()),
-            *signature_fields(settings),
-            ("id", pa.string()),
-            ("id_is_number", pa.bool_()),
-            ("ranks", pa.binary()),
-            ("tokens", pa.int64()),
-        ]
-    )
-
     directory = str(Path.cwd())
 
     def read(numbers: Batches) -> Batches:
         with working_directory(directory):
-            for number in (number for batch in numbers for number in to_numpy(batch.column("id")).tolist()):
-                for span in tasks[number]:
-                    yield from _failure_as_row(_span_signatures(corpus, settings, span, schema), schema)
+            folder = StageFolder(location)
+            for number in task_numbers(numbers):
+                yield from rows_of_files(_signature_files(folder, corpus, settings, number, tasks[number]))
 
-    return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, ddl(schema))
+    return task_frame(session, len(tasks)).mapInArrow(read, FILES)
 
 
-def _span_signatures(corpus: Corpus, settings: SearchSettings, span: RowSpan, schema: pa.Schema) -> Batches:
+def task_frame(session: "SparkSession", tasks: int) -> "DataFrame":
+    """Return a row for each task, each in a partition of its own."""
+    return session.range(0, tasks, 1, max(1, tasks))
+
+
+def task_numbers(batches: Batches) -> Iterator[int]:
+    """Yield the numbers of tasks in rows of :func:`task_frame`."""
+    return (number for batch in batches for number in to_numpy(batch.column("id")).tolist())
+
+
+class SketchedRows(NamedTuple):
+    """Rows of a source that were read together, with their keys; rows that report a state have none."""
+
+    rows: pa.RecordBatch
+    span: list[int]
+    block: KeyBlock | None = None
+
+
+def _signature_files(
+    folder: StageFolder, corpus: Corpus, settings: SearchSettings, number: int, task: ReadTask
+) -> Iterator[StageFile]:
+    """Write the files of a task, which are cut by the bytes of their keys."""
+    held, size = list[SketchedRows](), 0
+    for span in task:
+        for sketched in _span_signatures(corpus, settings, span):
+            held.append(sketched)
+            if sketched.block is not None:
+                size += sketched.block.keys.nbytes + (
+                    0 if sketched.block.packed is None else sketched.block.packed.nbytes
+                )
+            if size >= BLOCK_BYTES:
+                yield from _write_signatures(folder, number, held)
+                held, size = [], 0
+    if held:
+        yield from _write_signatures(folder, number, held)
+
+
+def _write_signatures(folder: StageFolder, number: int, held: list[SketchedRows]) -> Iterator[StageFile]:
+    name = attempt_name(number)
+    blocks = [sketched.block for sketched in held if sketched.block is not None]
+    with folder.writing("signatures") as work:
+        work.write_table(name, pa.Table.from_batches([sketched.rows for sketched in held]))
+        yield StageFile(name, (work.folder / name).stat().st_size, {})
+        if not blocks:
+            return
+        arrays = {"keys": np.concatenate([block.keys.T for block in blocks])}
+        if blocks[0].packed is not None:
+            arrays["packed"] = np.concatenate([block.packed for block in blocks if block.packed is not None])
+        keys = f"{name}{KEYS}"
+        work.write(keys, arrays)
+        spans = [sketched.span for sketched in held if sketched.block is not None]
+        yield StageFile(keys, (work.folder / keys).stat().st_size, {"spans": spans})
+
+
+def _span_signatures(corpus: Corpus, settings: SearchSettings, span: RowSpan) -> Iterator[SketchedRows]:
     source = corpus.sources[span.source]
     for batch in _span_batches(source, corpus.columns_of(span.source), span):
         if len(batch):
-            yield _signature_rows(source, span.source, batch, settings, schema)
+            yield _sketch_rows(source, span.source, batch, settings)
         for fault in batch.faults:
             # All tasks of a source whose columns cannot be used report its end; that of the last one counts.
             if fault.row is None and (span.stop is None or batch.first < span.stop):
-                yield _status_row(schema, span.source, batch.first + len(batch), ENDED, fault.reason)
+                yield SketchedRows(_end_row(span.source, batch.first + len(batch), fault.reason), [])
 
 
-def _signature_rows(
-    source: Source, number: int, batch: Batch, settings: SearchSettings, schema: pa.Schema
-) -> pa.RecordBatch:
+def _sketch_rows(source: Source, number: int, batch: Batch, settings: SearchSettings) -> SketchedRows:
     faults = {row: fault.reason for row, fault in indexed_faults(batch) if row < len(batch)}
     ids = batch_ids(source, batch)
-    columns = {
+    block, columns = sketch(batch.values, settings, faults)
+    columns |= {
         "source": from_numpy(np.full(len(batch), number, dtype=np.int32)),
         "row": from_numpy(np.arange(batch.first, batch.first + len(batch), dtype=np.int64)),
-        **signature_columns(batch.values, settings, faults),
         "id": pa.nulls(len(batch), pa.string()) if ids is None else ids.cast(pa.string()),
         "id_is_number": _constant_column(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
         "ranks": pa.array([_pack_keep_values(batch.keep_values), *[None] * (len(batch) - 1)], pa.binary()),
         "tokens": _token_column(batch, settings),
     }
-    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    rows = pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
+    return SketchedRows(rows, [number, batch.first, len(batch)], block)
+
+
+def _end_row(source: int, row: int, reason: str) -> pa.RecordBatch:
+    """Return a row that reports the end of a source and is no document."""
+    values = {"source": source, "row": row, "state": ENDED, "fault": reason}
+    return pa.RecordBatch.from_pydict({name: [values.get(name)] for name in DOCUMENTS.names}, DOCUMENTS)
 
 
 def _token_column(batch: Batch, settings: SearchSettings) -> pa.Array:
@@ -157,20 +223,13 @@ def _constant_column(flag: bool | None, rows: int) -> pa.Array:
 
 
 def _pack_keep_values(keep_values: pa.Array | None) -> bytes | None:
-    """Return values of any type as an Arrow stream."""
-    if keep_values is None:
-        return None
-    sink = pa.BufferOutputStream()
-    batch = pa.record_batch({"rank": keep_values})
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return bytes(sink.getvalue())
+    """Return values of any type as a block."""
+    return None if keep_values is None else pack(pa.record_batch({"rank": keep_values}))
 
 
 def unpack_keep_values(packed: pa.Scalar) -> pa.Array:
     """Return the keep values of all rows that were read together, from the column ``ranks`` of the first."""
-    with pa.ipc.open_stream(packed.as_buffer()) as stream:
-        return stream.read_next_batch().column("rank")
+    return unpack(packed).column("rank")
 
 
 def _span_batches(source: Source, columns: Columns, span: RowSpan, wanted: Int64s | None = None) -> Iterator[Batch]:
@@ -193,12 +252,6 @@ def _span_batches(source: Source, columns: Columns, span: RowSpan, wanted: Int64
             yield batch.slice(start, end)
 
 
-def _status_row(schema: pa.Schema, source: int, row: int, state: int, reason: str) -> pa.RecordBatch:
-    """Return a row that reports a state and is no document."""
-    values = {"source": source, "row": row, "state": state, "fault": reason}
-    return pa.RecordBatch.from_pydict({name: [values.get(name)] for name in schema.names}, schema)
-
-
 @contextmanager
 def working_directory(path: str) -> Iterator[None]:
     """Change to the directory of the driver, so that relative file names mean the same; ignored where it is missing."""
@@ -214,90 +267,29 @@ def working_directory(path: str) -> Iterator[None]:
         os.chdir(before)
 
 
-def _failure_as_row(batches: Batches, schema: pa.Schema) -> Batches:
-    """Turn an error that every attempt would raise again into a row, from which the driver raises it."""
-    try:
-        yield from batches
-    except MinwiseError as error:
-        yield _status_row(schema, -1, -1, FAILED, f"{type(error).__name__}: {error}")
-
-
-def raise_failure(fault: str) -> NoReturn:
-    """Raise an error that an executor reported as ``CLASS: message``."""
-    name, _, message = fault.partition(": ")
-    raise CopyError(message) if name == CopyError.__name__ else getattr(errors, name, MinwiseError)(message)
-
-
 def read_sets(
-    documents: "DataFrame", corpus: Corpus, settings: SearchSettings, tasks: list[ReadTask], starts: Int64s
-) -> "DataFrame":
-    """Read some documents again and return their shingles.
+    corpus: Corpus, settings: SearchSettings, task: ReadTask, starts: Int64s, documents: Int64s
+) -> Iterator[tuple[slice, Int64s, NDArray[np.uint64]]]:
+    """Read some documents of a task again and yield their sets: which documents, offsets and elements.
+
+    A document that no longer exists yields none, which the driver detects.
 
     Args:
-        documents: ``document`` and ``place`` of each.
         corpus: Sources of the documents.
         settings: Settings of the search.
-        tasks: As in :func:`read_signatures`.
+        task: Task that the documents belong to.
         starts: Number of each source's first document, and one past the last document.
-
-    Returns:
-        ``place`` and ``elements``.
+        documents: Numbers of the documents, ascending.
     """
-    firsts = np.array([starts[task[0].source] + task[0].first for task in tasks], dtype=np.int64)
-    directory = str(Path.cwd())
-    schema = pa.schema([("place", pa.int64()), ("elements", pa.large_binary())])
-
-    def find_task(batches: Batches) -> Batches:
-        for batch in batches:
-            # Of tasks that begin with the same document all but the last are empty.
-            task = np.searchsorted(firsts, to_numpy(batch.column("document")), side="right") - 1
-            yield pa.record_batch({"task": from_numpy(task.astype(np.int64)), **_columns(batch)})
-
-    def read(batches: Batches) -> Batches:
-        with working_directory(directory):
-            for task, chosen, places in _by_task(batches):
-                for span in tasks[task]:
-                    first, stop = np.searchsorted(chosen, starts[span.source : span.source + 2])
-                    rows = chosen[first:stop] - starts[span.source]
-                    inside = slice(first, stop)
-                    yield from _span_sets(corpus, settings, span, rows, places[inside], schema)
-
-    tasked = documents.select("document", "place").mapInArrow(find_task, "task long, document long, place long")
-    ordered = tasked.repartition(len(tasks), "task").sortWithinPartitions("task", "document")
-    return ordered.mapInArrow(read, "place long, elements binary")
-
-
-def _columns(batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    return dict(zip(batch.schema.names, batch.columns, strict=True))
-
-
-def _by_task(batches: Batches) -> Iterator[tuple[int, Int64s, Int64s]]:
-    """Yield each task with its documents and places, from rows sorted by task."""
-    task, documents, places = -1, list[Int64s](), list[Int64s]()
-    for batch in batches:
-        tasks = to_numpy(batch.column("task"))
-        cuts = [0, *(np.flatnonzero(tasks[1:] != tasks[:-1]) + 1).tolist(), len(tasks)]
-        for start, end in pairwise(cuts):
-            if documents and task != tasks[start]:
-                yield task, np.concatenate(documents), np.concatenate(places)
-                documents, places = [], []
-            task = int(tasks[start])
-            documents.append(to_numpy(batch.column("document"))[start:end])
-            places.append(to_numpy(batch.column("place"))[start:end])
-    if documents:
-        yield task, np.concatenate(documents), np.concatenate(places)
-
-
-def _span_sets(
-    corpus: Corpus, settings: SearchSettings, span: RowSpan, rows: Int64s, places: Int64s, schema: pa.Schema
-) -> Batches:
-    """Yield the sets of some rows of a span. A row that no longer exists yields none, which the driver detects."""
-    if not len(rows):
-        return
     columns = replace(corpus.columns, keep_column=None)
-    for batch in _span_batches(corpus.sources[span.source], columns, span, rows):
-        first, stop = np.searchsorted(rows, [batch.first, batch.first + len(batch)])
-        texts = batch.values.take(from_numpy(rows[first:stop] - batch.first))
-        if len(texts) and not texts.null_count:
-            elements = elements_column(texts, settings)
-            yield pa.RecordBatch.from_arrays([from_numpy(places[first:stop]), elements], schema=schema)
+    for span in task:
+        first, stop = np.searchsorted(documents, starts[span.source : span.source + 2])
+        rows = documents[first:stop] - starts[span.source]
+        if not len(rows):
+            continue
+        for batch in _span_batches(corpus.sources[span.source], columns, span, rows):
+            inside = slice(*np.searchsorted(rows, [batch.first, batch.first + len(batch)]).tolist())
+            values = batch.values.take(from_numpy(rows[inside] - batch.first))
+            if len(values) and not values.null_count:
+                offsets, elements = element_arrays(values, settings.shingler, 1)
+                yield slice(first + inside.start, first + inside.stop), offsets, elements

@@ -1,39 +1,111 @@
 """Finished stages of a Spark run: each is made once, and found again by a later run.
 
-With a directory, a stage is a folder of Parquet files with a list of them, their sizes and checksums, that is written
-last and verified by a run that resumes. Without one, the executors hold it as a checkpoint.
+There are two kinds. A stage of files (:meth:`StageStore.run_tasks`) is a directory of work files that tasks write by
+themselves, so that Spark needs no connector to the storage, and their arrays do not pass through Java. A stage of rows
+(:meth:`StageStore.run`) is a DataFrame in Parquet files, or a checkpoint that the executors hold if there is no
+directory. Each directory has a list of its files, which is written last; other files are of attempts that failed.
 """
 
+import json
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
-from minwise._internal.array_files import stream_checksum
+from minwise import errors
+from minwise._internal.array_files import Arrays, stream_checksum
 from minwise._internal.arrays import from_numbers
+from minwise.errors import FormatError, MinwiseError
 from minwise.inputs.files import is_url, url_filesystem
-from minwise.search.workdir import damaged_file, decode_json, encode_json, refuse_other_run
-from minwise.spark.arrow_columns import Batches
+from minwise.inputs.source import CopyError
+from minwise.search.workdir import WorkDirectory, damaged_file, decode_json, encode_json, refuse_other_run
+from minwise.spark.blocks import Batches
 from minwise.spark.errors import spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["StageFolder", "StageStore", "checkpoint"]
+__all__ = [
+    "FILES",
+    "StageFile",
+    "StageFiles",
+    "StageFolder",
+    "StageStore",
+    "attempt_name",
+    "checkpoint",
+    "rows_of_files",
+]
 
 MANIFEST = "manifest.json"
 # Spark ignores files whose name begins with an underscore when it reads a directory.
 LISTING = "_files.json"
-# Bytes of a stage whose checksums the driver computes itself: a job of executors takes longer than reading them.
+# Bytes of a stage of rows whose checksums the driver computes itself: a job takes longer than reading them.
 DRIVER_BYTES = 1 << 26
-ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# Rows of blocks, of up to 16 MB each, and bytes that are sent to Python at once.
+ROWS_PER_BATCH, BLOCK_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch", 64
+BYTES_PER_BATCH, BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch", "64m"
 SPECIAL = re.compile(r"([\[\]{}*?\\])")
+# Rows that tasks return of the files that they have written.
+FILES = "file string, bytes long, facts string"
+
+
+class StageFile(NamedTuple):
+    """File of a stage.
+
+    Attributes:
+        name: Its name in the directory of the stage.
+        size: Its bytes.
+        facts: What the driver has to know of it.
+    """
+
+    name: str
+    size: int
+    facts: dict[str, Any]
+
+
+class StageFiles(NamedTuple):
+    """Files of a finished stage."""
+
+    folder: "StageFolder"
+    stage: str
+    files: list[StageFile]
+
+    def opened(self) -> Iterator[tuple[StageFile, WorkDirectory]]:
+        """Yield each file, and a directory that has it."""
+        for file in self.files:
+            with self.folder.reading(self.stage, file.name) as work:
+                yield file, work
+
+
+def attempt_name(number: int) -> str:
+    """Return a name for the file of a task that no other attempt of the task uses; names sort by task."""
+    return f"{number:06}-{secrets.token_hex(4)}"
+
+
+def rows_of_files(files: Iterable[StageFile]) -> Batches:
+    """Yield a row for each file; an error that every attempt would raise again becomes the last row."""
+    try:
+        for file in files:
+            yield _file_row(*file)
+    except MinwiseError as error:
+        yield _file_row("", 0, {"failure": f"{type(error).__name__}: {error}"})
+
+
+def _file_row(name: str, size: int, facts: dict[str, Any]) -> pa.RecordBatch:
+    return pa.record_batch({"file": [name], "bytes": [size], "facts": [json.dumps(facts)]})
+
+
+def raise_failure(failure: str) -> None:
+    """Raise an error that a task reported as ``CLASS: message``."""
+    name, _, message = failure.partition(": ")
+    raise CopyError(message) if name == CopyError.__name__ else getattr(errors, name, MinwiseError)(message)
 
 
 def checkpoint(frame: "DataFrame") -> "DataFrame":
@@ -63,8 +135,8 @@ class StageFolder:
     def __init__(self, path: str) -> None:
         self.path = path.rstrip("/")
         if is_url(path):
-            filesystem, self._root = url_filesystem(self.path)
-            self._files: Any = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
+            self._remote, self._root = url_filesystem(self.path)
+            self._files: Any = fs.PyFileSystem(fs.FSSpecHandler(self._remote))
             self._url = self.path
         else:
             self._root = str(Path(path).absolute())
@@ -85,10 +157,12 @@ class StageFolder:
         return SPECIAL.sub(r"\\\1", self.url(name))
 
     def sizes(self, name: str) -> dict[str, int]:
-        """Return the Parquet files of a directory in this one, sorted, and their bytes."""
+        """Return the visible files of a directory in this one, sorted, and their bytes."""
+        if is_url(self.path):
+            self._remote.invalidate_cache()  # executors have written there
         selector = fs.FileSelector(f"{self._root}/{name}", allow_not_found=True)
         found = [(info.base_name, info.size) for info in self._files.get_file_info(selector)]
-        return {file: size for file, size in sorted(found) if file.endswith(".parquet") and file[0] not in "._"}
+        return {file: size for file, size in sorted(found) if file[0] not in "._"}
 
     def has(self, name: str) -> bool:
         """Return whether there is such a file."""
@@ -118,15 +192,41 @@ class StageFolder:
         with self._files.open_input_stream(path) as file:
             return stream_checksum(file, self._files.get_file_info(path).size)
 
-    def open_parquet(self, name: str) -> pq.ParquetFile:
-        """Open a Parquet file."""
-        return pq.ParquetFile(f"{self._root}/{name}", filesystem=self._files)
+    def delete_file(self, name: str) -> None:
+        """Delete a file."""
+        self._files.delete_file(f"{self._root}/{name}")
 
-    def write_parquet(self, name: str, table: pa.Table) -> None:
-        """Write a Parquet file."""
-        path = f"{self._root}/{name}"
-        self._files.create_dir(path.rpartition("/")[0], recursive=True)
-        pq.write_table(table, path, filesystem=self._files, compression="zstd")
+    @contextmanager
+    def writing(self, stage: str) -> Iterator[WorkDirectory]:
+        """Yield a work directory whose files belong to the stage when the block ends."""
+        if not is_url(self.path):
+            target = Path(self._root) / stage
+            target.mkdir(parents=True, exist_ok=True)
+            yield WorkDirectory(target, durable=False)
+            return
+        with TemporaryDirectory() as name:
+            yield WorkDirectory(Path(name), durable=False)
+            self._remote.makedirs(f"{self._root}/{stage}", exist_ok=True)
+            for path in Path(name).iterdir():
+                self._remote.put_file(str(path), f"{self._root}/{stage}/{path.name}")
+
+    @contextmanager
+    def reading(self, stage: str, *names: str) -> Iterator[WorkDirectory]:
+        """Yield a work directory with these files of a stage.
+
+        Raises:
+            FormatError: If the content that is read in the block is damaged.
+        """
+        if not is_url(self.path):
+            yield WorkDirectory(Path(self._root) / stage, durable=False)
+            return
+        with TemporaryDirectory() as folder:
+            for name in names:
+                self._remote.get_file(f"{self._root}/{stage}/{name}", f"{folder}/{name}")
+            try:
+                yield WorkDirectory(Path(folder), durable=False)
+            except FormatError as error:
+                raise FormatError(str(error).replace(folder, f"{self.path}/{stage}")) from None
 
 
 class StageStore:
@@ -171,19 +271,49 @@ class StageStore:
             if self.folder is None:
                 return checkpoint(make())
             make().write.mode("overwrite").parquet(self.folder.url(name))
-        self._finish(name)
+        sizes, checksums = self.folder.sizes(name), self._checksums(name)
+        self._finish(name, {file: [size, checksums[file]] for file, size in sizes.items()})
+        self._verified.add(name)
         return self.read(name)
 
-    def put(self, name: str, tables: Iterable[pa.Table]) -> "DataFrame":
-        """Return a stage made of tables of the driver, at least one."""
-        if self.folder is None:
-            return self.session.createDataFrame(pa.concat_tables(tables))
-        if not self.is_finished(name):
-            self.folder.delete(name)
-            for number, table in enumerate(tables):
-                self.folder.write_parquet(f"{name}/part-{number:05}.parquet", table)
-            self._finish(name)
-        return self.read(name)
+    def run_tasks(self, name: str, make: "Callable[[], DataFrame]") -> StageFiles:
+        """Return the files of a finished stage, sorted by name; they are made if there is no such stage.
+
+        Args:
+            name: Name of the stage and of its directory.
+            make: Returns the DataFrame of tasks that write the files, with the schema ``FILES``.
+        """
+        folder = self.directory
+        if not self._has_files(name):
+            folder.delete(name)
+            with spark_errors(name), self._batch_size(BLOCK_ROWS):
+                rows = make().toArrow().to_pylist()
+            listing = {row["file"]: [row["bytes"], json.loads(row["facts"])] for row in rows}
+            for failure in (facts["failure"] for _, facts in listing.values() if "failure" in facts):
+                raise_failure(failure)
+            self._finish(name, dict(sorted(listing.items())))
+            for file in folder.sizes(name).keys() - listing.keys():
+                folder.delete_file(f"{name}/{file}")
+        return StageFiles(folder, name, self.files(name))
+
+    def files(self, name: str) -> list[StageFile]:
+        """Return the files of a finished stage of files, sorted by name."""
+        listing = self.directory.read_json(f"{name}/{LISTING}")
+        return [StageFile(file, size, facts) for file, (size, facts) in listing.items()]
+
+    def write_files(self, name: str, files: Iterable[tuple[str, Arrays]]) -> None:
+        """Write files of arrays on the driver, in place of those of an earlier run."""
+        self.directory.delete(name)
+        for file, arrays in files:
+            with self.directory.writing(name) as work:
+                work.write(file, arrays)
+
+    def _has_files(self, name: str) -> bool:
+        """Return whether a stage of files is finished. Their checksums are verified when they are read."""
+        if not self.directory.has(f"{name}/{LISTING}"):
+            return False
+        sizes, listing = self.directory.sizes(name), self.directory.read_json(f"{name}/{LISTING}")
+        return all(sizes.get(file) == size for file, (size, _) in listing.items())
 
     def is_finished(self, name: str) -> bool:
         """Return whether all files of a stage exist with the sizes they were written with.
@@ -203,12 +333,12 @@ class StageStore:
     def _verify(self, name: str, listing: dict[str, list[int]]) -> None:
         now = self._checksums(name)
         for file in (file for file, (_, crc) in listing.items() if now[file] != crc):
-            raise damaged_file(f"{self._directory.path}/{name}/{file}")
+            raise damaged_file(f"{self.directory.path}/{name}/{file}")
         self._verified.add(name)
 
     def _checksums(self, name: str) -> dict[str, int]:
         """Return the checksum of each file of a stage, computed by the executors if there is much to read."""
-        folder, sizes = self._directory, self._directory.sizes(name)
+        folder, sizes = self.directory, self.directory.sizes(name)
         if sum(sizes.values()) <= DRIVER_BYTES:
             return {file: folder.checksum(f"{name}/{file}") for file in sizes}
         path = folder.location
@@ -225,46 +355,36 @@ class StageStore:
 
     def read(self, name: str) -> "DataFrame":
         """Return a finished stage."""
-        return self.session.read.parquet(self._directory.pattern(name))
-
-    def bytes(self, name: str) -> int:
-        """Return the bytes of a stage's files; 0 if there is no such stage."""
-        return sum(self._directory.sizes(name).values())
-
-    def batches(self, name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield columns of a finished stage on the driver, file by file."""
-        for file in self._directory.sizes(name):
-            with self._directory.open_parquet(f"{name}/{file}") as parquet:
-                yield from parquet.iter_batches(columns=columns)
-
-    def rows(self, name: str) -> int:
-        """Return the number of rows of a finished stage."""
-        total = 0
-        for file in self._directory.sizes(name):
-            with self._directory.open_parquet(f"{name}/{file}") as parquet:
-                total += parquet.metadata.num_rows
-        return total
+        return self.session.read.parquet(self.directory.pattern(name))
 
     @property
-    def _directory(self) -> StageFolder:
+    def location(self) -> str:
+        """Path or URL of the directory, which is the same on all machines."""
+        return self.directory.location
+
+    @property
+    def directory(self) -> StageFolder:
+        """Directory of the stages.
+
+        Raises:
+            ValueError: If the executors hold them.
+        """
         if self.folder is None:
             raise ValueError("a stage that the executors hold has no files")
         return self.folder
 
-    def _finish(self, name: str) -> None:
-        sizes, checksums = self._directory.sizes(name), self._checksums(name)
-        self._directory.write_json(f"{name}/{LISTING}", {file: [size, checksums[file]] for file, size in sizes.items()})
-        self._verified.add(name)
+    def _finish(self, name: str, listing: dict[str, list[Any]]) -> None:
+        self.directory.write_json(f"{name}/{LISTING}", listing)
 
     @contextmanager
     def _batch_size(self, rows: int | None) -> Iterator[None]:
-        """Make Spark send this many rows to Python at once inside the block."""
-        if rows is None:
-            yield
-            return
-        before = self.session.conf.get(ROWS_PER_BATCH)
-        self.session.conf.set(ROWS_PER_BATCH, str(rows))
+        """Make Spark send at most this many rows, and 64 MB, to Python at once inside the block."""
+        wanted = {} if rows is None else {ROWS_PER_BATCH: str(rows), BYTES_PER_BATCH: BATCH_BYTES}
+        before = {name: self.session.conf.get(name) for name in wanted}
+        for name, value in wanted.items():
+            self.session.conf.set(name, value)
         try:
             yield
         finally:
-            self.session.conf.set(ROWS_PER_BATCH, str(before))
+            for name, earlier in before.items():
+                self.session.conf.set(name, str(earlier))

@@ -14,8 +14,10 @@ from minwise.errors import InputError, MinwiseError
 from minwise.inputs.files import is_url, url_filesystem
 from minwise.inputs.source import Source
 from minwise.search.documents import Documents
-from minwise.spark.arrow_columns import Batches, ddl
-from minwise.spark.read_tasks import TASK_BYTES, raise_failure, working_directory
+from minwise.spark.arrow_columns import ddl
+from minwise.spark.blocks import Batches
+from minwise.spark.read_tasks import TASK_BYTES, working_directory
+from minwise.spark.stage_store import raise_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

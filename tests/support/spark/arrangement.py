@@ -12,7 +12,7 @@ import pytest
 
 from minwise.inputs import Files
 from minwise.results import DedupResult
-from minwise.spark import engine, read_tasks
+from minwise.spark import band_tasks, cells, engine, read_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,8 @@ class Arrangement:
     """Division of the work by Spark.
 
     Attributes:
-        partitions: Number of partitions of a shuffle.
+        partitions: Number of partitions of a shuffle; with more, parts and cells are smaller and more.
+        cell_bytes: Bytes of sets above which a component is cut.
         task_bytes: Bytes of the input files that a task reads.
         split_bytes: Bytes of a finished stage that a task reads.
         batch_rows: Rows that are sent to Python at once.
@@ -41,6 +42,7 @@ class Arrangement:
     """
 
     partitions: int = 3
+    cell_bytes: int = 1 << 30
     task_bytes: int = 1 << 27
     split_bytes: int = 1 << 27
     batch_rows: int = 10_000
@@ -63,7 +65,9 @@ class Arrangement:
         before = {name: str(spark.conf.get(name)) for name in settings}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(read_tasks, "TASK_BYTES", self.task_bytes)
-            patch.setattr(engine, "LEAST_PARTITIONS", self.partitions)
+            patch.setattr(band_tasks, "PART_ENTRIES", max(1, (1 << 13) // self.partitions))
+            patch.setattr(cells, "CELL_SECONDS", 1e-4 / self.partitions)
+            patch.setattr(engine, "MOST_CELL_BYTES", self.cell_bytes)
             try:
                 for name, value in settings.items():
                     spark.conf.set(name, value)
