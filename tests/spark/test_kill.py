@@ -35,7 +35,7 @@ MANY_TASKS = Arrangement(partitions=12, task_bytes=1 << 17, adaptive=False)
 SEARCH: dict[str, Any] = {"threshold": 0.7, "bands": 10, "rows": 4, "on_error": "quarantine-rows"}
 TESTS = str(Path(__file__).parents[1])
 LISTING = "_files.json"
-STAGES = ("signatures", "candidates", "sets", "verified")
+STAGES = ("signatures", "buckets", "verified-buckets")
 EXECUTOR_KILLS = 10 if TORTURE else 1
 DRIVER = """
 import os, signal, sys
@@ -47,13 +47,13 @@ from support.spark.paused_stage import PausedStage
 inside, after, folder = sys.argv[1:4]
 finish = StageStore._finish
 
-def finish_and_kill(self, name):
-    finish(self, name)
+def finish_and_kill(self, name, listing):
+    finish(self, name, listing)
     if name == after:
         os.kill(os.getpid(), signal.SIGKILL)
 
 StageStore._finish = finish_and_kill
-StageStore.run = PausedStage(inside, Path(folder)).run()
+StageStore.run_tasks = PausedStage(inside, Path(folder)).run_tasks()
 sys.argv[:4] = ["minwise"]
 main()
 """
@@ -92,8 +92,8 @@ def test_a_killed_executor_changes_nothing(
 ) -> None:
     """It is killed in the middle of a shuffle; its tasks and its shuffle files are made again."""
     name = f"executor{number}"
-    paused = PausedStage("candidates", folder / f"{name}.paused", passing=1 + number)
-    monkeypatch.setattr(StageStore, "run", paused.run())
+    paused = PausedStage("buckets", folder / f"{name}.paused", passing=1 + number)
+    monkeypatch.setattr(StageStore, "run_tasks", paused.run_tasks())
     wait_for("two executors", lambda: len(executors()) == 2)
     before = events.now()
     with MANY_TASKS.on(spark), ThreadPoolExecutor(1) as pool:
@@ -164,7 +164,7 @@ class Driver:
         self.process.stderr.close()
 
 
-KILLS = [(inside, after) for inside in STAGES for after in STAGES] if TORTURE else [("candidates", "sets")]
+KILLS = [(inside, after) for inside in STAGES for after in STAGES] if TORTURE else [("buckets", "verified-buckets")]
 
 
 @pytest.mark.parametrize(("inside", "after"), KILLS)

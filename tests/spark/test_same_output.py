@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 # One partition; many tasks per file, partitions and batches; some of them; and odd numbers of them.
 ONE = Arrangement(partitions=1, batch_rows=1, order=1)
-MANY = Arrangement(partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, adaptive=False, order=2, cell_bytes=1 << 12)
+MANY = Arrangement(
+    partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, adaptive=False, order=2, cell_bytes=1 << 12
+)
 SOME = Arrangement(partitions=3, task_bytes=1 << 13, split_bytes=1 << 20, batch_rows=100)
 ODD = Arrangement(
     partitions=7, task_bytes=5000, split_bytes=1 << 14, batch_rows=64, adaptive=False, order=1, cell_bytes=1 << 14

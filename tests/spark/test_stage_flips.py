@@ -1,6 +1,6 @@
 """One flipped bit in a stage of a Spark run: the next run names the file and the remedy, or its result is right.
 
-One bit in each of three files by default; `make torture` flips 20 in each Parquet file and list of the stages.
+One bit in each of three files by default; `make torture` flips 20 in the largest file and the list of each stage.
 """
 
 import os
@@ -26,11 +26,11 @@ TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
 
 
 def stage_files(work: Path) -> list[Path]:
-    """Return the largest Parquet file of each stage, the lists of their files, and the manifest."""
+    """Return the largest file of each stage, the lists of their files, and the manifest."""
     lists = sorted((work / "spark").rglob("*.json"))
     stages = [folder for folder in (work / "spark").iterdir() if folder.is_dir()]
-    parquet = [max(folder.glob("*.parquet"), key=lambda path: path.stat().st_size) for folder in sorted(stages)]
-    return [*parquet, *lists]
+    largest = [max(folder.glob("[!_]*"), key=lambda path: path.stat().st_size) for folder in sorted(stages)]
+    return [*largest, *lists]
 
 
 def failure(call: Callable[[], object]) -> str | None:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from minwise.spark.stage_store import StageStore
+from minwise.spark.stage_store import StageFiles, StageStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,16 +40,16 @@ class PausedStage:
         """Resume the tasks; no later task pauses."""
         (self.folder / RESUME).touch()
 
-    def run(self) -> "Callable[..., DataFrame]":
-        """Return a replacement of ``StageStore.run``."""
-        run, stage, pause = StageStore.run, self.stage, _pausing(str(self.folder), self.passing)
+    def run_tasks(self) -> Callable[..., StageFiles]:
+        """Return a replacement of ``StageStore.run_tasks``."""
+        run, stage, pause = StageStore.run_tasks, self.stage, _pausing(str(self.folder), self.passing)
 
-        def run_paused(stages: StageStore, name: str, make: "Callable[[], DataFrame]", **options: Any) -> "DataFrame":  # noqa: ANN401
+        def run_paused(stages: StageStore, name: str, make: "Callable[[], DataFrame]") -> StageFiles:
             def make_paused() -> "DataFrame":
                 made = make()
                 return made.mapInArrow(pause, made.schema)
 
-            return run(stages, name, make_paused if name == stage else make, **options)
+            return run(stages, name, make_paused if name == stage else make)
 
         return run_paused
 

@@ -1,0 +1,240 @@
+"""Blocks, parts and cells: however data is divided, buckets and pairs are those of the whole. No cluster is needed."""
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark")
+
+from minwise.errors import InputError
+from minwise.options import DedupOptions
+from minwise.search.bands import NO_DOCUMENT
+from minwise.search.clustering import FIRST_MEMBERS, CopyGroups, PairBlock, cluster_by_star
+from minwise.settings import SearchSettings, resolve_options, search_settings
+from minwise.spark import cell_search, cells, verify_tasks
+from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, count_pairs, entry_blocks, group_entries
+from minwise.spark.blocks import received, rows_of_blocks
+from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, set_batch
+from minwise.spark.cells import CellPlan, plan_cells
+from minwise.spark.verify_tasks import set_blocks
+
+Pairs = set[tuple[int, int]]
+
+# Keys of few values in the upper half, so that parts differ, with a band in the lower half.
+KEYS = st.integers(min_value=0, max_value=6)
+
+
+def shuffled(rows: list[pa.RecordBatch], data: st.DataObject) -> Iterator[pa.RecordBatch]:
+    """Return rows of blocks in any order, several in a batch."""
+    rows = data.draw(st.permutations(rows))
+    size = data.draw(st.integers(1, 5))
+    for start in range(0, len(rows), size):
+        yield pa.Table.from_batches(rows[start : start + size]).combine_chunks().to_batches()[0]
+
+
+def pairs_of(groups: BucketGroups) -> list[tuple[int, int]]:
+    """Return the pairs of buckets, by the definition of their three numbers."""
+    found, start = [], 0
+    for size, heads, partner in groups.buckets.tolist():
+        members = groups.members[start : start + size].tolist()
+        found += [(members[head], other) for head in range(heads) for other in members[max(head + 1, partner) :]]
+        start += size
+    return found
+
+
+def expected_pairs(entries: list[tuple[int, int]], most: int, protected: int) -> Pairs:
+    """Return the pairs with an equal key; above the cap only those with one of the first members."""
+    found = set()
+    for key in {key for key, _ in entries}:
+        bucket = sorted(rank for other, rank in entries if other == key)
+        heads = len(bucket) if len(bucket) <= most else FIRST_MEMBERS
+        found |= {(bucket[low], bucket[high]) for low, high in combinations(range(len(bucket)), 2) if low < heads}
+    return {(low, high) for low, high in found if high >= protected}
+
+
+@given(data=st.data(), parts=st.integers(1, 9), most=st.sampled_from((FIRST_MEMBERS, 30)), wide=st.booleans())
+def test_buckets_do_not_depend_on_parts_files_and_order(data: st.DataObject, parts: int, most: int, wide: bool) -> None:
+    """Also with ranks of 64 bits, in any order of keeping, and with documents that are in no bucket."""
+    documents = data.draw(st.integers(1, 60))
+    numbers = np.array(data.draw(st.lists(KEYS, min_size=2 * documents, max_size=2 * documents)), dtype=np.uint64)
+    keys = (
+        (numbers * np.uint64(0x1F3D_5B79_1357_9BDF) ^ np.arange(2, dtype=np.uint64).repeat(documents)).reshape(2, -1).T
+    )
+    ordered = data.draw(st.booleans())
+    places = list(range(documents)) if ordered else data.draw(st.permutations(range(documents)))
+    first = 2**40 if wide else 0
+    ranks = (first + np.array(places)).astype(np.uint64 if wide else np.uint32)
+    if not wide and data.draw(st.booleans()):
+        ranks[0] = NO_DOCUMENT
+    protected = first + data.draw(st.integers(0, 10))
+    cut = data.draw(st.integers(0, documents))
+    sent: dict[int, list[pa.RecordBatch]] = {}
+    for piece in (slice(0, cut), slice(cut, documents)):
+        for row in rows_of_blocks(entry_blocks(keys[piece], ranks[piece], parts)):
+            sent.setdefault(row.column("part")[0].as_py(), []).append(row)
+    entries = [
+        (int(key), int(rank)) for row, rank in zip(keys, ranks, strict=True) for key in row if rank != NO_DOCUMENT
+    ]
+    found, counts = list[tuple[int, int]](), np.zeros(4, dtype=np.int64)
+    for part, rows in sent.items():
+        answer = group_entries(shuffled(rows, data), most, protected)
+        assert answer is not None
+        assert answer[0] == part
+        pairs = pairs_of(answer[1])
+        assert len(pairs) == count_pairs(answer[1].buckets).sum()
+        found += pairs
+        counts[:3] += answer[2][:3]
+        counts[3] = max(counts[3], answer[2].largest)
+    assert set(found) == expected_pairs(entries, most, protected)
+    sizes = [sum(other == key for other, _ in entries) for key in {key for key, _ in entries}]
+    large = [size for size in sizes if size > most]
+    unpaired = sum(math.comb(size - FIRST_MEMBERS, 2) for size in large)
+    largest = max((size for size in sizes if size > 1), default=0)
+    assert counts.tolist() == [len(large), sum(large), unpaired, largest]
+
+
+def test_a_part_without_blocks_has_no_buckets() -> None:
+    assert group_entries(iter([]), 16, 0) is None
+
+
+@st.composite
+def bucket_groups(draw: st.DrawFn) -> BucketGroups:
+    """Draw buckets of ranks below 40, some of them capped, some with protected members."""
+    rows, members = [], list[int]()
+    for _ in range(draw(st.integers(0, 12))):
+        base = draw(st.integers(0, 4)) * 8
+        bucket = sorted(draw(st.sets(st.integers(base, base + 9), min_size=2, max_size=8)))
+        heads = draw(st.sampled_from((len(bucket) - 1, 1)))
+        rows.append([len(bucket), heads, draw(st.integers(0, len(bucket) - 1))])
+        members += bucket
+    return BucketGroups(np.array(rows, dtype=np.uint32).reshape(-1, 3), np.array(members, dtype=np.uint32))
+
+
+@given(groups=bucket_groups(), seconds=st.sampled_from((1e-9, 1.0)), most=st.sampled_from((None, 8, 40)))
+@example(groups=BucketGroups(np.array([[9, 8, 0]], np.uint32), np.arange(9, dtype=np.uint32)), seconds=1.0, most=2)
+def test_every_pair_is_in_one_cell_with_both_documents(groups: BucketGroups, seconds: float, most: int | None) -> None:
+    """Also where a component is cut into a grid."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "CELL_SECONDS", seconds)
+        plan = plan_cells(lambda: iter([groups]), np.ones(60), pair_seconds=1e-9, most_bytes=most)
+    indices, of_documents = plan.cells_of(np.arange(60, dtype=np.uint32))
+    known = set(zip(indices.tolist(), of_documents.tolist(), strict=True))
+    assert indices.tolist() == sorted(indices.tolist())
+    found = []
+    for cell, own in plan.divided(groups, plan.cell_of[groups.first_members]):
+        assert cell < plan.cells
+        pairs = pairs_of(own)
+        assert pairs
+        assert {(document, cell) for pair in pairs for document in pair} <= known
+        found += pairs
+    assert sorted(found) == sorted(pairs_of(groups))
+    for grid in plan.grids:  # an interval ends with the document that crosses its bound, and a cell has two intervals
+        sizes = [
+            sum(cell == other for _, other in known) for cell in range(grid.first_cell, grid.first_cell + grid.cells)
+        ]
+        assert max(sizes) <= (most or 0) + 2
+
+
+def test_cells_have_about_the_same_cost() -> None:
+    """No cell costs more than its share and the most expensive component."""
+    cost = 1 / np.arange(1, 5000.0) ** 1.2
+    assigned = cells._packed(cost, 16)
+    loads = np.bincount(assigned, cost, 16)
+    assert loads.max() <= max(cost.max(), cost.sum() / 16) * 1.07
+    assert np.bincount(assigned, minlength=16).min() > 0
+
+
+def exact_settings() -> SearchSettings:
+    """Return the settings of a search."""
+    return search_settings(resolve_options(DedupOptions, None, {"shingle": "word:2", "threshold": 0.5}))
+
+
+def similarities(sets: list[list[int]], pairs: Pairs) -> dict[tuple[int, int], float]:
+    """Return the Jaccard similarity of each pair."""
+    both = {(low, high): (set(sets[low]), set(sets[high])) for low, high in pairs}
+    return {pair: len(left & right) / len(left | right) for pair, (left, right) in both.items()}
+
+
+@settings(deadline=None)
+@given(data=st.data(), large=st.booleans())
+def test_a_cell_finds_what_the_definition_finds(
+    data: st.DataObject, large: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """For any order of its blocks, with sets that are sent in pieces, and with ranks that have gaps."""
+    members = st.lists(st.integers(0, 20), min_size=1, max_size=9, unique=True).map(sorted)
+    sets = data.draw(st.lists(members, min_size=2, max_size=12))
+    ranks = np.array(
+        sorted(data.draw(st.sets(st.integers(0, 10**6), min_size=len(sets), max_size=len(sets)))), np.uint32
+    )
+    every = list(combinations(range(len(sets)), 2))
+    pairs = set(data.draw(st.lists(st.sampled_from(every), min_size=1, unique=True)))
+    low, high = (ranks[[pair[side] for pair in sorted(pairs)]] for side in (0, 1))
+    elements = np.array([element for one in sets for element in one], dtype=np.uint64)
+    offsets = np.concatenate([[0], np.cumsum([len(one) for one in sets])])
+    found = [(slice(0, len(sets)), offsets, elements)]
+    with pytest.MonkeyPatch.context() as patch:
+        if large:  # two elements in a block
+            patch.setattr(verify_tasks, "BLOCK_BYTES", 16)
+            patch.setattr(cell_search, "BLOCK_BYTES", 16)
+        blocks = list(set_blocks(found, ranks, ranks, np.full(len(ranks), 3, dtype=np.uint32), 4))
+    rows = list(rows_of_blocks([*blocks, (3, bucket_batch(buckets_of_pairs(low, high)))]))
+    chosen, stage = exact_settings(), data.draw(st.sampled_from(("verified", "star")))
+    search = CellSearch(CellTask(chosen, 0.3, 0.5, stage), shuffled(rows, data), tmp_path_factory.mktemp("cell"))
+    search.run()
+    similar = {pair: value for pair, value in similarities(sets, pairs).items() if value >= 0.5}
+    by_rank = {(int(ranks[low]), int(ranks[high])): value for (low, high), value in similar.items()}
+    answer = {
+        (low, high): similarity
+        for block in search.pairs()
+        for low, high, similarity in zip(
+            block.low.tolist(), block.high.tolist(), block.similarity.tolist(), strict=True
+        )
+    }
+    assert search.cell == 3
+    if stage == "verified":
+        assert answer == by_rank
+        return
+    expected, found_stars = (removals(pairs_by_rank, ranks) for pairs_by_rank in (by_rank, answer))
+    assert found_stars == expected
+
+
+def removals(similar: dict[tuple[int, int], float], ranks: np.ndarray) -> list[tuple[int, int, float]]:
+    """Return what stars remove: rank, witness and similarity."""
+    ordered = sorted(similar)
+    numbers = [np.searchsorted(ranks, [pair[side] for pair in ordered]).astype(np.uint32) for side in (0, 1)]
+    block = PairBlock(*numbers, np.array([similar[pair] for pair in ordered]))
+    copies = CopyGroups(np.empty(0, dtype=np.uint32), np.zeros(1, dtype=np.uint64))
+    stars = cluster_by_star(lambda: [block], copies, len(ranks))
+    removed = np.flatnonzero(stars.removed)
+    witnesses, similarity = stars.witness[removed].tolist(), stars.similarity[removed].tolist()
+    return list(zip(removed.tolist(), witnesses, similarity, strict=True))
+
+
+def test_a_document_that_was_not_read_again_is_reported(tmp_path: Path) -> None:
+    pair = buckets_of_pairs(np.array([1], np.uint32), np.array([2], np.uint32))
+    one = set_batch(np.array([1], np.uint32), np.array([2]), np.array([5, 6], np.uint64))
+    rows = rows_of_blocks([(0, bucket_batch(pair)), (0, one)])
+    with pytest.raises(InputError, match="1 documents could not be read again"):
+        CellSearch(CellTask(exact_settings(), 0.5, 0.5, "verified"), rows, tmp_path)
+
+
+def test_blocks_arrive_as_they_were_sent() -> None:
+    batch = set_batch(np.array([7, 9], np.uint32), np.array([1, 2]), np.array([3, 4, 5], np.uint64))
+    ((part, back),) = received(rows_of_blocks([(5, batch)]))
+    assert part == 5
+    assert back.equals(batch)
+
+
+def test_a_plan_without_buckets_has_no_cells() -> None:
+    nothing = BucketGroups(np.empty((0, 3), dtype=np.uint32), np.empty(0, dtype=np.uint32))
+    plan = plan_cells(lambda: iter([nothing]), np.ones(5), pair_seconds=1.0, most_bytes=1)
+    assert isinstance(plan, CellPlan)
+    assert plan.cells == 0
+    assert list(plan.divided(nothing, np.empty(0, dtype=np.uint32))) == []
