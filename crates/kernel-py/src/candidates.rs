@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray as _, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1};
+use numpy::{
+    IntoPyArray as _, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1,
+    PyUntypedArrayMethods as _,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -90,6 +93,20 @@ impl Buckets {
         let counts = self.inner.counts();
         (counts.capped, counts.capped_members, counts.left_out, counts.largest)
     }
+}
+
+type DividedKeys<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
+
+/// Return keys, of which `keys` has a row per document, divided into `parts` equal ranges of keys: the keys of all
+/// ranges, the index of the document of each, and the start of each range.
+#[pyfunction]
+pub fn divide_keys<'py>(py: Python<'py>, keys: PyReadonlyArray2<'py, u64>, parts: u64) -> PyResult<DividedKeys<'py>> {
+    if parts == 0 || keys.shape()[0] > u32::MAX as usize {
+        return Err(PyValueError::new_err("there must be at least one part, and fewer documents than 2^32"));
+    }
+    let (bands, flat) = (keys.shape()[1], keys.as_slice()?);
+    let divided = py.detach(|| band::divide_keys(flat, bands, parts));
+    Ok((divided.keys.into_pyarray(py), divided.documents.into_pyarray(py), divided.starts.into_pyarray(py)))
 }
 
 /// Return the ranges of `Buckets.shared` of the arrays of `Buckets.groups`.

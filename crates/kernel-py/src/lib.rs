@@ -121,7 +121,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::band::Bander;
     #[pymodule_export]
-    use crate::candidates::{Buckets, Copies, PairComparison, Proposals, pair_ranges};
+    use crate::candidates::{Buckets, Copies, PairComparison, Proposals, divide_keys, pair_ranges};
     #[pymodule_export]
     use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours, sampled_pairs};
     #[pymodule_export]

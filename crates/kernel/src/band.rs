@@ -202,7 +202,44 @@ impl Buckets {
 
 /// Return whether a key is in range `part` of `parts` equal ranges of keys.
 fn in_part(key: u64, part: u64, parts: u64) -> bool {
-    (u128::from(key) * u128::from(parts)) >> 64 == u128::from(part)
+    part_of(key, parts) == part
+}
+
+/// Return which of `parts` equal ranges of keys a key is in.
+fn part_of(key: u64, parts: u64) -> u64 {
+    ((u128::from(key) * u128::from(parts)) >> 64) as u64
+}
+
+/// Keys of documents, divided into ranges of keys.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct DividedKeys {
+    /// The keys of the first range, then those of the second, and so on; each range in the order of documents.
+    pub keys: Vec<u64>,
+    /// The index of the document of each key.
+    pub documents: Vec<u32>,
+    /// Start of each range, and the end of the last.
+    pub starts: Vec<u64>,
+}
+
+/// Divide the keys of documents, `bands` of each, into `parts` equal ranges of keys.
+#[must_use]
+pub fn divide_keys(keys: &[u64], bands: usize, parts: u64) -> DividedKeys {
+    let mut starts = vec![0; parts as usize + 1];
+    for &key in keys {
+        starts[part_of(key, parts) as usize + 1] += 1;
+    }
+    for part in 1..starts.len() {
+        starts[part] += starts[part - 1];
+    }
+    let (mut next, mut divided, mut documents) = (starts.clone(), vec![0; keys.len()], vec![0; keys.len()]);
+    for (document, keys) in keys.chunks_exact(bands.max(1)).enumerate() {
+        for &key in keys {
+            let index = &mut next[part_of(key, parts) as usize];
+            (divided[*index as usize], documents[*index as usize]) = (key, document as u32);
+            *index += 1;
+        }
+    }
+    DividedKeys { keys: divided, documents, starts }
 }
 
 /// Pack two document numbers as `low << 32 | high`.
@@ -354,6 +391,22 @@ mod tests {
         let partners = |first: &PairRange| &shared.members[first.start as usize..first.end as usize];
         let of = |first| partners(first).iter().map(|&high| pack_pair(first.low, high));
         shared.ranges.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn divided_keys_are_those_of_each_range_in_the_order_of_documents() {
+        let (bands, keys): (usize, Vec<u64>) = (3, (0..300u64).map(|i| mix(i % 200)).collect());
+        for parts in [1, 2, 7] {
+            let divided = divide_keys(&keys, bands, parts);
+            for part in 0..parts {
+                let range = divided.starts[part as usize] as usize..divided.starts[part as usize + 1] as usize;
+                let expected = (0..keys.len()).filter(|&i| in_part(keys[i], part, parts));
+                let (of_keys, of_documents): (Vec<u64>, Vec<u32>) =
+                    expected.map(|i| (keys[i], (i / bands) as u32)).unzip();
+                assert_eq!(divided.keys[range.clone()], of_keys);
+                assert_eq!(divided.documents[range], of_documents);
+            }
+        }
     }
 
     #[test]

@@ -89,6 +89,11 @@ class KeyBlock:
         """Number of documents that still fit."""
         return len(self.states) - self.used
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the keys, and of the packed slots if there are any."""
+        return self.keys.nbytes + (0 if self.packed is None else self.packed.nbytes)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the filled part, an array per band so that one band can be read alone."""
         filled = {f"band{band}": row[: self.used] for band, row in enumerate(self.keys)}

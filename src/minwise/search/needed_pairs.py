@@ -21,7 +21,16 @@ from minwise.search.clustering import PairBlock
 from minwise.search.verification import CandidateVerifier
 from minwise.search.workdir import WorkDirectory
 
-__all__ = ["STAGES", "Needed", "finished_stage", "sample_classes", "stage_of", "star_counts", "verify_needed", "verify_stage"]
+__all__ = [
+    "STAGES",
+    "Needed",
+    "finished_stage",
+    "sample_classes",
+    "stage_of",
+    "star_counts",
+    "verify_needed",
+    "verify_stage",
+]
 
 # Which verified pairs a caller needs: all, or those that decide stars or components.
 Needed = Literal["pairs", "star", "components"]

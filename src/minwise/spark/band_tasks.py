@@ -6,6 +6,7 @@ million passages have 26 million entries and 2.9 million members of buckets.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
 from minwise.search.bands import NO_DOCUMENT, BucketCounts
 from minwise.settings import SearchSettings
-from minwise.spark.blocks import BLOCKS, Batches, by_part, exchange, received, rows_of_blocks
+from minwise.spark.blocks import BLOCKS, Batches, exchange, received, rows_of_blocks
 from minwise.spark.read_tasks import task_frame, task_numbers
 from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files
 
@@ -79,11 +80,12 @@ def entry_blocks(keys: NDArray[np.uint64], ranks: Ranks, parts: int) -> Iterator
         ranks: The rank of each document; those of ``NO_DOCUMENT`` are left out.
         parts: Number of parts, which are equal ranges of keys.
     """
-    present = ranks != NO_DOCUMENT if ranks.dtype == np.uint32 else np.ones(len(ranks), dtype=bool)
-    flat, ranks = keys[present].ravel(), ranks[present]
-    numbers = (flat >> np.uint64(32)) * np.uint64(parts) >> np.uint64(32)
-    for part, entries in by_part(numbers.astype(np.uint32), parts):
-        yield part, _entry_batch(flat[entries], ranks[entries // keys.shape[1]])
+    if ranks.dtype == np.uint32 and NO_DOCUMENT in ranks:
+        keys, ranks = keys[ranks != NO_DOCUMENT], ranks[ranks != NO_DOCUMENT]
+    divided, documents, starts = _kernel.divide_keys(np.ascontiguousarray(keys), parts)
+    for part, (start, end) in enumerate(pairwise(starts.tolist())):
+        if start < end:
+            yield part, _entry_batch(divided[start:end], ranks[documents[start:end]])
 
 
 def _entry_batch(keys: NDArray[np.uint64], ranks: Ranks) -> pa.RecordBatch:

@@ -99,7 +99,7 @@ def frame_buckets(
         if found is not None:
             _, groups, counts = found
             numbers = [*counts, len(groups.members)]
-            block = pa.array([pack(bucket_batch(groups))], pa.binary())
+            block = pack(bucket_batch(groups))
             yield pa.RecordBatch.from_arrays([*(pa.array([number]) for number in numbers), block], schema=BUCKETS)
 
     sent = entries.select("place", "keys").mapInArrow(send, BLOCKS)
@@ -157,17 +157,13 @@ def planned_cells(buckets: "DataFrame", *, set_bytes: float, pair_seconds: float
     ]
     sizes = np.full(len(places), set_bytes)
     plan = plan_cells(lambda: iter(dense), sizes, pair_seconds=pair_seconds, most_bytes=most_bytes)
-    blocks = [
-        (cell, pack(bucket_batch(BucketGroups(own.buckets, places[own.members]))))
+    blocks = (
+        (cell, bucket_batch(BucketGroups(own.buckets, places[own.members])))
         for groups in dense
         for cell, own in plan.divided(groups, plan.cell_of[groups.first_members])
-    ]
-    rows = pa.table(
-        {
-            "part": pa.array([cell for cell, _ in blocks], pa.int32()),
-            "block": pa.array([block for _, block in blocks], pa.binary()),
-        }
     )
+    schema = pa.schema([("part", pa.int32()), ("block", pa.binary())])
+    rows = pa.Table.from_batches(rows_of_blocks(blocks), schema)
     indices, cells = plan.cells_of(np.arange(len(places), dtype=np.uint32))
     of_places = {"place": from_numpy(places[indices].astype(np.int64)), "cell": from_numpy(cells.astype(np.int32))}
     return Cells(plan.cells, session.createDataFrame(pa.table(of_places)), session.createDataFrame(rows))

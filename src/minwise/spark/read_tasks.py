@@ -145,23 +145,19 @@ def _signature_files(
     folder: StageFolder, corpus: Corpus, settings: SearchSettings, number: int, task: ReadTask
 ) -> Iterator[StageFile]:
     """Write the files of a task, which are cut by the bytes of their keys."""
-    held, size = list[SketchedRows](), 0
+    held, size, written = list[SketchedRows](), 0, 0
     for span in task:
         for sketched in _span_signatures(corpus, settings, span):
             held.append(sketched)
-            if sketched.block is not None:
-                size += sketched.block.keys.nbytes + (
-                    0 if sketched.block.packed is None else sketched.block.packed.nbytes
-                )
+            size += 0 if sketched.block is None else sketched.block.nbytes
             if size >= BLOCK_BYTES:
-                yield from _write_signatures(folder, number, held)
-                held, size = [], 0
+                yield from _write_signatures(folder, attempt_name(number, written), held)
+                held, size, written = [], 0, written + 1
     if held:
-        yield from _write_signatures(folder, number, held)
+        yield from _write_signatures(folder, attempt_name(number, written), held)
 
 
-def _write_signatures(folder: StageFolder, number: int, held: list[SketchedRows]) -> Iterator[StageFile]:
-    name = attempt_name(number)
+def _write_signatures(folder: StageFolder, name: str, held: list[SketchedRows]) -> Iterator[StageFile]:
     blocks = [sketched.block for sketched in held if sketched.block is not None]
     with folder.writing("signatures") as work:
         work.write_table(name, pa.Table.from_batches([sketched.rows for sketched in held]))
@@ -197,7 +193,7 @@ def _sketch_rows(source: Source, number: int, batch: Batch, settings: SearchSett
         "row": from_numpy(np.arange(batch.first, batch.first + len(batch), dtype=np.int64)),
         "id": pa.nulls(len(batch), pa.string()) if ids is None else ids.cast(pa.string()),
         "id_is_number": _constant_column(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
-        "ranks": pa.array([_pack_keep_values(batch.keep_values), *[None] * (len(batch) - 1)], pa.binary()),
+        "ranks": _keep_value_column(batch),
         "tokens": _token_column(batch, settings),
     }
     rows = pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
@@ -222,9 +218,10 @@ def _constant_column(flag: bool | None, rows: int) -> pa.Array:
     return pa.nulls(rows, pa.bool_()) if flag is None else from_bools(np.full(rows, flag))
 
 
-def _pack_keep_values(keep_values: pa.Array | None) -> bytes | None:
-    """Return values of any type as a block."""
-    return None if keep_values is None else pack(pa.record_batch({"rank": keep_values}))
+def _keep_value_column(batch: Batch) -> pa.Array:
+    """Return a column with the keep values of all rows, of any type, as a block in the first row."""
+    packed = [] if batch.keep_values is None else [pack(pa.record_batch({"rank": batch.keep_values}))]
+    return pa.concat_arrays([*packed, pa.nulls(len(batch) - len(packed), pa.binary())])
 
 
 def unpack_keep_values(packed: pa.Scalar) -> pa.Array:

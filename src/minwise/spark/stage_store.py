@@ -84,9 +84,9 @@ class StageFiles(NamedTuple):
                 yield file, work
 
 
-def attempt_name(number: int) -> str:
-    """Return a name for the file of a task that no other attempt of the task uses; names sort by task."""
-    return f"{number:06}-{secrets.token_hex(4)}"
+def attempt_name(task: int, number: int = 0) -> str:
+    """Return a name for a file of a task that no other attempt uses; names sort by task and number."""
+    return f"{task:06}-{number:06}-{secrets.token_hex(4)}"
 
 
 def rows_of_files(files: Iterable[StageFile]) -> Batches:

@@ -164,9 +164,8 @@ def _compared_files(folder: StageFolder, output: str, task: CellTask, batches: B
         written = search.run()
         counts = search.work.read_json(task.stage)
         with folder.writing(output) as work:
-            attempt = attempt_name(search.cell)
             for number, file in enumerate(written):
-                target = f"{attempt}-{number:06}"
+                target = attempt_name(search.cell, number)
                 size = (search.work.folder / file).stat().st_size
                 shutil.move(search.work.folder / file, work.folder / target)
                 yield StageFile(target, size, counts if not number else {})

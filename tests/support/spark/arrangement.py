@@ -12,7 +12,7 @@ import pytest
 
 from minwise.inputs import Files
 from minwise.results import DedupResult
-from minwise.spark import band_tasks, cells, engine, read_tasks
+from minwise.spark import cells, engine, read_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +31,7 @@ class Arrangement:
     """Division of the work by Spark.
 
     Attributes:
-        partitions: Number of partitions of a shuffle; with more, parts and cells are smaller and more.
+        partitions: Number of partitions of a shuffle, and of parts and cells.
         cell_bytes: Bytes of sets above which a component is cut.
         task_bytes: Bytes of the input files that a task reads.
         split_bytes: Bytes of a finished stage that a task reads.
@@ -65,8 +65,9 @@ class Arrangement:
         before = {name: str(spark.conf.get(name)) for name in settings}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(read_tasks, "TASK_BYTES", self.task_bytes)
-            patch.setattr(band_tasks, "PART_ENTRIES", max(1, (1 << 13) // self.partitions))
-            patch.setattr(cells, "CELL_SECONDS", 1e-4 / self.partitions)
+            patch.setattr(engine, "part_count", lambda entries: self.partitions)
+            patch.setattr(cells, "CELL_SECONDS", 1e-12)  # so that there are as many cells as may be
+            patch.setattr(cells, "MOST_CELLS", self.partitions)
             patch.setattr(engine, "MOST_CELL_BYTES", self.cell_bytes)
             try:
                 for name, value in settings.items():
