@@ -11,6 +11,7 @@ from benchmarks.markdown import Record, machine_and_date, table
 from benchmarks.peers.markdown_table import peers_table
 from benchmarks.quality.markdown_tables import COMPARED, readme_rows, short_rows
 from benchmarks.record_files import FOLDER
+from benchmarks.spark.markdown_tables import engines_table
 from benchmarks.speed.markdown_table import rows as speed_rows
 
 # A load above what one benchmark on two cores causes by itself.
@@ -134,7 +135,12 @@ def server_table(record: Record) -> str:
 
 
 def spark_table(record: Record) -> str:
-    """Return the time on Spark for the same documents with minwise and MLlib, and for ten times as many."""
+    """Return the times of both engines, and of other methods on Spark.
+
+    The record of 2026-11-16 has another form; the code below the first lines is to be deleted with it.
+    """
+    if "figures" in record:
+        return engines_table(record)
     names = {
         "mllib": "MLlib, `approxSimilarityJoin`",
         "files": "`minwise pairs --engine spark`",

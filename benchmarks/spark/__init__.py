@@ -1,1 +1,1 @@
-"""How minwise does on Spark: against MLlib on the same documents, where time and bytes go, and as documents grow."""
+"""Spark engine compared with the local engine, with one and two workers, and with MLlib on the same documents."""

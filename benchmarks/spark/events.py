@@ -1,159 +1,89 @@
-"""Measurements from a Spark event log: seconds, tasks and bytes of each SQL action.
+"""Measurements from a Spark event log: tasks, bytes and time in Python of the jobs of each description.
 
-The log is one JSON object per line. A job names the SQL action it is part of, an action's plan names where it writes,
-and a task names its stage and carries its metrics; see "Monitoring and Instrumentation" in Spark's documentation.
+The log is one JSON object per line. A job carries its description and lists its stages, and a task names its stage and
+carries its metrics; see "Monitoring and Instrumentation" in Spark's documentation.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
+Totals = dict[str, float]
 
-SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
-WRITES = re.compile(r"InsertIntoHadoopFsRelationCommand\s+Input[^\n]*\s+Arguments: file:[^\s,]*/([^\s,/]+)")
-# Spark's metrics of the transfer to Python and back, by Spark's names.
-PYTHON_METRICS = {
-    "data sent to Python workers": "python_sent_bytes",
-    "data returned from Python workers": "python_returned_bytes",
-    "time to start Python workers": "python_start_milliseconds",
-    "time to initialize Python workers": "python_initialise_milliseconds",
-    "time to run Python workers": "python_run_milliseconds",
+PARENT_FOLDERS = re.compile(r"/\S*/")  # a record must not depend on where the repository is
+# Spark's metric of the time in Python, which is in milliseconds.
+PYTHON_TIME = "time to run Python workers"
+# Sums over tasks: name here, path in the metrics of a task, unit of Spark.
+METRICS: dict[str, tuple[tuple[str, ...], float]] = {
+    "task_seconds": (("Executor Run Time",), 1e3),
+    "java_seconds": (("Executor CPU Time",), 1e9),
+    "collection_seconds": (("JVM GC Time",), 1e3),
+    "shuffled_bytes": (("Shuffle Write Metrics", "Shuffle Bytes Written"), 1),
+    "shuffled_records": (("Shuffle Write Metrics", "Shuffle Records Written"), 1),
+    "spilled_bytes": (("Disk Bytes Spilled",), 1),
+    "driver_bytes": (("Result Size",), 1),
 }
 
 
-@dataclass(slots=True)
-class Totals:
-    """Sums over tasks.
+def read_totals(folder: Path, began: float) -> dict[str, Totals]:
+    """Return the sums over the jobs of each description that began at ``began`` or later, in seconds since 1970.
 
-    Attributes:
-        tasks: Number of tasks that succeeded.
-        task_seconds: Run time on executors, including the time they wait for Python.
-        java_seconds: Processor time of their Java threads.
-        collection_seconds: Time of garbage collection.
-        longest_seconds: Run time of the longest task.
-        read_bytes: Bytes read from files.
-        shuffled_bytes: Bytes written to shuffles, compressed.
-        shuffled_records: Rows written to shuffles.
-        spilled_bytes: Bytes written to disk because memory was short.
-        counts: Metrics of the transfer to Python, by the names of `PYTHON_METRICS`.
+    Args:
+        folder: Directory of one event log.
+        began: Start of the measurement; a job before it started the session or warmed it up.
     """
-
-    tasks: int = 0
-    task_seconds: float = 0
-    java_seconds: float = 0
-    collection_seconds: float = 0
-    longest_seconds: float = 0
-    read_bytes: int = 0
-    shuffled_bytes: int = 0
-    shuffled_records: int = 0
-    spilled_bytes: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def add_task(self, event: Event) -> None:
-        """Add one task."""
-        metrics = event["Task Metrics"]
-        seconds = metrics["Executor Run Time"] / 1e3
-        shuffled = metrics["Shuffle Write Metrics"]
-        self.tasks += 1
-        self.task_seconds += seconds
-        self.java_seconds += metrics["Executor CPU Time"] / 1e9
-        self.collection_seconds += metrics["JVM GC Time"] / 1e3
-        self.longest_seconds = max(self.longest_seconds, seconds)
-        self.read_bytes += metrics["Input Metrics"]["Bytes Read"]
-        self.shuffled_bytes += shuffled["Shuffle Bytes Written"]
-        self.shuffled_records += shuffled["Shuffle Records Written"]
-        self.spilled_bytes += metrics["Disk Bytes Spilled"]
-        for metric in event["Task Info"].get("Accumulables", []):
-            name = PYTHON_METRICS.get(metric.get("Name"))
-            if name:
-                self.counts[name] = self.counts.get(name, 0) + int(metric["Update"])
+    (log,) = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    with log.open(encoding="utf-8") as lines:
+        return group_events((json.loads(line) for line in lines), began)
 
 
-@dataclass(slots=True)
-class Action:
-    """SQL action: a write, a count or a collect.
-
-    Attributes:
-        number: Execution id of Spark.
-        began: Start, in seconds since 1970.
-        description: Description by Spark.
-        writes: Name of the directory it writes, if it writes one.
-        plan: Physical plan.
-        ended: End; None if it did not end.
-        jobs: Number of jobs.
-        stages: Sums over the tasks of each Spark stage, by the number of the stage.
-    """
-
-    number: int
-    began: float
-    description: str
-    writes: str | None
-    plan: str
-    ended: float | None = None
-    jobs: int = 0
-    stages: dict[int, Totals] = field(default_factory=dict)
-
-    @property
-    def seconds(self) -> float:
-        """Wall time."""
-        return (self.ended or self.began) - self.began
-
-    def total(self, name: str) -> float:
-        """Return the sum over all Spark stages of one of the attributes or counts of `Totals`."""
-        return sum(
-            totals.counts.get(name, 0) if name in PYTHON_METRICS.values() else getattr(totals, name)
-            for totals in self.stages.values()
-        )
-
-
-def read_actions(path: Path) -> list[Action]:
-    """Return the SQL actions of an event log, in the order in which they began."""
-    with path.open(encoding="utf-8") as file:
-        return group_events(json.loads(line) for line in file)
-
-
-def group_events(events: Iterable[Event]) -> list[Action]:
-    """Return the actions of events; tasks outside of any action are left out."""
-    actions: dict[int, Action] = {}
-    owners: dict[int, Action] = {}
+def group_events(events: Iterable[Event], began: float) -> dict[str, Totals]:
+    """Return the sums over successful tasks, by description of their job."""
+    totals: dict[str, Totals] = {}
+    owners: dict[int, Totals] = {}
     for event in events:
-        name = event["Event"]
-        if name == f"{SQL}ExecutionStart":
-            actions[event["executionId"]] = new_action(event)
-        elif name == f"{SQL}ExecutionEnd" and event["executionId"] in actions:
-            actions[event["executionId"]].ended = event["time"] / 1e3
-        elif name == "SparkListenerJobStart":
-            owners.update(stages_of_job(event, actions))
-        elif name == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
-            owner = owners.get(event["Stage ID"])
-            if owner is not None:
-                owner.stages.setdefault(event["Stage ID"], Totals()).add_task(event)
-    return sorted(actions.values(), key=lambda action: action.began)
+        if event["Event"] == "SparkListenerJobStart":
+            if event["Submission Time"] / 1e3 >= began:
+                owner = totals.setdefault(describe(event), {})
+                owners.update(dict.fromkeys(event["Stage IDs"], owner))
+        elif has_succeeded(event) and event["Stage ID"] in owners:
+            add_task(owners[event["Stage ID"]], event)
+    return totals
 
 
-def new_action(event: Event) -> Action:
-    """Return the action that an event starts."""
-    plan = event["physicalPlanDescription"]
-    found = WRITES.search(plan)
-    return Action(event["executionId"], event["time"] / 1e3, event["description"], found and found[1], plan)
+def has_succeeded(event: Event) -> bool:
+    """Return whether an event is the end of a successful task."""
+    return event["Event"] == "SparkListenerTaskEnd" and bool(event["Task End Reason"]["Reason"] == "Success")
 
 
-def stages_of_job(event: Event, actions: dict[int, Action]) -> Iterator[tuple[int, Action]]:
-    """Yield the Spark stages of a job with the action it is part of, and count the job."""
-    number = event.get("Properties", {}).get("spark.sql.execution.id")
-    action = None if number is None else actions.get(int(number))
-    if action is not None:
-        action.jobs += 1
-        for stage in event["Stage IDs"]:
-            yield stage, action
+def describe(job: Event) -> str:
+    """Return the description of a job, or the line of code that started it."""
+    properties = job.get("Properties", {})
+    call_site = PARENT_FOLDERS.sub("", properties.get("callSite.short", "other"))
+    return str(properties.get("spark.job.description") or call_site)
 
 
-def within(actions: Iterable[Action], began: float, ended: float) -> list[Action]:
-    """Return the actions that began in an interval."""
-    return [action for action in actions if began <= action.began <= ended]
+def add_task(totals: Totals, event: Event) -> None:
+    """Add one task to the sums."""
+    added = {"tasks": 1.0}
+    for name, (path, unit) in METRICS.items():
+        value: Any = event["Task Metrics"]
+        for key in path:
+            value = value[key]
+        added[name] = value / unit
+    times = [int(one["Update"]) for one in event["Task Info"].get("Accumulables", []) if one.get("Name") == PYTHON_TIME]
+    added["python_seconds"] = sum(times) / 1e3
+    for name, value in added.items():
+        totals[name] = totals.get(name, 0) + value
+
+
+def sum_totals(totals: Iterable[Totals]) -> Totals:
+    """Return the sums over all descriptions."""
+    names = ("tasks", *METRICS, "python_seconds")
+    found = list(totals)
+    return {name: sum(one.get(name, 0) for one in found) for name in names}

@@ -1,69 +1,76 @@
-"""Process that applies one method to a corpus and prints the time that it took.
+"""Process that applies one method to a corpus and prints how long it took.
 
-``python -m benchmarks.spark.run METHOD CORPUS WARM_UP FOLDER --bound SECONDS``: Spark is started, and the method is
-applied twice to a small corpus, before the measurement. If it takes longer than the bound, the process ends and reports
-that the method has not finished.
+``python -m benchmarks.spark.run METHOD CORPUS FOLDER [--master URL] [--warm-up CORPUS]``. The session is the one that
+minwise starts with its own defaults, with an event log in FOLDER. The time of the method does not include its start,
+until a first trivial job has ended, nor its end; both are printed too.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
-import signal
-import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from benchmarks.processes import family
-from benchmarks.spark.methods import METHODS
-from benchmarks.spark.session import open_session
+from benchmarks.spark.methods import METHODS, Task
+from minwise.spark import session as spark_sessions
 
-WARM_UPS = 2
+EVENT_LOG = {"enabled": "true", "compress": "false", "rolling.enabled": "false"}
 
 
 def main() -> None:
     """Apply a method and print the measurement as JSON."""
-    settings = parse_settings()
-    session = open_session(settings.folder)
-    method, files = METHODS[settings.method], file_names(settings.corpus)
-    for number in range(WARM_UPS):
-        method(session, file_names(settings.warm_up), settings.folder / f"warm-up-{number}")
-    timer = threading.Timer(settings.bound, give_up, [settings.bound])
-    timer.start()
-    began = time.time()
-    parts = method(session, files, settings.folder / "out")
-    ended = time.time()
-    timer.cancel()
-    session.stop()
-    measured = {"seconds": sum(parts.values()), "parts": parts, "began": began, "ended": ended}
-    print(json.dumps({"finished": True, **measured}))
-
-
-def parse_settings() -> argparse.Namespace:
-    """Return the settings given on the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark.run", description=__doc__)
     parser.add_argument("method", choices=sorted(METHODS))
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("warm_up", type=Path)
-    parser.add_argument("folder", type=Path, help="directory of the output, the event log and temporary files")
-    parser.add_argument("--bound", type=float, required=True, help="seconds")
-    return parser.parse_args()
+    parser.add_argument("folder", type=Path, help="directory of the output, the event log and the work directory")
+    parser.add_argument("--master", help="master URL of Spark; without it the local engine runs")
+    parser.add_argument("--warm-up", type=Path, help="corpus that is processed before the measurement")
+    settings = parser.parse_args()
+    task = Task(corpus=settings.corpus, folder=settings.folder, master=settings.master, conf=event_log(settings.folder))
+    warm_up = settings.warm_up and replace(task, corpus=settings.warm_up, folder=settings.folder / "warm-up")
+    print(json.dumps(measure(settings.method, task, warm_up)))
 
 
-def file_names(folder: Path) -> list[str]:
-    """Return the files of a corpus."""
-    return sorted(map(str, folder.glob("part-*.parquet")))
+def event_log(folder: Path) -> dict[str, str]:
+    """Return the settings of an event log in a folder, which is created."""
+    (folder / "events").mkdir()
+    conf = {"dir": (folder / "events").as_uri(), **EVENT_LOG}
+    return {f"spark.eventLog.{name}": value for name, value in conf.items()}
 
 
-def give_up(bound: float) -> None:
-    """Kill the process and its children: Java would otherwise run on during the next measurement."""
-    print(json.dumps({"finished": False, "seconds": bound, "parts": {}}), flush=True)
-    for pid in list(family(os.getpid()))[1:]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    os._exit(0)
+def measure(method: str, task: Task, warm_up: Task | None) -> dict[str, float]:
+    """Return the seconds of a method, without those of its session, and of the session."""
+    clock = {"session_seconds": 0.0, "warm_up_seconds": 0.0, "stop_seconds": 0.0, "began": time.time()}
+    start = spark_sessions.spark_session
+
+    @contextmanager
+    def timed(*arguments: Any, **options: Any) -> Iterator[Any]:  # noqa: ANN401 - those of spark_session
+        spark_sessions.spark_session = start  # a warm-up uses the active session
+        began = time.perf_counter()
+        with start(*arguments, **options) as session:
+            session.range(1).count()
+            started = time.perf_counter()
+            if warm_up is not None:
+                warm_up.folder.mkdir()
+                METHODS[method](warm_up)
+            ready = time.perf_counter()
+            clock.update(session_seconds=started - began, warm_up_seconds=ready - started, began=time.time())
+            yield session
+            ended = time.perf_counter()
+        clock["stop_seconds"] = time.perf_counter() - ended
+
+    spark_sessions.spark_session = timed
+    began = time.perf_counter()
+    METHODS[method](task)
+    whole = time.perf_counter() - began
+    if task.master is not None and not clock["session_seconds"]:
+        raise RuntimeError("minwise started no session by spark_session, so its start was not measured")
+    return {"seconds": whole - sum(value for name, value in clock.items() if name != "began"), **clock}
 
 
 if __name__ == "__main__":

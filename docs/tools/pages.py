@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks.markdown import machine_and_date, table
 from benchmarks.quality.markdown_tables import COMPARED, corpus_rows, full_rows, size_rows, special_rows
+from benchmarks.spark.markdown_tables import sizing_tables
 from benchmarks.tables import README_TABLES, SECTIONS, corpora_table, newest_record, newest_tables
 from docs.tools.cli_page import cli_page
 from docs.tools.module_map import module_map
@@ -26,6 +27,7 @@ SPEED = ROOT / "docs" / "explanation" / "speed.md"
 BENCHMARKS = ROOT / "benchmarks" / "README.md"
 QUALITY = ROOT / "docs" / "explanation" / "quality.md"
 CHOOSING = ROOT / "docs" / "guides" / "choosing.md"
+SPARK_GUIDE = ROOT / "docs" / "guides" / "spark.md"
 FASTSKETCH = ROOT / "docs" / "explanation" / "fastsketch.md"
 MAP_START, MAP_END = (
     "<!-- module map: written by python -m docs.tools -->\n```text\n",
@@ -107,6 +109,11 @@ def fastsketch_page() -> str:
     return with_tables(FASTSKETCH, {"errors": f"{table(columns, list(size_rows(record)))}\n\n{how}."})
 
 
+def spark_page() -> str:
+    """Return the Spark guide with the cluster sizes of the newest record, if it has the run that they follow from."""
+    return with_tables(SPARK_GUIDE, sizing_tables(newest_record("spark")))
+
+
 def choosing_page() -> str:
     """Return the page on shingles and thresholds with the table of tolerated edits."""
     return with_tables(CHOOSING, {"tolerated edits": thresholds_table()})
@@ -129,6 +136,7 @@ PAGES = (
     GeneratedPage(QUALITY, quality_page),
     GeneratedPage(FASTSKETCH, fastsketch_page),
     GeneratedPage(CHOOSING, choosing_page),
+    GeneratedPage(SPARK_GUIDE, spark_page),
     GeneratedPage(ROOT / "docs" / "assets" / "s-curve.svg", curve_picture),
     GeneratedPage(ROOT / "docs" / "assets" / "scattered-edits.svg", scattered_picture),
 )
