@@ -30,6 +30,8 @@ from benchmarks.speed.corpus import cache_dir
 from benchmarks.tables import newest_record
 from benchmarks.targets import align_rows
 
+FILE_METHODS = ("dedup", "pairs")
+# Files that must be the same bytes with every engine.
 ALL_FILES = ("kept/*", "removed.parquet", "clusters.parquet", "pairs.parquet")
 # Tables whose rows are counted: of files and of DataFrames.
 TABLES_OUT = ("kept/*.parquet", "pairs.parquet", "pairs/*.parquet")
@@ -53,8 +55,7 @@ class Job:
 
 def files_of(corpus: str) -> list[Job]:
     """Return the jobs from files to files, with both engines in turn."""
-    methods, engines = ("dedup", "pairs"), (LOCAL, SPARK)
-    return [Job(method=method, corpus=corpus, engine=engine) for method in methods for engine in engines]
+    return [Job(method=method, corpus=corpus, engine=engine) for method in FILE_METHODS for engine in (LOCAL, SPARK)]
 
 
 def frames_of(*corpora: str, methods: tuple[str, ...]) -> list[Job]:
@@ -154,10 +155,11 @@ def measure(job: Job, corpus: SparkCorpus, settings: argparse.Namespace) -> dict
         if not run.finished:
             facts |= {"seconds": settings.bound, "session_seconds": 0, "stop_seconds": 0}
         elif run.code:
-            facts["failed"] = f"exit code {run.code}: {run.errors}"
+            facts["failed"] = f"exit code {run.code}: {run.errors.splitlines()[-1:]}"
+            print(run.errors)
         else:
             facts |= run.result(str(job))
-            facts |= results(folder, facts["began"], on_spark=job.engine != LOCAL)
+            facts |= results(folder, job, facts["began"])
     print(f"{job!s:50} {facts.get('failed', facts.get('seconds'))}", flush=True)
     return facts
 
@@ -177,15 +179,15 @@ def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def results(folder: Path, began: float, *, on_spark: bool) -> dict[str, Any]:
+def results(folder: Path, job: Job, began: float) -> dict[str, Any]:
     """Return the number of rows that a run has written, their digests, its stages and its totals from the event log."""
     out = folder / "out"
-    files = {path.relative_to(out).as_posix(): path for pattern in ALL_FILES for path in sorted(out.glob(pattern))}
     rows = sum(pq.read_metadata(path).num_rows for pattern in TABLES_OUT for path in out.glob(pattern))
     found: dict[str, Any] = {"rows": rows}
-    if (out / "removed.parquet").is_file() or (out / "pairs.parquet").is_file():
-        found["outputs"] = {name: sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    if on_spark:
+    if job.method in FILE_METHODS:
+        files = sorted(path for pattern in ALL_FILES for path in out.glob(pattern))
+        found["outputs"] = {f"{path.relative_to(out)}": sha256(path.read_bytes()).hexdigest() for path in files}
+    if job.engine != LOCAL:
         jobs = read_totals(folder / "events", began)
         found |= {"stages": dict(stage_bytes(folder / "work")), "jobs": jobs, "totals": sum_totals(jobs.values())}
     return found

@@ -55,7 +55,7 @@ def differing_outputs(record: Record) -> dict[str, list[str]]:
     """Return the files that differ between the runs of a method on the same corpus, by method and corpus."""
     outputs: dict[str, list[dict[str, str]]] = {}
     for run in record["runs"]:
-        if run.get("outputs"):
+        if "outputs" in run:
             outputs.setdefault(f"{run['method']}, {run['corpus']}", []).append(run["outputs"])
     found = {name: sorted({file for one in all_ for file in differing(one, all_[0])}) for name, all_ in outputs.items()}
     return {name: files for name, files in found.items() if files}

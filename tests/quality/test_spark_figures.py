@@ -62,6 +62,8 @@ def test_unequal_outputs_give_no_figure() -> None:
 def test_an_output_that_lacks_a_file_is_unequal() -> None:
     record = record_of(*FILES, run_of("dedup", WORKERS[0], 50, outputs={"removed.parquet": "b"}))
     assert differing_outputs(record) == {"dedup, passages": ["kept/part-0.parquet"]}
+    record = record_of(*FILES[:2], run_of("dedup", SPARK, 30, outputs={}))
+    assert differing_outputs(record) == {"dedup, passages": sorted(EQUAL)}
 
 
 def test_failed_runs_count_nowhere_and_killed_ones_are_lower_bounds() -> None:
@@ -71,6 +73,7 @@ def test_failed_runs_count_nowhere_and_killed_ones_are_lower_bounds() -> None:
     assert record["figures"]["dedup, passages: Spark / local"] == 1.5
     assert record["figures"]["passages: times as fast as MLlib"] == 20
     assert "more than 400" in engines_table(record)
+    assert "at least 20.0 times as fast as MLlib with 1,000,000 passages" in engines_table(record)
 
 
 def test_every_target_belongs_to_a_figure_of_the_jobs() -> None:

@@ -50,7 +50,7 @@ def bucket(environment: dict[str, str], tmp_path: Path) -> Iterator[fsspec.Abstr
         skip_instance_cache=True,
     )
     filesystem.mkdir("data")
-    filesystem.put(f"{write_corpus(tmp_path / 'in', 600)}/", "data/in/", recursive=True)
+    filesystem.put(f"{write_corpus(tmp_path / 'in', 150)}/", "data/in/", recursive=True)
     yield filesystem
     filesystem.rm("data", recursive=True)
 
