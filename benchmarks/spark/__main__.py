@@ -7,6 +7,7 @@ record of this processor.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
 from importlib.metadata import version
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,6 @@ from benchmarks.spark.events import read_totals, sum_totals
 from benchmarks.spark.figures import LOCAL, SPARK, TARGETS, WORKERS, differing_outputs, figures, key_of
 from benchmarks.spark.methods import PARTITIONS, SHINGLES, TABLES, THREADS, THRESHOLD
 from benchmarks.speed.corpus import cache_dir
-from benchmarks.tables import newest_record
 from benchmarks.targets import align_rows
 
 FILE_METHODS = ("dedup", "pairs")
@@ -114,11 +115,10 @@ def prepare(corpus: str, documents: int) -> SparkCorpus:
 
 
 def earlier_content() -> dict[str, Any]:
-    """Return the newest record if it has the present form and is of this processor, else an empty one."""
-    if not any(FOLDER.glob("spark-*.json")):
-        return {}
-    record = newest_record("spark")
-    return record if "figures" in record and record["machine"]["processor"] == processor() else {}
+    """Return the newest record of this processor that has the present form; empty if there is none."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("spark-*.json")]
+    fitting = [record for record in records if "figures" in record and record["machine"]["processor"] == processor()]
+    return max(fitting, key=itemgetter("finished"), default={})
 
 
 def new_content(
