@@ -199,7 +199,7 @@ def cpu_seconds_of(pid: int) -> float:
 def shares_memory(pid: int) -> bool:
     """Return whether a process still uses the memory of its parent: between ``vfork`` and ``exec``, as it starts.
 
-    Counted twice, a process of 400 MB that starts others had a peak of 820 MB, and an idle Spark session one of 2.5 GB.
+    Counted twice, a process of 400 MB that starts others had a peak of 820 MB.
     """
     fields = stat_fields(pid)
     same_memory = 1  # KCMP_VM
