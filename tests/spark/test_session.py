@@ -1,4 +1,4 @@
-"""Sessions that minwise starts: quiet, with their own settings, and ended with their Java process.
+"""Sessions that minwise starts: quiet, stopped after the last use, and replaced by a new one in the same Java process.
 
 Each program runs in a separate process, because the other tests share a session.
 """
@@ -16,34 +16,53 @@ import os, signal, threading, time
 from minwise.errors import ConfigError, MinwiseError
 from minwise.spark.errors import spark_errors
 from minwise.spark.session import close_session, open_session
+from pyspark.sql import SparkSession
 from support.spark.processes import DRIVER, children, command_line
 
 QUICK = {{"spark.driver.extraJavaOptions": "{FAST_JAVA}"}}
 
 def java():
     return children(os.getpid(), DRIVER)
+
+def wait(batches):
+    time.sleep(600)
+    yield from batches
+
+def refusal(master, conf):
+    try:
+        open_session(master, conf)
+    except ConfigError as error:
+        return str(error)
+    raise AssertionError("not refused")
 """
 OWN = """
-for memory in ("600m", "700m"):  # the second session has its own Java process, with its own settings
-    before = dict(os.environ), signal.getsignal(signal.SIGINT)
-    session = open_session("local[1]", {**QUICK, "spark.driver.memory": memory})
+handler, environment = signal.getsignal(signal.SIGINT), dict(os.environ)
+processes = []
+for partitions in ("7", None):  # the second session runs in the Java process of the first, without its settings of SQL
+    conf = {} if partitions is None else {"spark.sql.shuffle.partitions": partitions}
+    session = open_session("local[1]", {**conf, "spark.driver.memory": "600m"})
     (process,) = java()
-    assert f"-Xmx{memory}" in command_line(process)
+    assert {"-Xmx600m", "-XX:TieredStopAtLevel=1"} <= set(command_line(process))
+    assert signal.getsignal(signal.SIGINT) is handler
     assert session.range(5).count() == 5
+    assert session.conf.get("spark.sql.shuffle.partitions") == (partitions or "200")
+    assert session.conf.get("spark.sql.execution.arrow.maxBytesPerBatch") in ("64m", str(64 << 20))
     again = []
     thread = threading.Thread(target=lambda: again.append(open_session(None)))
     thread.start()
     thread.join()
     assert again == [session]
-    try:
-        open_session("local[3]")
-    except ConfigError as error:
-        assert "must be that of the active Spark session, which has local[1], got local[3]" in str(error)
+    assert "must be that of the active Spark session, which has local[1], got local[3]" in refusal("local[3]", {})
     close_session(session)
-    assert java() == [process]  # the thread has not closed it
+    assert session.range(5).count() == 5  # the thread has not closed it
     close_session(session)
-    assert java() == []
-    assert signal.getsignal(signal.SIGINT) is before[1]
+    assert SparkSession.getActiveSession() is None
+    processes.append(process)
+assert len(set(processes)) == 1
+message = refusal("local[1]", {"spark.driver.memory": "700m"})
+assert "must be that of this process's Java, which has 600m, got 700m; leave it out, or start a new" in message, message
+changed = set(dict(os.environ).items()) ^ set(environment.items())
+assert {name for name, _ in changed} <= {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}, changed  # of pyspark
 """
 KILLED = """
 session = open_session("local[1]", QUICK)
@@ -54,15 +73,41 @@ try:
         session.range(5).count()
 except MinwiseError as error:
     assert str(error).startswith("spark: candidates: Spark's own process has ended"), error
+else:
+    raise AssertionError
+for _ in range(2):
+    message = refusal("local[1]", QUICK)
+    assert message.startswith("engine spark could not be started: Spark's own process has ended"), message
+    assert message.endswith("; start a new Python process")
+    close_session(session)
+"""
+CONFIGURED = """
+session = open_session(None)
+assert session.conf.get("spark.master") == "local[1]"
+assert session.sparkContext.appName == "of the user"
+assert session.conf.get("spark.sql.execution.arrow.pyspark.enabled") == "true"
+(process,) = java()
+assert "-Xmx640m" in command_line(process)
+assert not any("TieredStopAtLevel" in argument for argument in command_line(process))
+assert session.range(5).mapInArrow(lambda batches: batches, "id long").count() == 5
 close_session(session)
+"""
+INTERRUPTED = """
+session = open_session("local[1]", QUICK)
+threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    with spark_errors("candidates"):
+        session.range(1).mapInArrow(wait, "id long").count()
+except KeyboardInterrupt:
+    close_session(session)
+else:
+    raise AssertionError
 session = open_session("local[1]", QUICK)
 assert session.range(5).count() == 5
 close_session(session)
-assert java() == []
 """
 OF_THE_CALLER = """
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 mine = builder.config("spark.driver.host", "127.0.0.1").config("spark.log.level", "ERROR").getOrCreate()
@@ -85,23 +130,27 @@ assert java() == processes
 REFUSED = """
 for conf, reason in (
     ({"spark.driver.memory": "little"}, "Invalid maximum heap size: -Xmxlittle"),
-    ({"spark.sql.shuffle.partitions": "few"}, "The value 'few' in the config"),
+    ({"spark.driver.memory": "1k"}, "Too small maximum heap"),
+    ({"spark.driver.extraJavaOptions": "-Xmx3g"}, "Not allowed to specify max heap(Xmx) memory settings"),
 ):
-    try:
-        open_session("local[1]", {**QUICK, **conf})
-    except ConfigError as error:
-        assert str(error).startswith(f"engine spark could not be started: {reason}"), error
-    else:
-        raise AssertionError(conf)
+    message = refusal("local[1]", {**QUICK, **conf})
+    assert message.startswith(f"engine spark could not be started: {reason}"), message
     assert java() == []
+handler = signal.getsignal(signal.SIGINT)
+message = refusal("local[1]", {**QUICK, "spark.sql.shuffle.partitions": "few"})
+assert message.startswith("engine spark could not be started: The value 'few' in the config"), message
+assert signal.getsignal(signal.SIGINT) is handler
+session = open_session("local[1]", QUICK)
+close_session(session)
 """
 
 
-def run(program: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a new Python process."""
-    environment = {**os.environ, "PYTHONPATH": TESTS}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])}
     for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON", "SPARK_LOCAL_IP"):
         environment.pop(name, None)
+    environment |= variables
     return subprocess.run(
         [sys.executable, "-c", PREPARE + program], env=environment, capture_output=True, text=True, check=False
     )
@@ -112,16 +161,37 @@ def is_quiet(done: subprocess.CompletedProcess[str]) -> bool:
     return (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_own_session_is_quiet_and_ends_with_its_java_process() -> None:
-    """Twice in one process, with different memory, and shared by two threads."""
+def test_an_own_session_is_quiet_and_stopped_after_its_last_use() -> None:
+    """Twice in one process, and shared by two threads; the settings of Java are those of the first."""
     done = run(OWN)
     assert is_quiet(done), done
 
 
-def test_a_session_whose_java_process_was_killed_is_replaced() -> None:
-    """The failure is reported in one line, and the next session works."""
+def test_a_killed_java_process_is_reported_with_the_remedy() -> None:
+    """By the stage that runs and by every later session, in one line each."""
     done = run(KILLED)
-    assert (done.returncode, done.stdout) == (0, ""), done
+    assert is_quiet(done), done
+
+
+def test_an_interrupted_session_is_stopped_quietly() -> None:
+    """The interrupt reaches the caller at once, and a new session works."""
+    done = run(INTERRUPTED)
+    assert is_quiet(done), done
+
+
+def test_the_configuration_of_the_user_is_used(tmp_path: Path) -> None:
+    """Settings of spark-defaults.conf and variables of spark-env.sh take precedence over those of minwise."""
+    defaults = ["spark.master local[1]", "spark.app.name of the user", "spark.driver.bindAddress 127.0.0.1"]
+    (tmp_path / "spark-defaults.conf").write_text("\n".join(defaults))
+    (tmp_path / "spark-env.sh").write_text("SPARK_DRIVER_MEMORY=640m\n")
+    done = run(CONFIGURED, SPARK_CONF_DIR=str(tmp_path))
+    assert is_quiet(done), done
+
+
+def test_the_log_of_spark_is_shown_at_a_given_level() -> None:
+    done = run("close_session(open_session('local[1]', {**QUICK, 'spark.log.level': 'INFO'}))")
+    assert done.returncode == 0, done
+    assert 'Setting Spark log level to "INFO"' in done.stderr
 
 
 def test_the_session_of_the_caller_is_used_and_left_alone() -> None:
@@ -131,6 +201,6 @@ def test_the_session_of_the_caller_is_used_and_left_alone() -> None:
 
 
 def test_a_start_that_fails_is_explained_in_one_line() -> None:
-    """With what Java or Spark said; no process is left."""
+    """With what Java or Spark printed; a later start in the same process succeeds."""
     done = run(REFUSED)
     assert is_quiet(done), done

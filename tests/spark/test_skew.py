@@ -1,6 +1,8 @@
 """A tenth of all documents in one bucket: no task is much longer than the others, and no text is sent to the driver."""
 
 import ast
+import re
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,10 @@ TRIES = 3
 RESULT_BYTES_PER_TASK = 64 << 10
 # Interfaces of Spark that collect on the driver, bypass DataFrames, or are missing in Spark Connect.
 FORBIDDEN = {"sparkContext", "rdd", "monotonically_increasing_id", "toPandas", "foreach"}
-PRIVATE = {"_gateway", "_jvm", "_jdf", "_jsc", "_sc", "_active_spark_context", "_instantiatedSession", "java_gateway"}
+# Names of private state that getattr could be given.
+PRIVATE = {"_gateway", "_jvm", "_jdf", "_jsc", "_sc", "_active_spark_context", "_instantiatedSession"}
+# Modules of pyspark without documented interfaces.
+INTERNAL = {"java_gateway", "find_spark_home"}
 
 
 @pytest.fixture(scope="module")
@@ -87,26 +92,22 @@ def test_a_large_bucket_makes_no_task_long(
 
 
 def test_only_the_dataframe_interface_is_used() -> None:
-    """No module but those of the session uses RDDs, rows as Python objects, or what Spark Connect does not have."""
-    sessions = ("session.py", "java_process.py")
-    assert [use for use in _uses(FORBIDDEN) if not use.startswith(sessions)] == []
+    """No module but the session uses RDDs, rows as Python objects, or what Spark Connect does not have."""
+    assert [use for use in _uses(_name) if use[1] in FORBIDDEN and use[0] != "session.py"] == []
 
 
-def test_private_state_of_pyspark_is_used_by_one_function() -> None:
-    """Ending the Java process has no public interface; everything else has."""
-    function = "java_process.py _end_process"
-    assert {use.rpartition(" ")[0] for use in _uses(PRIVATE)} == {function}
+def test_no_private_attribute_of_pyspark_is_used() -> None:
+    """Modules access private attributes of their own objects only, and import no private name of pyspark."""
+    assert _uses(_private_name) == []
 
 
-def _uses(names: set[str]) -> list[str]:
-    """Return where minwise.spark uses one of the names: file, top-level definition and name."""
-    folder = Path(minwise.spark.__file__).parent
+def _uses(name_in: Callable[[ast.AST], str]) -> list[tuple[str, str]]:
+    """Return file and name of every node of the sources of minwise.spark in which the function finds a name."""
     return [
-        f"{path.name} {getattr(definition, 'name', '-')} {name}"
-        for path in sorted(folder.glob("*.py"))
-        for definition in ast.parse(path.read_text(encoding="utf-8")).body
-        for node in ast.walk(definition)
-        if (name := _name(node)) in names
+        (path.name, name)
+        for path in sorted(Path(minwise.spark.__file__).parent.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (name := name_in(node))
     ]
 
 
@@ -118,4 +119,21 @@ def _name(node: ast.AST) -> str:
             return name.rpartition(".")[2]
         case ast.Constant(value=str(name)):
             return name
+    return ""
+
+
+def _private_name(node: ast.AST) -> str:
+    """Return the private attribute, or the private part of pyspark, that a node uses; also one named in a string."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self" | "cls")):
+            return ""
+        case ast.Attribute(attr=name):
+            return name if re.fullmatch(r"_[^_].*", name) else ""
+        case ast.ImportFrom(module=str(module), names=names) if module.partition(".")[0] in ("pyspark", "py4j"):
+            parts = [*module.split("."), *(alias.name for alias in names)]
+            return next((part for part in parts if part.startswith("_") or part in INTERNAL), "")
+        case ast.Import(names=[ast.alias(name=name)]) if name.startswith("py4j"):
+            return name
+        case ast.Constant(value=str(name)):
+            return name if name in PRIVATE else ""
     return ""

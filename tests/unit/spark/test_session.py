@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import SparkSession
 from support.expect import error_message
 
 from minwise.errors import ConfigError
-from minwise.spark import java_process, session
+from minwise.spark import session
 from minwise.spark.session import check_conf, check_master, open_session
 
 
@@ -70,7 +71,7 @@ def test_two_different_masters_are_refused() -> None:
 
 def test_an_unreachable_master_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark itself would retry for minutes."""
-    monkeypatch.setattr(session, "_active_session", lambda: None)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(OSError, match="cannot be reached") as caught:
@@ -81,7 +82,7 @@ def test_an_unreachable_master_is_reported_at_once(monkeypatch: pytest.MonkeyPat
 def test_missing_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With the required version and the remedy."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    message = error_message(ConfigError, java_process.check_java)
+    message = error_message(ConfigError, session._check_java)
     assert (
         message == f"engine spark needs Java 17 or newer, got none in JAVA_HOME {tmp_path}; install it or set JAVA_HOME"
     )
@@ -94,7 +95,7 @@ def test_an_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert "got Java 8, " in error_message(ConfigError, java_process.check_java)
+    assert "got Java 8, " in error_message(ConfigError, session._check_java)
 
 
 @pytest.mark.parametrize("package", ["pyspark", "pandas"])
