@@ -93,16 +93,14 @@ def sizing_tables(record: Record) -> dict[str, str]:
 def sizing_table(record: Record, run: Run) -> str:
     """Return disk space and time for large corpora, in proportion to a measured run."""
     per_document = {"text": record["corpora"]["passages"]["text_bytes"] / run["documents"]}
-    per_document["signatures"], per_document["sets"] = (
-        stage_bytes(run, stage) / run["documents"] for stage in ("signatures", "sets")
-    )
+    per_document["signatures"] = stage_bytes(run, "signatures") / run["documents"]
     per_document["shuffled"] = run["totals"]["shuffled_bytes"] / run["documents"]
     hours = core_seconds(run) / 3600 / run["documents"]
     rows = []
     for name, (documents, cores) in CLUSTERS.items():
-        sizes = [show_bytes(documents * per_document[part]) for part in ("text", "signatures", "shuffled", "sets")]
+        sizes = [show_bytes(documents * per_document[part]) for part in ("text", "signatures", "shuffled")]
         rows.append([name, *sizes, f"{documents * hours:,.0f}", f"{cores:,}", f"{documents * hours / cores:.1f}"])
-    columns = ["documents", "text", "`signatures`", "shuffled", "`sets`", "core hours", "cores", "hours"]
+    columns = ["documents", "text", "`signatures`", "shuffled", "core hours", "cores", "hours"]
     return f"{table(columns, rows)}\n\n{sizing_note(record, run)}"
 
 

@@ -27,8 +27,6 @@ pytestmark = pytest.mark.skipif(
 SEARCH = ("--threshold", "0.7", "--bands", "10", "--rows", "4", "--on-error", "quarantine-rows", "--quiet")
 SPARK = ("--engine", "spark", "--master", "local[2]")
 CONF = {**FAST_PLANS, "spark.sql.shuffle.partitions": "3", "spark.driver.extraJavaOptions": FAST_JAVA}
-# Spark has no file system for s3:// of its own. Remove the mark once minwise writes all stages itself.
-NEEDS_CONNECTOR = pytest.mark.xfail(reason="Spark writes stages with its own connectors", raises=AssertionError)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +82,7 @@ def finished_stages(bucket: fsspec.AbstractFileSystem, work: str) -> dict[str, o
     return {path: files.modified(path) for path in files.glob(f"{work}/**/_files.json")}
 
 
-@pytest.mark.parametrize("work", ["work", pytest.param("s3://data/work", marks=NEEDS_CONNECTOR)])
+@pytest.mark.parametrize("work", ["work", "s3://data/work"])
 def test_killed_run_resumes_and_writes_the_bytes_of_the_local_engine(
     work: str, bucket: fsspec.AbstractFileSystem, environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -57,6 +57,7 @@ class SparkEngine:
         """Find the pairs of near-duplicates that the plan covers."""
         corpus, settings, work = job.corpus, job.settings, job.work
         stages = self._stages(work)
+        work.resumed = work.resumed or stages.resumed  # at a URL, the stages are all that is left of an earlier run
         if not work.has("documents"):
             check_columns(corpus)
         tasks = plan_tasks(corpus.sources)

@@ -60,7 +60,7 @@ DOCUMENTS = pa.schema(
     ]
 )
 # Approximate bytes of files per task.
-TASK_BYTES = 128 * 10**6
+TASK_BYTES = 32 * 10**6
 # Bytes of text in memory at once.
 BATCH_BYTES = 1 << 24
 

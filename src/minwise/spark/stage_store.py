@@ -48,9 +48,10 @@ MANIFEST = "manifest.json"
 LISTING = "_files.json"
 # Bytes of a stage of rows whose checksums the driver computes itself: a job takes longer than reading them.
 DRIVER_BYTES = 1 << 26
-# Rows of blocks, of up to 16 MB each, and bytes that are sent to Python at once.
-ROWS_PER_BATCH, BLOCK_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch", 64
-BYTES_PER_BATCH, BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch", "64m"
+ROWS_PER_BATCH, BYTES_PER_BATCH = (f"spark.sql.execution.arrow.max{unit}PerBatch" for unit in ("Records", "Bytes"))
+# Settings of stages that exchange blocks: rows, of up to 16 MB each, and bytes that are sent to Python at once. The
+# number of partitions is planned, so Spark need not plan again after each shuffle.
+BLOCK_SETTINGS = {ROWS_PER_BATCH: "64", BYTES_PER_BATCH: "64m", "spark.sql.adaptive.enabled": "false"}
 SPECIAL = re.compile(r"([\[\]{}*?\\])")
 # Rows that tasks return of the files that they have written.
 FILES = "file string, bytes long, facts string"
@@ -235,6 +236,7 @@ class StageStore:
     Attributes:
         session: Session that makes them.
         folder: Directory of the stages; None if the executors hold them.
+        resumed: Whether the directory held an earlier run.
     """
 
     def __init__(self, session: "SparkSession", path: str | None, manifest: dict[str, Any]) -> None:
@@ -251,8 +253,9 @@ class StageStore:
         self.session = session
         self._verified: set[str] = set()
         self.folder = None if path is None else StageFolder(path)
+        self.resumed = self.folder is not None and self.folder.has(MANIFEST)
         if self.folder is not None:
-            if self.folder.has(MANIFEST):
+            if self.resumed:
                 refuse_other_run(self.folder.path, self.folder.read_json(MANIFEST), manifest)
             else:
                 self.folder.write_json(MANIFEST, manifest)
@@ -267,7 +270,7 @@ class StageStore:
         """
         if self.folder is not None and self.is_finished(name):
             return self.read(name)
-        with spark_errors(name), self._batch_size(rows_per_batch):
+        with spark_errors(name), self._set({} if rows_per_batch is None else {ROWS_PER_BATCH: str(rows_per_batch)}):
             if self.folder is None:
                 return checkpoint(make())
             make().write.mode("overwrite").parquet(self.folder.url(name))
@@ -286,7 +289,7 @@ class StageStore:
         folder = self.directory
         if not self._has_files(name):
             folder.delete(name)
-            with spark_errors(name), self._batch_size(BLOCK_ROWS):
+            with spark_errors(name), self._set(BLOCK_SETTINGS):
                 rows = make().toArrow().to_pylist()
             listing = {row["file"]: [row["bytes"], json.loads(row["facts"])] for row in rows}
             for failure in (facts["failure"] for _, facts in listing.values() if "failure" in facts):
@@ -377,14 +380,13 @@ class StageStore:
         self.directory.write_json(f"{name}/{LISTING}", listing)
 
     @contextmanager
-    def _batch_size(self, rows: int | None) -> Iterator[None]:
-        """Make Spark send at most this many rows, and 64 MB, to Python at once inside the block."""
-        wanted = {} if rows is None else {ROWS_PER_BATCH: str(rows), BYTES_PER_BATCH: BATCH_BYTES}
-        before = {name: self.session.conf.get(name) for name in wanted}
-        for name, value in wanted.items():
-            self.session.conf.set(name, value)
+    def _set(self, wanted: dict[str, str]) -> Iterator[None]:
+        """Change settings of the session inside the block."""
+        before = {name: str(self.session.conf.get(name)) for name in wanted}
         try:
+            for name, value in wanted.items():
+                self.session.conf.set(name, value)
             yield
         finally:
-            for name, earlier in before.items():
-                self.session.conf.set(name, str(earlier))
+            for name, value in before.items():
+                self.session.conf.set(name, value)
