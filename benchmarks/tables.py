@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from statistics import median
 
@@ -134,51 +134,6 @@ def server_table(record: Record) -> str:
     )
 
 
-def spark_table(record: Record) -> str:
-    """Return the times of both engines, and of other methods on Spark.
-
-    The record of 2026-11-16 has another form; the code below the first lines is to be deleted with it.
-    """
-    if "figures" in record:
-        return engines_table(record)
-    names = {
-        "mllib": "MLlib, `approxSimilarityJoin`",
-        "files": "`minwise pairs --engine spark`",
-        "frame": "`minwise.spark.pairs` of a DataFrame",
-        "dedup": "`minwise dedup --engine spark`, synthetic documents",
-    }
-    best: dict[tuple[int, str], Record] = {}
-    for one in record["runs"]:
-        key = (one["documents"], one["way"])
-        if key not in best or one["seconds"] < best[key]["seconds"]:
-            best[key] = one
-    rows = []
-    for one in sorted(best.values(), key=lambda one: (one["way"] == "dedup", one["documents"])):
-        seconds = f"{one['seconds']:.1f}" if one["finished"] else f"more than {one['seconds']:.0f}"
-        recall = f"{one['recall']:.4f}" if "recall" in one else ""
-        rows.append([f"{one['documents']:,}", names[one["way"]], seconds, recall])
-    notes = ["Threshold 0.8, word:5, recall relative to an exact join", *spark_figures(record)]
-    notes.append(f"Spark {record['versions']['pyspark']}, local[2]; {machine_and_date(record)}.")
-    note = f" {record['note']}" if "note" in record else ""
-    return f"{table(['documents', 'method', 'seconds', 'recall'], rows)}\n\n{'; '.join(notes)}{note}"
-
-
-def spark_figures(record: Record) -> Iterator[str]:
-    """Yield the ratios of the finished runs."""
-    ratios = record["ratios"]
-    faster = [value for name, value in ratios.items() if name.endswith("MLlib")]
-    if faster:
-        yield f"at least {min(faster):.1f} times as fast as MLlib"
-    if "time at ten times the documents" in ratios:
-        yield f"ten times the documents take {ratios['time at ten times the documents']:.1f} times as long"
-    staged = [one for one in record["runs"] if one["way"] == "dedup" and one.get("stages")]
-    if staged:
-        large = max(staged, key=lambda one: int(one["documents"]))
-        total = sum(stage["shuffled_bytes"] for stage in large["stages"]) / large["documents"]
-        entry = ratios["bytes shuffled per band entry"]
-        yield f"{entry:.1f} bytes shuffled per band entry, {total:,.0f} per document"
-
-
 def linkage_table(record: Record) -> str:
     """Return pairs completeness, reduction ratio and pairs quality for people with typos."""
     rows = []
@@ -262,7 +217,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "exact": exact_table,
     "index": index_table,
     "server": server_table,
-    "spark": spark_table,
+    "spark": engines_table,
     "linkage": linkage_table,
     "vectors": vectors_table,
     "quality": quality_table,

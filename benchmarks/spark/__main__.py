@@ -54,9 +54,9 @@ class Job:
         return f"{self.method}, {self.corpus}, {self.engine}"
 
 
-def files_of(corpus: str) -> list[Job]:
+def files_of(corpus: str, methods: tuple[str, ...] = FILE_METHODS) -> list[Job]:
     """Return the jobs from files to files, with both engines in turn."""
-    return [Job(method=method, corpus=corpus, engine=engine) for method in FILE_METHODS for engine in (LOCAL, SPARK)]
+    return [Job(method=method, corpus=corpus, engine=engine) for method in methods for engine in (LOCAL, SPARK)]
 
 
 def frames_of(*corpora: str, methods: tuple[str, ...]) -> list[Job]:
@@ -67,9 +67,10 @@ def frames_of(*corpora: str, methods: tuple[str, ...]) -> list[Job]:
 GROUPS = {
     "passages": files_of("passages"),
     "small": files_of("small"),
-    "many": files_of("many"),
+    "many": files_of("many", ("dedup",)),
     "frames": frames_of("small", "passages", methods=("frame pairs", "frame dedup")),
     "cluster": [Job(method="dedup", corpus="passages", engine=workers) for workers in WORKERS],
+    "workers": [Job(method="dedup", corpus="many", engine=workers) for workers in WORKERS],
     "mllib": frames_of("fewest", "few", methods=("mllib", "frame pairs")),
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,16 @@ def read_totals(folder: Path, began: float) -> dict[str, Totals]:
 
 
 def group_events(events: Iterable[Event], began: float) -> dict[str, Totals]:
-    """Return the sums over successful tasks, by description of their job."""
+    """Return the sums over successful tasks, by description of their job and its number among those."""
     totals: dict[str, Totals] = {}
+    jobs: Counter[str] = Counter()
     owners: dict[int, Totals] = {}
     for event in events:
         if event["Event"] == "SparkListenerJobStart":
             if event["Submission Time"] / 1e3 >= began:
-                owner = totals.setdefault(describe(event), {})
+                description = describe(event)
+                jobs[description] += 1
+                owner = totals.setdefault(f"{description} {jobs[description]}", {})
                 owners.update(dict.fromkeys(event["Stage IDs"], owner))
         elif has_succeeded(event) and event["Stage ID"] in owners:
             add_task(owners[event["Stage ID"]], event)

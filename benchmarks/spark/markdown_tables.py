@@ -93,7 +93,8 @@ def sizing_tables(record: Record) -> dict[str, str]:
 def sizing_table(record: Record, run: Run) -> str:
     """Return disk space and time for large corpora, in proportion to a measured run."""
     per_document = {"text": record["corpora"]["passages"]["text_bytes"] / run["documents"]}
-    per_document["signatures"] = stage_bytes(run, "signatures") / run["documents"]
+    with_stages = best(record, "passages", "dedup", WORKERS[1]) or run
+    per_document["signatures"] = stage_bytes(with_stages, "signatures") / run["documents"]
     per_document["shuffled"] = run["totals"]["shuffled_bytes"] / run["documents"]
     hours = core_seconds(run) / 3600 / run["documents"]
     rows = []

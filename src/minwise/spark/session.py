@@ -275,7 +275,8 @@ def _with_start_defaults(given: Mapping[str, str], memory: int | None) -> dict[s
     if not _is_configured():
         _check_java()
         if wanted.setdefault("spark.master", "local[*]").startswith("local"):
-            wanted.setdefault("spark.driver.extraJavaOptions", JAVA_OPTIONS)
+            for process in ("driver", "executor"):
+                wanted.setdefault(f"spark.{process}.extraJavaOptions", JAVA_OPTIONS)
             if memory is not None:
                 wanted.setdefault("spark.driver.memory", f"{memory // 2 >> 20}m")
     if wanted.get("spark.master", "").startswith("spark://"):

@@ -44,6 +44,8 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
+# Version of the stages. Those of another version are refused.
+FORMAT = 2
 # Spark ignores files whose name begins with an underscore when it reads a directory.
 LISTING = "_files.json"
 # Bytes of a stage of rows whose checksums the driver computes itself: a job takes longer than reading them.
@@ -255,6 +257,7 @@ class StageStore:
         self.folder = None if path is None else StageFolder(path)
         self.resumed = self.folder is not None and self.folder.has(MANIFEST)
         if self.folder is not None:
+            manifest = {**manifest, "stages": FORMAT}
             if self.resumed:
                 refuse_other_run(self.folder.path, self.folder.read_json(MANIFEST), manifest)
             else:

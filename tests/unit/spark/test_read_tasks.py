@@ -13,8 +13,13 @@ from minwise.inputs.jsonl import JsonLinesFile
 from minwise.inputs.parquet import ParquetFile
 from minwise.inputs.source import Source
 from minwise.inputs.text_files import TextFiles
+from minwise.options import DedupOptions
+from minwise.search.documents import Corpus
+from minwise.search.workdir import WorkDirectory
+from minwise.settings import columns_to_read, resolve_options, search_settings
 from minwise.spark import read_tasks
 from minwise.spark.read_tasks import RowSpan, plan_tasks
+from minwise.spark.stage_store import StageFolder
 
 
 @pytest.fixture
@@ -59,3 +64,36 @@ def test_large_sources_are_several_tasks(sources: list[Source], monkeypatch: pyt
 def test_no_sources_are_no_tasks() -> None:
     """The list is empty."""
     assert plan_tasks([]) == []
+
+
+def test_signatures_in_several_files_are_in_the_order_of_rows(
+    sources: list[Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are sorted by name, and the driver numbers documents by the rows in them."""
+    monkeypatch.setattr(read_tasks, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(read_tasks, "BATCH_BYTES", 4000)
+    options = resolve_options(DedupOptions, None, {})
+    settings = search_settings(options)
+    corpus = Corpus(sources=sources, columns=columns_to_read(options, settings))
+    folder = StageFolder(str(tmp_path / "stages"))
+    written = [
+        file
+        for number, task in enumerate(plan_tasks(sources))
+        for file in read_tasks._signature_files(folder, corpus, settings, number, task)
+    ]
+    names = sorted(file.name for file in written)
+    tables = [folder_of(folder).read_table(name) for name in names if not name.endswith(read_tasks.KEYS)]
+    found = pa.concat_tables(tables).select(["source", "row"]).to_pydict()
+    rows = list(zip(found["source"], found["row"], strict=True))
+    assert rows == [(0, row) for row in range(100)] + [(1, row) for row in range(300)] + [(2, row) for row in range(8)]
+    spans = [span for file in sorted(written) for span in file.facts.get("spans", [])]
+    assert len(spans) > 20
+    assert [(source, row) for source, first, count in spans for row in range(first, first + count)] == rows
+    keys = [name for name in names if name.endswith(read_tasks.KEYS)]
+    assert sum(folder_of(folder).open(name).length("keys") for name in keys) == len(rows)
+
+
+def folder_of(folder: StageFolder) -> WorkDirectory:
+    """Return the directory of the signatures."""
+    with folder.reading("signatures") as work:
+        return work

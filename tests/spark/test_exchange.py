@@ -1,0 +1,54 @@
+"""Blocks reach the task of their part, whichever way this version of Spark routes them."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from minwise._internal.arrays import from_numpy
+from minwise.spark.blocks import BLOCKS, Batches, by_label, exchange, received, rows_of_blocks
+from minwise.spark.read_tasks import task_frame, task_numbers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTS, SENDERS = 13, 5
+
+
+def sent(spark: "SparkSession") -> "DataFrame":
+    """Return a block from each of five tasks for each of thirteen parts but the last."""
+
+    def send(batches: Batches) -> Batches:
+        for number in task_numbers(batches):
+            numbers = pa.record_batch({"sender": from_numpy(np.array([number]))})
+            yield from rows_of_blocks((part, numbers) for part in range(PARTS - 1))
+
+    return task_frame(spark, SENDERS).mapInArrow(send, BLOCKS)
+
+
+def receive(batches: Batches) -> Batches:
+    """Yield the parts and the senders of the blocks of a task."""
+    found = [(part, int(batch.column("sender")[0].as_py())) for part, batch in received(batches)]
+    yield pa.record_batch({"parts": [sorted({part for part, _ in found})], "senders": [sorted(s for _, s in found)]})
+
+
+EXPECTED = sorted([*([part] for part in range(PARTS - 1)), []])
+
+
+def test_each_part_is_one_task(spark: "SparkSession") -> None:
+    rows = exchange(sent(spark), PARTS, receive, "parts array<long>, senders array<long>").collect()
+    assert sorted(row["parts"] for row in rows) == EXPECTED
+    assert all(row["senders"] == list(range(SENDERS)) for row in rows if row["parts"])
+
+
+@pytest.mark.parametrize("parts", [1, PARTS])
+def test_labels_send_each_part_to_its_partition(spark: "SparkSession", parts: int) -> None:
+    """As Spark 4.0 does, which cannot route by number."""
+    from pyspark.sql import functions
+
+    numbers = spark.range(0, 100, 1, 3).select((functions.col("id") % parts).cast("int").alias("part"))
+    routed = by_label(numbers, parts).select("part", functions.spark_partition_id().alias("partition"))
+    rows = routed.distinct().collect()
+    assert len(rows) == parts
+    assert all(row["part"] == row["partition"] for row in rows)
