@@ -35,6 +35,7 @@ __all__ = [
     "crc32c",
     "csv_fields",
     "csv_record_end",
+    "divide_keys",
     "find_broken_document",
     "find_broken_seal",
     "flatten_components",
@@ -48,8 +49,8 @@ __all__ = [
     "json_text",
     "lowercase_table",
     "pack_bits",
+    "pair_ranges",
     "remove_neighbours",
-    "sampled_pairs",
     "seal_documents",
     "seal_rows",
     "select_products",
@@ -321,7 +322,6 @@ def divide_keys(
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint64]]: ...
 def pair_ranges(buckets: NDArray[np.uint32], members: NDArray[np.uint32]) -> NDArray[np.uint32]: ...
 def remove_neighbours(low: NDArray[np.uint32], high: NDArray[np.uint32], removed: NDArray[np.bool_]) -> None: ...
-def sampled_pairs(low: NDArray[np.uint32], high: NDArray[np.uint32], classes: int) -> NDArray[np.bool_]: ...
 def choose_witnesses(
     low: NDArray[np.uint32],
     high: NDArray[np.uint32],

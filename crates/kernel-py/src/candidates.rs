@@ -23,7 +23,7 @@ type Compared<'py> = (SimilarPairs<'py>, u64, u64, u32);
 type SharedBuckets<'py> = (Bound<'py, PyArray2<u32>>, Bound<'py, PyArray1<u32>>);
 type Groups<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u64>>);
 
-/// Buckets of one band, filled by `push` and emptied by `shared`.
+/// Buckets of one band, filled by `push` and emptied by `shared` or `groups`.
 #[pyclass(module = "minwise._kernel")]
 #[derive(Default)]
 pub struct Buckets {
@@ -121,7 +121,10 @@ pub fn pair_ranges<'py>(
         rows.map(|&[size, heads, first_partner]| band::Bucket { size, heads, first_partner }).collect();
     let groups = band::BucketGroups { buckets, members: members.as_slice()?.to_vec() };
     let size: u64 = groups.buckets.iter().map(|bucket| u64::from(bucket.size)).sum();
-    if size != groups.members.len() as u64 || groups.buckets.iter().any(|bucket| bucket.heads > bucket.size) {
+    if size > u64::from(u32::MAX)
+        || size != groups.members.len() as u64
+        || groups.buckets.iter().any(|bucket| bucket.heads > bucket.size)
+    {
         return Err(PyValueError::new_err("buckets must have as many members as there are"));
     }
     let ranges = py.detach(|| groups.pair_ranges(1));

@@ -1,11 +1,10 @@
 //! Clusters and removals for Python.
 
-use numpy::{IntoPyArray as _, PyArray1, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArrayMethods as _};
+use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyUntypedArrayMethods as _};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use minwise_kernel::cluster;
-use minwise_kernel::needed_pairs::Sample;
 
 /// Return pairs over borrowed arrays; an error if a number is not below `documents` or a pair is not ascending.
 fn pairs<'p>(low: &'p [u32], high: &'p [u32], documents: usize) -> PyResult<cluster::Pairs<'p>> {
@@ -26,20 +25,6 @@ pub fn remove_neighbours(
     let pairs = pairs(low.as_slice()?, high.as_slice()?, removed.len())?;
     cluster::remove_neighbours(pairs, removed.as_slice_mut()?);
     Ok(())
-}
-
-/// Return, for each of some pairs of removed documents, whether it belongs to the sample that a report counts.
-///
-/// Documents are divided into `classes`, a power of two; pairs of one class are sampled. 0 samples none.
-#[pyfunction]
-pub fn sampled_pairs<'py>(
-    py: Python<'py>,
-    low: PyReadonlyArray1<'py, u32>,
-    high: PyReadonlyArray1<'py, u32>,
-    classes: u64,
-) -> PyResult<Bound<'py, PyArray1<bool>>> {
-    let pairs = pairs(low.as_slice()?, high.as_slice()?, u32::MAX as usize)?;
-    Ok(Sample { classes, numbers: None }.flags(pairs).into_pyarray(py))
 }
 
 /// Store the most similar kept partner of every removed document.

@@ -123,7 +123,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::candidates::{Buckets, Copies, PairComparison, Proposals, divide_keys, pair_ranges};
     #[pymodule_export]
-    use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours, sampled_pairs};
+    use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours};
     #[pymodule_export]
     use crate::join::{Rarity, SetIndex};
     #[pymodule_export]

@@ -4,8 +4,8 @@
 //! removed, those with any kept document decide the witnesses. Whether a document is kept is known when all pairs with
 //! smaller documents have been compared, so [`CandidatePairs::next_of_kept`] advances in keep order, in windows. In a
 //! window, the kept documents are found one after the other, with only those pairs that can remove a document of the
-//! window; then their other pairs are compared in parallel. No pair is compared twice. [`CandidatePairs::next_of_removed`] follows in a second
-//! pass, when all kept documents are known. One million passages had 51 million candidate pairs, of which 10 million
+//! window; then their other pairs are compared in parallel. No pair is compared twice.
+//! [`CandidatePairs::next_of_removed`] follows in a second pass, when all kept documents are known. One million passages had 51 million candidate pairs, of which 10 million
 //! had a kept document: 0.9 instead of 6.2 CPU seconds.
 //!
 //! Connected components need no pair whose documents are connected already ([`CandidatePairs::next_unconnected`]).
@@ -98,12 +98,6 @@ pub struct Sample<'n> {
 }
 
 impl Sample<'_> {
-    /// Return, for each of some pairs of removed documents, whether it belongs to the sample.
-    #[must_use]
-    pub fn flags(self, pairs: Pairs<'_>) -> Vec<bool> {
-        pairs.low.iter().zip(pairs.high).map(|(&low, &high)| self.includes(self.hash(low), high)).collect()
-    }
-
     fn hash(self, document: u32) -> u64 {
         mix(self.numbers.map_or(u64::from(document), |numbers| numbers[document as usize]))
     }

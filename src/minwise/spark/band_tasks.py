@@ -169,7 +169,7 @@ def write_buckets(
                 keys = work.open(name).read("keys")
             with folder.reading("ranks", name) as work:
                 ranks = work.open(name).read("ranks")
-            yield from rows_of_blocks(entry_blocks(keys, ranks, parts))
+            yield from rows_of_blocks(entry_blocks(keys, ranks, parts), folder.exchange("buckets"))
 
     def receive(batches: Batches) -> Batches:
         return rows_of_files(_bucket_files(StageFolder(location), batches, max_bucket, protected))

@@ -4,18 +4,26 @@ Spark's shuffle handles rows, and a row per band entry, pair or shingle takes 50
 through Java to Python as the kernel needs for it. Therefore a task packs what it has for one part into a block: an
 Arrow record batch in bytes. Spark moves rows of a part number and a block, a few thousand for a million documents.
 
+Where all machines share a directory, a task writes its blocks to a file, and the rows only say where they are: a
+million passages took 3 seconds less, since no block passes through Java. At a URL, where every read is a request, and
+for DataFrames without a directory, blocks are in the rows.
+
 Spark 4.1 routes rows by partition number. Before, hash partitioning is made to do it: :func:`partition_labels` returns
 a number for each partition that Spark's hash sends there, so that no two parts meet in one task by accident.
 """
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import from_numpy, to_numpy
+from minwise import _kernel
+from minwise._internal.arrays import from_numpy
+from minwise.errors import FormatError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,12 +31,13 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCKS",
     "BLOCK_BYTES",
+    "ROWS",
     "Batches",
+    "bounded",
     "by_label",
     "by_part",
     "exchange",
     "pack",
-    "partition_labels",
     "received",
     "rows_of_blocks",
     "take_lists",
@@ -42,37 +51,107 @@ Batches = Iterator[pa.RecordBatch]
 BLOCK_BYTES = 1 << 24
 # Bytes of the mark at the end of a stream.
 END_BYTES = 8
-# Schema of rows that are exchanged.
-BLOCKS = "part int, block binary"
+# Rows that are exchanged: the part, and the block or where it is.
+ROWS = pa.schema(
+    [
+        ("part", pa.int32()),
+        ("block", pa.binary()),
+        ("file", pa.string()),
+        ("start", pa.int64()),
+        ("size", pa.int64()),
+        ("crc", pa.int64()),
+    ]
+)
+BLOCKS = "part int, block binary, file string, start long, size long, crc long"
 
 
 def pack(batch: pa.RecordBatch) -> pa.Array:
     """Return a record batch as a binary array of one value, with its schema."""
+    content = _packed(batch)
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, content.size], np.int32)), content])
+
+
+def _packed(batch: pa.RecordBatch) -> pa.Buffer:
     # A stream that grows took four times as long.
     content = pa.allocate_buffer(pa.ipc.get_record_batch_size(batch) + batch.schema.serialize().size + END_BYTES)
     with pa.FixedSizeBufferWriter(content) as sink, pa.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
-    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, content.size], np.int32)), content])
+    return content
 
 
 def unpack(block: pa.Scalar) -> pa.RecordBatch:
     """Return the record batch of a block as a view of its bytes."""
-    with pa.ipc.open_stream(block.as_buffer()) as stream:
+    return _unpacked(block.as_buffer())
+
+
+def _unpacked(content: pa.Buffer) -> pa.RecordBatch:
+    with pa.ipc.open_stream(content) as stream:
         return stream.read_next_batch()
 
 
-def rows_of_blocks(blocks: Iterable[tuple[int, pa.RecordBatch]]) -> Batches:
-    """Yield a row for each block and the part that it is for."""
+def rows_of_blocks(blocks: Iterable[tuple[int, pa.RecordBatch]], folder: Path | None = None) -> Batches:
+    """Yield a row for each block and the part that it is for.
+
+    Args:
+        blocks: Parts and blocks.
+        folder: Directory that all machines share: blocks are written to a file there, and rows say where they are.
+            Without it they are in the rows.
+    """
+    if folder is not None:
+        yield from _rows_of_file(blocks, folder)
+        return
     for part, batch in blocks:
-        yield pa.record_batch({"part": from_numpy(np.array([part], dtype=np.int32)), "block": pack(batch)})
+        yield _rows([part], pack(batch))
+
+
+def _rows_of_file(blocks: Iterable[tuple[int, pa.RecordBatch]], folder: Path) -> Batches:
+    """Write blocks to a file that no other attempt uses; yield their rows when it is complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path, parts, places = folder / secrets.token_hex(8), list[int](), list[tuple[int, int, int]]()
+    with path.open("wb") as file:
+        for part, batch in blocks:
+            content = _packed(batch)
+            parts.append(part)
+            places.append((file.tell(), content.size, _checksum(content)))
+            file.write(content)
+    if parts:
+        start, size, crc = (from_numpy(np.array(column, dtype=np.int64)) for column in zip(*places, strict=True))
+        files = pa.array([str(path)] * len(parts), pa.string())
+        yield _rows(parts, pa.nulls(len(parts), pa.binary()), files, start, size, crc)
+
+
+def _rows(parts: list[int], blocks: pa.Array, *of_file: pa.Array) -> pa.RecordBatch:
+    given = [from_numpy(np.array(parts, dtype=np.int32)), blocks, *of_file]
+    rest = [pa.nulls(len(parts), field.type) for field in list(ROWS)[len(given) :]]
+    return pa.RecordBatch.from_arrays([*given, *rest], schema=ROWS)
 
 
 def received(batches: Batches) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the part and the content of each block that a task receives."""
+    """Yield the part and the content of each block that a task receives.
+
+    Raises:
+        FormatError: If a block of a file is damaged.
+    """
     for batch in batches:
-        parts, blocks = to_numpy(batch.column("part")), batch.column("block")
+        parts, blocks, files = (batch.column(name) for name in ("part", "block", "file"))
         for row in range(len(batch)):
-            yield int(parts[row]), unpack(blocks[row])
+            in_row = files[row].as_py() is None
+            content = blocks[row].as_buffer() if in_row else _read_block(batch.slice(row, 1).to_pylist()[0])
+            yield parts[row].as_py(), _unpacked(content)
+
+
+def _read_block(row: dict[str, Any]) -> pa.Buffer:
+    """Return a block of a file as a view of it."""
+    with pa.memory_map(row["file"]) as file:
+        file.seek(row["start"])
+        content = file.read_buffer(row["size"])
+    if content.size != row["size"] or _checksum(content) != row["crc"]:
+        raise FormatError(f"{row['file']}: a block at byte {row['start']} is damaged; start the run again")
+    return content
+
+
+def _checksum(content: pa.Buffer) -> int:
+    return _kernel.crc32c(np.frombuffer(content, dtype=np.uint8), 0)
 
 
 def exchange(blocks: "DataFrame", parts: int, receive: Callable[[Batches], Batches], schema: str) -> "DataFrame":
@@ -128,3 +207,18 @@ def take_lists(sizes: NDArray[np.int64], values: NDArray[Any], chosen: NDArray[n
     before = np.cumsum(lengths) - lengths
     found: NDArray[Any] = values[np.arange(int(lengths.sum())) + np.repeat(starts[chosen] - before, lengths)]
     return found
+
+
+def bounded(sizes: NDArray[np.int64], most: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield ranges of consecutive items whose sizes add up to at most ``most``, or of one item.
+
+    Args:
+        sizes: Sizes of the items.
+        most: Maximum of a range; ``BLOCK_BYTES`` if it is 0.
+    """
+    ends, start = np.cumsum(sizes), 0
+    while start < len(sizes):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + (most or BLOCK_BYTES), side="right")))
+        yield start, stop
+        start = stop

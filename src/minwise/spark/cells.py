@@ -1,9 +1,9 @@
 """Cells: groups of documents whose candidate pairs one task compares.
 
 Pairs never cross connected components of the bucket graph. The driver finds the components, from the members of the
-buckets alone, and packs them into cells of about equal work: the slowest cell decides when the stage ends. A component
-that has more sets than a cell may hold is cut: its ranks are divided into intervals, and the pairs of two intervals are
-a cell, to which the sets of both are sent.
+buckets alone, and packs them into cells of about equal work: the slowest cell decides when the stage ends. If all pairs
+are compared, a component that has more sets than a cell may hold is cut: its ranks are divided into intervals, and the
+pairs of two intervals are a cell, to which the sets of both are sent.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ __all__ = [
 
 # Rank that is in no cell.
 NO_CELL = 2**32 - 1
-# Bytes of sets in a cell, if that leaves at most so many cells: each reading task sends a block to each cell.
+# Bytes of sets in a cell, unless there would be more cells than this: each reading task sends a block to each cell.
 CELL_BYTES, MOST_CELLS = 1 << 26, 1 << 10
 # Bytes of sets that a task can hold on its disk and partly in memory; larger components are cut.
 MOST_CELL_BYTES = 1 << 30
@@ -71,10 +71,10 @@ class Grid:
     def cells_of(self, ranks: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Return the cells of some ranks: the index of a rank, and a cell that it is in."""
         interval = np.searchsorted(self.cuts, ranks, side="right")
-        every = range(self.intervals)
-        pairs = [[self.cell(min(own, other), max(own, other)) for other in every] for own in every]
-        cells = np.array(pairs, dtype=np.uint32)[interval]
-        return np.repeat(np.arange(len(ranks)), self.intervals), cells.ravel()
+        own, other = np.repeat(interval, self.intervals), np.tile(np.arange(self.intervals), len(ranks))
+        low, high = np.minimum(own, other), np.maximum(own, other)
+        cells = self.first_cell + high * (high + 1) // 2 + low
+        return np.repeat(np.arange(len(ranks)), self.intervals), cells.astype(np.uint32)
 
     def divided(self, groups: BucketGroups) -> Iterator[tuple[int, BucketGroups]]:
         """Yield the buckets of each cell: of each bucket the pairs between two intervals."""
@@ -88,6 +88,7 @@ class Grid:
             chosen = is_head | is_partner
             others = is_head if low < high else is_head & ~is_partner
             rows = np.stack([np.bincount(bucket[mask], minlength=len(sizes)) for mask in (chosen, is_head, others)], 1)
+            rows[:, 1] = np.minimum(rows[:, 1], rows[:, 0] - 1)  # the last member is paired with none
             kept = (rows[:, 1] > 0) & (rows[:, 0] > np.maximum(rows[:, 2], 1))
             if kept.any():
                 members = groups.members[chosen & kept[bucket]]

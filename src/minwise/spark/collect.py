@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from minwise._internal.array_files import Arrays
 from minwise._internal.arrays import to_numpy, valid_mask
+from minwise._internal.atomic import atomic_writer
 from minwise.inputs.source import Fault
 from minwise.search.bands import BucketCounts, cut_runs, pack_pairs
 from minwise.search.candidates import CHUNK_PAIRS, VERIFIED
@@ -27,7 +29,7 @@ from minwise.search.documents import (
 from minwise.search.verification import BINS, NearMisses
 from minwise.search.workdir import WorkDirectory
 from minwise.spark.read_tasks import ENDED, KEYS, unpack_keep_values
-from minwise.spark.stage_store import StageFiles
+from minwise.spark.stage_store import StageFile, StageFiles
 
 __all__ = ["collect_compared", "collect_documents", "merged_pairs", "total_caps", "total_counts"]
 
@@ -149,7 +151,9 @@ def collect_compared(compared: StageFiles, work: WorkDirectory, stage: str) -> N
     work.delete(f"{stage}-")  # of a run that was interrupted here
     if stage != VERIFIED:
         for number, (file, files) in enumerate(compared.opened()):
-            shutil.copyfile(files.folder / file.name, work.folder / f"{stage}-{number:06}")
+            target = work.folder / f"{stage}-{number:06}"
+            with (files.folder / file.name).open("rb") as source, atomic_writer(target, sync=work.durable) as copy:
+                shutil.copyfileobj(source, copy)
         return
     near = NearMisses.merge(NearMisses.read(files.open(file.name)) for file, files in compared.opened())
     nothing = NearMisses.merge([])
@@ -161,35 +165,39 @@ def collect_compared(compared: StageFiles, work: WorkDirectory, stage: str) -> N
 
 
 def merged_pairs(compared: StageFiles) -> Iterator[PairBlock]:
-    """Yield the pairs of all cells in ascending order, at least one block."""
+    """Yield the pairs of all cells in ascending order, at least one block.
+
+    The files of a cell follow each other, so a cell is one run, and runs are cut at common smaller ranks.
+    """
     with ExitStack() as stack:
-        reading = (compared.folder.reading(compared.stage, file.name) for file in compared.files)
-        opened = [stack.enter_context(work).open(file.name) for work, file in zip(reading, compared.files, strict=True)]
-        columns = [[file.map(name) for name in ("low", "high", "similarity")] for file in opened]
-        runs = [_PackedPairs(low, high) for low, high, _ in columns]
+        cells = [_cell_pairs(compared, list(files), stack) for _, files in groupby(compared.files, _cell_of)]
         is_empty = True
-        for slices in cut_runs(runs, CHUNK_PAIRS):
-            pieces = [
-                PairBlock(*(column[cut] for column in of_file)) for of_file, cut in zip(columns, slices, strict=True)
-            ]
-            block = PairBlock.concat([piece for piece in pieces if len(piece)])
+        for slices in cut_runs([block.low for block in cells], CHUNK_PAIRS):
+            pieces = [_part(block, cut) for block, cut in zip(cells, slices, strict=True) if cut.start < cut.stop]
+            block = PairBlock.concat(pieces)
             yield block.take(np.argsort(pack_pairs(block.low, block.high), kind="stable"))
             is_empty = False
         if is_empty:
             yield PairBlock.concat([])
 
 
-class _PackedPairs:
-    """Pairs of two columns as ascending numbers."""
+def _cell_of(file: StageFile) -> str:
+    """Return the number of the cell in the name of its file."""
+    return file.name.partition("-")[0]
 
-    def __init__(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> None:
-        self.low, self.high = low, high
 
-    def __len__(self) -> int:
-        return len(self.low)
+def _cell_pairs(compared: StageFiles, files: list[StageFile], stack: ExitStack) -> PairBlock:
+    """Return the pairs of a cell; those of a cell with one file are a view of it."""
+    names = [file.name for file in files]
+    work = stack.enter_context(compared.folder.reading(compared.stage, *names))
+    columns = [[file.map(name) for name in ("low", "high", "similarity")] for file in map(work.open, names)]
+    return PairBlock(
+        *(of_files[0] if len(files) == 1 else np.concatenate(of_files) for of_files in zip(*columns, strict=True))
+    )
 
-    def __getitem__(self, key: Any, /) -> Any:  # noqa: ANN401 - a number or a slice
-        return pack_pairs(np.asarray(self.low[key]), np.asarray(self.high[key]))
+
+def _part(block: PairBlock, cut: slice) -> PairBlock:
+    return PairBlock(block.low[cut], block.high[cut], block.similarity[cut])
 
 
 def total_counts(cells: list[dict[str, Any]], proposals: int, classes: int) -> dict[str, Any]:

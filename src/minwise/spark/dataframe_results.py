@@ -162,7 +162,7 @@ def dedup_report(search: DataFrameSearch, removed: DataFrame, on_error: str) -> 
 
 def _pair_counts(search: DataFrameSearch) -> tuple[int, int]:
     """Return how many candidate pairs were compared, and how many of them reach the threshold."""
-    found = search.found(search.settings.group, 0)
+    found = search.found(search.settings.group)
     row = found.filter("left is null").agg(f.sum("compared"), f.sum("verified")).collect()[0]
     return row[0] or 0, row[1] or 0
 

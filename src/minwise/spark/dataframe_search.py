@@ -26,7 +26,7 @@ from minwise.spark.arrow_columns import bytes_per_text_byte
 from minwise.spark.band_tasks import part_count
 from minwise.spark.blocks import Batches
 from minwise.spark.cells import CELL_BYTES, MOST_CELL_BYTES, MOST_CELLS, PAIR_SECONDS
-from minwise.spark.clustering import connected_components
+from minwise.spark.clustering import DRIVER_EDGES, connected_components
 from minwise.spark.document_tables import DocumentTable, DocumentTables
 from minwise.spark.frame_tasks import (
     CAP_COLUMNS,
@@ -80,6 +80,7 @@ class DataFrameSearch:
     ) -> None:
         self.tables, self.settings, self.stages, self.partitions = tables, settings, stages, partitions
         self._on_error = on_error
+        self._found: dict[str, DataFrame] = {}
         self._resumed = stages.is_finished("signatures")
 
     @cached_property
@@ -263,8 +264,13 @@ class DataFrameSearch:
         wanted = self.names.drop("text_bytes").join(places, "place")
         return self.tables.set_blocks(wanted, self.settings)
 
-    def found(self, result: str, driver_edges: int) -> DataFrame:
-        """Return the rows of :func:`minwise.spark.frame_tasks.compare_cells` of all documents."""
+    def found(self, result: str, driver_edges: int = DRIVER_EDGES) -> DataFrame:
+        """Return the rows of :func:`minwise.spark.frame_tasks.compare_cells` of all documents, made at the first call.
+
+        Args:
+            result: What to find.
+            driver_edges: Number of members of buckets up to which the driver plans which task compares what.
+        """
 
         def make() -> DataFrame:
             cells = self._cells(driver_edges, cut=result == "pairs")
@@ -273,7 +279,9 @@ class DataFrameSearch:
                 blocks = blocks.union(self._set_blocks(cells.places))
             return compare_cells(blocks, cells.number, self.settings, result=result)
 
-        return self.stages.run(f"found-{result}", make, rows_per_batch=TEXT_ROWS)
+        if result not in self._found:
+            self._found[result] = self.stages.run(f"found-{result}", make, rows_per_batch=TEXT_ROWS)
+        return self._found[result]
 
     def document_counts(self) -> dict[str, int]:
         """Return the rows of the table that is deduplicated: read, documents, empty and quarantined."""

@@ -131,7 +131,7 @@ def dedup(
         on_error: ``fail``, ``quarantine`` or ``skip``: treatment of rows whose text is null or not UTF-8.
         work: Directory or URL, shared by driver and executors, that keeps finished stages.
         partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
-        driver_edges: Maximum number of pairs whose connected components are found on the driver.
+        driver_edges: Maximum number of bucket members that the driver holds, to plan which task compares what.
         **options: Settings; see Keyword Args.
 
     Keyword Args:
@@ -259,7 +259,7 @@ def clusters(
         on_error: ``fail``, ``quarantine`` or ``skip``: treatment of rows whose text is null or not UTF-8.
         work: Directory or URL, shared by driver and executors, that keeps finished stages.
         partitions: Number of partitions of shuffles. Default: ``spark.sql.shuffle.partitions``.
-        driver_edges: Maximum number of pairs whose connected components are found on the driver.
+        driver_edges: Maximum number of bucket members that the driver holds, to plan which task compares what.
         **options: Settings; see Keyword Args.
 
     Keyword Args:
@@ -359,7 +359,7 @@ class _DataFrameRun:
 
     def pairs(self) -> DataFrame:
         """Return every pair by id."""
-        found = self.search.found("pairs", DRIVER_EDGES).filter("left is not null")
+        found = self.search.found("pairs").filter("left is not null")
         similar = found.select(f.col("left").alias("low"), f.col("right").alias("high"), "similarity")
         wide = expanded_pairs(similar, self.search.documents, self.settings.max_bucket)
         for side, name in (("low", "left"), ("high", "right")):
@@ -467,7 +467,7 @@ def shingles(
     Args:
         df: Documents. No text may be null.
         text: Text column; several are joined by a line break.
-        place: Column of the document's number, an integer that you assign: of two documents the smaller is preferred.
+        place: Column of the document's number, a whole number from 0 that you assign: the smaller of two is preferred.
         **options: Settings; see Keyword Args.
 
     Keyword Args:
@@ -508,8 +508,8 @@ def candidate_pairs(
     """Find every pair of documents that share a bucket, once.
 
     Args:
-        entries: ``place``, an integer that you assign to each document, and ``keys``, as :func:`sketch` returns them.
-            Only one of several identical documents should be included.
+        entries: ``place``, a whole number from 0 that you assign to each document, and ``keys``, as :func:`sketch`
+            returns them. Only one of several identical documents should be included.
         partitions: Number of partitions of the keys. Default: ``spark.sql.shuffle.partitions``.
         **options: Settings; see Keyword Args.
 

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -18,7 +20,7 @@ from minwise.inputs.source import BATCH_BYTES, Columns
 from minwise.search.bands import element_arrays
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import SPARK_TYPES, elements_column, signature_columns, signature_fields
-from minwise.spark.blocks import BLOCKS, Batches, rows_of_blocks
+from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, rows_of_blocks
 from minwise.spark.frame_tasks import set_blocks_of
 from minwise.text.shingling import ShingleSets
 
@@ -232,12 +234,30 @@ def _shingle(batches: Batches, *, settings: SearchSettings, names: tuple[str, ..
 
 def _set_blocks(batches: Batches, *, settings: SearchSettings, names: tuple[str, ...]) -> Batches:
     """Yield blocks of the sets of rows whose first columns are place and cell and whose others are the text."""
+    held, size = list[_PlacedSets](), 0
     for rows in batches:
         for first, texts, _ in _documents(rows, settings, names):
             places, cells = (to_numpy(rows.column(index))[first : first + len(texts)] for index in (0, 1))
             if not texts.null_count:
-                found = element_arrays(texts, settings.shingler, 1)
-                yield from rows_of_blocks(set_blocks_of(places, cells, *found))
+                offsets, elements = element_arrays(texts, settings.shingler, 1)
+                held.append((places, cells, np.diff(offsets), elements))
+                size += elements.nbytes
+            if size >= BLOCK_BYTES:
+                yield from _blocks_of(held)
+                held, size = [], 0
+    if held:
+        yield from _blocks_of(held)
+
+
+# Places, cells, sizes and elements of sets.
+_PlacedSets = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint64]]
+
+
+def _blocks_of(held: list[_PlacedSets]) -> Batches:
+    """Yield the blocks of sets that were collected, so that blocks are not small."""
+    places, cells, sizes, elements = (np.concatenate(column) for column in zip(*held, strict=True))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return rows_of_blocks(set_blocks_of(places, cells, offsets, elements))
 
 
 def _documents(

@@ -1,7 +1,7 @@
 """Spark engine: executors read, sketch, band and compare; the driver holds a few numbers per document and no text.
 
 Every stage is a directory of work files: the ``signatures`` of all documents, the ``buckets`` of equal keys, and the
-``compared`` pairs of documents that share one. Between them the driver ranks documents and plans which task compares
+compared pairs of documents that share one. Between them the driver ranks documents and plans which task compares
 what. Everything after the compared pairs is done by the code of the local engine.
 """
 
@@ -26,7 +26,7 @@ from minwise.search.workdir import WorkDirectory
 from minwise.spark.arrow_columns import bytes_per_text_byte
 from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, part_count, write_buckets
 from minwise.spark.cell_search import CellTask
-from minwise.spark.cells import MOST_CELL_BYTES, NEEDED_SECONDS, PAIR_SECONDS, CellPlan, plan_cells
+from minwise.spark.cells import CELL_BYTES, MOST_CELL_BYTES, NEEDED_SECONDS, PAIR_SECONDS, CellPlan, plan_cells
 from minwise.spark.collect import collect_compared, collect_documents, merged_pairs, total_caps, total_counts
 from minwise.spark.errors import spark_errors
 from minwise.spark.read_tasks import KEYS, ReadTask, plan_tasks, write_signatures
@@ -181,11 +181,13 @@ class _PairStages:
 
     def _plan(self, buckets: str, names: list[str], task: CellTask) -> CellPlan:
         all_pairs = task.stage == VERIFIED
+        # Sets are on disk; packed signatures are in memory.
+        most = MOST_CELL_BYTES if self.settings.verify == "exact" else 2 * CELL_BYTES
         return plan_cells(
             lambda: self._groups(buckets, names),
             self._set_bytes(),
             pair_seconds=PAIR_SECONDS if all_pairs else NEEDED_SECONDS,
-            most_bytes=MOST_CELL_BYTES if all_pairs else None,
+            most_bytes=most if all_pairs else None,
         )
 
     def _groups(self, stage: str, names: list[str]) -> Iterator[BucketGroups]:
@@ -222,7 +224,9 @@ class _PairStages:
     def _documents_of_tasks(self, plan: CellPlan) -> Iterator[Arrays]:
         """Yield the documents of each task with their ranks and cells, ascending by document."""
         starts = self.documents.starts
-        firsts = [int(starts[task[0].source]) + task[0].first for task in self.tasks]
+        firsts = [
+            min(int(starts[task[0].source]) + task[0].first, int(starts[task[0].source + 1])) for task in self.tasks
+        ]
         for first, stop in pairwise([*firsts, len(self.documents)]):
             ranks = self.order.rank_of[first:stop]
             rows, cells = plan.cells_of(ranks)

@@ -6,7 +6,6 @@ columns: the position of a document in the keep order.
 
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,9 @@ from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, entry_block
 from minwise.spark.blocks import (
     BLOCK_BYTES,
     BLOCKS,
+    ROWS,
     Batches,
+    bounded,
     by_part,
     exchange,
     pack,
@@ -35,6 +36,7 @@ from minwise.spark.blocks import (
 )
 from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, groups_of, packed_batch, set_batch, set_pieces
 from minwise.spark.cells import plan_cells
+from minwise.spark.stage_store import task_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -162,8 +164,7 @@ def planned_cells(buckets: "DataFrame", *, set_bytes: float, pair_seconds: float
         for groups in dense
         for cell, own in plan.divided(groups, plan.cell_of[groups.first_members])
     )
-    schema = pa.schema([("part", pa.int32()), ("block", pa.binary())])
-    rows = pa.Table.from_batches(rows_of_blocks(blocks), schema)
+    rows = pa.Table.from_batches(rows_of_blocks(blocks), ROWS)
     indices, cells = plan.cells_of(np.arange(len(places), dtype=np.uint32))
     of_places = {"place": from_numpy(places[indices].astype(np.int64)), "cell": from_numpy(cells.astype(np.int32))}
     return Cells(plan.cells, session.createDataFrame(pa.table(of_places)), session.createDataFrame(rows))
@@ -233,13 +234,14 @@ def set_blocks_of(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the sets of documents for each cell, in blocks of bounded size."""
     ranks, sizes = places.astype(np.uint64), np.diff(offsets)
-    large = 8 * sizes > BLOCK_BYTES
-    for number in np.flatnonzero(large).tolist():
-        own = elements[offsets[number] : offsets[number + 1]]
-        yield from ((int(cells[number]), piece) for piece in set_pieces(ranks[number : number + 1], own))
-    for cell, chosen in by_part(np.where(large, cells.max(initial=0) + 1, cells), int(cells.max(initial=0)) + 2):
-        if not large[chosen[0]]:
-            yield cell, set_batch(ranks[chosen], sizes[chosen], take_lists(sizes, elements, chosen))
+    for first, stop in bounded(8 * sizes):
+        own = elements[offsets[first] : offsets[stop]]
+        if len(own) > BLOCK_BYTES // 8:
+            yield from ((int(cells[first]), piece) for piece in set_pieces(ranks[first:stop], own))
+            continue
+        for cell, chosen in by_part(cells[first:stop], int(cells.max(initial=0)) + 1):
+            lists = take_lists(sizes[first:stop], own, chosen)
+            yield cell, set_batch(ranks[first:stop][chosen], sizes[first:stop][chosen], lists)
 
 
 def packed_blocks_of(
@@ -289,7 +291,7 @@ def bucket_pairs(buckets: "DataFrame") -> "DataFrame":
             places, members = np.unique(groups.members, return_inverse=True)
             ranges = _kernel.pair_ranges(groups.buckets, members.astype(np.uint32)).astype(np.int64)
             counts = ranges[:, 2] - ranges[:, 1]
-            for first, stop in _chunks(counts):
+            for first, stop in bounded(counts, CHUNK_PAIRS):
                 low = np.repeat(ranges[first:stop, 0], counts[first:stop])
                 before = np.cumsum(counts[first:stop]) - counts[first:stop]
                 high = members[np.arange(len(low)) + np.repeat(ranges[first:stop, 1] - before, counts[first:stop])]
@@ -297,16 +299,6 @@ def bucket_pairs(buckets: "DataFrame") -> "DataFrame":
                 yield from _rows(PAIRS, *(places[side].astype(np.int64) for side in (pairs >> 32, pairs & NO_DOCUMENT)))
 
     return buckets.select("block").mapInArrow(enumerate_pairs, ddl(PAIRS))
-
-
-def _chunks(counts: Int64s) -> Iterator[tuple[int, int]]:
-    """Yield ranges of consecutive counts that add up to about ``CHUNK_PAIRS``."""
-    ends, start = np.cumsum(counts), 0
-    while start < len(counts):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + CHUNK_PAIRS, side="right")))
-        yield start, stop
-        start = stop
 
 
 def compare_cells(blocks: "DataFrame", cells: int, settings: SearchSettings, *, result: str) -> "DataFrame":
@@ -325,7 +317,7 @@ def compare_cells(blocks: "DataFrame", cells: int, settings: SearchSettings, *, 
     find = {"pairs": _similar_pairs, "star": _star_removals, "components": _component_removals}[result]
 
     def receive(batches: Batches) -> Batches:
-        with TemporaryDirectory() as folder:
+        with task_directory() as folder:
             search = CellSearch(task, batches, Path(folder))
             if search.cell < 0:
                 return

@@ -269,7 +269,7 @@ def read_sets(
 ) -> Iterator[tuple[slice, Int64s, NDArray[np.uint64]]]:
     """Read some documents of a task again and yield their sets: which documents, offsets and elements.
 
-    A document that no longer exists yields none, which the driver detects.
+    A document that no longer exists yields none, which the cell detects that it belongs to.
 
     Args:
         corpus: Sources of the documents.

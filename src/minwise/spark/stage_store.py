@@ -7,6 +7,7 @@ directory. Each directory has a list of its files, which is written last; other 
 """
 
 import json
+import os
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,7 @@ from pyarrow import fs
 from minwise import errors
 from minwise._internal.array_files import Arrays, stream_checksum
 from minwise._internal.arrays import from_numbers
-from minwise.errors import FormatError, MinwiseError
+from minwise.errors import FormatError, InputError, MinwiseError
 from minwise.inputs.files import is_url, url_filesystem
 from minwise.inputs.source import CopyError
 from minwise.search.workdir import WorkDirectory, damaged_file, decode_json, encode_json, refuse_other_run
@@ -40,7 +41,9 @@ __all__ = [
     "StageStore",
     "attempt_name",
     "checkpoint",
+    "raise_failure",
     "rows_of_files",
+    "task_directory",
 ]
 
 MANIFEST = "manifest.json"
@@ -57,6 +60,11 @@ BLOCK_SETTINGS = {ROWS_PER_BATCH: "64", BYTES_PER_BATCH: "64m", "spark.sql.adapt
 SPECIAL = re.compile(r"([\[\]{}*?\\])")
 # Rows that tasks return of the files that they have written.
 FILES = "file string, bytes long, facts string"
+
+
+def _batch_settings(rows: int | None) -> dict[str, str]:
+    """Return the settings that limit the rows, and the bytes, that are sent to Python at once."""
+    return {} if rows is None else {ROWS_PER_BATCH: str(rows), BYTES_PER_BATCH: BLOCK_SETTINGS[BYTES_PER_BATCH]}
 
 
 class StageFile(NamedTuple):
@@ -87,9 +95,14 @@ class StageFiles(NamedTuple):
                 yield file, work
 
 
+def exchange_name(stage: str) -> str:
+    """Return the name of the directory of blocks that the tasks of a stage exchange."""
+    return f"{stage}-exchange"
+
+
 def attempt_name(task: int, number: int = 0) -> str:
     """Return a name for a file of a task that no other attempt uses; names sort by task and number."""
-    return f"{task:06}-{number:06}-{secrets.token_hex(4)}"
+    return f"{task:09}-{number:06}-{secrets.token_hex(4)}"
 
 
 def rows_of_files(files: Iterable[StageFile]) -> Batches:
@@ -103,6 +116,19 @@ def rows_of_files(files: Iterable[StageFile]) -> Batches:
 
 def _file_row(name: str, size: int, facts: dict[str, Any]) -> pa.RecordBatch:
     return pa.record_batch({"file": [name], "bytes": [size], "facts": [json.dumps(facts)]})
+
+
+def _succeeded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of files; raise the first error that a task reported."""
+    for facts in (json.loads(row["facts"]) for row in rows):
+        if "failure" in facts:
+            raise_failure(facts["failure"])
+    return rows
+
+
+def task_directory() -> TemporaryDirectory[str]:
+    """Return a temporary directory of a task, in the local directory of Spark, which is deleted with the executor."""
+    return TemporaryDirectory(dir=os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None)
 
 
 def raise_failure(failure: str) -> None:
@@ -151,6 +177,10 @@ class StageFolder:
         """The absolute path or URL, which is the same on all machines."""
         return self.path if is_url(self.path) else self._root
 
+    def exchange(self, stage: str) -> Path | None:
+        """Return the directory in which tasks exchange the blocks of a stage; None at a URL."""
+        return None if is_url(self.path) else Path(self._root) / exchange_name(stage)
+
     def url(self, name: str) -> str:
         """Return the URL at which Spark writes a directory in this one."""
         return f"{self._url}/{name}"
@@ -195,9 +225,20 @@ class StageFolder:
         with self._files.open_input_stream(path) as file:
             return stream_checksum(file, self._files.get_file_info(path).size)
 
-    def delete_file(self, name: str) -> None:
-        """Delete a file."""
-        self._files.delete_file(f"{self._root}/{name}")
+    def keep_files(self, stage: str, sizes: dict[str, int]) -> None:
+        """Delete all files of a stage but these, which are of attempts that failed.
+
+        Raises:
+            InputError: If one of them is not here as it was written.
+        """
+        found = self.sizes(stage)
+        for file in (file for file, size in sizes.items() if found.get(file) != size):
+            raise InputError(
+                f"{self.path}/{stage}/{file} was written by an executor and is not here: "
+                "work and output must be on storage that all machines share, or URLs"
+            )
+        for file in found.keys() - sizes.keys():
+            self._files.delete_file(f"{self._root}/{stage}/{file}")
 
     @contextmanager
     def writing(self, stage: str) -> Iterator[WorkDirectory]:
@@ -207,7 +248,7 @@ class StageFolder:
             target.mkdir(parents=True, exist_ok=True)
             yield WorkDirectory(target, durable=False)
             return
-        with TemporaryDirectory() as name:
+        with task_directory() as name:
             yield WorkDirectory(Path(name), durable=False)
             self._remote.makedirs(f"{self._root}/{stage}", exist_ok=True)
             for path in Path(name).iterdir():
@@ -223,7 +264,7 @@ class StageFolder:
         if not is_url(self.path):
             yield WorkDirectory(Path(self._root) / stage, durable=False)
             return
-        with TemporaryDirectory() as folder:
+        with task_directory() as folder:
             for name in names:
                 self._remote.get_file(f"{self._root}/{stage}/{name}", f"{folder}/{name}")
             try:
@@ -273,7 +314,7 @@ class StageStore:
         """
         if self.folder is not None and self.is_finished(name):
             return self.read(name)
-        with spark_errors(name), self._set({} if rows_per_batch is None else {ROWS_PER_BATCH: str(rows_per_batch)}):
+        with spark_errors(name), self._set(_batch_settings(rows_per_batch)):
             if self.folder is None:
                 return checkpoint(make())
             make().write.mode("overwrite").parquet(self.folder.url(name))
@@ -291,15 +332,14 @@ class StageStore:
         """
         folder = self.directory
         if not self._has_files(name):
-            folder.delete(name)
+            for earlier in (name, exchange_name(name)):
+                folder.delete(earlier)
             with spark_errors(name), self._set(BLOCK_SETTINGS):
                 rows = make().toArrow().to_pylist()
-            listing = {row["file"]: [row["bytes"], json.loads(row["facts"])] for row in rows}
-            for failure in (facts["failure"] for _, facts in listing.values() if "failure" in facts):
-                raise_failure(failure)
-            self._finish(name, dict(sorted(listing.items())))
-            for file in folder.sizes(name).keys() - listing.keys():
-                folder.delete_file(f"{name}/{file}")
+            listing = dict(sorted((row["file"], [row["bytes"], json.loads(row["facts"])]) for row in _succeeded(rows)))
+            folder.keep_files(name, {file: size for file, (size, _) in listing.items()})
+            self._finish(name, listing)
+            folder.delete(exchange_name(name))
         return StageFiles(folder, name, self.files(name))
 
     def files(self, name: str) -> list[StageFile]:

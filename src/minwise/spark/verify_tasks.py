@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 from minwise.search.documents import Corpus
 from minwise.spark.arrow_columns import Int64s
 from minwise.spark.band_tasks import BucketGroups
-from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, by_part, exchange, rows_of_blocks, take_lists
+from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, bounded, by_part, exchange, rows_of_blocks, take_lists
 from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, packed_batch, set_batch, set_pieces
 from minwise.spark.cells import CellPlan, Grid
 from minwise.spark.read_tasks import ReadTask, read_sets, task_frame, task_numbers, working_directory
-from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files
+from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files, task_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,7 +83,7 @@ def compare_cells(
         with working_directory(directory):
             folder = StageFolder(location)
             for number in task_numbers(numbers):
-                yield from rows_of_blocks(blocks(folder, number))
+                yield from rows_of_blocks(blocks(folder, number), folder.exchange(output))
 
     def receive(batches: Batches) -> Batches:
         return rows_of_files(_compared_files(StageFolder(location), output, task, batches))
@@ -131,7 +130,7 @@ def set_blocks(
     bounds = np.append(starts, len(documents))
     for inside, offsets, elements in found:
         sizes = np.diff(offsets)
-        for first, last in _bounded(8 * sizes):
+        for first, last in bounded(8 * sizes):
             part = slice(bounds[inside.start + first], bounds[inside.start + last])
             own = np.searchsorted(distinct[inside], documents[part]) - first
             here = elements[offsets[first] : offsets[last]]
@@ -146,18 +145,8 @@ def set_blocks(
                 yield cell, set_batch(ranks[part][chosen], sizes[first:last][of_set], lists)
 
 
-def _bounded(sizes: Int64s) -> Iterator[tuple[int, int]]:
-    """Yield ranges of consecutive sets of at most ``BLOCK_BYTES``, or of one set."""
-    ends, start = np.cumsum(sizes), 0
-    while start < len(sizes):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_BYTES, side="right")))
-        yield start, stop
-        start = stop
-
-
 def _compared_files(folder: StageFolder, output: str, task: CellTask, batches: Batches) -> Iterator[StageFile]:
-    with TemporaryDirectory() as name:
+    with task_directory() as name:
         search = CellSearch(task, batches, Path(name))
         if search.cell < 0:
             return

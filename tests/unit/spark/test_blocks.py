@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark")
 
-from minwise.errors import InputError
+from minwise.errors import FormatError, InputError
 from minwise.options import DedupOptions
 from minwise.search.bands import NO_DOCUMENT
 from minwise.search.clustering import FIRST_MEMBERS, CopyGroups, PairBlock, cluster_by_star
 from minwise.settings import SearchSettings, resolve_options, search_settings
-from minwise.spark import cell_search, cells, verify_tasks
+from minwise.spark import blocks, cell_search, cells, verify_tasks
 from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, count_pairs, entry_blocks, group_entries
 from minwise.spark.blocks import received, rows_of_blocks
 from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, set_batch
@@ -130,6 +130,7 @@ def test_every_pair_is_in_one_cell_with_both_documents(groups: BucketGroups, sec
     found = []
     for cell, own in plan.divided(groups, plan.cell_of[groups.first_members]):
         assert cell < plan.cells
+        assert all(heads < size for size, heads, _ in own.buckets.tolist())  # as in the kernel: no range is empty
         pairs = pairs_of(own)
         assert pairs
         assert {(document, cell) for pair in pairs for document in pair} <= known
@@ -181,10 +182,10 @@ def test_a_cell_finds_what_the_definition_finds(
     found = [(slice(0, len(sets)), offsets, elements)]
     with pytest.MonkeyPatch.context() as patch:
         if large:  # two elements in a block
-            patch.setattr(verify_tasks, "BLOCK_BYTES", 16)
-            patch.setattr(cell_search, "BLOCK_BYTES", 16)
-        blocks = list(set_blocks(found, ranks, ranks, np.full(len(ranks), 3, dtype=np.uint32), 4))
-    rows = list(rows_of_blocks([*blocks, (3, bucket_batch(buckets_of_pairs(low, high)))]))
+            for module in (blocks, verify_tasks, cell_search):
+                patch.setattr(module, "BLOCK_BYTES", 16)
+        sent = list(set_blocks(found, ranks, ranks, np.full(len(ranks), 3, dtype=np.uint32), 4))
+    rows = list(rows_of_blocks([*sent, (3, bucket_batch(buckets_of_pairs(low, high)))]))
     chosen, stage = exact_settings(), data.draw(st.sampled_from(("verified", "star")))
     search = CellSearch(CellTask(chosen, 0.3, 0.5, stage), shuffled(rows, data), tmp_path_factory.mktemp("cell"))
     search.run()
@@ -230,6 +231,31 @@ def test_blocks_arrive_as_they_were_sent() -> None:
     ((part, back),) = received(rows_of_blocks([(5, batch)]))
     assert part == 5
     assert back.equals(batch)
+
+
+def test_blocks_of_a_file_arrive_as_they_were_sent_and_damage_is_reported(tmp_path: Path) -> None:
+    """Rows say where a block is; its checksum is verified."""
+    sent = [set_batch(np.array([rank], np.uint32), np.array([1]), np.array([rank], np.uint64)) for rank in range(3)]
+    (rows,) = rows_of_blocks(enumerate(sent), tmp_path / "exchange")
+    assert [part for part, _ in received(iter([rows]))] == [0, 1, 2]
+    assert all(back.equals(batch) for (_, back), batch in zip(received(iter([rows])), sent, strict=True))
+    (path,) = (tmp_path / "exchange").iterdir()
+    content = bytearray(path.read_bytes())
+    content[rows.column("start")[1].as_py() + 100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="damaged"):
+        list(received(iter([rows])))
+
+
+@pytest.mark.parametrize(("ordered", "most"), [(True, 9.1), (False, 12.1)])
+def test_an_entry_takes_nine_bytes_in_document_order_and_twelve_in_others(ordered: bool, most: float) -> None:
+    keys = np.random.default_rng(1).integers(0, 2**63, size=(5000, 20), dtype=np.uint64)
+    ranks = np.arange(5000) if ordered else np.random.default_rng(2).permutation(5000)
+    size = sum(
+        row.column("block")[0].as_buffer().size
+        for row in rows_of_blocks(entry_blocks(keys, ranks.astype(np.uint32), 4))
+    )
+    assert size / keys.size <= most
 
 
 def test_a_plan_without_buckets_has_no_cells() -> None:
