@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.markdown import Record, machine_and_date, table
-from benchmarks.spark.figures import LOCAL, SPARK, WORKERS, Run, best, differing_outputs, seconds, with_session
+from benchmarks.spark.figures import (
+    LOCAL,
+    SPARK,
+    WORKERS,
+    Run,
+    band_entries,
+    best,
+    differing_outputs,
+    seconds,
+    with_session,
+)
 
 NAMES = {
     "dedup": "`minwise dedup`",
@@ -18,13 +28,15 @@ DOCUMENTS = {"many": "synthetic documents"}
 CORES = 2  # of every measured run on Spark
 # Numbers of documents of the extrapolation, with cores that process them in hours.
 CLUSTERS = {"10⁸": (10**8, 32), "10⁹": (10**9, 160), "10¹⁰": (10**10, 1600)}
+# Bytes of a band entry in a block.
+ENTRY_BYTES = 9
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
 
 
 def engines_table(record: Record) -> str:
     """Return the times of both engines on the same files, and those of all other methods on Spark."""
     columns = ["documents", "command", "local engine, s", "Spark, s", "ratio", "with session, s", "ratio"]
-    columns += ["CPU seconds", "peak MB", "shuffled bytes per band entry"]
+    columns += ["CPU seconds", "peak MB"]
     others = table(["documents", "method", "master", "seconds", "pairs or kept rows"], list(other_rows(record)))
     notes = ["Threshold 0.8, word:5", "CPU seconds and peak MB of the local engine / of Spark", *notes_of(record)]
     notes += [f"Spark {record['versions']['pyspark']}, {SPARK}", f"{machine_and_date(record)}."]
@@ -43,8 +55,7 @@ def engine_rows(record: Record) -> Iterator[list[str]]:
         cells += [f"{whole * seconds(local):.1f}", f"{whole:.2f}"]
         cells += [" / ".join(f"{run['cpu_seconds']:.0f}" for run in (local, spark))]
         cells += [" / ".join(f"{run['peak_bytes'] / 1e6:,.0f}" for run in (local, spark))]
-        shuffled = figures[f"{name}: shuffled bytes per band entry"]
-        yield [describe(record, corpus), NAMES[method], *cells, f"{shuffled:.1f}"]
+        yield [describe(record, corpus), NAMES[method], *cells]
 
 
 def other_rows(record: Record) -> Iterator[list[str]]:
@@ -95,13 +106,14 @@ def sizing_table(record: Record, run: Run) -> str:
     per_document = {"text": record["corpora"]["passages"]["text_bytes"] / run["documents"]}
     with_stages = best(record, "passages", "dedup", WORKERS[1]) or run
     per_document["signatures"] = stage_bytes(with_stages, "signatures") / run["documents"]
-    per_document["shuffled"] = run["totals"]["shuffled_bytes"] / run["documents"]
+    # Blocks are exchanged through files, which are deleted: 9 bytes per band entry (tests/unit/spark/test_blocks.py).
+    per_document["entries"] = ENTRY_BYTES * band_entries(record, "passages") / run["documents"]
     hours = core_seconds(run) / 3600 / run["documents"]
     rows = []
     for name, (documents, cores) in CLUSTERS.items():
-        sizes = [show_bytes(documents * per_document[part]) for part in ("text", "signatures", "shuffled")]
+        sizes = [show_bytes(documents * per_document[part]) for part in ("text", "signatures", "entries")]
         rows.append([name, *sizes, f"{documents * hours:,.0f}", f"{cores:,}", f"{documents * hours / cores:.1f}"])
-    columns = ["documents", "text", "`signatures`", "shuffled", "core hours", "cores", "hours"]
+    columns = ["documents", "text", "`signatures`", "band entries", "core hours", "cores", "hours"]
     return f"{table(columns, rows)}\n\n{sizing_note(record, run)}"
 
 
