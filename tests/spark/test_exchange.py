@@ -1,5 +1,6 @@
 """Blocks reach the task of their part, whichever way this version of Spark routes them."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,17 +28,23 @@ def sent(spark: "SparkSession") -> "DataFrame":
     return task_frame(spark, SENDERS).mapInArrow(send, BLOCKS)
 
 
-def receive(batches: Batches) -> Batches:
-    """Yield the parts and the senders of the blocks of a task."""
-    found = [(part, int(batch.column("sender")[0].as_py())) for part, batch in received(batches)]
-    yield pa.record_batch({"parts": [sorted({part for part, _ in found})], "senders": [sorted(s for _, s in found)]})
+def receiver() -> Callable[[Batches], Batches]:
+    """Return the function of the receiving tasks. It is pickled by value, because executors cannot import tests."""
+
+    def receive(batches: Batches) -> Batches:
+        found = [(part, int(batch.column("sender")[0].as_py())) for part, batch in received(batches)]
+        parts, senders = sorted({part for part, _ in found}), sorted(sender for _, sender in found)
+        yield pa.record_batch({"parts": pa.array([parts], INTEGERS), "senders": pa.array([senders], INTEGERS)})
+
+    return receive
 
 
+INTEGERS = pa.list_(pa.int64())
 EXPECTED = sorted([*([part] for part in range(PARTS - 1)), []])
 
 
 def test_each_part_is_one_task(spark: "SparkSession") -> None:
-    rows = exchange(sent(spark), PARTS, receive, "parts array<long>, senders array<long>").collect()
+    rows = exchange(sent(spark), PARTS, receiver(), "parts array<long>, senders array<long>").collect()
     assert sorted(row["parts"] for row in rows) == EXPECTED
     assert all(row["senders"] == list(range(SENDERS)) for row in rows if row["parts"])
 

@@ -209,8 +209,8 @@ def test_a_cell_finds_what_the_definition_finds(
 def removals(similar: dict[tuple[int, int], float], ranks: np.ndarray) -> list[tuple[int, int, float]]:
     """Return what stars remove: rank, witness and similarity."""
     ordered = sorted(similar)
-    numbers = [np.searchsorted(ranks, [pair[side] for pair in ordered]).astype(np.uint32) for side in (0, 1)]
-    block = PairBlock(*numbers, np.array([similar[pair] for pair in ordered]))
+    low, high = (np.searchsorted(ranks, [pair[side] for pair in ordered]).astype(np.uint32) for side in (0, 1))
+    block = PairBlock(low, high, np.array([similar[pair] for pair in ordered]))
     copies = CopyGroups(np.empty(0, dtype=np.uint32), np.zeros(1, dtype=np.uint64))
     stars = cluster_by_star(lambda: [block], copies, len(ranks))
     removed = np.flatnonzero(stars.removed)
