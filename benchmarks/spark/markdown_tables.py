@@ -27,7 +27,7 @@ NAMES = {
 DOCUMENTS = {"many": "synthetic documents"}
 CORES = 2  # of every measured run on Spark
 # Numbers of documents of the extrapolation, with cores that process them in hours.
-CLUSTERS = {"10⁸": (10**8, 32), "10⁹": (10**9, 160), "10¹⁰": (10**10, 1600)}
+CLUSTERS = {"10⁸": (10**8, 8), "10⁹": (10**9, 32), "10¹⁰": (10**10, 256)}
 # Bytes of a band entry in a block.
 ENTRY_BYTES = 9
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
@@ -112,8 +112,8 @@ def sizing_table(record: Record, run: Run) -> str:
     rows = []
     for name, (documents, cores) in CLUSTERS.items():
         sizes = [show_bytes(documents * per_document[part]) for part in ("text", "signatures", "entries")]
-        rows.append([name, *sizes, f"{documents * hours:,.0f}", f"{cores:,}", f"{documents * hours / cores:.1f}"])
-    columns = ["documents", "text", "`signatures`", "band entries", "core hours", "cores", "hours"]
+        rows.append([name, *sizes, f"{documents * hours:,.0f}", f"{cores:,}", f"{60 * documents * hours / cores:.0f}"])
+    columns = ["documents", "text", "`signatures`", "band entries", "core hours", "cores", "minutes"]
     return f"{table(columns, rows)}\n\n{sizing_note(record, run)}"
 
 
@@ -128,8 +128,8 @@ def sizing_note(record: Record, run: Run) -> str:
             rates.append(f"{rate:,.0f} core hours per terabyte of documents of {mean:,.0f} bytes")
     return (
         f"In proportion to {run['documents']:,} passages on {CORES} cores in {seconds(run):.0f} s without the session "
-        f"({with_session(run):.0f} s with it); no row has been run. Core hours are those of occupied cores; hours "
-        f"assume that time is inversely proportional to cores. {'; '.join(rates)}; {machine_and_date(record)}."
+        f"({with_session(run):.0f} s with it); no row has been run. Core hours are those of occupied cores; minutes "
+        f"assume that time is inversely proportional to cores, and that storage is as fast as a local disk. {'; '.join(rates)}; {machine_and_date(record)}."
     )
 
 

@@ -125,8 +125,8 @@ def _name(node: ast.AST) -> str:
 def _private_name(node: ast.AST) -> str:
     """Return the private attribute, or the private part of pyspark, that a node uses; also one named in a string."""
     match node:
-        case ast.Attribute(value=ast.Name(id="self" | "cls")):
-            return ""
+        case ast.Attribute(value=ast.Name(id="self" | "cls")) | ast.Attribute(attr="_asdict" | "_replace"):
+            return ""  # of the module itself, or a public method of named tuples
         case ast.Attribute(attr=name):
             return name if re.fullmatch(r"_[^_].*", name) else ""
         case ast.ImportFrom(module=str(module), names=names) if module.partition(".")[0] in ("pyspark", "py4j"):

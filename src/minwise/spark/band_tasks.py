@@ -164,12 +164,13 @@ def write_buckets(
 
     def send(numbers: Batches) -> Batches:
         folder = StageFolder(location)
-        for name in (names[number] for number in task_numbers(numbers)):
+        for number in task_numbers(numbers):
+            name = names[number]
             with folder.reading("signatures", name) as work:
                 keys = work.open(name).read("keys")
             with folder.reading("ranks", name) as work:
                 ranks = work.open(name).read("ranks")
-            yield from rows_of_blocks(entry_blocks(keys, ranks, parts), folder.exchange("buckets"))
+            yield from rows_of_blocks(entry_blocks(keys, ranks, parts), folder.exchange("buckets", number))
 
     def receive(batches: Batches) -> Batches:
         return rows_of_files(_bucket_files(StageFolder(location), batches, max_bucket, protected))

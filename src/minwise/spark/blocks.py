@@ -12,7 +12,6 @@ Spark 4.1 routes rows by partition number. Before, hash partitioning is made to 
 a number for each partition that Spark's hash sends there, so that no two parts meet in one task by accident.
 """
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy
+from minwise._internal.atomic import atomic_writer
 from minwise.errors import FormatError
 
 if TYPE_CHECKING:
@@ -74,9 +74,10 @@ def pack(batch: pa.RecordBatch) -> pa.Array:
 def _packed(batch: pa.RecordBatch) -> pa.Buffer:
     # A stream that grows took four times as long.
     content = pa.allocate_buffer(pa.ipc.get_record_batch_size(batch) + batch.schema.serialize().size + END_BYTES)
-    with pa.FixedSizeBufferWriter(content) as sink, pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
-    return content
+    with pa.FixedSizeBufferWriter(content) as sink:
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        return content.slice(0, sink.tell())
 
 
 def unpack(block: pa.Scalar) -> pa.RecordBatch:
@@ -89,26 +90,30 @@ def _unpacked(content: pa.Buffer) -> pa.RecordBatch:
         return stream.read_next_batch()
 
 
-def rows_of_blocks(blocks: Iterable[tuple[int, pa.RecordBatch]], folder: Path | None = None) -> Batches:
+def rows_of_blocks(blocks: Iterable[tuple[int, pa.RecordBatch]], path: Path | None = None) -> Batches:
     """Yield a row for each block and the part that it is for.
 
     Args:
         blocks: Parts and blocks.
-        folder: Directory that all machines share: blocks are written to a file there, and rows say where they are.
-            Without it they are in the rows.
+        path: File that all machines can read: blocks are written there, and rows say where they are. Without it they
+            are in the rows.
     """
-    if folder is not None:
-        yield from _rows_of_file(blocks, folder)
+    if path is not None:
+        yield from _rows_of_file(blocks, path)
         return
     for part, batch in blocks:
         yield _rows([part], pack(batch))
 
 
-def _rows_of_file(blocks: Iterable[tuple[int, pa.RecordBatch]], folder: Path) -> Batches:
-    """Write blocks to a file that no other attempt uses; yield their rows when it is complete."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path, parts, places = folder / secrets.token_hex(8), list[int](), list[tuple[int, int, int]]()
-    with path.open("wb") as file:
+def _rows_of_file(blocks: Iterable[tuple[int, pa.RecordBatch]], path: Path) -> Batches:
+    """Write blocks to a file; yield their rows when it is complete.
+
+    Every attempt of a task writes the same bytes under the same name: Spark ends a job if a task that runs again after
+    a loss sends other rows than before.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parts, places = list[int](), list[tuple[int, int, int]]()
+    with atomic_writer(path, sync=False) as file:
         for part, batch in blocks:
             content = _packed(batch)
             parts.append(part)

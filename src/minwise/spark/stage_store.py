@@ -177,9 +177,9 @@ class StageFolder:
         """The absolute path or URL, which is the same on all machines."""
         return self.path if is_url(self.path) else self._root
 
-    def exchange(self, stage: str) -> Path | None:
-        """Return the directory in which tasks exchange the blocks of a stage; None at a URL."""
-        return None if is_url(self.path) else Path(self._root) / exchange_name(stage)
+    def exchange(self, stage: str, task: int) -> Path | None:
+        """Return the file in which a task sends blocks to the others of a stage; None at a URL."""
+        return None if is_url(self.path) else Path(self._root) / exchange_name(stage) / f"{task:09}"
 
     def url(self, name: str) -> str:
         """Return the URL at which Spark writes a directory in this one."""

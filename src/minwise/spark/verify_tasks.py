@@ -83,7 +83,7 @@ def compare_cells(
         with working_directory(directory):
             folder = StageFolder(location)
             for number in task_numbers(numbers):
-                yield from rows_of_blocks(blocks(folder, number), folder.exchange(output))
+                yield from rows_of_blocks(blocks(folder, number), folder.exchange(output, number))
 
     def receive(batches: Batches) -> Batches:
         return rows_of_files(_compared_files(StageFolder(location), output, task, batches))

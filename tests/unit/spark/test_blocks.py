@@ -236,7 +236,9 @@ def test_blocks_arrive_as_they_were_sent() -> None:
 def test_blocks_of_a_file_arrive_as_they_were_sent_and_damage_is_reported(tmp_path: Path) -> None:
     """Rows say where a block is; its checksum is verified."""
     sent = [set_batch(np.array([rank], np.uint32), np.array([1]), np.array([rank], np.uint64)) for rank in range(3)]
-    (rows,) = rows_of_blocks(enumerate(sent), tmp_path / "exchange")
+    (rows,) = rows_of_blocks(enumerate(sent), tmp_path / "exchange" / "0")
+    (again,) = rows_of_blocks(enumerate(sent), tmp_path / "exchange" / "0")  # another attempt of the same task
+    assert again.equals(rows)
     assert [part for part, _ in received(iter([rows]))] == [0, 1, 2]
     assert all(back.equals(batch) for (_, back), batch in zip(received(iter([rows])), sent, strict=True))
     (path,) = (tmp_path / "exchange").iterdir()
