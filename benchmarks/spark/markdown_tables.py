@@ -129,7 +129,8 @@ def sizing_note(record: Record, run: Run) -> str:
     return (
         f"In proportion to {run['documents']:,} passages on {CORES} cores in {seconds(run):.0f} s without the session "
         f"({with_session(run):.0f} s with it); no row has been run. Core hours are those of occupied cores; minutes "
-        f"assume that time is inversely proportional to cores, and that storage is as fast as a local disk. {'; '.join(rates)}; {machine_and_date(record)}."
+        f"assume that time is inversely proportional to cores, and that storage is as fast as a local disk. "
+        f"{'; '.join(rates)}; {machine_and_date(record)}."
     )
 
 

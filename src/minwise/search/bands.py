@@ -31,6 +31,7 @@ __all__ = [
     "band_buckets",
     "cut_runs",
     "element_arrays",
+    "key_bytes",
     "pack_pairs",
     "unpack_pairs",
 ]
@@ -99,6 +100,11 @@ class KeyBlock:
         filled = {f"band{band}": row[: self.used] for band, row in enumerate(self.keys)}
         filled |= {"contents": self.contents[: self.used], "states": self.states[: self.used]}
         return filled if self.packed is None else {**filled, "packed": self.packed[: self.used]}
+
+
+def key_bytes(settings: SearchSettings) -> int:
+    """Return the bytes of the keys of a document, and of its packed slots if it has any."""
+    return 8 * settings.plan.bands + (2 * settings.plan.slots if settings.verify == "signature" else 0)
 
 
 class Bander:

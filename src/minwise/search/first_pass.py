@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from minwise._internal.arrays import from_numpy, to_numpy, valid_mask
 from minwise._internal.prefetch import prefetch
 from minwise.inputs.source import Batch, Fault
-from minwise.search.bands import Bander, KeyBlock
+from minwise.search.bands import Bander, KeyBlock, key_bytes
 from minwise.search.documents import (
     MOST_TOKENS,
     PART_BYTES,
@@ -124,8 +124,7 @@ class _FirstPass(ResumableReader):
         self.bander = bander
         settings = job.settings
         self.shingler = settings.shingler
-        per_document = 8 * settings.plan.bands + 64 + (2 * settings.plan.slots if settings.verify == "signature" else 0)
-        capacity = int(np.clip(job.limits.memory // 16 // per_document, 1024, PART_DOCUMENTS))
+        capacity = int(np.clip(job.limits.memory // 16 // (key_bytes(settings) + 64), 1024, PART_DOCUMENTS))
         self.rows = [0] * len(job.corpus.sources)
         self.block = KeyBlock.allocate(settings, capacity)
         self.part = DocumentPart(0)

@@ -17,7 +17,7 @@ from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
 from minwise.search.bands import NO_DOCUMENT, BucketCounts
 from minwise.settings import SearchSettings
-from minwise.spark.blocks import BLOCKS, Batches, exchange, received, rows_of_blocks
+from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, bounded, exchange, received, rows_of_blocks
 from minwise.spark.read_tasks import task_frame, task_numbers
 from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BucketGroups",
+    "bounded_groups",
     "buckets_of_pairs",
     "count_pairs",
     "entry_blocks",
@@ -34,6 +35,8 @@ __all__ = [
     "write_buckets",
 ]
 
+# Bytes of a member of a bucket in a block, at most: its rank of eight bytes, and half of the 16 bytes of a bucket.
+MEMBER_BYTES = 16
 # Entries that a task sorts: 50 MB of them, and twice that while they are sorted.
 PART_ENTRIES = 1 << 22
 
@@ -65,6 +68,33 @@ def buckets_of_pairs(low: Ranks, high: Ranks) -> BucketGroups:
     """Return a bucket of two for each pair, of which ``low`` is the smaller rank."""
     buckets = np.tile(np.array([[2, 1, 1]], dtype=np.uint32), (len(low), 1))
     return BucketGroups(buckets, np.stack([low, high], axis=1).ravel())
+
+
+def bounded_groups(groups: BucketGroups) -> Iterator[BucketGroups]:
+    """Yield buckets so that each piece fits a block; a bucket above the cap that is larger is divided.
+
+    Of such a bucket, each piece has the first members, which are paired with all others, and some of the others.
+    """
+    sizes = groups.buckets[:, 0].astype(np.int64)
+    ends = np.cumsum(sizes)
+    for first, stop in bounded(MEMBER_BYTES * sizes):
+        start = int(ends[first] - sizes[first])
+        piece = BucketGroups(groups.buckets[first:stop], groups.members[start : int(ends[stop - 1])])
+        if len(piece.members) * MEMBER_BYTES > BLOCK_BYTES:
+            yield from _divided_bucket(piece)
+        else:
+            yield piece
+
+
+def _divided_bucket(bucket: BucketGroups) -> Iterator[BucketGroups]:
+    """Yield the pairs of one bucket in pieces: those among its first members, then those with some of the others."""
+    size, heads, partner = bucket.buckets[0].tolist()
+    step = max(1, BLOCK_BYTES // MEMBER_BYTES - heads)
+    if partner < heads:
+        yield BucketGroups(np.array([[heads, heads - 1, partner]], dtype=np.uint32), bucket.members[:heads])
+    for start in range(max(heads, partner), size, step):
+        members = np.concatenate([bucket.members[:heads], bucket.members[start : start + step]])
+        yield BucketGroups(np.array([[len(members), heads, heads]], dtype=np.uint32), members)
 
 
 def part_count(entries: int) -> int:

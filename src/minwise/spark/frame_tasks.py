@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
-from minwise.search.bands import NO_DOCUMENT
+from minwise.search.bands import NO_DOCUMENT, BucketCounts
 from minwise.search.candidates import VERIFIED
 from minwise.search.clustering import CopyGroups, cluster_by_components, cluster_by_star
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import Int64s, byte_values, ddl, key_matrix
-from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, entry_blocks, group_entries
+from minwise.spark.band_tasks import BucketGroups, bounded_groups, buckets_of_pairs, entry_blocks, group_entries
 from minwise.spark.blocks import (
     BLOCK_BYTES,
     BLOCKS,
@@ -100,9 +100,10 @@ def frame_buckets(
         found = group_entries(batches, max_bucket, protected)
         if found is not None:
             _, groups, counts = found
-            numbers = [*counts, len(groups.members)]
-            block = pack(bucket_batch(groups))
-            yield pa.RecordBatch.from_arrays([*(pa.array([number]) for number in numbers), block], schema=BUCKETS)
+            for piece in bounded_groups(groups):
+                columns = [pa.array([number], pa.int64()) for number in (*counts, len(piece.members))]
+                yield pa.RecordBatch.from_arrays([*columns, pack(bucket_batch(piece))], schema=BUCKETS)
+                counts = BucketCounts()  # once for the part
 
     sent = entries.select("place", "keys").mapInArrow(send, BLOCKS)
     return exchange(sent, parts, receive, ddl(BUCKETS))
@@ -160,9 +161,10 @@ def planned_cells(buckets: "DataFrame", *, set_bytes: float, pair_seconds: float
     sizes = np.full(len(places), set_bytes)
     plan = plan_cells(lambda: iter(dense), sizes, pair_seconds=pair_seconds, most_bytes=most_bytes)
     blocks = (
-        (cell, bucket_batch(BucketGroups(own.buckets, places[own.members])))
+        (cell, bucket_batch(BucketGroups(piece.buckets, places[piece.members])))
         for groups in dense
         for cell, own in plan.divided(groups, plan.cell_of[groups.first_members])
+        for piece in bounded_groups(own)
     )
     rows = pa.Table.from_batches(rows_of_blocks(blocks), ROWS)
     indices, cells = plan.cells_of(np.arange(len(places), dtype=np.uint32))

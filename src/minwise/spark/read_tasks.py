@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bools, from_numpy, to_numpy
 from minwise.inputs.source import Batch, Columns, Source
-from minwise.search.bands import KeyBlock, element_arrays
+from minwise.search.bands import KeyBlock, element_arrays, key_bytes
 from minwise.search.documents import Corpus, batch_ids, indexed_faults
 from minwise.search.first_pass import token_counts
 from minwise.settings import SearchSettings
@@ -175,9 +175,11 @@ def _write_signatures(folder: StageFolder, name: str, held: list[SketchedRows]) 
 
 def _span_signatures(corpus: Corpus, settings: SearchSettings, span: RowSpan) -> Iterator[SketchedRows]:
     source = corpus.sources[span.source]
+    documents = max(1, BLOCK_BYTES // key_bytes(settings))
     for batch in _span_batches(source, corpus.columns_of(span.source), span):
-        if len(batch):
-            yield _sketch_rows(source, span.source, batch, settings)
+        for start in range(0, len(batch), documents):  # a batch of short texts has many documents
+            rows = batch.slice(start, min(start + documents, len(batch)))
+            yield _sketch_rows(source, span.source, rows, settings)
         for fault in batch.faults:
             # All tasks of a source whose columns cannot be used report its end; that of the last one counts.
             if fault.row is None and (span.stop is None or batch.first < span.stop):

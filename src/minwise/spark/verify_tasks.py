@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from minwise.search.documents import Corpus
 from minwise.spark.arrow_columns import Int64s
-from minwise.spark.band_tasks import BucketGroups
+from minwise.spark.band_tasks import BucketGroups, bounded_groups
 from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, bounded, by_part, exchange, rows_of_blocks, take_lists
 from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, packed_batch, set_batch, set_pieces
 from minwise.spark.cells import CellPlan, Grid
@@ -99,7 +99,8 @@ def _bucket_blocks(
         file = work.open(name)
         groups = BucketGroups(file.read("buckets"), file.read("members"))
     plan = CellPlan(cells, np.empty(0, dtype=np.uint32), grids)
-    return ((cell, bucket_batch(found)) for cell, found in plan.divided(groups, of_buckets))
+    divided = plan.divided(groups, of_buckets)
+    return ((cell, bucket_batch(piece)) for cell, found in divided for piece in bounded_groups(found))
 
 
 def _packed_blocks(

@@ -18,7 +18,7 @@ from minwise.options import DedupOptions
 from minwise.search.bands import NO_DOCUMENT
 from minwise.search.clustering import FIRST_MEMBERS, CopyGroups, PairBlock, cluster_by_star
 from minwise.settings import SearchSettings, resolve_options, search_settings
-from minwise.spark import blocks, cell_search, cells, verify_tasks
+from minwise.spark import band_tasks, blocks, cell_search, cells, verify_tasks
 from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, count_pairs, entry_blocks, group_entries
 from minwise.spark.blocks import received, rows_of_blocks
 from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, set_batch
@@ -141,6 +141,22 @@ def test_every_pair_is_in_one_cell_with_both_documents(groups: BucketGroups, sec
             sum(cell == other for _, other in known) for cell in range(grid.first_cell, grid.first_cell + grid.cells)
         ]
         assert max(sizes) <= (most or 0) + 2
+
+
+@given(groups=bucket_groups(), extra=st.integers(0, 60), partner=st.integers(0, 70))
+def test_buckets_in_bounded_pieces_have_the_same_pairs(groups: BucketGroups, extra: int, partner: int) -> None:
+    """A bucket above the cap is divided; the others are not."""
+    hot = FIRST_MEMBERS + 1 + extra
+    rows = np.array([[hot, FIRST_MEMBERS, min(partner, hot - 1)]], dtype=np.uint32)
+    members = np.concatenate([groups.members, np.arange(100, 100 + hot, dtype=np.uint32)])
+    whole = BucketGroups(np.concatenate([groups.buckets, rows]), members)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (blocks, band_tasks):
+            patch.setattr(module, "BLOCK_BYTES", 24 * band_tasks.MEMBER_BYTES)
+        pieces = list(band_tasks.bounded_groups(whole))
+    assert sorted(pair for piece in pieces for pair in pairs_of(piece)) == sorted(pairs_of(whole))
+    assert max(len(piece.members) for piece in pieces) <= 24
+    assert all(len(piece.members) == piece.buckets[:, 0].sum() for piece in pieces)
 
 
 def test_cells_have_about_the_same_cost() -> None:
