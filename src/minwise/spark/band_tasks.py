@@ -121,7 +121,7 @@ def entry_blocks(keys: NDArray[np.uint64], ranks: Ranks, parts: int) -> Iterator
 def _entry_batch(keys: NDArray[np.uint64], ranks: Ranks) -> pa.RecordBatch:
     """Return entries as a record batch, with small steps between ranks instead of ranks if they ascend.
 
-    In document order a step is one byte: 9.1 bytes per entry were shuffled instead of 12.
+    In document order a step is one byte, so an entry takes 9 bytes instead of 12.
     """
     steps = np.diff(ranks, prepend=ranks[:1])  # a descending step becomes a large number
     width = next((kind for kind in (np.uint8, np.uint16) if steps.max() <= np.iinfo(kind).max), None)

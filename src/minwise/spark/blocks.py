@@ -1,8 +1,9 @@
 """Exchange of packed blocks: tasks send arrays to numbered parts, and each part is processed by one task.
 
-Spark's shuffle handles rows, and a row per band entry, pair or shingle takes 50 times as long on its way from Python
-through Java to Python as the kernel needs for it. Therefore a task packs what it has for one part into a block: an
-Arrow record batch in bytes. Spark moves rows of a part number and a block, a few thousand for a million documents.
+Spark's shuffle handles rows, and with a row per band entry and pair the kernel needed about 1 % of the time of a run;
+the rest was the way of rows from Python through Java to Python. Therefore a task packs what it has for one part into a
+block: an Arrow record batch in bytes. Spark moves rows of a part number and a block, a few thousand for a million
+documents.
 
 Where all machines share a directory, a task writes its blocks to a file, and the rows only say where they are: a
 million passages took 3 seconds less, since no block passes through Java. At a URL, where every read is a request, and
@@ -72,7 +73,7 @@ def pack(batch: pa.RecordBatch) -> pa.Array:
 
 
 def _packed(batch: pa.RecordBatch) -> pa.Buffer:
-    # A stream that grows took four times as long.
+    # A stream that grows took twenty times as long: 4.8 instead of 0.24 ns per byte.
     content = pa.allocate_buffer(pa.ipc.get_record_batch_size(batch) + batch.schema.serialize().size + END_BYTES)
     with pa.FixedSizeBufferWriter(content) as sink:
         with pa.ipc.new_stream(sink, batch.schema) as stream:
