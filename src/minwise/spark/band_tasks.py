@@ -3,10 +3,15 @@
 A part holds a range of keys of all bands: a key identifies its band. It is sorted, capped and stored by the kernel
 functions of the local engine, so buckets are the same, and only those of two or more members leave the task. One
 million passages have 26 million entries and 2.9 million members of buckets.
+
+All entries of a bucket are in one part. A hot bucket, which millions of documents share, is therefore not sorted with
+the others: its members are collected and sorted in a file, and leave the task in pieces.
 """
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import comb
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,10 +21,11 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
 from minwise.search.bands import NO_DOCUMENT, BucketCounts
+from minwise.search.clustering import FIRST_MEMBERS
 from minwise.settings import SearchSettings
 from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, bounded, exchange, received, rows_of_blocks
 from minwise.spark.read_tasks import task_frame, task_numbers
-from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files
+from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files, task_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +45,11 @@ __all__ = [
 MEMBER_BYTES = 16
 # Entries that a task sorts: 50 MB of them, and twice that while they are sorted.
 PART_ENTRIES = 1 << 22
+# Entries that a task holds before it looks for hot buckets. Keys are hashes, so a part without one hardly ever has
+# twice as many entries as others.
+HELD_ENTRIES = 2 * PART_ENTRIES
+# A bucket above the cap of more members is hot.
+HOT_MEMBERS = 1 << 20
 
 # Ranks of 32 bits, or of 64 bits in a DataFrame of more documents.
 Ranks = NDArray[Any]
@@ -73,8 +84,11 @@ def buckets_of_pairs(low: Ranks, high: Ranks) -> BucketGroups:
 def bounded_groups(groups: BucketGroups) -> Iterator[BucketGroups]:
     """Yield buckets so that each piece fits a block; a bucket above the cap that is larger is divided.
 
-    Of such a bucket, each piece has the first members, which are paired with all others, and some of the others.
+    Of such a bucket, each piece has the first members, which are paired with all others, and some of the others. If
+    there are no buckets, the only piece has none.
     """
+    if not len(groups.buckets):
+        yield groups
     sizes = groups.buckets[:, 0].astype(np.int64)
     ends = np.cumsum(sizes)
     for first, stop in bounded(MEMBER_BYTES * sizes):
@@ -141,16 +155,87 @@ def _entries_of(batch: pa.RecordBatch) -> tuple[NDArray[np.uint64], Ranks]:
     return keys, np.cumsum(steps, dtype=kind) + np.dtype(kind).type(int(first))
 
 
-def group_entries(batches: Batches, max_bucket: int, protected: int) -> tuple[int, BucketGroups, BucketCounts] | None:
-    """Return the number of a part, its buckets and the counts of the cap, from its blocks; None if it has none.
+class _PartEntries:
+    """Entries of one part: those of hot buckets in files, a file per key, and all others in memory.
 
-    A part with 64-bit ranks is sorted by numbers that ascend as its ranks do.
+    Attributes:
+        held: Keys and ranks of the entries in memory.
+        hot: Keys of hot buckets, ascending.
     """
-    part, found = -1, list[tuple[NDArray[np.uint64], Ranks]]()
-    for part, batch in received(batches):  # noqa: B007 - all are of one part
-        found.append(_entries_of(batch))
-    if part < 0:
-        return None
+
+    def __init__(self, folder: Path, max_bucket: int) -> None:
+        self.held = list[tuple[NDArray[np.uint64], Ranks]]()
+        self.hot = np.empty(0, dtype=np.uint64)
+        self._folder, self._least_hot, self._limit = folder, max(HOT_MEMBERS, max_bucket), HELD_ENTRIES
+        self._ranks = np.dtype(np.uint32)
+
+    def add(self, keys: NDArray[np.uint64], ranks: Ranks) -> None:
+        """Add the entries of a block."""
+        self._ranks = ranks.dtype
+        self.held.append(self._without_hot(keys, ranks))
+        if self._size() > self._limit:
+            self._find_hot()
+
+    def _size(self) -> int:
+        return sum(len(keys) for keys, _ in self.held)
+
+    def _find_hot(self) -> None:
+        """Move the entries of buckets that have become hot to files."""
+        keys, counts = np.unique(np.concatenate([keys for keys, _ in self.held]), return_counts=True)
+        self.hot = np.union1d(self.hot, keys[counts > self._least_hot])
+        self.held = [self._without_hot(*entries) for entries in self.held]
+        self._limit = max(HELD_ENTRIES, 2 * self._size())  # looking again costs a constant amount per entry
+
+    def _without_hot(self, keys: NDArray[np.uint64], ranks: Ranks) -> tuple[NDArray[np.uint64], Ranks]:
+        """Return the entries of other buckets; append the ranks of hot ones to their files."""
+        if not len(self.hot):
+            return keys, ranks
+        is_hot = np.isin(keys, self.hot)
+        for key in self.hot[np.isin(self.hot, keys[is_hot])]:
+            with self._file(key).open("ab") as file:
+                ranks[keys == key].tofile(file)
+        return keys[~is_hot], ranks[~is_hot]
+
+    def _file(self, key: np.uint64) -> Path:
+        return self._folder / f"{key:016x}"
+
+    def hot_members(self) -> Iterator[Ranks]:
+        """Yield the ranks of each hot bucket, ascending, as a view of its file, in which they are sorted."""
+        for key in self.hot:
+            members = np.memmap(self._file(key), self._ranks)
+            members.sort()
+            yield members
+
+
+def group_entries(
+    batches: Batches, max_bucket: int, protected: int
+) -> Iterator[tuple[int, BucketGroups, BucketCounts]]:
+    """Yield the number of a part and its buckets, from its blocks: first all but hot ones, then those in pieces.
+
+    The counts of the cap are all with the first; a part without blocks yields nothing.
+    """
+    with task_directory() as folder:
+        part, entries = -1, _PartEntries(Path(folder), max_bucket)
+        for part, batch in received(batches):  # noqa: B007 - all are of one part
+            entries.add(*_entries_of(batch))
+        if part < 0:
+            return
+        groups, counts = _sorted_groups(entries.held, max_bucket, protected)
+        hot = list(entries.hot_members())
+        yield part, groups, _counts_with(counts, [len(members) for members in hot])
+        for members in hot:
+            row = [len(members), FIRST_MEMBERS, np.searchsorted(members, members.dtype.type(protected))]
+            for piece in _divided_bucket(BucketGroups(np.array([row], dtype=np.uint32), members)):
+                yield part, piece, BucketCounts()
+
+
+def _sorted_groups(
+    found: list[tuple[NDArray[np.uint64], Ranks]], max_bucket: int, protected: int
+) -> tuple[BucketGroups, BucketCounts]:
+    """Return the buckets of entries and the counts of the cap; the list is emptied.
+
+    Ranks of 64 bits are replaced by numbers that ascend as they do while entries are sorted.
+    """
     wide = any(ranks.dtype == np.uint64 for _, ranks in found)
     numbers = np.unique(np.concatenate([ranks for _, ranks in found])) if wide else None
     buckets = _kernel.Buckets()
@@ -161,7 +246,17 @@ def group_entries(batches: Batches, max_bucket: int, protected: int) -> tuple[in
     free = protected if numbers is None else int(np.searchsorted(numbers, protected))
     rows, members = buckets.groups(max_bucket, free, 1)
     groups = BucketGroups(rows, members if numbers is None else numbers[members])
-    return part, groups, BucketCounts(*buckets.counts())
+    return groups, BucketCounts(*buckets.counts())
+
+
+def _counts_with(counts: BucketCounts, sizes: list[int]) -> BucketCounts:
+    """Return the counts of the cap with hot buckets of the given sizes."""
+    return BucketCounts(
+        counts.capped + len(sizes),
+        counts.capped_members + sum(sizes),
+        counts.left_out + sum(comb(size - FIRST_MEMBERS, 2) for size in sizes),
+        max(counts.largest, *sizes) if sizes else counts.largest,
+    )
 
 
 def count_pairs(buckets: NDArray[np.uint32]) -> NDArray[np.int64]:
@@ -210,12 +305,9 @@ def write_buckets(
 
 
 def _bucket_files(folder: StageFolder, batches: Batches, max_bucket: int, protected: int) -> Iterator[StageFile]:
-    found = group_entries(batches, max_bucket, protected)
-    if found is None:
-        return
-    part, groups, counts = found
-    name = attempt_name(part)
-    with folder.writing("buckets") as work:
-        work.write(name, groups._asdict())
-        size = (work.folder / name).stat().st_size
-    yield StageFile(name, size, {"counts": counts, "pairs": int(count_pairs(groups.buckets).sum())})
+    for number, (part, groups, counts) in enumerate(group_entries(batches, max_bucket, protected)):
+        name = attempt_name(part, number)
+        with folder.writing("buckets") as work:
+            work.write(name, groups._asdict())
+            size = (work.folder / name).stat().st_size
+        yield StageFile(name, size, {"counts": counts, "pairs": int(count_pairs(groups.buckets).sum())})

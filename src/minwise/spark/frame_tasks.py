@@ -97,13 +97,11 @@ def frame_buckets(
             yield from rows_of_blocks(entry_blocks(key_matrix(filled.column("keys")), ranks, parts))
 
     def receive(batches: Batches) -> Batches:
-        found = group_entries(batches, max_bucket, protected)
-        if found is not None:
-            _, groups, counts = found
+        for _, groups, counts in group_entries(batches, max_bucket, protected):
             for piece in bounded_groups(groups):
                 columns = [pa.array([number], pa.int64()) for number in (*counts, len(piece.members))]
                 yield pa.RecordBatch.from_arrays([*columns, pack(bucket_batch(piece))], schema=BUCKETS)
-                counts = BucketCounts()  # once for the part
+                counts = BucketCounts()  # once for the groups
 
     sent = entries.select("place", "keys").mapInArrow(send, BLOCKS)
     return exchange(sent, parts, receive, ddl(BUCKETS))

@@ -27,9 +27,6 @@ from minwise.spark.verify_tasks import set_blocks
 
 Pairs = set[tuple[int, int]]
 
-# Keys of few values in the upper half, so that parts differ, with a band in the lower half.
-KEYS = st.integers(min_value=0, max_value=6)
-
 
 def shuffled(rows: list[pa.RecordBatch], data: st.DataObject) -> Iterator[pa.RecordBatch]:
     """Return rows of blocks in any order, several in a batch."""
@@ -59,11 +56,21 @@ def expected_pairs(entries: list[tuple[int, int]], most: int, protected: int) ->
     return {(low, high) for low, high in found if high >= protected}
 
 
-@given(data=st.data(), parts=st.integers(1, 9), most=st.sampled_from((FIRST_MEMBERS, 30)), wide=st.booleans())
-def test_buckets_do_not_depend_on_parts_files_and_order(data: st.DataObject, parts: int, most: int, wide: bool) -> None:
-    """Also with ranks of 64 bits, in any order of keeping, and with documents that are in no bucket."""
+@given(
+    data=st.data(),
+    parts=st.integers(1, 9),
+    most=st.sampled_from((FIRST_MEMBERS, 30)),
+    wide=st.booleans(),
+    hot=st.sampled_from((None, 20, 40)),
+)
+def test_buckets_do_not_depend_on_parts_files_and_order(
+    data: st.DataObject, parts: int, most: int, wide: bool, hot: int | None
+) -> None:
+    """Also with ranks of 64 bits, in any order of keeping, with documents in no bucket, and where buckets are hot."""
     documents = data.draw(st.integers(1, 60))
-    numbers = np.array(data.draw(st.lists(KEYS, min_size=2 * documents, max_size=2 * documents)), dtype=np.uint64)
+    # Keys of few values in the upper half, so that parts differ, with a band in the lower half.
+    values = st.integers(0, data.draw(st.sampled_from((0, 1, 6))))
+    numbers = np.array(data.draw(st.lists(values, min_size=2 * documents, max_size=2 * documents)), dtype=np.uint64)
     keys = (
         (numbers * np.uint64(0x1F3D_5B79_1357_9BDF) ^ np.arange(2, dtype=np.uint64).repeat(documents)).reshape(2, -1).T
     )
@@ -83,15 +90,19 @@ def test_buckets_do_not_depend_on_parts_files_and_order(data: st.DataObject, par
         (int(key), int(rank)) for row, rank in zip(keys, ranks, strict=True) for key in row if rank != NO_DOCUMENT
     ]
     found, counts = list[tuple[int, int]](), np.zeros(4, dtype=np.int64)
-    for part, rows in sent.items():
-        answer = group_entries(shuffled(rows, data), most, protected)
-        assert answer is not None
-        assert answer[0] == part
-        pairs = pairs_of(answer[1])
-        assert len(pairs) == count_pairs(answer[1].buckets).sum()
-        found += pairs
-        counts[:3] += answer[2][:3]
-        counts[3] = max(counts[3], answer[2].largest)
+    with pytest.MonkeyPatch.context() as patch:
+        if hot is not None:
+            patch.setattr(band_tasks, "HOT_MEMBERS", hot)
+            patch.setattr(band_tasks, "HELD_ENTRIES", 10)
+            patch.setattr(band_tasks, "BLOCK_BYTES", 24 * band_tasks.MEMBER_BYTES)
+        for part, rows in sent.items():
+            for number, groups, of_part in group_entries(shuffled(rows, data), most, protected):
+                assert number == part
+                pairs = pairs_of(groups)
+                assert len(pairs) == count_pairs(groups.buckets).sum()
+                found += pairs
+                counts[:3] += of_part[:3]
+                counts[3] = max(counts[3], of_part.largest)
     assert set(found) == expected_pairs(entries, most, protected)
     sizes = [sum(other == key for other, _ in entries) for key in {key for key, _ in entries}]
     large = [size for size in sizes if size > most]
@@ -101,7 +112,7 @@ def test_buckets_do_not_depend_on_parts_files_and_order(data: st.DataObject, par
 
 
 def test_a_part_without_blocks_has_no_buckets() -> None:
-    assert group_entries(iter([]), 16, 0) is None
+    assert list(group_entries(iter([]), 16, 0)) == []
 
 
 @st.composite
