@@ -26,6 +26,7 @@ from support.spark.engine_results import (
 
 import minwise as mw
 from minwise.errors import InputError, MismatchError
+from minwise.search import needed_pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -140,6 +141,27 @@ def test_dedup_finds_what_the_local_engine_finds(name: str, spark: "SparkSession
         written = _files(tmp_path)
         assert dataframe_answer(dedup(df, text=case.text, **arguments)) == expected
         assert _files(tmp_path) == written
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"group": "components"}, {"verify": "none", "keep": "longest"}],
+    ids=["star", "components", "unverified"],
+)
+def test_above_a_number_of_proposals_the_same_pairs_are_compared_and_sampled_as_by_the_local_engine(
+    options: dict[str, Any], spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sample depends on ranks, which count empty and faulty rows and those that are compared against."""
+    from minwise.spark import dedup
+
+    monkeypatch.setattr(needed_pairs, "COMPLETE_PROPOSALS", 200)
+    case = Case(options={**SEARCH, **options}, against=True)
+    expected = case.expected()
+    df, against = case.frames(spark)
+    with case.arrangement.on(spark), dedup(df, text="body", against=against, **case.options) as found:
+        assert dataframe_answer(found) == expected
+    pairs = expected.report["pairs"]
+    assert (pairs["sampled_one_in"] > 1) == ("group" not in options)
 
 
 def _id(row: Any) -> Any:  # noqa: ANN401 - a Spark row and its id

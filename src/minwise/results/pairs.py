@@ -19,14 +19,16 @@ from minwise.inputs.items import SingleValue
 from minwise.inputs.source import LISTED_FAULTS, Columns
 from minwise.inputs.table_writer import TABLE_ROWS
 from minwise.results.notes import report_notes
-from minwise.search.bands import FAULTY, cut_runs, pack_pairs, unpack_pairs
+from minwise.search.bands import FAULTY, BucketCounts, cut_runs, pack_pairs, unpack_pairs
 from minwise.search.clustering import CopyExpansion, PairBlock, cluster_by_components, cluster_by_star
 from minwise.search.engine import SearchResult
+from minwise.search.needed_pairs import PairCounts
 
 __all__ = [
     "Clustering",
     "blocking_quality",
     "cap_report",
+    "cap_section",
     "expanded_pairs",
     "identity_columns",
     "identity_schema",
@@ -140,15 +142,19 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
 
 def cap_report(search: SearchResult) -> dict[str, Any]:
     """Return what the bucket cap left out, and an estimate of the pairs missed by it."""
-    verified = search.verified
-    share = None if verified is None else verified / max(1, search.candidates or 0)
+    return cap_section(search.settings.max_bucket, search.caps, search.pair_counts)
+
+
+def cap_section(max_bucket: int, caps: BucketCounts, pairs: PairCounts) -> dict[str, Any]:
+    """Return the section of a report about a bucket cap, from its effects and the numbers of pairs."""
+    share = pairs.similar_share
     return {
-        "max_bucket": search.settings.max_bucket,
-        "buckets": search.caps.capped,
-        "members": search.caps.capped_members,
-        "candidates_left_out": search.caps.left_out,
-        "estimated_pairs_missed_at_most": None if share is None else round(search.caps.left_out * share),
-        "largest_bucket": search.caps.largest,
+        "max_bucket": max_bucket,
+        "buckets": caps.capped,
+        "members": caps.capped_members,
+        "candidates_left_out": caps.left_out,
+        "estimated_pairs_missed_at_most": None if share is None else round(caps.left_out * share),
+        "largest_bucket": caps.largest,
     }
 
 

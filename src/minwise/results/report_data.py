@@ -231,12 +231,7 @@ class DedupReport:
             "text_bytes": self._text_bytes(),
             "clusters": self._clusters(),
             "largest_clusters": largest_clusters(self.decision),
-            "pairs": {
-                "candidates": search.candidates,
-                "verified": similarities.pairs,
-                "compared": search.compared,
-                "sampled_one_in": max(1, search.classes),
-            },
+            "pairs": replace(search.pair_counts, similar=similarities.pairs).to_dict(),
             "similarities": similarities.counts(),
             "just_below": similarities.just_below(),
             "thresholds": count_by_threshold(self.decision),

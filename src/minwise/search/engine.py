@@ -24,7 +24,7 @@ from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock
 from minwise.search.documents import Documents, SearchJob
 from minwise.search.exact_join import propose_similar
 from minwise.search.first_pass import read_documents
-from minwise.search.needed_pairs import Needed, finished_stage, verify_needed
+from minwise.search.needed_pairs import Needed, PairCounts, finished_stage, verify_needed
 from minwise.search.verification import BINS, CandidateVerifier, NearMisses, SpilledSets, TextCache, floor_bin
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
@@ -132,6 +132,13 @@ class SearchResult:
         if self.settings.verify == "none" or self.candidates is None:
             return self.candidates
         return sum(file.length("low") for file in self._files()) + int(self.sampled_pairs.sum())
+
+    @property
+    def pair_counts(self) -> PairCounts:
+        """Numbers of candidates, pairs and comparisons."""
+        return PairCounts(
+            candidates=self.candidates, similar=self.verified, compared=self.compared, classes=self.classes
+        )
 
     @cached_property
     def sampled_pairs(self) -> NDArray[np.int64]:

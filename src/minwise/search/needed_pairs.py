@@ -11,6 +11,7 @@ discards them nor reads others than a first run would.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from minwise.search.workdir import WorkDirectory
 __all__ = [
     "STAGES",
     "Needed",
+    "PairCounts",
     "finished_stage",
     "sample_classes",
     "stage_of",
@@ -100,6 +102,43 @@ def star_counts(proposals: int, compared: int, sampled: int, classes: int) -> di
     """
     candidates = compared + sampled * (classes - 1) if classes else None
     return {"proposals": proposals, "compared": compared, "classes": classes, "candidates": candidates}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairCounts:
+    """Numbers of pairs of a search, as a report has them.
+
+    Attributes:
+        candidates: Number of candidate pairs; an estimate if only a sample was compared, None without a sample.
+        similar: Number of pairs that reach the threshold among them; without a sample, among those compared.
+        compared: Number of candidate pairs that were compared.
+        classes: Number of classes of the sample: a sampled pair stands for as many; 0 if there is no sample.
+    """
+
+    candidates: int | None
+    similar: int | None
+    compared: int
+    classes: int
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return the section of a report.
+
+        >>> PairCounts(candidates=260, similar=90, compared=120, classes=8).to_dict()
+        {'candidates': 260, 'verified': 90, 'compared': 120, 'sampled_one_in': 8}
+        """
+        return {
+            "candidates": self.candidates,
+            "verified": self.similar,
+            "compared": self.compared,
+            "sampled_one_in": max(1, self.classes),
+        }
+
+    @property
+    def similar_share(self) -> float | None:
+        """Share of the candidates that reach the threshold; None if it is unknown."""
+        if self.candidates is None or self.similar is None:
+            return None
+        return self.similar / max(1, self.candidates)
 
 
 class _StarPairs:

@@ -170,6 +170,11 @@ class CellSearch(CandidateVerifier):
         for file in map(self.work.open, self.work.names(f"{self.stage}-")):
             yield PairBlock(*(file.read(column) for column in ("low", "high", "similarity")))
 
+    def sampled_pairs(self) -> int:
+        """Return the estimated number of pairs that are similar and not in :meth:`pairs`."""
+        files = map(self.work.open, self.work.names(f"{self.stage}-"))
+        return self._task.classes * sum(int(file.read("sampled_pairs").sum()) for file in files)
+
     def similarities(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return the exact similarities of documents of the cell."""
         return self._sets.similar(pack_pairs(low, high), 0.0, 1).similarity

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from minwise import _kernel
 from minwise.errors import MinwiseError
 from minwise.report.cluster_section import MANY_DOCUMENTS
+from minwise.results.pairs import cap_section
 from minwise.results.report_data import size_distribution
 from minwise.search.bands import FAULTY
 from minwise.search.clustering import FIRST_MEMBERS
@@ -46,21 +47,21 @@ def _removed_by_star(search: DataFrameSearch, driver_edges: int) -> DataFrame:
 
     Copies of a kept leader are removed in favour of it, copies of a removed one in favour of the same witness.
     """
-    leaders = _removed_leaders(search, "star", driver_edges)
+    leaders = _removed_leaders(search, driver_edges)
     followers = _followers(search).join(leaders.withColumnsRenamed({"place": "leader"}), "leader", "left")
     return _with_identical(leaders, followers)
 
 
 def _removed_by_component(search: DataFrameSearch, driver_edges: int) -> DataFrame:
     """Keep one document per component, the first in keep order. Copies are in the component of their leader."""
-    joined = _removed_leaders(search, "components", driver_edges)
+    joined = _removed_leaders(search, driver_edges)
     followers = _followers(search).join(joined.withColumnsRenamed({"place": "leader"}), "leader", "left")
     return _with_identical(joined.filter(f.col("place") >= search.protected), followers)
 
 
-def _removed_leaders(search: DataFrameSearch, group: str, driver_edges: int) -> DataFrame:
+def _removed_leaders(search: DataFrameSearch, driver_edges: int) -> DataFrame:
     """Return ``place``, ``witness`` and ``similarity`` of the leaders that their cells remove."""
-    found = search.found(group, driver_edges).filter("left is not null")
+    found = search.found(search.group, driver_edges).filter("left is not null")
     return found.select(f.col("right").alias("place"), f.col("left").alias("witness"), "similarity")
 
 
@@ -136,7 +137,7 @@ def dedup_report(search: DataFrameSearch, removed: DataFrame, on_error: str) -> 
     )
     removals = {name: value or 0 for name, value in totals.collect()[0].asDict().items()}
     sizes = _cluster_sizes(removed)
-    compared, verified = _pair_counts(search)
+    pairs = search.pair_counts()
     return {
         "minwise": _kernel.VERSION,
         "settings": settings.to_dict(),
@@ -149,22 +150,10 @@ def dedup_report(search: DataFrameSearch, removed: DataFrame, on_error: str) -> 
             "largest": max(sizes, default=min(1, search.own_counts.total)),
             "sizes": size_distribution(np.repeat(list(sizes), list(sizes.values())).astype(np.int64)),
         },
-        "pairs": {
-            "candidates": compared,
-            "verified": verified,
-            "compared": compared,
-            "sampled_one_in": 1,
-        },
-        "caps": _caps(search, verified / compared if compared else 0.0),
+        "pairs": pairs.to_dict(),
+        "caps": cap_section(settings.max_bucket, search.caps, pairs),
         "warnings": _warnings(search, removed, removals, sizes),
     }
-
-
-def _pair_counts(search: DataFrameSearch) -> tuple[int, int]:
-    """Return how many candidate pairs were compared, and how many of them reach the threshold."""
-    found = search.found(search.settings.group)
-    row = found.filter("left is null").agg(f.sum("compared"), f.sum("verified")).collect()[0]
-    return row[0] or 0, row[1] or 0
 
 
 def _cluster_sizes(removed: DataFrame) -> dict[int, int]:
@@ -186,19 +175,6 @@ def _text_bytes(search: DataFrameSearch, removals: dict[str, int]) -> dict[str, 
     by_state = search.own_counts.text_bytes
     read, quarantined, removed = sum(by_state.values()), by_state.get(FAULTY, 0), removals["text_bytes"]
     return {"read": read, "kept": read - removed - quarantined, "removed": removed, "quarantined": quarantined}
-
-
-def _caps(search: DataFrameSearch, share: float) -> dict[str, Any]:
-    """Return the effects of the cap; ``share`` of the candidates reach the threshold."""
-    caps = search.caps
-    return {
-        "max_bucket": search.settings.max_bucket,
-        "buckets": caps.capped,
-        "members": caps.capped_members,
-        "candidates_left_out": caps.left_out,
-        "estimated_pairs_missed_at_most": round(caps.left_out * share),
-        "largest_bucket": caps.largest,
-    }
 
 
 def _warnings(

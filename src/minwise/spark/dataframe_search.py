@@ -21,11 +21,14 @@ from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.source import fault_error
 from minwise.search.bands import EMPTY, FAULTY, FILLED, NO_DOCUMENT, BucketCounts
+from minwise.search.candidates import VERIFIED
+from minwise.search.needed_pairs import STAGES, Needed, PairCounts, sample_classes, stage_of
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import bytes_per_text_byte
 from minwise.spark.band_tasks import part_count
 from minwise.spark.blocks import Batches
-from minwise.spark.cells import CELL_BYTES, MOST_CELL_BYTES, MOST_CELLS, PAIR_SECONDS
+from minwise.spark.cell_search import CellTask
+from minwise.spark.cells import CELL_BYTES, MOST_CELL_BYTES, MOST_CELLS, NEEDED_SECONDS, PAIR_SECONDS
 from minwise.spark.clustering import DRIVER_EDGES, connected_components
 from minwise.spark.document_tables import DocumentTable, DocumentTables
 from minwise.spark.frame_tasks import (
@@ -35,6 +38,7 @@ from minwise.spark.frame_tasks import (
     compare_cells,
     element_blocks,
     frame_buckets,
+    frame_task,
     hashed_buckets,
     planned_cells,
 )
@@ -73,13 +77,21 @@ class DataFrameSearch:
         settings: Settings of the search.
         stages: Finished stages.
         partitions: Number of partitions of shuffles. No result depends on it.
+        sampled: Whether pairs that decide no cluster are compared too, all or a sample, for a report.
     """
 
     def __init__(
-        self, tables: DocumentTables, settings: SearchSettings, stages: StageStore, partitions: int, on_error: str
+        self,
+        tables: DocumentTables,
+        settings: SearchSettings,
+        stages: StageStore,
+        partitions: int,
+        on_error: str,
+        *,
+        sampled: bool,
     ) -> None:
         self.tables, self.settings, self.stages, self.partitions = tables, settings, stages, partitions
-        self._on_error = on_error
+        self._on_error, self.sampled = on_error, sampled
         self._found: dict[str, DataFrame] = {}
         self._resumed = stages.is_finished("signatures")
 
@@ -162,18 +174,16 @@ class DataFrameSearch:
 
     @cached_property
     def protected(self) -> int:
-        """Number of documents that are only compared against; they come first in the keep order."""
-        return 0 if self.tables.against is None else self.counts[self.tables.against.name].of(FILLED)
+        """Number of rows that are only compared against; they come first in the keep order."""
+        return 0 if self.tables.against is None else self.counts[self.tables.against.name].total
 
     @cached_property
     def _placed(self) -> DataFrame:
-        """The documents that are not empty, each with its ``place``."""
+        """The documents that are not empty, each with its ``place`` among all rows, as the local engine counts them."""
         self.counts  # noqa: B018 - checks the ids before they are sorted
-        filled = self.signatures.filter(f.col("state") == FILLED).drop("state", "fault")
-        ordered = self.stages.run(
-            "ordered", lambda: _in_keep_order(filled, self.settings, self.partitions).drop("rank")
-        )
-        return _with_places(ordered)
+        rows = self.signatures.drop("fault")
+        ordered = self.stages.run("ordered", lambda: _in_keep_order(rows, self.settings, self.partitions).drop("rank"))
+        return _with_places(ordered).filter(f.col("state") == FILLED).drop("state")
 
     @cached_property
     def _copy_groups(self) -> DataFrame:
@@ -220,24 +230,37 @@ class DataFrameSearch:
 
     @property
     def _documents(self) -> int:
-        """Number of documents that are not empty."""
-        return sum(counts.of(FILLED) for counts in self.counts.values())
+        """Number of rows."""
+        return sum(counts.total for counts in self.counts.values())
 
     @cached_property
+    def _totals(self) -> dict[str, int]:
+        """Counts of the cap, pairs and members of all buckets."""
+        names = (*CAP_COLUMNS, "pairs", "members")
+        totals = ((f.max if name == "largest" else f.sum)(name).alias(name) for name in names)
+        found = self._buckets.agg(*totals).collect()[0]
+        return {name: found[name] or 0 for name in names}
+
+    @property
     def caps(self) -> BucketCounts:
         """Effects of the bucket cap."""
-        totals = [f.max(name) if name == "largest" else f.sum(name) for name in CAP_COLUMNS]
-        found = self._buckets.agg(*totals).collect()[0]
-        return BucketCounts(*(value or 0 for value in found))
+        return BucketCounts(*(self._totals[name] for name in CAP_COLUMNS))
 
-    def _cells(self, driver_edges: int, *, cut: bool) -> Cells:
+    def _task(self, result: Needed) -> CellTask:
+        """Return what is to be compared, by the rule of the local engine: a report on components counts all pairs."""
+        needed: Needed = "pairs" if self.sampled and result == "components" else result
+        proposals = self._totals["pairs"]
+        stage = stage_of(needed, proposals, self.settings.verify)
+        classes = sample_classes(proposals) if self.sampled and stage == STAGES["star"] else 0
+        return frame_task(self.settings, stage, classes)
+
+    def _cells(self, driver_edges: int, stage: str, *, cut: bool) -> Cells:
         """Return the cells, planned on the driver if the members of all buckets are at most ``driver_edges``."""
-        members = self._buckets.agg(f.sum("members").alias("members")).collect()[0]["members"] or 0
+        members = self._totals["members"]
         if members <= driver_edges:
+            seconds = PAIR_SECONDS if stage == VERIFIED else NEEDED_SECONDS
             most = MOST_CELL_BYTES if cut else None
-            return planned_cells(
-                self._buckets, set_bytes=self._mean_set_bytes, pair_seconds=PAIR_SECONDS, most_bytes=most
-            )
+            return planned_cells(self._buckets, set_bytes=self._mean_set_bytes, pair_seconds=seconds, most_bytes=most)
         cells = int(np.clip(members * self._mean_set_bytes / CELL_BYTES, 1, MOST_CELLS))
 
         def make() -> DataFrame:
@@ -264,7 +287,7 @@ class DataFrameSearch:
         wanted = self.names.drop("text_bytes").join(places, "place")
         return self.tables.set_blocks(wanted, self.settings)
 
-    def found(self, result: str, driver_edges: int = DRIVER_EDGES) -> DataFrame:
+    def found(self, result: Needed, driver_edges: int = DRIVER_EDGES) -> DataFrame:
         """Return the rows of :func:`minwise.spark.frame_tasks.compare_cells` of all documents, made at the first call.
 
         Args:
@@ -273,15 +296,29 @@ class DataFrameSearch:
         """
 
         def make() -> DataFrame:
-            cells = self._cells(driver_edges, cut=result == "pairs")
+            task = self._task(result)
+            cells = self._cells(driver_edges, task.stage, cut=result == "pairs")
             blocks = cells.buckets
             if self.settings.verify != "none":
                 blocks = blocks.union(self._set_blocks(cells.places))
-            return compare_cells(blocks, cells.number, self.settings, result=result)
+            return compare_cells(blocks, cells.number, task, result=result)
 
         if result not in self._found:
             self._found[result] = self.stages.run(f"found-{result}", make, rows_per_batch=TEXT_ROWS)
         return self._found[result]
+
+    def pair_counts(self) -> PairCounts:
+        """Return how many candidate pairs there are, were compared and are similar, for a report."""
+        task, of_cells = self._task(self.group), self.found(self.group).filter("left is null")
+        found = of_cells.agg(*(f.sum(name).alias(name) for name in ("candidates", "compared", "similar"))).collect()[0]
+        candidates = found["candidates"] or 0
+        similar = candidates if self.settings.verify == "none" else found["similar"] or 0
+        return PairCounts(candidates=candidates, similar=similar, compared=found["compared"] or 0, classes=task.classes)
+
+    @property
+    def group(self) -> Needed:
+        """How pairs form clusters."""
+        return "components" if self.settings.group == "components" else "star"
 
     def document_counts(self) -> dict[str, int]:
         """Return the rows of the table that is deduplicated: read, documents, empty and quarantined."""

@@ -331,7 +331,8 @@ class _DataFrameRun:
         manifest = {"engine": "spark", "task": task, "settings": settings.to_dict(), **self._inputs(on_error)}
         self.stages = StageStore(session, path, manifest)
         count = _partition_count(own.frame, partitions)
-        self.search = DataFrameSearch(self.tables, settings, self.stages, count, on_error)
+        sampled = task == "dedup"  # only it has a report
+        self.search = DataFrameSearch(self.tables, settings, self.stages, count, on_error, sampled=sampled)
 
     def _inputs(self, on_error: str) -> dict[str, Any]:
         names = [table.name for table in self.tables.all]
@@ -596,7 +597,9 @@ def verified_pairs(
     places = cells.select("cell", f.col("low").alias("place")).union(cells.select("cell", "high")).distinct()
     in_cells = sets.select(f.col("place").cast("long").alias("place"), "elements").join(places, "place")
     blocks = frame_tasks.pair_blocks(cells).union(frame_tasks.element_blocks(in_cells, chosen.verify))
-    found = frame_tasks.compare_cells(blocks, count, chosen, result="pairs").filter("left is not null")
+    found = frame_tasks.compare_cells(blocks, count, frame_tasks.frame_task(chosen), result="pairs").filter(
+        "left is not null"
+    )
     return found.select(f.col("left").alias("low"), f.col("right").alias("high"), "similarity")
 
 

@@ -20,7 +20,14 @@ from minwise.search.candidates import VERIFIED
 from minwise.search.clustering import CopyGroups, cluster_by_components, cluster_by_star
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import Int64s, byte_values, ddl, key_matrix
-from minwise.spark.band_tasks import BucketGroups, bounded_groups, buckets_of_pairs, entry_blocks, group_entries
+from minwise.spark.band_tasks import (
+    BucketGroups,
+    bounded_groups,
+    buckets_of_pairs,
+    count_pairs,
+    entry_blocks,
+    group_entries,
+)
 from minwise.spark.blocks import (
     BLOCK_BYTES,
     BLOCKS,
@@ -49,6 +56,7 @@ __all__ = [
     "compare_cells",
     "element_blocks",
     "frame_buckets",
+    "frame_task",
     "hashed_buckets",
     "pair_blocks",
     "planned_cells",
@@ -57,15 +65,17 @@ __all__ = [
 
 # Effects of the bucket cap, as columns: the fields of BucketCounts.
 CAP_COLUMNS = ("capped", "capped_members", "left_out", "largest")
-BUCKETS = pa.schema([*((name, pa.int64()) for name in (*CAP_COLUMNS, "members")), ("block", pa.binary())])
-# Pairs or removals of cells, and in one more row of each cell, where ``left`` is null, how many it has compared.
+BUCKETS = pa.schema([*((name, pa.int64()) for name in (*CAP_COLUMNS, "pairs", "members")), ("block", pa.binary())])
+# Pairs or removals of cells, and in one more row of each cell, where ``left`` is null, its counts: candidates (null if
+# unknown), how many were compared, and how many are similar.
 FOUND = pa.schema(
     [
         ("left", pa.int64()),
         ("right", pa.int64()),
         ("similarity", pa.float64()),
+        ("candidates", pa.int64()),
         ("compared", pa.int64()),
-        ("verified", pa.int64()),
+        ("similar", pa.int64()),
     ]
 )
 PAIRS = pa.schema([("low", pa.int64()), ("high", pa.int64())])
@@ -79,7 +89,7 @@ NO_COPIES = CopyGroups(np.empty(0, dtype=np.uint32), np.zeros(1, dtype=np.uint64
 def frame_buckets(
     entries: "DataFrame", settings: SearchSettings, *, parts: int, protected: int = 0, wide: bool = False
 ) -> "DataFrame":
-    """Return the buckets of documents in blocks, with the counts of the cap and the number of members of each block.
+    """Return the buckets of documents in blocks, with the counts of the cap, and of pairs and members of the blocks.
 
     Args:
         entries: ``place`` and ``keys``, as :func:`minwise.spark.arrow_columns.signature_columns` returns them.
@@ -99,7 +109,8 @@ def frame_buckets(
     def receive(batches: Batches) -> Batches:
         for _, groups, counts in group_entries(batches, max_bucket, protected):
             for piece in bounded_groups(groups):
-                columns = [pa.array([number], pa.int64()) for number in (*counts, len(piece.members))]
+                numbers = (*counts, int(count_pairs(piece.buckets).sum()), len(piece.members))
+                columns = [pa.array([number], pa.int64()) for number in numbers]
                 yield pa.RecordBatch.from_arrays([*columns, pack(bucket_batch(piece))], schema=BUCKETS)
                 counts = BucketCounts()  # once for the groups
 
@@ -301,19 +312,17 @@ def bucket_pairs(buckets: "DataFrame") -> "DataFrame":
     return buckets.select("block").mapInArrow(enumerate_pairs, ddl(PAIRS))
 
 
-def compare_cells(blocks: "DataFrame", cells: int, settings: SearchSettings, *, result: str) -> "DataFrame":
+def compare_cells(blocks: "DataFrame", cells: int, task: CellTask, *, result: str) -> "DataFrame":
     """Return what is found in each cell, as rows of ``FOUND``.
 
     Args:
         blocks: Blocks of buckets and of sets.
         cells: Number of cells.
-        settings: Settings of the search.
+        task: What is to be compared; pairs are by the number of a document in the cell.
         result: ``pairs``: ``left`` and ``right`` are the pairs that reach the threshold, the smaller place left.
             ``star`` or ``components``: ``right`` is removed in favour of ``left``; then each connected component of
             buckets must be in one cell.
     """
-    threshold = settings.plan.threshold
-    task = CellTask(settings, threshold, threshold, VERIFIED, by_rank=False)
     find = {"pairs": _similar_pairs, "star": _star_removals, "components": _component_removals}[result]
 
     def receive(batches: Batches) -> Batches:
@@ -324,11 +333,17 @@ def compare_cells(blocks: "DataFrame", cells: int, settings: SearchSettings, *, 
             search.run()
             for low, high, similarity in find(search):
                 yield from _rows(FOUND, *(_places(search, side) for side in (low, high)), similarity)
-            compared = search.work.read_json(VERIFIED)["compared"]
-            verified = sum(map(len, search.pairs()))
-            yield pa.RecordBatch.from_pylist([{"compared": compared, "verified": verified}], FOUND)
+            counts = search.work.read_json(task.stage)
+            counts["similar"] = sum(map(len, search.pairs())) + search.sampled_pairs()
+            yield pa.RecordBatch.from_pylist([counts], FOUND)
 
     return exchange(blocks, max(1, cells), receive, ddl(FOUND))
+
+
+def frame_task(settings: SearchSettings, stage: str = VERIFIED, classes: int = 0) -> CellTask:
+    """Return what is to be compared in cells of DataFrames."""
+    threshold = settings.plan.threshold
+    return CellTask(settings, threshold, threshold, stage, classes, by_rank=False)
 
 
 def _places(search: CellSearch, numbers: NDArray[np.uint32]) -> Int64s:
