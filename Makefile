@@ -23,10 +23,10 @@ RUST_TARGETS = $(if $(filter universal2%,$(TARGET)),x86_64-apple-darwin aarch64-
 demo: $(VENV)/installed ## Build, install, and deduplicate the source files of Python
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/ready chromium java ## Run all tests, Python and Rust; Spark tests one at a time, since they share a cluster
+test: $(VENV)/ready chromium java ## Run all tests, Python and Rust; Spark tests on two clusters
 	cargo test --release --quiet --workspace --exclude minwise-kernel-py
 	CARGO_TARGET_DIR=$(FUZZ_BUILD) cargo test --release --quiet --manifest-path fuzz/Cargo.toml
-	$(BIN)/python -m pytest tests/spark
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/spark
 	$(BIN)/python -m pytest -n auto --ignore tests/spark
 
 test-portable: $(VENV)/ready ## Run the tests that need no POSIX; CI runs them on macOS and Windows
@@ -104,13 +104,18 @@ bench-all: bench ## Run all benchmarks; takes hours
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.exact
+	$(BIN)/python -m benchmarks.exact.measures
 	$(BIN)/python -m benchmarks.index
 	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.spark
 	$(BIN)/python -m benchmarks.linkage
 	$(BIN)/python -m benchmarks.vectors
 	$(BIN)/python -m benchmarks.quality
+	$(BIN)/python -m benchmarks.quality.partial_copies
+	$(BIN)/python -m benchmarks.quality.templates
 	$(BIN)/python -m benchmarks.quality.figures
+	$(BIN)/python -m benchmarks.passages
+	$(BIN)/python -m benchmarks.decontaminate
 	$(BIN)/python -m docs.tools
 
 chromium: ## Install the browser of the page tests if run as root; without it those tests are skipped

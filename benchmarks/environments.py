@@ -24,6 +24,9 @@ FURTHER_PEERS = {
     # Its MinHash steps import these, but its package does not require them. They do not work with xxhash 4.
     "datatrove": ["datatrove>=0.10,<0.11", "orjson", "regex", "spacy>=3.8,<3.9", "tokenizers", "xxhash>=3,<4"],
     "SetSimilaritySearch": ["SetSimilaritySearch>=1.0,<2", "numpy"],
+    "pydivsufsort": ["pydivsufsort>=0.0.20,<0.1", "numpy"],
+    "scikit-learn": ["scikit-learn>=1.5,<2", "numpy"],
+    "sparse_dot_topn": ["sparse_dot_topn>=1.1,<2", "numpy"],
     "faiss": ["faiss-cpu>=1.8,<2", "numpy"],
 }
 # Peers that need a newer Python than minwise does.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from statistics import median
 
+from benchmarks.linkage.filters import rows as filter_rows
 from benchmarks.markdown import Record, machine_and_date, table
 from benchmarks.peers.markdown_table import peers_table
 from benchmarks.quality.markdown_tables import COMPARED, readme_rows, short_rows
@@ -156,6 +157,14 @@ def linkage_table(record: Record) -> str:
     return f"{table(columns, rows)}\n\nFields `{fields}`, chosen on febrl1; {machine_and_date(record)}."
 
 
+def filters_table(record: Record) -> str:
+    """Return candidates of the linkage datasets beside those of the published filters."""
+    columns = ["dataset", "method", "recall", "precision", "candidates"]
+    share = f"{record['recall']:.0%}"
+    how = f"The highest threshold on character 3-grams that finds {share} of the true pairs, by an exact join"
+    return f"{table(columns, filter_rows(record['runs']))}\n\n{how}; {machine_and_date(record)}."
+
+
 def vectors_table(record: Record) -> str:
     """Return the search for pairs and neighbours of vectors with minwise, brute force and the peers."""
     names = {
@@ -219,6 +228,7 @@ SECTIONS: dict[str, Callable[[Record], str]] = {
     "server": server_table,
     "spark": engines_table,
     "linkage": linkage_table,
+    "filters": filters_table,
     "vectors": vectors_table,
     "quality": quality_table,
 }

@@ -12,6 +12,9 @@ from benchmarks.targets import Target
 Record = dict[str, Any]
 Run = dict[str, Any]
 
+# Mean bytes of a row that is a block; the rows of other shuffles of DataFrames have a few hundred.
+BLOCK_ROW_BYTES = 10_000
+
 LOCAL, SPARK, WORKERS = "local", "local[2]", ("local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
 TARGETS = {
     "dedup, passages: Spark / local": Target(figure="ratio", wanted=1.75, at_most=True),
@@ -20,6 +23,8 @@ TARGETS = {
     "dedup, many: Spark / local": Target(figure="ratio", wanted=1.5, at_most=True),
     "dedup, passages: shuffled bytes per band entry": Target(figure="bytes", wanted=12, at_most=True),
     "dedup, many: shuffled bytes per band entry": Target(figure="bytes", wanted=12, at_most=True),
+    "frame dedup, passages: shuffled bytes per band entry": Target(figure="bytes", wanted=12, at_most=True),
+    "frame pairs, passages: shuffled bytes per band entry": Target(figure="bytes", wanted=12, at_most=True),
     "dedup, passages: peak GB": Target(figure="GB", wanted=3, at_most=True),
     "dedup, many: speedup of two workers": Target(figure="speedup", wanted=1.6),
 }
@@ -75,6 +80,10 @@ def figures(record: Record) -> dict[str, float]:
             name = f"{method}, {corpus}"
             if name not in unequal:
                 found.update((f"{name}: {figure}", value) for figure, value in ratios(record, corpus, method))
+        for method in ("frame dedup", "frame pairs"):
+            found.update(
+                (f"{method}, {corpus}: {figure}", value) for figure, value in of_frames(record, corpus, method)
+            )
         theirs, ours = (best(record, corpus, method, SPARK, with_session) for method in ("mllib", "frame pairs"))
         if theirs and ours:
             found[f"{corpus}: times as fast as MLlib"] = with_session(theirs) / with_session(ours)
@@ -97,10 +106,33 @@ def ratios(record: Record, corpus: str, method: str) -> Iterator[tuple[str, floa
         yield "speedup of two workers", seconds(one) / seconds(two)
 
 
+def of_frames(record: Record, corpus: str, method: str) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a method on DataFrames."""
+    run = best(record, corpus, method, SPARK)
+    if run:
+        yield "shuffled bytes per band entry", frame_band_bytes(run) / band_entries(record, corpus)
+        yield "peak GB", max(one["peak_bytes"] for one in runs_of(record, corpus, method, SPARK)) / 1e9
+
+
 def band_bytes(run: Run) -> float:
-    """Return the bytes shuffled for buckets: the second of the three stages that write files."""
+    """Return the bytes shuffled for buckets: the second of the three stages that write files.
+
+    These are next to none where blocks are in files of a shared directory: the rows say only where they are.
+    """
     _, bands, *_ = [totals for job, totals in run["jobs"].items() if "stage_store" in job]
     return float(bands["shuffled_bytes"])
+
+
+def frame_band_bytes(run: Run) -> float:
+    """Return the bytes shuffled for buckets of a DataFrame: the first exchange of blocks that Python workers send.
+
+    Spark describes the jobs of all stages alike, and its Bloom filters are large rows that no Python worker makes.
+    """
+    return next(
+        float(totals["shuffled_bytes"])
+        for totals in run["jobs"].values()
+        if totals["python_seconds"] and totals["shuffled_bytes"] > BLOCK_ROW_BYTES * totals["shuffled_records"]
+    )
 
 
 def band_entries(record: Record, corpus: str) -> int:

@@ -44,7 +44,7 @@ def _documented(module: ast.Module) -> Iterator[tuple[ast.FunctionDef | ast.Clas
             yield node, ServerSettings
         if isinstance(node, ast.FunctionDef) and node.args.kwarg is not None:
             found = re.search(r"Unpack\[(\w+)\]", ast.unparse(node.args.kwarg.annotation or ast.Constant("")))
-            if found:
+            if found and not any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list):
                 yield node, getattr(options, found[1])
 
 

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.markdown import machine_and_date, table
+from benchmarks.decontaminate.__main__ import share_rows
+from benchmarks.markdown import Record, machine_and_date, table
 from benchmarks.quality.markdown_tables import COMPARED, corpus_rows, full_rows, size_rows, special_rows
+from benchmarks.quality.partial_copies import figure_rows
+from benchmarks.quality.templates import COLUMNS as TEMPLATE_COLUMNS
+from benchmarks.quality.templates import figure_rows as template_rows
 from benchmarks.spark.markdown_tables import sizing_tables
 from benchmarks.tables import README_TABLES, SECTIONS, corpora_table, newest_record, newest_tables
 from docs.tools.cli_page import cli_page
@@ -28,6 +32,7 @@ BENCHMARKS = ROOT / "benchmarks" / "README.md"
 QUALITY = ROOT / "docs" / "explanation" / "quality.md"
 CHOOSING = ROOT / "docs" / "guides" / "choosing.md"
 SPARK_GUIDE = ROOT / "docs" / "guides" / "spark.md"
+DECONTAMINATE_GUIDE = ROOT / "docs" / "guides" / "decontaminate.md"
 FASTSKETCH = ROOT / "docs" / "explanation" / "fastsketch.md"
 MAP_START, MAP_END = (
     "<!-- module map: written by python -m docs.tools -->\n```text\n",
@@ -94,9 +99,25 @@ def quality_page() -> str:
         "names": table(["corpus", "contents", "documents", "shingles"], list(corpus_rows(record))),
         "corpora": corpora_table(record),
         "every figure": f"{table(columns, list(full_rows(record)))}\n\n{versions}; {machine_and_date(record)}.",
+        "partial copies": partial_copies_table(newest_record("partial-copies")),
+        "templates": templates_table(newest_record("templates")),
         "special documents": table(["pair", "expected", "similarity", *COMPARED], list(special_rows(record))),
     }
     return with_tables(QUALITY, tables)
+
+
+def partial_copies_table(record: Record) -> str:
+    """Return recall, precision and F1 of each way to find copied parts."""
+    columns = ["corpus", "copied, of all labelled", "method", "recall", "precision", "F1"]
+    return f"{table(columns, list(map(list, figure_rows(record))))}\n\n{machine_and_date(record)}."
+
+
+def templates_table(record: Record) -> str:
+    """Return what is removed with and without a discount, for shingles of five words."""
+    five = {"corpora": [corpus for corpus in record["corpora"] if corpus["shingle"] == "word:5"]}
+    columns = [name for name in TEMPLATE_COLUMNS if name != "shingle"]
+    shown = table(columns, [[row[0], *row[2:]] for row in template_rows(five)])
+    return f"{shown}\n\n{machine_and_date(record)}."
 
 
 def fastsketch_page() -> str:
@@ -112,6 +133,15 @@ def fastsketch_page() -> str:
 def spark_page() -> str:
     """Return the Spark guide with the cluster sizes of the newest record, if it has the run that they follow from."""
     return with_tables(SPARK_GUIDE, sizing_tables(newest_record("spark")))
+
+
+def decontaminate_page() -> str:
+    """Return the guide of decontamination with recall and flagged rows by threshold of the newest record."""
+    record = newest_record("decontaminate")
+    edits = ["1 word replaced", *(f"{count} words" for count in range(2, 6))]
+    columns = ["`--min-share`", "unchanged", *edits, "controls", "news", "rows flagged"]
+    content = f"{table(columns, list(share_rows(record)))}\n\n{machine_and_date(record)}."
+    return with_tables(DECONTAMINATE_GUIDE, {"planted items": content})
 
 
 def choosing_page() -> str:
@@ -137,6 +167,7 @@ PAGES = (
     GeneratedPage(FASTSKETCH, fastsketch_page),
     GeneratedPage(CHOOSING, choosing_page),
     GeneratedPage(SPARK_GUIDE, spark_page),
+    GeneratedPage(DECONTAMINATE_GUIDE, decontaminate_page),
     GeneratedPage(ROOT / "docs" / "assets" / "s-curve.svg", curve_picture),
     GeneratedPage(ROOT / "docs" / "assets" / "scattered-edits.svg", scattered_picture),
 )

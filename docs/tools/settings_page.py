@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from typing import Any
 
-from minwise.options import DedupOptions, IndexOptions, definitions
+from minwise.options import DedupOptions, Definition, IndexOptions, LinkOptions, definitions
 from minwise.server import ServerSettings
 from minwise.text.shingling import Shingler
 
@@ -28,7 +28,7 @@ Settings of `mw.dedup`, `mw.pairs`, `mw.clusters`, `mw.audit` and their commands
 `against` apply to `dedup` only. `group` applies to `dedup`, where its default is `star`, and to
 `clusters`, where its default is `components`. The default of `on_error` is `fail` in Python and
 `quarantine` on the command line, because a file with millions of rows usually has a bad one.
-`memory`, `threads` and `work` never change a result.
+`memory`, `threads` and `work` never change a result. `among` applies to `pairs` and `clusters`.
 """
 SHINGLING = """\
 ## Shingling
@@ -56,7 +56,7 @@ def settings_page() -> str:
         [
             START,
             SEARCH,
-            _option_table(DedupOptions),
+            _table_of({**definitions(DedupOptions), **definitions(LinkOptions)}),
             SHINGLING,
             _table(_parameters_of(Shingler), _descriptions(Shingler.__doc__)),
             INDEX,
@@ -74,7 +74,10 @@ def _table(defaults: Mapping[str, object], descriptions: Mapping[str, str]) -> s
 
 def _option_table(options: type) -> str:
     """Return the table of settings that are defined in :mod:`minwise.options`."""
-    known = definitions(options)
+    return _table_of(definitions(options))
+
+
+def _table_of(known: Mapping[str, Definition]) -> str:
     meanings = {name: " ".join(filter(None, (one.help, one.python))) for name, one in known.items()}
     return _table({name: one.default for name, one in known.items()}, meanings)
 

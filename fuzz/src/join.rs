@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arbitrary::Unstructured;
 use minwise_kernel::batch::Sets;
 use minwise_kernel::join::{Match, Rarity, SetIndex};
+use minwise_kernel::weights::Uniform;
 
 use crate::sets::{sets, similarity, threshold};
 
@@ -24,7 +25,7 @@ pub fn run(data: &[u8]) {
     let rarity = Rarity::new(elements.len(), 2 << (flags >> 4));
     rarity.add(&elements);
     let lists = Sets::new(&offsets, &elements).expect("the offsets ascend");
-    let index = SetIndex::new(threshold, Arc::new(rarity), flags & 1 != 0, &[lists], &numbers);
+    let index = SetIndex::new(threshold, Arc::new(rarity), flags & 1 != 0, &[lists], &numbers, Arc::new(Uniform));
     let (found, done) = index.matches_within(0, usize::MAX, 1);
     assert_eq!((sorted(&found), done), (expected.clone(), sets.len()), "within, flags {flags}");
     let (found, _) = index.matches(lists, &numbers, usize::MAX, 1);

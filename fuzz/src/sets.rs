@@ -7,7 +7,7 @@ use std::fs::File;
 
 use arbitrary::Unstructured;
 use minwise_kernel::set_store::{SetFile, SetStore};
-use minwise_kernel::verify::{ProbeTable, SetBitmap, intersection_size, similarity_at_least};
+use minwise_kernel::verify::{Measure, ProbeTable, SetBitmap, intersection_size};
 
 use crate::scratch::ScratchFile;
 
@@ -67,8 +67,13 @@ pub fn similarity(left: &[u64], right: &[u64]) -> f64 {
     if shared == 0 { 0.0 } else { shared as f64 / (left.len() + right.len() - shared) as f64 }
 }
 
-fn reached(left: &[u64], right: &[u64], threshold: f64) -> Option<u64> {
-    let similarity = similarity(left, right);
+/// Return the share of the smaller set that the other one has, by definition.
+fn containment(left: &[u64], right: &[u64]) -> f64 {
+    let shared = shared(left, right);
+    if shared == 0 { 0.0 } else { shared as f64 / left.len().min(right.len()) as f64 }
+}
+
+fn reached(similarity: f64, threshold: f64) -> Option<u64> {
     (similarity >= threshold).then(|| similarity.to_bits())
 }
 
@@ -78,11 +83,19 @@ fn check_pairs(sets: &[Vec<u64>], threshold: f64) {
         table.load(left);
         let bitmap = SetBitmap::of(left);
         for right in sets {
-            let expected = reached(left, right, threshold);
             assert_eq!(intersection_size(left, right), shared(left, right));
-            assert_eq!(similarity_at_least(left, right, threshold).map(f64::to_bits), expected, "merge");
-            assert_eq!(table.similarity_at_least(right, threshold).map(f64::to_bits), expected, "probe table");
-            assert!(expected.is_none() || bitmap.may_reach(&SetBitmap::of(right), threshold), "bitmap");
+            for (measure, value) in
+                [(Measure::Jaccard, similarity(left, right)), (Measure::Containment, containment(left, right))]
+            {
+                let expected = reached(value, threshold);
+                assert_eq!(measure.at_least(left, right, threshold).map(f64::to_bits), expected, "merge");
+                assert_eq!(
+                    table.measure_at_least(right, measure, threshold).map(f64::to_bits),
+                    expected,
+                    "probe table"
+                );
+                assert!(expected.is_none() || bitmap.may_reach(&SetBitmap::of(right), measure, threshold), "bitmap");
+            }
         }
     }
 }
@@ -107,7 +120,9 @@ fn check_store(sets: &[Vec<u64>], threshold: f64, flags: u8) {
     let of = |number: usize| sets[numbers[number] as usize].as_slice();
     let expected: Vec<(usize, usize, u64)> = pairs
         .iter()
-        .filter_map(|&(low, high)| reached(of(low), of(high), threshold).map(|similarity| (low, high, similarity)))
+        .filter_map(|&(low, high)| {
+            reached(similarity(of(low), of(high)), threshold).map(|similarity| (low, high, similarity))
+        })
         .collect();
     let columns = found.low.iter().zip(&found.high).zip(&found.similarity);
     let found: Vec<_> = columns.map(|((&low, &high), s)| (low as usize, high as usize, s.to_bits())).collect();

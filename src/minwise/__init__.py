@@ -17,24 +17,33 @@ True
 
 import typing as _typing
 
-from minwise import _kernel
 from minwise._internal.lazy import lazy_attributes as _lazy_attributes
 
 if _typing.TYPE_CHECKING:
-    from minwise.api import audit, clusters, dedup, pairs, rethreshold, write_clusters, write_pairs
+    from minwise._kernel import __version__ as __version__
+    from minwise.api import (
+        audit,
+        clusters,
+        decontaminate,
+        dedup,
+        nearest,
+        pairs,
+        passages,
+        rethreshold,
+        write_clusters,
+        write_pairs,
+        write_passages,
+    )
     from minwise.comparison.comparison import compare
     from minwise.errors import MinwiseError
     from minwise.index import Index
     from minwise.results.explanation import explain
     from minwise.results.restoration import restore
-    from minwise.sketches.estimates import slots_for
     from minwise.sketches.planning import plan
     from minwise.sketches.schemes import FastSketch, MinHash
     from minwise.sketches.similarity import jaccard
     from minwise.text.shingling import Shingler, ShingleSets
     from minwise.vectors.lsh import CosineLSH, EuclideanLSH, HammingSearch
-
-__version__ = _kernel.VERSION
 
 __all__ = [
     "CosineLSH",
@@ -49,19 +58,23 @@ __all__ = [
     "audit",
     "clusters",
     "compare",
+    "decontaminate",
     "dedup",
     "explain",
     "jaccard",
+    "nearest",
     "pairs",
+    "passages",
     "plan",
     "restore",
     "rethreshold",
-    "slots_for",
     "write_clusters",
     "write_pairs",
+    "write_passages",
 ]
 
-# Modules of the public names. They are imported on first use, so that `import minwise` stays quick.
+# Modules of the public names. They are imported on first use, so that `import minwise` stays quick: the kernel imports
+# NumPy, which takes a sixth of a second.
 _MODULES = {
     "CosineLSH": "vectors.lsh",
     "EuclideanLSH": "vectors.lsh",
@@ -75,16 +88,20 @@ _MODULES = {
     "audit": "api",
     "clusters": "api",
     "compare": "comparison.comparison",
+    "decontaminate": "api",
     "dedup": "api",
     "explain": "results.explanation",
     "jaccard": "sketches.similarity",
+    "nearest": "api",
     "pairs": "api",
+    "passages": "api",
     "plan": "sketches.planning",
     "restore": "results.restoration",
     "rethreshold": "api",
-    "slots_for": "sketches.estimates",
     "write_clusters": "api",
     "write_pairs": "api",
+    "write_passages": "api",
+    "__version__": "_kernel",
 }
 
 if not _typing.TYPE_CHECKING:  # or a type checker would accept any name

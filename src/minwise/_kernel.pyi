@@ -1,5 +1,6 @@
 """Compiled kernel. Private: only the modules of ``minwise`` call it, and they validate its arguments."""
 
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, final, type_check_only
 
 import numpy as np
@@ -7,17 +8,27 @@ from numpy.typing import NDArray
 
 __all__ = [
     "FIRST_MEMBERS",
+    "ITEM_TOKENS",
+    "MAX_NGRAM",
+    "MAX_PASSAGE_TOKENS",
     "MAX_SLOTS",
+    "MAX_UNIT_TOKENS",
+    "PASSAGE_ENTRY_BYTES",
     "UNICODE_VERSION",
-    "VERSION",
     "Bander",
     "Buckets",
     "Copies",
     "DamagedError",
     "DocumentError",
+    "Frequencies",
+    "ItemTable",
     "KeptDocuments",
+    "NearestIndex",
     "PairComparison",
+    "PassageGroups",
+    "PassageScanner",
     "Postings",
+    "PrefixIndex",
     "Proposals",
     "Rarity",
     "SetIndex",
@@ -27,6 +38,8 @@ __all__ = [
     "Sketcher",
     "VectorBander",
     "VectorTables",
+    "Weights",
+    "__version__",
     "character_properties",
     "check_segment",
     "choose_witnesses",
@@ -35,6 +48,8 @@ __all__ = [
     "crc32c",
     "csv_fields",
     "csv_record_end",
+    "csv_spans",
+    "cut_passages",
     "divide_keys",
     "find_broken_document",
     "find_broken_seal",
@@ -45,24 +60,36 @@ __all__ = [
     "html_problem",
     "intersection_sizes",
     "join_pairs",
+    "json_numbered",
     "json_outline",
     "json_text",
     "lowercase_table",
+    "match_pairs",
     "pack_bits",
     "pair_ranges",
     "remove_neighbours",
+    "renumber_passages",
     "seal_documents",
     "seal_rows",
     "select_products",
+    "set_containments",
     "set_similarities",
+    "text_lengths",
+    "text_offsets",
+    "unit_starts",
     "vector_distances",
     "write_segment",
 ]
 
-VERSION: Final[str]
+__version__: Final[str]
 UNICODE_VERSION: Final[str]
 MAX_SLOTS: Final[int]
+MAX_UNIT_TOKENS: Final[int]
 FIRST_MEMBERS: Final[int]
+ITEM_TOKENS: Final[int]
+MAX_NGRAM: Final[int]
+MAX_PASSAGE_TOKENS: Final[int]
+PASSAGE_ENTRY_BYTES: Final[int]
 
 class DamagedError(ValueError): ...
 class DocumentError(ValueError): ...
@@ -99,7 +126,14 @@ class ShingleStream:
 @final
 class Sketcher:
     def __new__(
-        cls, *, scheme: str, slots: int, seed: int, densify: str | None = None, simd: bool = True
+        cls,
+        *,
+        scheme: str,
+        slots: int,
+        seed: int,
+        densify: str | None = None,
+        simd: bool = True,
+        weights: Weights | None = None,
     ) -> Sketcher: ...
     def sketch_sets(
         self,
@@ -125,6 +159,93 @@ class KeyArrays(Protocol):
     contents: NDArray[np.uint64]
     states: NDArray[np.uint8]
     packed: NDArray[np.uint8] | None
+
+@final
+class ItemTable:
+    def __new__(
+        cls,
+        shingler: Shingler,
+        second: Shingler,
+        heads: Shingler,
+        size: int,
+        offsets: NDArray[np.int32] | NDArray[np.int64],
+        data: NDArray[np.uint8],
+    ) -> ItemTable: ...
+    @property
+    def faults(self) -> list[tuple[int, str]]: ...
+    @property
+    def grams(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def token_counts(self) -> NDArray[np.uint32]: ...
+    def item_grams(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]: ...
+    def scan(
+        self, offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], threads: int
+    ) -> tuple[
+        NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint32], list[tuple[int, str]]
+    ]: ...
+    def locate(
+        self,
+        offsets: NDArray[np.int32] | NDArray[np.int64],
+        data: NDArray[np.uint8],
+        wanted_offsets: NDArray[np.int64],
+        wanted: NDArray[np.uint32],
+        counts: NDArray[np.bool_],
+        threads: int,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint32]]: ...
+
+@final
+class PassageScanner:
+    def __new__(
+        cls,
+        shingler: Shingler,
+        min_tokens: int,
+        seed: int,
+        spill_bytes: int,
+        spill: Callable[[list[NDArray[np.uint8]]], None],
+        unit: str | None = None,
+    ) -> PassageScanner: ...
+    def drain(self) -> list[NDArray[np.uint8]]: ...
+    def scan(
+        self,
+        offsets: NDArray[np.int32] | NDArray[np.int64],
+        data: NDArray[np.uint8],
+        numbers: NDArray[np.uint32],
+        threads: int,
+    ) -> tuple[NDArray[np.uint32], list[tuple[int, str]]]: ...
+    def scan_regions(
+        self,
+        offsets: NDArray[np.int32] | NDArray[np.int64],
+        data: NDArray[np.uint8],
+        numbers: NDArray[np.uint32],
+        keys: NDArray[np.uint64],
+        counts: NDArray[np.uint32],
+        threads: int,
+    ) -> tuple[NDArray[np.uint32], list[tuple[int, str]]]: ...
+
+@final
+class PassageGroups:
+    def __new__(cls, references: int | None, kind: str, part: int, parts: int, min_count: int) -> PassageGroups: ...
+    def add(self, block: NDArray[np.uint8], rank_of: NDArray[np.uint32] | None) -> None: ...
+    def resolve(
+        self, block: NDArray[np.uint8], rank_of: NDArray[np.uint32] | None
+    ) -> tuple[
+        tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint32]],
+        tuple[NDArray[np.uint64], NDArray[np.uint32]],
+    ]: ...
+
+def cut_passages(
+    shingler: Shingler,
+    offsets: NDArray[np.int32] | NDArray[np.int64],
+    data: NDArray[np.uint8],
+    covered: NDArray[np.uint32],
+    counts: NDArray[np.int64],
+    snap: str | None,
+    threads: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]: ...
+def renumber_passages(
+    block: NDArray[np.uint8], numbers: NDArray[np.uint32], part: int, parts: int
+) -> NDArray[np.uint8]: ...
 
 @final
 class Bander:
@@ -155,6 +276,9 @@ class Buckets:
     def push(self, keys: NDArray[np.uint64], members: NDArray[np.uint32], part: int, parts: int) -> None: ...
     def shared(
         self, max_bucket: int, protected: int, threads: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
+    def shared_across(
+        self, max_bucket: int, split: int, threads: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]: ...
     def groups(
         self, max_bucket: int, protected: int, threads: int
@@ -201,7 +325,7 @@ class Proposals:
 
 @final
 class SetStore:
-    def __new__(cls) -> SetStore: ...
+    def __new__(cls, containment: bool = False, weights: Weights | None = None) -> SetStore: ...
     def __len__(self) -> int: ...
     def add(self, path: str, position: int, offsets: NDArray[np.uint64], outlined: bool, loaded: bool) -> None: ...
     def similar(
@@ -214,6 +338,19 @@ class Rarity:
     def add(self, elements: NDArray[np.uint64], threads: int) -> None: ...
 
 @final
+class Frequencies:
+    def __new__(cls, bits: int) -> Frequencies: ...
+    def add(self, elements: NDArray[np.uint64], threads: int) -> None: ...
+    def counts(self) -> NDArray[np.uint32]: ...
+
+@final
+class Weights:
+    def __new__(
+        cls, counts: NDArray[np.uint32], sets: int, threads: int, factors: list[float] | None = None
+    ) -> Weights: ...
+    def of(self, elements: NDArray[np.uint64]) -> NDArray[np.float64]: ...
+
+@final
 class SetIndex:
     def __new__(
         cls,
@@ -223,6 +360,7 @@ class SetIndex:
         batches: list[tuple[NDArray[np.int64], NDArray[np.uint64]]],
         numbers: NDArray[np.uint32],
         threads: int,
+        weights: Weights | None = None,
     ) -> SetIndex: ...
     def __len__(self) -> int: ...
     def matches(
@@ -236,6 +374,46 @@ class SetIndex:
     def matches_within(
         self, first: int, most: int, threads: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], int]: ...
+
+@final
+class NearestIndex:
+    def __new__(
+        cls,
+        weights: Weights | None,
+        batches: list[tuple[NDArray[np.int64], NDArray[np.uint64]]],
+        numbers: NDArray[np.uint32],
+        threads: int,
+    ) -> NearestIndex: ...
+    def __len__(self) -> int: ...
+    def nearest(
+        self,
+        offsets: NDArray[np.int64],
+        elements: NDArray[np.uint64],
+        numbers: NDArray[np.uint32],
+        earlier: tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.float64]],
+        top: int,
+        at_least: float,
+        threads: int,
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64], int]: ...
+
+@final
+class PrefixIndex:
+    def __new__(
+        cls,
+        threshold: float,
+        rarity: Rarity,
+        batches: list[tuple[NDArray[np.int64], NDArray[np.uint64]]],
+        numbers: NDArray[np.uint32],
+        threads: int,
+    ) -> PrefixIndex: ...
+    def candidates(
+        self,
+        offsets: NDArray[np.int64],
+        elements: NDArray[np.uint64],
+        numbers: NDArray[np.uint32],
+        most: int,
+        threads: int,
+    ) -> tuple[NDArray[np.uint64], int]: ...
 
 @final
 class VectorBander:
@@ -295,6 +473,7 @@ class Postings:
     def resident_bytes(self) -> int: ...
 
 def character_properties() -> bytes: ...
+def match_pairs(left: NDArray[np.uint32], right: NDArray[np.uint32], taken: NDArray[np.bool_]) -> NDArray[np.bool_]: ...
 def lowercase_table() -> dict[int, str]: ...
 def hash_integers(values: NDArray[np.int64], seed: int) -> NDArray[np.uint64]: ...
 def hash_item(kind: str, data: bytes, seed: int) -> int: ...
@@ -302,10 +481,23 @@ def hash_strings(
     offsets: NDArray[np.int32] | NDArray[np.int64], data: NDArray[np.uint8], seed: int
 ) -> NDArray[np.uint64]: ...
 def html_problem(page: bytes) -> str | None: ...
+def json_numbered(line: bytes) -> tuple[bytes, NDArray[np.int64]]: ...
 def json_outline(line: bytes, limit: int) -> tuple[list[tuple[int, int]], int]: ...
 def json_text(line: bytes, start: int, end: int) -> bytes | None: ...
 def csv_record_end(data: bytes, start: int, delimiter: int, quoted: bool) -> tuple[int, int]: ...
 def csv_fields(record: bytes, start: int, delimiter: int, most: int) -> list[bytes] | None: ...
+def csv_spans(record: bytes, start: int, delimiter: int) -> list[tuple[int, int]]: ...
+def text_lengths(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], escaped: bool
+) -> NDArray[np.int64]: ...
+def text_offsets(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    texts: NDArray[np.int64],
+    points: NDArray[np.int64],
+    escaped: bool,
+) -> NDArray[np.int64]: ...
 def crc32c(data: NDArray[np.uint8], crc: int) -> int: ...
 def pack_bits(slots: NDArray[Any], bits: int) -> NDArray[np.uint8]: ...
 def count_matches(
@@ -336,6 +528,7 @@ def write_segment(
     path: str, blocks: list[tuple[int, NDArray[np.uint64]]], low: int, high: int
 ) -> tuple[int, int, int, int]: ...
 def check_segment(path: str) -> dict[str, int]: ...
+def set_containments(elements: NDArray[np.uint64], records: list[bytes], threshold: float) -> NDArray[np.float64]: ...
 def set_similarities(elements: NDArray[np.uint64], records: list[bytes], threshold: float) -> NDArray[np.float64]: ...
 def seal_rows(first: int, contents: list[bytes]) -> tuple[list[bytes], int]: ...
 def seal_documents(
@@ -353,5 +546,6 @@ def vector_distances(
     most: float,
     threads: int,
 ) -> NDArray[np.float64]: ...
+def unit_starts(text: str, unit: str) -> NDArray[np.uint64]: ...
 def find_broken_seal(numbers: list[int], records: list[Any]) -> int | None: ...
 def find_broken_document(numbers: list[int], records: list[Any], body_bytes: int | None = None) -> int | None: ...

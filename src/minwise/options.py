@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, get_args, 
 
 from minwise.checks import check_choice, check_setting_names
 from minwise.text.chunks import ArrowStream
+from minwise.text.units import UnitName
 
 if TYPE_CHECKING:
     from minwise.progress import Progress, ProgressCallback
@@ -20,10 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_CANDIDATES",
+    "AnyDedupOptions",
     "AuditOptions",
     "ClustersOptions",
+    "CutDedupOptions",
+    "CutOptions",
+    "DecontaminateOptions",
     "DedupOptions",
     "Definition",
+    "DiscountName",
+    "DiscountOptions",
     "DocumentSource",
     "EngineOptions",
     "FormatName",
@@ -32,13 +39,19 @@ __all__ = [
     "FrameOptions",
     "GroupName",
     "IndexOptions",
+    "LinkOptions",
+    "MeasureName",
+    "MeasureOptions",
+    "NearestOptions",
     "NormalisationOptions",
     "OnError",
     "PairsOptions",
+    "PassagesOptions",
     "PathOrUrl",
     "RunOptions",
     "SchemeName",
     "Setting",
+    "SnapName",
     "StoreName",
     "VerifyName",
     "check_setting",
@@ -52,16 +65,24 @@ __all__ = [
 DocumentSource = str | PathLike[str] | Iterable[Any] | ArrowStream
 PathOrUrl = str | PathLike[str]
 SchemeName = Literal["fast", "minhash"]
+MeasureName = Literal["jaccard", "containment"]
+DiscountName = Literal["none", "common"]
 VerifyName = Literal["exact", "signature", "none"]
 GroupName = Literal["star", "components"]
 FormatName = Literal["parquet", "jsonl", "json", "csv", "tsv", "arrow", "text", "lines", "baskets", "named-baskets"]
 OnError = Literal["fail", "quarantine-rows", "quarantine", "skip"]
 EngineName = Literal["local", "spark"]
+SnapName = Literal["line", "sentence"]
+ActionName = Literal["remove", "cut", "mark"]
 StoreName = Literal["shingles", "text", "sketch"]
 # Comparisons of a search in an index by default: a candidate counts once for every started 4,096 bytes of its row. They
 # take 19 to 28 ms if the rows are in memory, else 40 to 64 ms. Of 2,500 queries for a million real passages, one needs
 # more for its ten most similar documents.
 MAX_CANDIDATES = 10_000
+
+# Share of the rare n-grams of an evaluation item that a contaminated row has, by default: benchmarks/decontaminate
+# measures recall and precision of others.
+MIN_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +107,17 @@ SHINGLE = Setting(
     "A Shingler has settings of normalisation of its own.",
 )
 BAG = Setting(False, "Count repeated shingles, so that similarity is that of multisets.")
+FIELDS = Setting(
+    None,
+    "Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'.",
+    "A mapping is accepted, too.",
+)
+WEIGHTS = Setting(
+    None,
+    "Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An index takes"
+    " whole numbers.",
+    "A mapping is accepted, too.",
+)
 VERIFY = Setting(
     "exact",
     "How candidate pairs are verified: exact compares their sets, signature estimates the similarity, none"
@@ -107,6 +139,9 @@ PROGRESS = Setting(
     " with (stage, done, total, unit) at the start of a stage and after every step; total is None if unknown. A"
     " minwise.progress.Progress receives the start and the end of each stage, too.",
 )
+AGAINST = Setting(None, "Reference corpus: compared with, never removed and never written.")
+SEED = Setting(1, "Seed of every hash, an unsigned 64-bit number.")
+HTML = Setting(False, "Texts are HTML pages: ignore markup, scripts and styles.")
 SCHEME = Setting("fast", "Sketch scheme: fast (FastSketch) or minhash (classical MinHash, slower).")
 
 
@@ -132,7 +167,7 @@ class LayoutOptions(TypedDict, total=False):
 class SeedOptions(TypedDict, total=False):
     """Seed and cap of a search."""
 
-    seed: Annotated[int, Setting(1, "Seed of every hash, an unsigned 64-bit number.")]
+    seed: Annotated[int, SEED]
     max_bucket: Annotated[
         int,
         Setting(
@@ -155,21 +190,9 @@ class ElementOptions(TypedDict, total=False):
     separator: Annotated[
         str | None, Setting(None, "Separator of items in a string; white space on lines of items if not given.")
     ]
-    fields: Annotated[
-        str | Mapping[str, str] | None,
-        Setting(
-            None,
-            "Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'.",
-            "A mapping is accepted, too.",
-        ),
-    ]
-    weights: Annotated[
-        str | Mapping[str, int] | None,
-        Setting(
-            None, "Weights of fields, such as 'name=2'; every other field has weight 1.", "A mapping is accepted, too."
-        ),
-    ]
-    html: Annotated[bool, Setting(False, "Texts are HTML pages: ignore markup, scripts and styles.")]
+    fields: Annotated[str | Mapping[str, str] | None, FIELDS]
+    weights: Annotated[str | Mapping[str, float] | None, WEIGHTS]
+    html: Annotated[bool, HTML]
 
 
 class NormalisationOptions(TypedDict, total=False):
@@ -289,25 +312,208 @@ class AuditOptions(
     """Settings of :func:`minwise.audit`."""
 
 
-class PairsOptions(AuditOptions, VerifyOptions, EngineOptions, total=False):
+class MeasureOptions(TypedDict, total=False):
+    """Measure of two documents."""
+
+    measure: Annotated[
+        MeasureName,
+        Setting(
+            "jaccard",
+            "Measure that the threshold applies to: jaccard is the share of the elements of both documents that they"
+            " have in common; containment is the share of the smaller one, which lies in the larger one, found by an"
+            " exact join.",
+        ),
+    ]
+
+
+class DiscountOptions(TypedDict, total=False):
+    """Settings that decide how much an element counts."""
+
+    discount: Annotated[
+        DiscountName,
+        Setting(
+            "none",
+            "How much an element counts: none counts all alike; common counts an element the less, the more documents"
+            " have it. Similarity is then the weight of the shared elements divided by the weight of all.",
+        ),
+    ]
+    frequencies: Annotated[
+        PathOrUrl | None,
+        Setting(
+            None,
+            "With discount common, a file of frequencies that an earlier run saved, instead of those of these"
+            " documents.",
+        ),
+    ]
+    save_frequencies: Annotated[
+        PathOrUrl | None,
+        Setting(None, "With discount common, the file to which the frequencies of the run are saved."),
+    ]
+
+
+class SearchOptions(AuditOptions, VerifyOptions, DiscountOptions, EngineOptions, total=False):
+    """Settings of all searches for pairs."""
+
+
+class LinkOptions(TypedDict, total=False):
+    """Second table."""
+
+    among: Annotated[
+        DocumentSource | None,
+        Setting(
+            None,
+            "Second table: only pairs of one document of each table are found, none inside a table.",
+        ),
+    ]
+
+
+class PairsOptions(SearchOptions, MeasureOptions, LinkOptions, total=False):
     """Settings of :func:`minwise.pairs` and :func:`minwise.write_pairs`."""
 
 
-class ClustersOptions(PairsOptions, total=False):
+class ClustersOptions(SearchOptions, LinkOptions, total=False):
     """Settings of :func:`minwise.clusters` and :func:`minwise.write_clusters`."""
 
     group: Annotated[GroupName, CLUSTER_GROUP]
 
 
-class DedupOptions(PairsOptions, total=False):
+class DedupOptions(SearchOptions, MeasureOptions, total=False):
     """Settings of :func:`minwise.dedup`."""
 
     group: Annotated[GroupName, DEDUP_GROUP]
     keep: Annotated[str, KEEP]
+    against: Annotated[DocumentSource | None, AGAINST]
+
+
+class PassageOptions(TypedDict, total=False):
+    """Settings that decide what a repeated passage is."""
+
+    min_tokens: Annotated[
+        int | None,
+        Setting(
+            None,
+            "Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.",
+        ),
+    ]
+    unit: Annotated[
+        UnitName | None,
+        Setting(None, "Find repeated whole lines, sentences or paragraphs instead of passages, and count each."),
+    ]
+    min_count: Annotated[
+        int | None,
+        Setting(None, "With unit, list units that occur at least so many times, the first included; 2 if not given."),
+    ]
+
+
+class CutOptions(PassageOptions, total=False):
+    """Settings that decide what is cut with ``passages``."""
+
+    snap: Annotated[
+        SnapName | None,
+        Setting(
+            None, "Cut only whole lines or sentences that are repeated as a whole; any run of tokens if not given."
+        ),
+    ]
+    min_left: Annotated[
+        int, Setting(0, "Minimum number of tokens left of a document; if cuts leave fewer, it is removed.")
+    ]
+
+
+class AnyDedupOptions(DedupOptions, CutOptions, total=False):
+    """Settings of :func:`minwise.dedup`, with and without ``passages``."""
+
+
+class CutDedupOptions(NormalisationOptions, InputOptions, RunOptions, EngineOptions, CutOptions, total=False):
+    """Settings of :func:`minwise.dedup` with ``passages``."""
+
+    keep: Annotated[str, KEEP]
+    against: Annotated[DocumentSource | None, AGAINST]
+    seed: Annotated[int, SEED]
+
+
+class PassagesOptions(NormalisationOptions, InputOptions, RunOptions, EngineOptions, PassageOptions, total=False):
+    """Settings of :func:`minwise.passages` and :func:`minwise.write_passages`."""
+
+    keep: Annotated[
+        str,
+        Setting(
+            "first", "Order in which occurrences count as earlier: first, last, longest, shortest, max:COL or min:COL."
+        ),
+    ]
     against: Annotated[
         DocumentSource | None,
-        Setting(None, "Reference corpus: compared with, never removed and never written."),
+        Setting(None, "Reference corpus: only passages that stand in it are listed, and none of its own."),
     ]
+    html: Annotated[bool, HTML]
+    seed: Annotated[int, SEED]
+
+
+class DecontaminateOptions(NormalisationOptions, InputOptions, RunOptions, EngineOptions, total=False):
+    """Settings of :func:`minwise.decontaminate`."""
+
+    ngram: Annotated[
+        int, Setting(13, "Tokens of an n-gram, from 5 to 100. An item with fewer tokens must be in a row as a whole.")
+    ]
+    action: Annotated[
+        ActionName,
+        Setting(
+            "remove",
+            "What to do with contaminated rows: remove removes them; cut removes the matched spans, and rows without"
+            " any text left; mark keeps all rows and adds the columns contaminated, eval_id and share.",
+        ),
+    ]
+    min_share: Annotated[
+        float, Setting(MIN_SHARE, "Minimum share of the rare n-grams of an item that a contaminated row has.")
+    ]
+    min_ngrams: Annotated[
+        int | None, Setting(None, "Number of rare n-grams of an item that is enough, too, whatever their share.")
+    ]
+    common_share: Annotated[
+        float,
+        Setting(
+            0.001,
+            "Share of the rows, copies counted once, above which an n-gram is common and does not count. Applies above"
+            " common_count.",
+        ),
+    ]
+    common_count: Annotated[int, Setting(20, "Number of rows, copies counted once, up to which no n-gram is common.")]
+    eval_columns: Annotated[
+        str | Sequence[str],
+        Setting("text", "Columns of the evaluation items, such as question,answer. Each column is an item of its own."),
+    ]
+    eval_id_column: Annotated[
+        str | None,
+        Setting(None, "Column of the id of an evaluation row; if not given, id where a file has it, else source:row."),
+    ]
+    html: Annotated[bool, HTML]
+    seed: Annotated[int, SEED]
+
+
+class NearestOptions(ElementOptions, NormalisationOptions, InputOptions, RunOptions, DiscountOptions, total=False):
+    """Settings of :func:`minwise.nearest` and :func:`minwise.api.write_nearest`."""
+
+    among: Annotated[
+        DocumentSource | None,
+        Setting(None, "Corpus whose documents are listed; if not given, those of the input, without the document."),
+    ]
+    top: Annotated[int, Setting(5, "Number of nearest documents of each document, from 1 to 1,000.")]
+    at_least: Annotated[
+        float | None,
+        Setting(None, "Minimum similarity, from 0 to 1; if not given, any element in common is enough."),
+    ]
+    mutual: Annotated[bool, Setting(False, "List only pairs of which each is among the nearest of the other.")]
+    one_to_one: Annotated[
+        bool,
+        Setting(
+            False,
+            "List each document in one pair at most: pairs are accepted by descending similarity, unless one of both is"
+            " in an accepted pair.",
+        ),
+    ]
+    engine: Annotated[
+        EngineName, Setting("local", "Engine that runs the search: this machine; Apache Spark is refused.")
+    ]
+    seed: Annotated[int, SEED]
 
 
 class FrameOptions(LayoutOptions, SeedOptions, NormalisationOptions, total=False):
@@ -334,8 +540,15 @@ class FrameDedupOptions(FrameOptions, total=False):
 class IndexOptions(LayoutOptions, NormalisationOptions, total=False):
     """Settings of :meth:`minwise.Index.create`; stored with the index and never changed."""
 
-    shingle: Annotated[str, Setting(SHINGLE.default, "Tokens of a shingle: word:N, char:N or byte:N.")]
+    shingle: Annotated[
+        str,
+        Setting(
+            SHINGLE.default, "Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items."
+        ),
+    ]
     bag: Annotated[bool, BAG]
+    fields: Annotated[str | Mapping[str, str] | None, FIELDS]
+    weights: Annotated[str | Mapping[str, int] | None, WEIGHTS]
     seed: Annotated[
         int | None,
         Setting(None, "Seed of every hash; if not given, a random one that is kept secret, against crafted documents."),

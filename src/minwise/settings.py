@@ -6,9 +6,12 @@
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise.checks import check_integer, check_seed, check_threads, check_type, show
@@ -17,19 +20,40 @@ from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
-from minwise.options import DedupOptions, EngineOptions, RunOptions, check_setting, definitions, with_defaults
+from minwise.options import (
+    DedupOptions,
+    DocumentSource,
+    EngineOptions,
+    NearestOptions,
+    PassagesOptions,
+    RunOptions,
+    check_setting,
+    definitions,
+    with_defaults,
+)
 from minwise.progress import CallbackProgress, NullProgress, Progress, ProgressSetting
+from minwise.sketches.frequencies import FrequencyTable, check_new_table
 from minwise.sketches.planning import Plan
 from minwise.sketches.planning import plan as make_plan
 from minwise.text.shingling import NORMALISATION, Shingler, ShingleSets
+from minwise.text.units import UnitName
 
 __all__ = [
+    "WEIGHTED",
+    "ContaminationRule",
+    "NearestSettings",
+    "PassageSettings",
     "RunLimits",
     "SearchSettings",
+    "check_separator",
     "columns_to_read",
+    "contamination_rule",
+    "eval_columns",
     "groups_rows",
     "make_elements",
+    "nearest_settings",
     "parse_bytes",
+    "passage_settings",
     "progress_of",
     "recorded_options",
     "resolve_options",
@@ -37,6 +61,7 @@ __all__ = [
     "run_limits",
     "runs_on_spark",
     "search_settings",
+    "second_table",
 ]
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -46,9 +71,13 @@ AHEAD_SHARE = 16
 WRITER_BYTES = 512 * 10**6
 # Below this there is no room for the batches of text that are always in flight.
 MIN_MEMORY = 256 * 10**6
+# Nearest documents of a document: those of one document are expanded in memory.
+MOST_NEAREST = 1000
 DEFINITIONS = definitions(DedupOptions)
+# Name of a similarity in which common elements count little.
+WEIGHTED = "weighted_similarity"
 # Settings of a run that ``run.json`` does not record: they do not change the result, or are sources.
-NOT_RECORDED = {*definitions(RunOptions), *definitions(EngineOptions), "against"}
+NOT_RECORDED = {*definitions(RunOptions), *definitions(EngineOptions), "against", "save_frequencies"}
 
 
 def resolve_options(call: type, source: object, given: Mapping[str, object]) -> DedupOptions:
@@ -76,6 +105,8 @@ def _plain(value: object) -> object:
         return value.settings
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return list(value) if isinstance(value, (list, tuple)) else value
 
 
@@ -155,7 +186,10 @@ class SearchSettings:
         group: ``star`` or ``components``.
         keep: Document of a cluster to keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared.
-        exact: Whether every pair is found, by an exact join instead of bands.
+        exact: Whether every pair is found, by an exact join instead of bands; always with containment.
+        measure: ``jaccard``, or ``containment`` of the document with fewer elements in the other one.
+        discount: ``common`` if elements that many documents have count little, else ``none``.
+        frequencies: Frequencies to take weights from; None to count elements in the documents.
         elements: Makes sets from columns where there is no shingler; None for sets in memory.
         transpose: Whether the roles of sets and items are swapped.
         html: Whether texts are HTML pages.
@@ -170,6 +204,9 @@ class SearchSettings:
     keep: str = "first"
     max_bucket: int = 2000
     exact: bool = False
+    measure: str = "jaccard"
+    discount: str = "none"
+    frequencies: FrequencyTable | None = None
     elements: Elements | None = None
     transpose: bool = False
     html: bool = False
@@ -193,6 +230,10 @@ class SearchSettings:
     @property
     def similarity_name(self) -> str:
         """Name of the similarity column; an estimate is never called a similarity."""
+        if self.measure == "containment":
+            return "containment"
+        if self.discount == "common":
+            return WEIGHTED
         return "similarity" if self.verify == "exact" else "similarity_estimate"
 
     @property
@@ -204,17 +245,78 @@ class SearchSettings:
         """Return the plan as plain values; None for an exact join, which has no plan."""
         return None if self.exact else self.plan.to_dict()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values under their public names."""
+    @property
+    def factors(self) -> tuple[float, ...] | None:
+        """The weight of each class of elements; None if all weigh the same."""
+        return None if self.elements is None else self.elements.factors
+
+    @property
+    def weighted(self) -> bool:
+        """Whether elements have weights."""
+        return self.discount == "common" or self.factors is not None
+
+    @property
+    def element_settings(self) -> dict[str, Any]:
+        """The settings that decide what the elements of a document are, under their public names."""
         shingles = {"shingle": "set"} if self.shingler is None else self.shingler.settings
         if self.elements is not None:
             shingles = {**shingles, **self.elements.settings}
-        shingles |= {name: True for name in ("transpose", "html") if getattr(self, name)}
+        return shingles | {name: True for name in ("transpose", "html") if getattr(self, name)}
+
+    @property
+    def weight_settings(self) -> dict[str, Any]:
+        """The settings that decide the weights of elements, if there are any, under their public names."""
+        if self.discount == "none":
+            return {}
+        given = {} if self.frequencies is None else {"frequencies": self.frequencies.identity}
+        return {"discount": self.discount, **given}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values under their public names."""
         names = ("scheme", "seed", "verify", "group", "keep", "max_bucket")
         layout = {"bands": self.plan.bands, "rows": self.plan.rows}
-        found = {"exact": True} if self.exact else layout
+        if self.measure == "containment":
+            found: dict[str, Any] = {"measure": "containment"}
+        else:
+            found = {"exact": True} if self.exact else layout
         shared = {name: getattr(self, name) for name in names if not (self.exact and name == "scheme")}
-        return {"threshold": self.plan.threshold, **found, **shingles, **shared}
+        weights = self.weight_settings
+        return {"threshold": self.plan.threshold, **found, **weights, **self.element_settings, **shared}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContaminationRule:
+    """What makes a document contaminated, and what is done with it.
+
+    Attributes:
+        action: ``remove``, ``cut`` or ``mark``.
+        ngram: Tokens of an n-gram.
+        min_share: Share of the rare n-grams of an item that a document must have.
+        min_ngrams: Number of them that is enough, too; None if only the share counts.
+        common_share: Share of the documents above which an n-gram is common, and does not count.
+        common_count: Number of documents up to which it is not common.
+    """
+
+    action: str
+    ngram: int
+    min_share: float
+    min_ngrams: int | None
+    common_share: float
+    common_count: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as plain values."""
+        return asdict(self)
+
+    def holds(self, matched: NDArray[Any], rare: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return whether so many of the rare n-grams of an item are enough."""
+        enough: NDArray[np.bool_] = matched / np.maximum(rare, 1) >= self.min_share
+        return enough if self.min_ngrams is None else enough | (matched >= self.min_ngrams)
+
+    def rare(self, frequencies: NDArray[Any], documents: int) -> NDArray[np.bool_]:
+        """Return which n-grams are rare among so many distinct documents."""
+        rare: NDArray[np.bool_] = frequencies <= max(self.common_count, self.common_share * documents)
+        return rare
 
 
 def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchSettings:
@@ -227,12 +329,14 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     Raises:
         ConfigError: If a setting breaks its rule or contradicts another one.
     """
-    plan = _placeholder_plan(options) if options["exact"] else _plan(options)
+    contained = _is_containment(options)
+    plan = _placeholder_plan(options) if options["exact"] or contained else _plan(options)
     seed = check_seed("seed", options["seed"])
     elements = make_elements(options, seed)
+    _check_weights(options, fractional=elements is not None and elements.factors is not None)
     if of_frame and options["shingle"] == "set" and options["bag"]:
         raise ConfigError("bag must be left out with sets of a DataFrame, got True")
-    return SearchSettings(
+    settings = SearchSettings(
         plan=plan,
         shingler=None if elements is not None else _shingler(options, seed),
         seed=seed,
@@ -244,8 +348,110 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         group=options["group"],
         keep=options["keep"],
         max_bucket=options["max_bucket"],
-        exact=options["exact"],
+        exact=options["exact"] or contained,
+        measure=options["measure"],
+        discount=options["discount"],
     )
+    if options["frequencies"] is None:
+        return settings
+    table = FrequencyTable.load(options["frequencies"])
+    table.check_elements(settings.element_settings)
+    return replace(settings, frequencies=table)
+
+
+def _check_weights(options: DedupOptions, *, fractional: bool) -> None:
+    """Raise if a setting contradicts weights of elements, or needs a discount.
+
+    Args:
+        options: All settings of a call.
+        fractional: Whether a field has a weight that is not a whole number.
+    """
+    if options["discount"] == "none":
+        _refuse(options, "without discount common", "frequencies", "save_frequencies")
+    context = "discount common" if options["discount"] == "common" else "weights that are not whole numbers"
+    if options["discount"] == "none" and not fractional:
+        return
+    for name in ("measure", "scheme", "verify"):
+        value = _value(options, name)
+        if value != DEFINITIONS[name].default:
+            raise ConfigError(f"{name} must be {DEFINITIONS[name].default} with {context}, got {show(value)}")
+    if options["save_frequencies"] is not None:
+        check_new_table(options["save_frequencies"])
+
+
+class PassageSettings(NamedTuple):
+    """What counts as a repeated passage.
+
+    Attributes:
+        min_tokens: Tokens of the shortest passage or unit.
+        unit: Unit that repeats as a whole; None for any run of tokens.
+        min_count: How often a unit occurs at least.
+    """
+
+    min_tokens: int
+    unit: UnitName | None = None
+    min_count: int = 2
+
+
+def passage_settings(options: Mapping[str, Any], call: type = PassagesOptions) -> PassageSettings:
+    """Return what counts as a repeated passage, after checks and with defaults.
+
+    Args:
+        options: The given settings.
+        call: The option class of the call; a setting that it lacks is refused.
+    """
+    given = with_defaults(call, options)
+    tokens, unit, count = given["min_tokens"], given["unit"], given["min_count"]
+    check_setting(definitions(PassagesOptions)["unit"], unit)
+    if unit is None and count is not None:
+        raise ConfigError(
+            f"min_count must be left out for passages, got {show(count)}; set unit='line', 'sentence' or 'paragraph'"
+        )
+    most, usual = (_kernel.MAX_PASSAGE_TOKENS, 50) if unit is None else (_kernel.MAX_UNIT_TOKENS, 1)
+    tokens = check_integer("min_tokens", usual if tokens is None else tokens, 1, most)
+    return PassageSettings(tokens, unit, check_integer("min_count", 2 if count is None else count, 2, 2**32 - 1))
+
+
+class NearestSettings(NamedTuple):
+    """What a search for the nearest documents looks for.
+
+    Attributes:
+        top: Number of nearest documents of each document.
+        at_least: Minimum similarity; 0 if any element in common is enough.
+        mutual: Whether both documents of a pair must be among the nearest of the other.
+        one_to_one: Whether a document is in one pair at most.
+    """
+
+    top: int = 5
+    at_least: float = 0.0
+    mutual: bool = False
+    one_to_one: bool = False
+
+
+def nearest_settings(options: Mapping[str, Any]) -> NearestSettings:
+    """Return what a search for the nearest documents looks for, after checks and with defaults.
+
+    Raises:
+        ConfigError: If a setting is unknown, has a wrong value, or has no meaning here.
+    """
+    given = with_defaults(NearestOptions, options)
+    if given["engine"] != "local":
+        raise ConfigError(f"engine must be local for nearest documents, got {show(given['engine'])}")
+    floor = given["at_least"]
+    if floor is not None and (isinstance(floor, bool) or not isinstance(floor, (int, float)) or not 0 <= floor <= 1):
+        raise ConfigError(f"at_least must be a number from 0 to 1, got {show(floor)}")
+    flags = (check_type(name, given[name], bool) for name in ("mutual", "one_to_one"))
+    return NearestSettings(check_integer("top", given["top"], 1, MOST_NEAREST), float(floor or 0), *flags)
+
+
+def _is_containment(options: DedupOptions) -> bool:
+    """Return whether one document is to lie in the other; raise if a setting has no meaning then."""
+    if options["measure"] != "containment":
+        return False
+    if options["group"] != "star":
+        rule = "group must be star with measure containment, which removes a document only for one that it lies in"
+        raise ConfigError(f"{rule}; got {show(options['group'])}")
+    return True
 
 
 def _plan(options: DedupOptions) -> Plan:
@@ -258,7 +464,9 @@ def _placeholder_plan(options: DedupOptions) -> Plan:
     for name in ("recall", "scheme", "slots", "bands", "rows", "verify"):
         value = _value(options, name)
         if value != DEFINITIONS[name].default:
-            raise ConfigError(f"{name} must be left out with exact, which finds and compares all; got {show(value)}")
+            setting = "measure containment" if options["measure"] == "containment" else "exact"
+            rule = f"{name} must be left out with {setting}, which finds and compares all"
+            raise ConfigError(f"{rule}; got {show(value)}")
     return make_plan(options["threshold"], bands=1, rows=1)
 
 
@@ -277,10 +485,11 @@ def make_elements(options: DedupOptions, seed: int) -> Elements | None:
     Raises:
         ConfigError: If a setting is wrong, or contradicts another one.
     """
-    for name in ("group_by", "item", "weight", "separator"):
+    for name in ("group_by", "item", "weight"):
         value = _value(options, name)
         if value is not None and not (isinstance(value, str) and value):
-            raise ConfigError(f"{name} must be a {'string' if name == 'separator' else 'name'}, got {show(value)}")
+            raise ConfigError(f"{name} must be a name, got {show(value)}")
+    check_separator(options["separator"])
     if options["fields"] is not None:
         return _record_elements(options, seed)
     _refuse(options, "without fields", "weights")
@@ -291,6 +500,13 @@ def make_elements(options: DedupOptions, seed: int) -> Elements | None:
         return _set_elements(options, seed)
     _refuse(options, "without shingle set", "transpose", "separator")
     return None
+
+
+def check_separator(separator: object) -> str | None:
+    """Return a separator of items, or None."""
+    if separator is not None and not (isinstance(separator, str) and separator):
+        raise ConfigError(f"separator must be a string, got {show(separator)}")
+    return separator
 
 
 def _record_elements(options: DedupOptions, seed: int) -> Elements:
@@ -396,3 +612,54 @@ def runs_on_spark(options: DedupOptions) -> bool:
         return True
     _refuse(options, "with engine local", "master", "spark_conf")
     return False
+
+
+def second_table(options: DedupOptions) -> DocumentSource | None:
+    """Return the second of two tables to link; None for a search in one table.
+
+    Raises:
+        ConfigError: If a setting has no meaning for two tables.
+    """
+    second: DocumentSource | None = cast("dict[str, Any]", options).get("among")
+    if second is None:
+        return None
+    if options["engine"] == "spark":
+        raise ConfigError("among must be left out with engine spark, which does not link tables yet")
+    for name in ("group_by", "transpose"):
+        if _value(options, name):
+            rule = f"{name} must be left out with among, which does not group rows yet"
+            raise ConfigError(f"{rule}, got {show(_value(options, name))}; give rows with lists of items")
+    return second
+
+
+def contamination_rule(options: Mapping[str, Any]) -> ContaminationRule:
+    """Return the rule of a decontamination.
+
+    Raises:
+        ConfigError: If a setting breaks its rule.
+    """
+    for name in ("min_share", "common_share"):
+        value = options[name]
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
+            raise ConfigError(f"{name} must be a number above 0 and at most 1, got {show(value)}")
+    number = options["min_ngrams"]
+    return ContaminationRule(
+        action=options["action"],
+        ngram=check_integer("ngram", options["ngram"], _kernel.ITEM_TOKENS, _kernel.MAX_NGRAM),
+        min_share=float(options["min_share"]),
+        min_ngrams=None if number is None else check_integer("min_ngrams", number, 1, 2**31 - 1),
+        common_share=float(options["common_share"]),
+        common_count=check_integer("common_count", options["common_count"], 0, 2**31 - 1),
+    )
+
+
+def eval_columns(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of evaluation items, given as a list or separated by commas.
+
+    Raises:
+        ConfigError: If there is none, one is given twice, or a name is empty.
+    """
+    names = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, (list, tuple)) else []
+    if not names or len(set(names)) < len(names) or not all(isinstance(name, str) and name for name in names):
+        raise ConfigError(f"eval_columns must be different names such as question,answer, got {show(given)}")
+    return tuple(names)

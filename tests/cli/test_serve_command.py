@@ -200,6 +200,18 @@ def test_a_setting_that_breaks_its_rule(tmp_path: Path, options: list[str], mess
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_index_of_records_is_refused(tmp_path: Path) -> None:
+    """The service takes texts."""
+    mw.Index.create(tmp_path / "people.mw", fields="name:char:3").close()
+    line = refusal(tmp_path, USAGE, "--index", "people.mw")
+    assert line.endswith(
+        "index must be of texts for a service, which takes texts, got one of sets or records: people.mw\n"
+    )
+    line = refusal(tmp_path, USAGE, "--index", "new.mw", "--create", "--shingle", "set")
+    assert line.endswith("--shingle must be word:N, char:N or byte:N for a service, which takes texts, got set\n")
+    assert not (tmp_path / "new.mw").exists()
+
+
 def test_no_index(folder: Path) -> None:
     """The name, and the option that makes one; what is something else is left as it is."""
     line = refusal(folder, INPUT_OUTPUT, "--index", "missing.mw")
@@ -339,11 +351,11 @@ def test_from_python(folder: Path) -> None:
 
 
 def test_help(tmp_path: Path) -> None:
-    """Has an example, and the options of `minwise index create`."""
+    """Has an example, and the options of `minwise index create` for texts."""
     done = run(tmp_path, "serve", "--help")
     assert done.status == OK
     assert "  minwise serve --index news.mw --create --store-text\n" in done.out
     made = run(tmp_path, "index", "create", "--help").out
     names = set(re.findall(r"^  (--[a-z-]+)", made, re.MULTILINE)) - {"--json", "--quiet", "--verbose", "--log-format"}
     assert len(names) > 10
-    assert names <= set(done.out.split())
+    assert names - set(done.out.split()) == {"--fields", "--weights"}

@@ -144,7 +144,10 @@ def test_records_have_one_similarity_of_all_fields(tmp_path: Path, name: str) ->
         (("long.csv", *GROUPED, "--weight", "half", "--on-error", "fail"), "half must be a whole number from 0 to"),
         (("long.csv", *GROUPED, "--weight", "minus", "--on-error", "fail"), "minus must be a whole number from 0 to"),
         (("long.csv", "--fields", "user:chars"), "fields must be NAME:char:N"),
-        (("long.csv", "--fields", "user:whole", "--weights", "user=half"), "weights of user must be a whole number"),
+        (
+            ("long.csv", "--fields", "user:whole", "--weights", "user=half"),
+            "weights of user must be numbers from 0.001",
+        ),
         (("long.csv", "--fields", "user:whole", "--truth", "missing"), "truth cannot be read"),
         (("lists.parquet", "--shingle", "set"), "items of text must be whole numbers or strings, got a column of list"),
         (

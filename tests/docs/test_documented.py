@@ -11,7 +11,8 @@ from typing import Any
 import click
 import pytest
 
-from minwise.cli.command import FAILURE, INPUT_OUTPUT, INTERRUPTED, USAGE, command
+from minwise.cli import INTERRUPTED
+from minwise.cli.command import FAILURE, INPUT_OUTPUT, USAGE, command
 from minwise.errors import MinwiseError
 from minwise.server import ServerSettings
 from minwise.server.errors import CODES

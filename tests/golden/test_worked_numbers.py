@@ -207,8 +207,8 @@ def test_c18_bytes_pairs_and_days() -> None:
 
 def test_c19_slots_for_an_error() -> None:
     """One lecture prints 20 for the middle one: it omits the square root of σ ≤ 1/(2√k)."""
-    assert mw.slots_for() == 400
-    found = [mw.slots_for(error=0.05, confidence=confidence) for confidence in (0.90, 0.95, 0.99)]
+    assert estimate.slots_for() == 400
+    found = [estimate.slots_for(error=0.05, confidence=confidence) for confidence in (0.90, 0.95, 0.99)]
     assert found == [289, 400, 676]
 
 

@@ -255,6 +255,17 @@ def test_pairs_use_the_ranks_of_members(keys: list[int], data: st.DataObject, ma
     assert set(pair_tuples(proposed)) == propose_pairs(renumbered, max_bucket, FIRST)
 
 
+@given(keys=band_columns, split=st.integers(0, 40), max_bucket=st.sampled_from((FIRST, 20)))
+@example(keys=[1] * 40, split=18, max_bucket=20)
+def test_pairs_of_two_tables_are_those_of_the_reference(keys: list[int], split: int, max_bucket: int) -> None:
+    buckets = band_buckets([np.array(keys, dtype=np.uint64)], np.arange(len(keys), dtype=np.uint32), 0, 1)
+    rows, shared = buckets.shared_across(max_bucket, split, 2)
+    found = [(low, int(high)) for low, start, end in rows.tolist() for high in shared[start:end]]
+    assert found == sorted(propose_pairs([[key] for key in keys], max_bucket, FIRST, split))
+    everything = propose_pairs([[key] for key in keys], 2000, FIRST, split)
+    assert buckets.counts()[2] == len(everything) - len(found)
+
+
 @given(keys=band_columns, parts=st.integers(1, 9), max_bucket=st.sampled_from((FIRST, 20)))
 @example(keys=[1, 2], parts=1, max_bucket=20)
 @example(keys=[1, 2**63], parts=2, max_bucket=20)
@@ -300,6 +311,13 @@ def test_a_cut_of_distinct_runs_respects_its_limit(runs: list[list[int]], most: 
     arrays = [np.array(run, dtype=np.uint64) for run in runs]
     sizes = [sum(piece.stop - piece.start for piece in cut) for cut in cut_runs(arrays, most)]
     assert all(size <= max(most, len(runs)) for size in sizes)
+
+
+def test_a_long_run_among_short_ones_does_not_make_cuts_small() -> None:
+    """With equal shares the long run would give 10 entries to each of 1,000 cuts."""
+    short = [np.arange(number, 20_000, 2_000, dtype=np.uint64) for number in range(99)]
+    cuts = list(cut_runs([np.arange(10_000, dtype=np.uint64) * np.uint64(2), *short], 1000))
+    assert len(cuts) < 30
 
 
 @effort(1)

@@ -56,7 +56,8 @@ def pairs(texts: list[str]) -> Pairs:
 @pytest.fixture(scope="module")
 def result(texts: list[str]) -> DedupResult:
     """The result of a run that compares only what it needs."""
-    return mw.dedup(texts, **SETTINGS)
+    found: DedupResult = mw.dedup(texts, **SETTINGS)
+    return found
 
 
 def removed_by(result: DedupResult) -> dict[int, tuple[int, float]]:

@@ -35,6 +35,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "components": {"group": "components", "keep": "last"},
     "estimates": {"verify": "signature", "keep": "shortest"},
     "ranked": {"keep": "max:score", "verify": "none"},
+    "discount": {"discount": "common"},
 }
 
 

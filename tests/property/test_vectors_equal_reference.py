@@ -41,6 +41,7 @@ def banded(
 
 @given(vectors=FLOATS | BYTES, layout=LAYOUTS, width=WIDTHS, seed=seeds)
 @example(vectors=HUGE, layout=(2, 2), width=1e-3, seed=1)
+@example(vectors=np.array([[1.2e20]], dtype=np.float32), layout=(1, 1), width=1.0, seed=1)  # the slot is 2⁶⁴ − 1
 @pytest.mark.parametrize("simd", [True, False])
 def test_keys_and_contents(
     simd: bool, vectors: NDArray[Any], layout: tuple[int, int], width: float | None, seed: int

@@ -4,6 +4,7 @@ The texts are not part of this repository; without them the tests are skipped.
 """
 
 import json
+import re
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -99,3 +100,22 @@ def test_near_copies_are_found_at_a_threshold_and_own_answers_are_not() -> None:
     assert expected
     assert {label[pair] for pair in expected} >= {"cut", "light"}
     assert "non" not in {label[pair] for pair in expected}
+
+
+def test_passages_find_exactly_the_answers_that_share_eight_words_with_an_original() -> None:
+    """And more of the copied answers than pairs do: the oracle is a set of word runs, without hashes."""
+    rows = [(row["id"], row["text"]) for row in read_documents("clough")]
+    words = {name: [word.lower() for word in re.findall(r"[^\W_]+", text)] for name, text in rows}
+    runs = {name: {tuple(own[i : i + 8]) for i in range(len(own) - 7)} for name, own in words.items()}
+    labels = {(answer, original): label for answer, original, label in read_labels("clough")}
+    expected = {pair for pair in labels if not runs[pair[0]].isdisjoint(runs[pair[1]])}
+    sides: dict[bool, list[dict[str, str]]] = {True: [], False: []}
+    for name, text in rows:
+        sides[name.startswith("orig")].append({"id": name, "text": text})
+    found = mw.passages(sides[False], against=sides[True], min_tokens=8)
+    pairs = set(zip(found["id"].to_pylist(), found["other_id"].to_pylist(), strict=True))
+    assert pairs & labels.keys() == expected
+    copied = {pair for pair, label in labels.items() if label != "non"}
+    similar = mw.pairs([*sides[False], *sides[True]], shingle="word:3", threshold=0.2)
+    alike = set(zip(similar["left"].to_pylist(), similar["right"].to_pylist(), strict=True))
+    assert len(copied & pairs) > 1.5 * len(copied & alike) > 0

@@ -24,7 +24,8 @@ def run_of(method: str, engine: str, seconds: float, corpus: str = "passages", *
     run |= {"session_seconds": session, "stop_seconds": session / 4, "finished": True, "rows": 9, "outputs": EQUAL}
     run |= {"peak_bytes": 2 * 10**9, "cpu_seconds": 2 * seconds, "totals": {"shuffled_bytes": 260 * DOCUMENTS}}
     shuffled = {"toArrow at stage_store.py:9 1": 0, "toArrow at stage_store.py:9 2": 26 * 9, "write 1": 26}
-    run["jobs"] = {job: {"shuffled_bytes": size * DOCUMENTS} for job, size in shuffled.items()}
+    per_job = {"shuffled_records": 300, "python_seconds": 1}
+    run["jobs"] = {job: {"shuffled_bytes": size * DOCUMENTS, **per_job} for job, size in shuffled.items()}
     return {**run, "stages": {"spark/signatures": 250 * DOCUMENTS}, **facts}
 
 
@@ -51,6 +52,19 @@ def test_ratios_are_of_the_best_runs_without_and_with_the_session() -> None:
     assert found["dedup, passages: shuffled bytes per band entry"] == 9
     assert found["dedup, passages: shuffled bytes per document"] == 260
     assert found["dedup, passages: peak GB"] == 2
+
+
+def test_band_entries_of_dataframes_are_the_first_blocks_that_python_sends() -> None:
+    """Rows of documents, and the large rows of a Bloom filter, which Java makes, are no blocks."""
+    jobs = {
+        "other 1": {"shuffled_bytes": 250 * DOCUMENTS, "shuffled_records": DOCUMENTS, "python_seconds": 1},
+        "other 2": {"shuffled_bytes": 2 * DOCUMENTS, "shuffled_records": 16, "python_seconds": 0},
+        "other 3": {"shuffled_bytes": 26 * 8 * DOCUMENTS, "shuffled_records": 112, "python_seconds": 1},
+        "other 4": {"shuffled_bytes": 26 * 7 * DOCUMENTS, "shuffled_records": 600, "python_seconds": 1},
+    }
+    found = record_of(run_of("frame dedup", SPARK, 40, jobs=jobs, peak_bytes=3 * 10**9))["figures"]
+    assert found["frame dedup, passages: shuffled bytes per band entry"] == 8
+    assert found["frame dedup, passages: peak GB"] == 3
 
 
 def test_unequal_outputs_give_no_figure() -> None:

@@ -47,7 +47,7 @@ def is_refusing(server: Server) -> bool:
     """Return whether connections are refused."""
     try:
         RawConnection(server).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # a reset: between connecting and accepting
         return True
     return False
 

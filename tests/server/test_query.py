@@ -166,6 +166,17 @@ def test_a_truncated_search_is_reported(near_copies: tuple[Server, mw.Index]) ->
     assert (fewer["truncated_by"], len(fewer["hits"])) == ("candidates", 5)
 
 
+def test_without_a_threshold_the_answer_says_what_it_cannot_know(server: Server, index: mw.Index) -> None:
+    for text in ASKED[:12]:
+        found = server.post("/v1/query", {"text": text, "threshold": 0, "top": 5}).json
+        expected = index.query(text, 0, 5)
+        assert [(hit["id"], hit["similarity"], hit["recall"]) for hit in found["hits"]] == [
+            (hit.id, hit.similarity, hit.recall) for hit in expected
+        ]
+        assert (found["threshold"], found["complete_above"]) == (0, expected.complete_above)
+        assert found["complete_above"] is not None
+
+
 def test_a_query_without_hits(server: Server, index: mw.Index) -> None:
     for text in ("", "nothing like it", "...", "\x00"):
         assert ask(server, text) == {
@@ -176,7 +187,7 @@ def test_a_query_without_hits(server: Server, index: mw.Index) -> None:
 @pytest.mark.parametrize(
     ("options", "about"),
     [
-        ({"threshold": 0.39}, "threshold"), ({"threshold": 0}, "threshold"), ({"threshold": -1}, "threshold"),
+        ({"threshold": 0.39}, "threshold"), ({"threshold": -1}, "threshold"),
         ({"threshold": 1.01}, "threshold"), ({"threshold": "0.5"}, "threshold"), ({"threshold": True}, "threshold"),
         ({"top": 0}, "top"), ({"top": 101}, "top"), ({"top": -1}, "top"), ({"top": 1.5}, "top"), ({"top": "1"}, "top"),
         ({"top": None}, "top"), ({"top": 10**30}, "top"), ({"where": []}, "where"), ({"where": "a"}, "where"),
@@ -344,3 +355,19 @@ def test_ids_that_exceed_the_limits_of_requests(near_copies: tuple[Server, mw.In
     listed = server.get("/v1/documents?limit=3").json["documents"]
     assert [one["id"] for one in listed] == ODD_IDS[::-1]
     assert server.get(f"/v1/documents/{2**70}").json["id"] == 2**70
+
+
+def test_containment_finds_what_holds_the_text_or_lies_in_it(server: Server, folder: Path) -> None:
+    """With the side that lies in the other, and the probability of finding it; other queries have neither."""
+    body = {"text": " ".join(WORDS[:40]), "threshold": 0.9, "measure": "containment", "passages": False}
+    hits = server.post("/v1/query", body).json["hits"]
+    with mw.Index.open(folder) as index:
+        answer = index.query(str(body["text"]), 0.9, measure="containment")
+    assert [(hit["id"], hit["similarity"], hit["contained"], hit["recall"]) for hit in hits] == [
+        (hit.id, hit.similarity, hit.contained, hit.recall) for hit in answer
+    ]
+    assert {"signs", "near 44"} <= {hit["id"] for hit in hits if hit["contained"] == "query"}
+    plain = server.post("/v1/query", {"text": body["text"], "passages": False}).json["hits"]
+    assert plain
+    assert not {"contained", "recall"} & {key for hit in plain for key in hit}
+    assert server.post("/v1/query", {**body, "measure": "cosine"}).status == 422

@@ -1,4 +1,4 @@
-"""One cluster for all tests of a run."""
+"""One cluster for all tests of a process."""
 
 import sys
 from collections.abc import Iterator
@@ -16,10 +16,21 @@ if TYPE_CHECKING:
 PANDAS_WARNING = "PySpark does not yet fully support pandas"
 # Java needs most of an executor's memory to write a set of 50 MB; checkpoints of earlier tests would occupy part of it.
 LARGEST = "test_documents_of_50_mb_are_compared_in_executors_of_1_gb"
+# Files that take longest, so that the two processes of `make test` end together: it passes files in this order.
+LONGEST = (
+    "test_faulty_rows.py",
+    "test_same_output.py",
+    "test_dataframes.py",
+    "test_kill.py",
+    "test_session.py",
+    "test_components.py",
+    "test_dataframe_faults.py",
+    "test_object_storage.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests of this folder where Spark cannot run, with the reason; run the largest one first."""
+    """Skip the tests of this folder where Spark cannot run, with the reason; run the largest and longest ones first."""
     folder = Path(__file__).parent
     tests = [item for item in items if folder in item.path.parents]
     missing = missing_requirement() if tests else None
@@ -27,7 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         test.add_marker(pytest.mark.filterwarnings(f"ignore:{PANDAS_WARNING}:FutureWarning"))
         if missing is not None:
             test.add_marker(pytest.mark.skip(reason=missing))
-    items.sort(key=lambda item: item.name != LARGEST)
+    order = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (item.name != LARGEST, order.get(item.path.name, len(order))))
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """SIGKILL of an executor in the middle of a shuffle, and of the driver in and between stages: the output is the same.
 
-One of each by default; `make torture` kills executors ten times, and the driver in and after every stage.
+By default an executor is killed once, and a driver in a stage of files and after one of DataFrames; `make torture`
+kills executors ten times, and the driver in and after every stage.
 """
 
 import os
@@ -8,7 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ from support.expect import error_message
 from support.fault_corpora import NAMES, write_corpus
 from support.spark.arrangement import Arrangement, differing_files
 from support.spark.cluster import FAST_JAVA, FAST_PLANS
+from support.spark.engine_results import IDS, dataframe_answer, documents, frame, local_answer, table
 from support.spark.event_log import EventLog
 from support.spark.paused_stage import PausedStage
 from support.spark.processes import executors, group_members, wait_for
@@ -31,18 +35,23 @@ if TYPE_CHECKING:
 
 TORTURE = bool(os.environ.get("MINWISE_TORTURE"))
 # Many tasks: some have ended when an executor is killed, and others have not begun.
-MANY_TASKS = Arrangement(partitions=12, task_bytes=1 << 17, adaptive=False)
+MANY_TASKS = Arrangement(partitions=12, task_bytes=1 << 17)
 SEARCH: dict[str, Any] = {"threshold": 0.7, "bands": 10, "rows": 4, "on_error": "quarantine-rows"}
 TESTS = str(Path(__file__).parents[1])
+FRAME_SEARCH: dict[str, Any] = {
+    "threshold": 0.7,
+    "shingle": "word:2",
+    "bands": 14,
+    "rows": 3,
+    "on_error": "quarantine",
+}
 LISTING = "_files.json"
 STAGES = ("signatures", "buckets", "verified-buckets")
 EXECUTOR_KILLS = 10 if TORTURE else 1
-DRIVER = """
+KILLED_AFTER = """
 import os, signal, sys
 from pathlib import Path
-from minwise.cli import main
 from minwise.spark.stage_store import StageStore
-from support.spark.paused_stage import PausedStage
 
 inside, after, folder = sys.argv[1:4]
 finish = StageStore._finish
@@ -53,9 +62,24 @@ def finish_and_kill(self, name, listing):
         os.kill(os.getpid(), signal.SIGKILL)
 
 StageStore._finish = finish_and_kill
+"""
+DRIVER = f"""{KILLED_AFTER}
+from minwise.cli import main
+from support.spark.paused_stage import PausedStage
+
 StageStore.run_tasks = PausedStage(inside, Path(folder)).run_tasks()
 sys.argv[:4] = ["minwise"]
 main()
+"""
+FRAME_DRIVER = f"""{KILLED_AFTER}
+from pyspark.sql import SparkSession
+from minwise.spark import dedup
+from support.spark.engine_results import documents, frame
+
+builder = SparkSession.builder.master("local[2]")
+for setting in sys.argv[4:]:
+    builder = builder.config(*setting.split("=", 1))
+dedup(frame(builder.getOrCreate(), documents()), text="body", work=folder, **{FRAME_SEARCH!r}).report
 """
 
 
@@ -77,13 +101,34 @@ def in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def listings(work: Path) -> dict[str, Path]:
     """Return the file lists of finished stages, by name of the stage."""
-    return {path.parent.name: path for path in work.glob(f"spark/*/{LISTING}")}
+    return {path.parent.name: path for path in work.rglob(LISTING)}
 
 
 def made(work: Path) -> dict[str, tuple[int, int]]:
     """Return inode and modification time of the files of finished stages."""
     files = [path for listing in listings(work).values() for path in sorted(listing.parent.iterdir())]
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files if path.is_file()}
+
+
+@contextmanager
+def one_executor_killed(events: EventLog, paused: PausedStage) -> Iterator[Callable[[Callable[[], Any]], Any]]:
+    """Yield a function that runs a search and kills an executor in its paused stage; check what was lost."""
+
+    def run(search: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the search returns
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(search)
+            wait_for("a task on each executor", lambda: running.done() or paused.paused == 2)
+            os.kill(executors()[0], signal.SIGKILL)
+            paused.resume()
+            return running.result()
+
+    wait_for("two executors", lambda: len(executors()) == 2)
+    before = events.now()
+    yield run
+    seen = events.since(before)
+    lost = {stage for stage, reason in seen.failed if reason in ("ExecutorLostFailure", "FetchFailed")}
+    assert lost & seen.shuffling
+    assert seen.lost_executors == 1
 
 
 @pytest.mark.parametrize("number", range(EXECUTOR_KILLS))
@@ -94,25 +139,34 @@ def test_a_killed_executor_changes_nothing(
     name = f"executor{number}"
     paused = PausedStage("buckets", folder / f"{name}.paused", passing=1 + number)
     monkeypatch.setattr(StageStore, "run_tasks", paused.run_tasks())
-    wait_for("two executors", lambda: len(executors()) == 2)
-    before = events.now()
-    with MANY_TASKS.on(spark), ThreadPoolExecutor(1) as pool:
-        running = pool.submit(lambda: mw.dedup(Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
-        wait_for("a task on each executor", lambda: running.done() or paused.paused == 2)
-        os.kill(executors()[0], signal.SIGKILL)
-        paused.resume()
-        running.result()
-    seen = events.since(before)
-    lost = {stage for stage, reason in seen.failed if reason in ("ExecutorLostFailure", "FetchFailed")}
-    assert lost & seen.shuffling
-    assert seen.lost_executors == 1
+    with MANY_TASKS.on(spark), one_executor_killed(events, paused) as run:
+        run(lambda: mw.dedup(Files(NAMES), name, work=f"{name}.work", engine="spark", **SEARCH))
     assert differing_files(folder / "whole", folder / name) == []
 
 
-class Driver:
-    """Command in a separate process that is killed inside a stage or kills itself after one."""
+@pytest.mark.parametrize("number", range(EXECUTOR_KILLS))
+def test_an_executor_killed_in_a_search_over_dataframes_changes_nothing(
+    number: int, spark: "SparkSession", events: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a work directory: its blocks were in rows of a shuffle, and its stages are on the other one, too."""
+    from minwise.spark import dedup
 
-    def __init__(self, folder: Path, name: str, *, inside: str = "", after: str = "") -> None:
+    expected = local_answer(table(documents()), IDS["long"], text_column="body", **FRAME_SEARCH)
+    paused = PausedStage("buckets", tmp_path / "paused", passing=1 + number)
+    monkeypatch.setattr(StageStore, "run", paused.run())
+    monkeypatch.setattr("minwise.spark.dataframe_search.part_count", lambda entries: 6 * EXECUTOR_KILLS)
+    df = frame(spark, documents())
+    with Arrangement().on(spark), one_executor_killed(events, paused) as run:
+        assert run(lambda: dataframe_answer(dedup(df, text="body", **FRAME_SEARCH))) == expected
+
+
+class Driver:
+    """Search in a separate process that is killed inside a stage or kills itself after one.
+
+    It is a command on files, or ``dedup`` of a DataFrame.
+    """
+
+    def __init__(self, folder: Path, name: str, *, inside: str = "", after: str = "", of_frame: bool = False) -> None:
         self.local = folder / f"{name}.local"
         self.local.mkdir(exist_ok=True)
         self.work = folder / f"{name}.work"
@@ -124,12 +178,16 @@ class Driver:
             "spark.sql.adaptive.enabled": "false",
             "spark.driver.extraJavaOptions": FAST_JAVA,
         }
+        settings = [f"{key}={value}" for key, value in conf.items()]
         arguments = ["dedup", *NAMES, "-o", name, "--work", str(self.work), "--engine", "spark", "--master", "local[2]"]
         arguments += ["--threshold", "0.7", "--bands", "10", "--rows", "4", "--quiet"]
-        for key, value in conf.items():
-            arguments += ["--spark-conf", f"{key}={value}"]
+        for setting in settings:
+            arguments += ["--spark-conf", setting]
+        command = [DRIVER, inside, after, str(self.paused.folder), *arguments]
+        if of_frame:
+            command = [FRAME_DRIVER, inside, after, str(self.work), *settings]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, inside, after, str(self.paused.folder), *arguments],
+            [sys.executable, "-c", *command],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": TESTS},
             stdin=subprocess.DEVNULL,
@@ -164,31 +222,52 @@ class Driver:
         self.process.stderr.close()
 
 
-KILLS = [(inside, after) for inside in STAGES for after in STAGES] if TORTURE else [("buckets", "verified-buckets")]
+KILLS = [(inside, after) for inside in STAGES for after in STAGES] if TORTURE else [("buckets", "")]
 
 
 @pytest.mark.parametrize(("inside", "after"), KILLS)
 def test_a_driver_killed_in_a_stage_and_after_one_is_resumed(
     inside: str, after: str, spark: "SparkSession", folder: Path
 ) -> None:
-    """Finished stages stay unchanged, and the last of three runs writes the same bytes."""
+    """Finished stages stay unchanged, and the last run writes the same bytes."""
     name = f"driver-{inside}-{after}"
-    first = Driver(folder, name, inside=inside)
-    first.kill_inside()
-    kept = made(first.work)
-    assert listings(first.work).keys() & set(STAGES) == set(STAGES[: STAGES.index(inside)])
-    second = Driver(folder, name, after=after)
-    second.wait_for_kill()
-    again = made(second.work)
-    assert kept.items() <= again.items()
-    assert after in listings(second.work) or inside == after
+    drivers = [Driver(folder, name, inside=inside)]
+    drivers[0].kill_inside()
+    work = drivers[0].work
+    kept = made(work)
+    assert listings(work).keys() & set(STAGES) == set(STAGES[: STAGES.index(inside)])
+    if after:
+        drivers.append(Driver(folder, name, after=after))
+        drivers[1].wait_for_kill()
+        again = made(work)
+        assert kept.items() <= again.items()
+        assert after in listings(work) or inside == after
+        kept = again
     assert not (folder / name).exists()
-    mw.dedup(Files(NAMES), name, work=second.work, engine="spark", **SEARCH)
-    assert again.items() <= made(second.work).items()
+    mw.dedup(Files(NAMES), name, work=work, engine="spark", **SEARCH)
+    assert kept.items() <= made(work).items()
     assert differing_files(folder / "whole", folder / name) == []
-    for driver in (first, second):
+    for driver in drivers:
         driver.wait_for_processes()
         shutil.rmtree(driver.local, ignore_errors=True)
+
+
+def test_a_search_over_dataframes_is_resumed_after_its_driver_was_killed(spark: "SparkSession", folder: Path) -> None:
+    """Finished stages stay unchanged, and the result is that of the local engine."""
+    from minwise.spark import dedup
+
+    driver = Driver(folder, "frame [b]", after="buckets", of_frame=True)
+    driver.wait_for_kill()
+    kept = made(driver.work)
+    assert {"signatures", "ordered", "buckets"} <= listings(driver.work).keys()
+    assert "found-star" not in listings(driver.work)
+    resumed = dedup(frame(spark, documents()), text="body", work=driver.work, **FRAME_SEARCH)
+    assert dataframe_answer(resumed) == local_answer(
+        table(documents()), IDS["long"], text_column="body", **FRAME_SEARCH
+    )
+    assert kept.items() < made(driver.work).items()
+    driver.wait_for_processes()
+    shutil.rmtree(driver.local, ignore_errors=True)
 
 
 def refusal(**options: Any) -> str:  # noqa: ANN401 - settings of all kinds

@@ -26,14 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # One partition; many tasks per file, partitions and batches; some of them; and odd numbers of them.
-ONE = Arrangement(partitions=1, batch_rows=1, order=1)
-MANY = Arrangement(
-    partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, adaptive=False, order=2, cell_bytes=1 << 12
-)
-SOME = Arrangement(partitions=3, task_bytes=1 << 13, split_bytes=1 << 20, batch_rows=100)
-ODD = Arrangement(
-    partitions=7, task_bytes=5000, split_bytes=1 << 14, batch_rows=64, adaptive=False, order=1, cell_bytes=1 << 14
-)
+ONE = Arrangement(partitions=1, batch_rows=1, adaptive=True, order=1)
+MANY = Arrangement(partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, order=2, cell_bytes=1 << 12)
+SOME = Arrangement(partitions=3, task_bytes=1 << 13, split_bytes=1 << 20, batch_rows=100, adaptive=True)
+ODD = Arrangement(partitions=7, task_bytes=5000, split_bytes=1 << 14, batch_rows=64, order=1, cell_bytes=1 << 14)
 ALL = tuple(
     Arrangement(partitions=partitions, task_bytes=task, split_bytes=split, batch_rows=rows, adaptive=adaptive)
     for partitions, task, (split, rows), adaptive in product(
@@ -52,12 +48,15 @@ class Case:
         files: Files of the folder to read.
         options: Settings of `mw.dedup`.
         arrangement: Division of the work by Spark, unless all are tested.
+        complete: Number of proposals up to which all pairs are compared; None for that of the engine, which is more
+            than any case has.
     """
 
     make: Callable[[Path], None]
     files: tuple[str, ...]
     options: dict[str, Any]
     arrangement: Arrangement = field(default_factory=Arrangement)
+    complete: int | None = None
 
 
 def _shards(folder: Path) -> None:
@@ -96,11 +95,11 @@ TABLE_SEARCH: dict[str, Any] = {
     "threshold": 0.6,
 }
 CASES = {
-    "star": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["star"]}, MANY),
+    "star": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["star"]}, MANY, complete=200),
     "capped": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["capped"]}, ODD),
     "components": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["components"]}, ONE),
     "estimates": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["estimates"]}, ODD),
-    "ranked": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["ranked"]}, SOME),
+    "ranked": Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["ranked"]}, SOME, complete=200),
     "formats against": Case(
         _tables,
         tuple(f"t/{name}" for name in TABLES),
@@ -109,6 +108,13 @@ CASES = {
     ),
     "dialects": Case(_dialects, ("d",), {"on_error": "quarantine", "shingle": "word:3", "threshold": 0.6}, MANY),
     "lines": Case(_lines, ("lines",), {"format": "lines", "on_error": "quarantine", "shingle": "word:3"}, MANY),
+    "discount": Case(
+        _tables,
+        tuple(f"t/{name}" for name in TABLES),
+        {**TABLE_SEARCH, "against": "known", "keep": "longest", "shingle": "word:2", "discount": "common"},
+        MANY,
+        complete=200,
+    ),
     "bytes": Case(_texts, ("texts",), {"shingle": "byte:6", "bag": True, "threshold": 0.7, "seed": 9}, SOME),
 }
 
@@ -131,6 +137,8 @@ def test_dedup_gives_the_bytes_of_the_local_engine(
 ) -> None:
     """Kept files in their formats, removed, clusters, quarantine and report; and the tables of the result."""
     case = CASES[name]
+    if case.complete is not None:
+        monkeypatch.setattr(needed_pairs, "COMPLETE_PROPOSALS", case.complete)
     case.make(tmp_path / "in")
     monkeypatch.chdir(tmp_path / "in")
     (tmp_path / "local").mkdir()
@@ -138,31 +146,16 @@ def test_dedup_gives_the_bytes_of_the_local_engine(
     assert {"out/removed.parquet", "out/clusters.parquet", "out/report.json", "out/run.json"} <= file_digests(
         local
     ).keys()
+    if case.complete is not None:
+        pairs = json.loads((local / "out/report.json").read_text())["pairs"]
+        assert pairs["sampled_one_in"] > 1
+        assert pairs["compared"] != pairs["candidates"]
     for number, arrangement in enumerate(ALL if TORTURE else [case.arrangement]):
         folder = tmp_path / f"spark{number}"
         folder.mkdir()
         with arrangement.on(spark):
             other = deduplicated(case, SPARK, arrangement.arranged(case.files), folder)
         assert differing_files(local, other) == []
-
-
-@pytest.mark.parametrize("options", [{}, {"verify": "none", "keep": "longest"}], ids=["exact", "unverified"])
-def test_reports_of_many_proposals_count_the_pairs_that_the_local_engine_compares(
-    options: dict[str, Any], spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those with a kept document and a sample of the others, although Spark compares all; then a higher threshold."""
-    monkeypatch.setattr(needed_pairs, "COMPLETE_PROPOSALS", 200)
-    case = Case(_shards, SHARDS, {**SEARCH, **SCENARIOS["star"], **options})
-    case.make(tmp_path / "in")
-    monkeypatch.chdir(tmp_path / "in")
-    for name, engine, arrangement in (("local", LOCAL, ONE), ("spark", SPARK, MANY)):
-        (tmp_path / name).mkdir()
-        with arrangement.on(spark):
-            deduplicated(case, engine, arrangement.arranged(SHARDS), tmp_path / name)
-    pairs = json.loads((tmp_path / "local/out/report.json").read_text())["pairs"]
-    assert pairs["sampled_one_in"] > 1
-    assert pairs["compared"] != pairs["candidates"]
-    assert differing_files(tmp_path / "local", tmp_path / "spark") == []
 
 
 def write_pairs_and_clusters(files: Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:

@@ -36,6 +36,14 @@ def refusal(master, conf):
     raise AssertionError("not refused")
 """
 OWN = """
+for conf, reason in (
+    ({"spark.driver.memory": "little"}, "Invalid maximum heap size: -Xmxlittle"),
+    ({"spark.driver.memory": "1k"}, "Too small maximum heap"),
+    ({"spark.driver.extraJavaOptions": "-Xmx3g"}, "Not allowed to specify max heap(Xmx) memory settings"),
+):
+    message = refusal("local[1]", {**QUICK, **conf})
+    assert message.startswith(f"engine spark could not be started: {reason}"), message
+    assert java() == []
 handler, environment = signal.getsignal(signal.SIGINT), dict(os.environ)
 processes = []
 for partitions in ("7", None):  # the second session runs in the Java process of the first, without its settings of SQL
@@ -63,9 +71,20 @@ message = refusal("local[1]", {"spark.driver.memory": "700m"})
 assert "must be that of this process's Java, which has 600m, got 700m; leave it out, or start a new" in message, message
 changed = set(dict(os.environ).items()) ^ set(environment.items())
 assert {name for name, _ in changed} <= {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}, changed  # of pyspark
-"""
-KILLED = """
-session = open_session("local[1]", QUICK)
+message = refusal("local[1]", {"spark.sql.shuffle.partitions": "few"})
+assert message.startswith("engine spark could not be started: The value 'few' in the config"), message
+assert signal.getsignal(signal.SIGINT) is handler
+session = open_session("local[1]", {})
+threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    with spark_errors("candidates"):
+        session.range(1).mapInArrow(wait, "id long").count()
+except KeyboardInterrupt:
+    close_session(session)
+else:
+    raise AssertionError
+session = open_session("local[1]", {})
+assert session.range(5).count() == 5
 (process,) = java()
 os.kill(process, signal.SIGKILL)
 try:
@@ -76,7 +95,7 @@ except MinwiseError as error:
 else:
     raise AssertionError
 for _ in range(2):
-    message = refusal("local[1]", QUICK)
+    message = refusal("local[1]", {})
     assert message.startswith("engine spark could not be started: Spark's own process has ended"), message
     assert message.endswith("; start a new Python process")
     close_session(session)
@@ -92,20 +111,6 @@ assert not any("TieredStopAtLevel" in argument for argument in command_line(proc
 assert session.range(5).mapInArrow(lambda batches: batches, "id long").count() == 5
 close_session(session)
 """
-INTERRUPTED = """
-session = open_session("local[1]", QUICK)
-threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
-try:
-    with spark_errors("candidates"):
-        session.range(1).mapInArrow(wait, "id long").count()
-except KeyboardInterrupt:
-    close_session(session)
-else:
-    raise AssertionError
-session = open_session("local[1]", QUICK)
-assert session.range(5).count() == 5
-close_session(session)
-"""
 OF_THE_CALLER = """
 from pyspark import SparkContext
 
@@ -117,7 +122,7 @@ assert session is mine
 close_session(session)
 assert mine.range(5).count() == 5
 mine.stop()
-session = open_session("local[1]")  # in the Java process that the user started
+session = open_session("local[1]", {"spark.log.level": "INFO"})  # in the Java process that the user started
 assert session.range(5).count() == 5
 close_session(session)
 context = SparkContext("local[1]", "only a context")
@@ -126,22 +131,6 @@ assert session.sparkContext is context
 close_session(session)
 assert session.range(5).count() == 5
 assert java() == processes
-"""
-REFUSED = """
-for conf, reason in (
-    ({"spark.driver.memory": "little"}, "Invalid maximum heap size: -Xmxlittle"),
-    ({"spark.driver.memory": "1k"}, "Too small maximum heap"),
-    ({"spark.driver.extraJavaOptions": "-Xmx3g"}, "Not allowed to specify max heap(Xmx) memory settings"),
-):
-    message = refusal("local[1]", {**QUICK, **conf})
-    assert message.startswith(f"engine spark could not be started: {reason}"), message
-    assert java() == []
-handler = signal.getsignal(signal.SIGINT)
-message = refusal("local[1]", {**QUICK, "spark.sql.shuffle.partitions": "few"})
-assert message.startswith("engine spark could not be started: The value 'few' in the config"), message
-assert signal.getsignal(signal.SIGINT) is handler
-session = open_session("local[1]", QUICK)
-close_session(session)
 """
 
 
@@ -161,21 +150,14 @@ def is_quiet(done: subprocess.CompletedProcess[str]) -> bool:
     return (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_an_own_session_is_quiet_and_stopped_after_its_last_use() -> None:
-    """Twice in one process, and shared by two threads; the settings of Java are those of the first."""
+def test_an_own_session_is_quiet_and_its_failures_are_explained_in_one_line() -> None:
+    """In one process, because each start of Java takes seconds.
+
+    A start that fails is refused with what Java or Spark printed, and a later one succeeds. Two sessions follow each
+    other, each shared by two threads and stopped after its last use; the settings of Java are those of the first. An
+    interrupt reaches the caller at once. After Java was killed, every start is refused.
+    """
     done = run(OWN)
-    assert is_quiet(done), done
-
-
-def test_a_killed_java_process_is_reported_with_the_remedy() -> None:
-    """By the stage that runs and by every later session, in one line each."""
-    done = run(KILLED)
-    assert is_quiet(done), done
-
-
-def test_an_interrupted_session_is_stopped_quietly() -> None:
-    """The interrupt reaches the caller at once, and a new session works."""
-    done = run(INTERRUPTED)
     assert is_quiet(done), done
 
 
@@ -188,19 +170,8 @@ def test_the_configuration_of_the_user_is_used(tmp_path: Path) -> None:
     assert is_quiet(done), done
 
 
-def test_the_log_of_spark_is_shown_at_a_given_level() -> None:
-    done = run("close_session(open_session('local[1]', {**QUICK, 'spark.log.level': 'INFO'}))")
-    assert done.returncode == 0, done
-    assert 'Setting Spark log level to "INFO"' in done.stderr
-
-
 def test_the_session_of_the_caller_is_used_and_left_alone() -> None:
-    """So are its Java process and a context without a session."""
+    """So are its Java process and a context without a session. A session after it shows Spark's log if that is set."""
     done = run(OF_THE_CALLER)
     assert (done.returncode, done.stdout) == (0, ""), done
-
-
-def test_a_start_that_fails_is_explained_in_one_line() -> None:
-    """With what Java or Spark printed; a later start in the same process succeeds."""
-    done = run(REFUSED)
-    assert is_quiet(done), done
+    assert 'Setting Spark log level to "INFO"' in done.stderr

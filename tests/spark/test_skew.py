@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from support.small_corpus import write
 from support.spark.arrangement import Arrangement, differing_files
@@ -16,17 +17,22 @@ from support.spark.event_log import EventLog, StageAttempt
 import minwise as mw
 import minwise.spark
 from minwise.inputs import Files
+from minwise.spark import band_tasks
+from minwise.spark.blocks import Batches, exchange
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 DOCUMENTS, BUCKET = 200_000, 20_000
 SEARCH: dict[str, Any] = {"threshold": 0.8, "shingle": "word:1", "bands": 4, "rows": 4}
 # So many partitions that one with the whole bucket would be much larger than the others.
-MANY_PARTITIONS = Arrangement(partitions=20, task_bytes=2 * 10**6, adaptive=False, compiled=True)
+MANY_PARTITIONS = Arrangement(partitions=20, task_bytes=2 * 10**6, compiled=True)
 # Maximum ratio of a task to the median of its stage.
 MAX_RATIO = 10
 TRIES = 3
+# Maximum ratio of the bytes of band entries that a task receives to their median, and of the median to the least. A
+# part has 40,000 entries, and that of a large bucket 20,000 more; two of the four large buckets may share a part.
+MAX_BYTES_RATIO = 2.5
 # Bytes that a task may send to the driver: metrics and file names. A document of this corpus has about 90 bytes.
 RESULT_BYTES_PER_TASK = 64 << 10
 # Interfaces of Spark that collect on the driver, bypass DataFrames, or are missing in Spark Connect.
@@ -62,14 +68,34 @@ def longest_empty_task(spark: "SparkSession", events: EventLog) -> int:
     return max(time for stage in events.since(before).stages for time in stage.milliseconds)
 
 
+def counted_exchange(received: list[list[int]]) -> "Callable[..., DataFrame]":
+    """Return a replacement of ``exchange`` that adds the bytes of blocks that each task receives to a list.
+
+    The rows only say where blocks are in files, so the event log does not have these bytes.
+    """
+
+    def counted(blocks: "DataFrame", parts: int, receive: Callable[[Batches], Batches], schema: str) -> "DataFrame":
+        def add_up(batches: Batches) -> Batches:
+            sizes = [size for batch in batches for size in batch.column("size").to_pylist()]
+            yield pa.record_batch({"bytes": pa.array([sum(sizes)], pa.int64())})
+
+        sent = blocks.localCheckpoint()
+        received.append([row["bytes"] for row in exchange(sent, parts, add_up, "bytes long").collect()])
+        return exchange(sent, parts, receive, schema)
+
+    return counted
+
+
 def test_a_large_bucket_makes_no_task_long(
     spark: "SparkSession", events: EventLog, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in time nor in rows; and the result is that of the local engine.
+    """Neither in time nor in band entries; and the result is that of the local engine.
 
     A task that is long because of its data is long in every try; one that had to wait for the machine is not.
     """
     monkeypatch.chdir(corpus)
+    received: list[list[int]] = []
+    monkeypatch.setattr(band_tasks, "exchange", counted_exchange(received))
     for number in range(TRIES):
         overhead = longest_empty_task(spark, events)
         before = events.now()
@@ -84,9 +110,10 @@ def test_a_large_bucket_makes_no_task_long(
     assert differing_files(tmp_path / "local", tmp_path / "spark0") == []
     assert result.report["caps"]["largest_bucket"] == BUCKET
     assert sum(result.report["counts"][name] for name in ("kept", "removed")) == DOCUMENTS
-    for stage in seen.stages:
-        if len(stage.tasks) >= MANY_PARTITIONS.partitions and sum(stage.shuffled_rows) > DOCUMENTS // 10:
-            assert max(stage.shuffled_rows) <= MAX_RATIO * median(stage.shuffled_rows), stage.describe()
+    sizes = sorted(received[0])
+    assert len(sizes) == MANY_PARTITIONS.partitions
+    assert sum(sizes) > 8 * SEARCH["bands"] * DOCUMENTS
+    assert sizes[-1] / MAX_BYTES_RATIO < median(sizes) < sizes[0] * MAX_BYTES_RATIO, sizes
     tasks = sum(len(stage.tasks) for stage in seen.stages)
     assert seen.result_bytes <= RESULT_BYTES_PER_TASK * tasks
 

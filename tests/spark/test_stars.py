@@ -3,15 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from minwise.search.clustering import CopyGroups, PairBlock, cluster_by_star
-from minwise.spark.clustering import _OpenComponent, _removed_places, connected_components, star_groups
+from minwise.spark import clustering
+from minwise.spark.clustering import _HeldPairs, _removed_places, connected_components, star_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,11 +141,39 @@ def test_a_place_without_a_component_is_refused(spark: "SparkSession") -> None:
         star_groups(pairs, connected_components(pairs.where("low = 3"))).collect()
 
 
-def test_members_are_held_but_not_their_pairs() -> None:
-    """In a clique whose first member removes all others, no pair has to wait."""
-    members, table = _OpenComponent(), clique(100).table.sort_by([("low", "ascending"), ("high", "ascending")])
+def by_component(pairs: Pairs) -> pa.Table:
+    """Return the pairs as a task receives them: by component, smaller and larger place."""
+    first = np.arange(pairs.documents)
+    for _ in range(pairs.documents):
+        for low, high in zip(pairs.low.tolist(), pairs.high.tolist(), strict=True):
+            first[low] = first[high] = min(first[low], first[high])
+    table = pairs.table.append_column("component", pa.array(first[pairs.table["low"].to_numpy() - pairs.first]))
+    return table.sort_by([(name, "ascending") for name in ("component", "low", "high")])
+
+
+@given(
+    sizes=st.lists(st.integers(2, 12), min_size=1, max_size=8),
+    seed=st.integers(0, 99),
+    rows=st.integers(1, 20),
+    held=st.integers(1, 30),
+)
+def test_stars_do_not_depend_on_how_many_pairs_a_task_holds(sizes: list[int], seed: int, rows: int, held: int) -> None:
+    """Components end anywhere in a batch and continue in the next files."""
+    pairs = random_pairs(sizes, seed=seed)
+    batches = by_component(pairs).combine_chunks().to_batches(max_chunksize=rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clustering, "TASK_EDGES", held)
+        removed = [row for batch in _removed_places(iter(batches)) for row in batch.to_pylist()]
+    assert len({row["place"] for row in removed}) == len(removed)
+    assert {row["place"]: (row["witness"], repr(row["similarity"])) for row in removed} == expected(pairs)
+
+
+def test_members_are_held_but_not_their_pairs(tmp_path: Path) -> None:
+    """However many pairs a member has: they are in files."""
+    held, table = _HeldPairs(tmp_path), by_component(clique(100))
     for start in range(0, len(table), 50):
-        members.add(table.slice(start, 50))
-        assert len(members) <= 100
-    assert sum(map(len, members.finish())) == 99
-    assert len(members) == 0
+        held.add(table.slice(start, 50))
+        assert sum(map(len, held.places)) <= 200
+    assert sum(map(len, held.removed_places())) == 99
+    assert sum(map(len, held.places)) == 0
+    assert list(tmp_path.iterdir()) == []

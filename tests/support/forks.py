@@ -27,6 +27,7 @@ import pyarrow.csv
 import pyarrow.parquet  # noqa: F401 - as above
 
 import minwise.api
+import minwise.cli.command
 import minwise.cli.session
 import minwise.progress
 from minwise._internal import atomic

@@ -11,7 +11,7 @@ from support.expect import error_message
 
 import minwise as mw
 from minwise.errors import ConfigError, InputError
-from minwise.sketches import similarities
+from minwise.sketches import similarities, slots_for
 
 WORD = mw.Shingler("word:1")
 
@@ -85,7 +85,7 @@ def test_messages_shorten_long_values(value: Any) -> None:  # noqa: ANN401 - any
 
 def test_a_confidence_next_to_one_is_a_config_error() -> None:
     """The normal quantile of 1 is infinite."""
-    error_message(ConfigError, lambda: mw.slots_for(0.05, float(np.nextafter(1, 0))))
+    error_message(ConfigError, lambda: slots_for(0.05, float(np.nextafter(1, 0))))
 
 
 def test_estimates_from_sizes_stay_within_their_limits() -> None:
@@ -106,7 +106,7 @@ def test_repeated_words_with_many_slots_have_the_signature_of_one_word() -> None
 def test_an_interrupt_does_not_hit_the_numpy_api_lookup() -> None:
     """The kernel looked it up in its first call, in Python, where a Ctrl-C became a panic; now the import does."""
     program = """if True:
-        import minwise, numpy
+        import minwise.text, numpy
 
         def interrupt(version):
             raise KeyboardInterrupt
@@ -130,7 +130,7 @@ def test_an_interrupt_during_the_numpy_import_is_a_keyboard_interrupt() -> None:
 
         sys.meta_path.insert(0, Interrupting())
         try:
-            import minwise
+            import minwise.text
         except KeyboardInterrupt:
             print("interrupted")
     """

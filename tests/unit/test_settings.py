@@ -28,6 +28,7 @@ from minwise.options import (
 from minwise.server import ServerSettings
 from minwise.settings import RunLimits, SearchSettings, parse_bytes, resolve_options, search_settings
 from minwise.sketches import plan_by_area
+from minwise.sketches.frequencies import FrequencyTable
 from minwise.text.shingling import NORMALISATION
 
 DOCUMENTS = [{"id": "a", "text": "one two three four five"}, {"id": "b", "text": "six seven eight nine ten"}]
@@ -118,6 +119,9 @@ def test_every_setting_changes_the_dictionary() -> None:
         {"keep": "last"},
         {"max_bucket": 99},
         {"exact": True},
+        {"measure": "containment"},
+        {"discount": "common"},
+        {"discount": "common", "frequencies": FrequencyTable(np.ones(2, dtype=np.uint32), 1, {})},
         {"elements": ItemSets(column="items", bag=True)},
         {"transpose": True},
         {"html": True},
@@ -174,6 +178,10 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "rows": (0, -1, "5", 10**9),
     "seed": (-1, 2**64, 1.0, "1", None),
     "exact": ("yes", None, 1),
+    "measure": ("cosine", "", None, True),
+    "discount": ("rare", "", None, True),
+    "frequencies": (3, True, ["x"]),
+    "save_frequencies": (3, True, ["x"], "missing/x", "."),
     "verify": ("yes", None, True),
     "group": ("stars", None),
     "keep": ("best", "max", "max:", None, 5),
@@ -199,7 +207,12 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "spark_conf": ({"a": "b"},),
 }
 # Options that are only checked together with another one.
-TOGETHER = {"bands": {"rows": 4}, "rows": {"bands": 10}}
+TOGETHER: dict[str, dict[str, Any]] = {
+    "bands": {"rows": 4},
+    "rows": {"bands": 10},
+    "frequencies": {"discount": "common"},
+    "save_frequencies": {"discount": "common"},
+}
 CASES = [(name, value) for name, values in WRONG.items() for value in values]
 
 
@@ -242,7 +255,7 @@ def test_wrong_output_is_rejected_before_the_source_is_read(call: str, output: A
 
 
 def test_output_of_dedup_must_be_a_path() -> None:
-    assert "output must " in error_message(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, 5))  # type: ignore[arg-type]
+    assert "output must " in error_message(mw.MinwiseError, lambda: mw.dedup(DOCUMENTS, 5))  # type: ignore[call-overload]
 
 
 def test_documents_in_memory_are_written_as_one_table(tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ impl Bander {
                 AnyScheme::MinHash(scheme) => input.run(scheme, banding, rows, threads),
                 AnyScheme::OnePermutation(scheme) => input.run(scheme, banding, rows, threads),
                 AnyScheme::Fast(scheme) => input.run(scheme, banding, rows, threads),
+                AnyScheme::Weighted(scheme) => input.run(scheme, banding, rows, threads),
             })
         })?;
         Ok(faults.into_iter().map(|TextError { document, fault }| (document, fault.to_string())).collect())

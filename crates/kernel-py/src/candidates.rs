@@ -70,6 +70,20 @@ impl Buckets {
         Ok((matrix(py, rows, 3)?, shared.members.into_pyarray(py)))
     }
 
+    /// Return the pairs of a member below `split` and another one, in the arrays of `shared`.
+    fn shared_across<'py>(
+        &mut self,
+        py: Python<'py>,
+        max_bucket: usize,
+        split: u32,
+        threads: usize,
+    ) -> PyResult<SharedBuckets<'py>> {
+        let shared = py
+            .detach(|| thread_pool::install(threads, |threads| self.inner.shared_across(max_bucket, split, threads)))?;
+        let rows = shared.ranges.iter().flat_map(|range| [range.low, range.start, range.end]).collect();
+        Ok((matrix(py, rows, 3)?, shared.members.into_pyarray(py)))
+    }
+
     /// Return the buckets of at least two members as an array of buckets and an array of members.
     ///
     /// A row (size, heads, first partner) stands for the next `size` members, of which each of the first `heads` is

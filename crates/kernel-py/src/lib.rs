@@ -11,16 +11,21 @@ mod arrays;
 mod band;
 mod candidates;
 mod cluster;
+mod contamination;
 mod join;
 mod long_lines;
+mod nearest;
+mod passages;
 mod postings;
 mod records;
 mod set_store;
 mod shingle;
 mod sketch;
 mod streaming_dedup;
+mod text_offsets;
 mod thread_pool;
 mod vectors;
+mod weights;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::create_exception;
@@ -125,23 +130,37 @@ mod _kernel {
     #[pymodule_export]
     use crate::cluster::{choose_witnesses, flatten_components, join_pairs, remove_neighbours};
     #[pymodule_export]
-    use crate::join::{Rarity, SetIndex};
+    use crate::contamination::ItemTable;
     #[pymodule_export]
-    use crate::long_lines::{csv_fields, csv_record_end, html_problem, json_outline, json_text};
+    use crate::join::{PrefixIndex, Rarity, SetIndex};
+    #[pymodule_export]
+    use crate::long_lines::{
+        csv_fields, csv_record_end, csv_spans, html_problem, json_numbered, json_outline, json_text,
+    };
+    #[pymodule_export]
+    use crate::nearest::{NearestIndex, match_pairs};
+    #[pymodule_export]
+    use crate::passages::{PassageGroups, PassageScanner, cut_passages, renumber_passages};
     #[pymodule_export]
     use crate::postings::{DamagedError, Postings, check_segment, write_segment};
     #[pymodule_export]
-    use crate::records::{find_broken_document, find_broken_seal, seal_documents, seal_rows, set_similarities};
+    use crate::records::{
+        find_broken_document, find_broken_seal, seal_documents, seal_rows, set_containments, set_similarities,
+    };
     #[pymodule_export]
     use crate::set_store::SetStore;
     #[pymodule_export]
-    use crate::shingle::{ShingleStream, Shingler};
+    use crate::shingle::{ShingleStream, Shingler, unit_starts};
     #[pymodule_export]
     use crate::sketch::{Sketcher, count_matches, count_packed_matches, intersection_sizes, pack_bits};
     #[pymodule_export]
     use crate::streaming_dedup::KeptDocuments;
     #[pymodule_export]
+    use crate::text_offsets::{text_lengths, text_offsets};
+    #[pymodule_export]
     use crate::vectors::{VectorBander, VectorTables, select_products, vector_distances};
+    #[pymodule_export]
+    use crate::weights::{Frequencies, Weights};
 
     use numpy::{PyArray1, PyArrayMethods as _};
     use pyo3::prelude::*;
@@ -152,9 +171,14 @@ mod _kernel {
         // a Ctrl-C becomes a panic; importing NumPy first keeps the same from happening during this lookup.
         module.py().import("numpy.lib")?;
         drop(PyArray1::<u8>::zeros(module.py(), 0, false).try_readonly()?);
-        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("UNICODE_VERSION", minwise_kernel::unicode::UNICODE_VERSION)?;
         module.add("MAX_SLOTS", minwise_kernel::sketch::MAX_SLOTS)?;
+        module.add("MAX_PASSAGE_TOKENS", minwise_kernel::passages::MAX_TOKENS)?;
+        module.add("ITEM_TOKENS", minwise_kernel::contamination::MIN_TOKENS)?;
+        module.add("MAX_NGRAM", minwise_kernel::contamination::MAX_NGRAM)?;
+        module.add("PASSAGE_ENTRY_BYTES", minwise_kernel::passages::ENTRY_BYTES)?;
+        module.add("MAX_UNIT_TOKENS", minwise_kernel::units::MAX_UNIT_WORDS)?;
         module.add("FIRST_MEMBERS", minwise_kernel::band::FIRST_MEMBERS)
     }
 }

@@ -1,5 +1,6 @@
 //! Long lines of JSON and CSV, and large HTML pages, for Python.
 
+use numpy::{IntoPyArray as _, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -11,6 +12,14 @@ use minwise_kernel::long_lines::{self, CsvFields, FieldEnd, Outline, RecordEnd};
 pub fn json_outline(line: &[u8], limit: usize) -> (Vec<(usize, usize)>, usize) {
     let Outline { strings, marks } = long_lines::json_outline(line, limit);
     (strings, marks + 1)
+}
+
+/// Return a valid JSON line with the number of each string in its place, and start and end of these strings.
+#[pyfunction]
+pub fn json_numbered<'py>(py: Python<'py>, line: &[u8]) -> (Bound<'py, PyBytes>, Bound<'py, PyArray1<i64>>) {
+    let (numbered, strings) = long_lines::json_numbered(line);
+    let spans: Vec<i64> = strings.into_iter().flat_map(|(start, end)| [start as i64, end as i64]).collect();
+    (PyBytes::new(py, &numbered), spans.into_pyarray(py))
 }
 
 /// Return the UTF-8 text of the JSON string `line[start..end]`; None if it is not valid.
@@ -79,6 +88,20 @@ pub fn csv_fields<'py>(
         found.push(PyBytes::new_with(py, length, fill)?);
     }
     Ok(Some(found))
+}
+
+/// Return start and end of every field of the CSV record at `start`, with its quotation marks.
+#[pyfunction]
+pub fn csv_spans(record: &[u8], start: usize, delimiter: u8) -> Vec<(usize, usize)> {
+    let mut fields = CsvFields::new(record, start, delimiter);
+    let mut spans = Vec::new();
+    let mut more = true;
+    while more {
+        let start = fields.offset();
+        more = fields.next_field(|_| ()) == FieldEnd::Delimiter;
+        spans.push((start, fields.offset() - usize::from(more)));
+    }
+    spans
 }
 
 /// Return why an HTML page is not parsed; None if its cost is bounded.

@@ -7,7 +7,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyBytesMethods, PyList};
 
 use minwise_kernel::crc32c_append;
-use minwise_kernel::verify::similarity_at_least;
+use minwise_kernel::verify::Measure;
 
 type Sealed<'py> = (Bound<'py, PyList>, u64);
 
@@ -98,20 +98,41 @@ pub fn set_similarities<'py>(
     records: Vec<PyBackedBytes>,
     threshold: f64,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let elements = elements.as_slice()?;
+    measure_records(py, elements.as_slice()?, &records, Measure::Jaccard, threshold)
+}
+
+/// Return the share of the smaller of a set and the set in each document's record that lies in the other one; NaN if it
+/// is below `threshold`.
+#[pyfunction]
+pub fn set_containments<'py>(
+    py: Python<'py>,
+    elements: PyReadonlyArray1<'py, u64>,
+    records: Vec<PyBackedBytes>,
+    threshold: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    measure_records(py, elements.as_slice()?, &records, Measure::Containment, threshold)
+}
+
+fn measure_records<'py>(
+    py: Python<'py>,
+    elements: &[u64],
+    records: &[PyBackedBytes],
+    measure: Measure,
+    threshold: f64,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
     let mut set = Vec::new();
     let mut similarities = Vec::with_capacity(records.len());
-    for record in &records {
+    for record in records {
         let body = body(record).filter(|body| body.len() % 8 == 0);
         let body = body.ok_or_else(|| PyValueError::new_err("a record must end in 8 bytes per element"))?;
         let (small, large) = (elements.len().min(body.len() / 8), elements.len().max(body.len() / 8));
-        // The ratio of the sizes is an upper bound of the similarity.
-        let similarity = if (small as f64) / (large as f64) < threshold {
+        // The ratio of the sizes is an upper bound of the Jaccard similarity.
+        let similarity = if measure == Measure::Jaccard && (small as f64) / (large as f64) < threshold {
             None
         } else {
             set.clear();
             set.extend(body.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
-            similarity_at_least(elements, &set, threshold)
+            measure.at_least(elements, &set, threshold)
         };
         similarities.push(similarity.unwrap_or(f64::NAN));
     }

@@ -7,14 +7,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use minwise_kernel::set_store::{self, SetFile};
+use minwise_kernel::verify::Measure;
 
 use crate::thread_pool;
+use crate::weights::Weights;
 
 pub type SimilarPairs<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>);
 
-/// Sets of several files, numbered consecutively.
+/// Sets of several files, numbered consecutively, and compared by Jaccard similarity or by containment.
 #[pyclass(module = "minwise._kernel")]
-#[derive(Default)]
 pub struct SetStore {
     inner: set_store::SetStore,
 }
@@ -28,8 +29,15 @@ impl SetStore {
 #[pymethods]
 impl SetStore {
     #[new]
-    fn new() -> Self {
-        Self::default()
+    #[pyo3(signature = (containment=false, weights=None))]
+    fn new(containment: bool, weights: Option<&Weights>) -> PyResult<Self> {
+        let inner = match (containment, weights) {
+            (false, None) => set_store::SetStore::new(Measure::Jaccard),
+            (true, None) => set_store::SetStore::new(Measure::Containment),
+            (false, Some(weights)) => set_store::SetStore::weighted(weights.table()),
+            (true, Some(_)) => return Err(PyValueError::new_err("containment has no weights")),
+        };
+        Ok(Self { inner })
     }
 
     fn __len__(&self) -> usize {

@@ -10,6 +10,7 @@ use minwise_kernel::batch::{OwnedSets, shingle_texts};
 use minwise_kernel::error::TextError;
 use minwise_kernel::normalise::Normalisation;
 use minwise_kernel::shingle::{self, Kind, ShingleConfig};
+use minwise_kernel::units::{self, Unit};
 
 use crate::arrays::{Offsets, document_error, lists};
 use crate::thread_pool;
@@ -92,6 +93,23 @@ impl Shingler {
         py.detach(|| thread_pool::install(threads, |threads| shingle_texts(&self.inner, texts, threads)))?
             .map_err(|TextError { document, fault }| document_error(Some(document), fault))
     }
+}
+
+/// Return the unit called `name`.
+pub fn unit_of(name: &str) -> PyResult<Unit> {
+    match name {
+        "line" => Ok(Unit::Line),
+        "sentence" => Ok(Unit::Sentence),
+        "paragraph" => Ok(Unit::Paragraph),
+        _ => Err(PyValueError::new_err("unit must be line, sentence or paragraph")),
+    }
+}
+
+/// Return the code point at which each line, sentence or paragraph of a text starts; the first is 0.
+#[pyfunction]
+pub fn unit_starts<'py>(py: Python<'py>, text: &str, unit: &str) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let unit = unit_of(unit)?;
+    Ok(py.detach(|| units::unit_starts(text, unit)).into_pyarray(py))
 }
 
 /// Shingler of one document in chunks.

@@ -10,15 +10,17 @@ use pyo3::prelude::*;
 use minwise_kernel::batch::{self, Rows};
 use minwise_kernel::error::TextError;
 use minwise_kernel::sketch::{
-    self, Densify, FastSketch, MAX_SLOTS, MinHash, OnePermutation, Scheme, Slot, packed_row_bytes,
+    self, Densify, FastSketch, MAX_SLOTS, MinHash, OnePermutation, Scheme, Slot, WeightedSketch, packed_row_bytes,
 };
 use minwise_kernel::verify::intersection_size;
+use minwise_kernel::weights::WeightTable;
 
 use crate::arrays::{Offsets, document_error, item_size, lists, matrix, sets};
 use crate::shingle::Shingler;
 use crate::thread_pool;
+use crate::weights::Weights;
 
-/// One of the three schemes.
+/// One of the schemes.
 pub enum AnyScheme {
     /// The classic scheme.
     MinHash(MinHash),
@@ -26,6 +28,8 @@ pub enum AnyScheme {
     OnePermutation(OnePermutation),
     /// The default scheme.
     Fast(FastSketch),
+    /// The default scheme for weighted elements.
+    Weighted(WeightedSketch<WeightTable>),
 }
 
 /// Rows of 32-bit or 64-bit slots.
@@ -60,6 +64,7 @@ impl Sketcher {
             AnyScheme::MinHash(scheme) => scheme.slots(),
             AnyScheme::OnePermutation(scheme) => scheme.slots(),
             AnyScheme::Fast(scheme) => scheme.slots(),
+            AnyScheme::Weighted(scheme) => scheme.slots(),
         }
     }
 }
@@ -67,8 +72,15 @@ impl Sketcher {
 #[pymethods]
 impl Sketcher {
     #[new]
-    #[pyo3(signature = (*, scheme, slots, seed, densify=None, simd=true))]
-    fn new(scheme: &str, slots: usize, seed: u64, densify: Option<&str>, simd: bool) -> PyResult<Self> {
+    #[pyo3(signature = (*, scheme, slots, seed, densify=None, simd=true, weights=None))]
+    fn new(
+        scheme: &str,
+        slots: usize,
+        seed: u64,
+        densify: Option<&str>,
+        simd: bool,
+        weights: Option<&Weights>,
+    ) -> PyResult<Self> {
         if !(1..=MAX_SLOTS).contains(&slots) {
             return Err(PyValueError::new_err(format!("slots must be between 1 and {MAX_SLOTS}")));
         }
@@ -78,11 +90,12 @@ impl Sketcher {
             Some("optimal") => Some(Densify::Optimal),
             Some(_) => return Err(PyValueError::new_err("densify must be rotation or optimal")),
         };
-        let scheme = match scheme {
-            "minhash" => AnyScheme::MinHash(MinHash::new(slots, seed, simd)),
-            "oph" => AnyScheme::OnePermutation(OnePermutation::new(slots, seed, densify)),
-            "fast" => AnyScheme::Fast(FastSketch::new(slots, seed, simd)),
-            _ => return Err(PyValueError::new_err("scheme must be minhash, oph or fast")),
+        let scheme = match (scheme, weights) {
+            ("minhash", None) => AnyScheme::MinHash(MinHash::new(slots, seed, simd)),
+            ("oph", None) => AnyScheme::OnePermutation(OnePermutation::new(slots, seed, densify)),
+            ("fast", None) => AnyScheme::Fast(FastSketch::new(slots, seed, simd)),
+            ("fast", Some(weights)) => AnyScheme::Weighted(WeightedSketch::new(slots, seed, weights.table())),
+            _ => return Err(PyValueError::new_err("scheme must be minhash, oph or fast, and fast with weights")),
         };
         Ok(Self { scheme })
     }
@@ -167,6 +180,7 @@ impl Sketcher {
             AnyScheme::MinHash(scheme) => write(py, scheme, input, documents, slots, sizes, threads),
             AnyScheme::OnePermutation(scheme) => write(py, scheme, input, documents, slots, sizes, threads),
             AnyScheme::Fast(scheme) => write(py, scheme, input, documents, slots, sizes, threads),
+            AnyScheme::Weighted(scheme) => write(py, scheme, input, documents, slots, sizes, threads),
         }
     }
 }

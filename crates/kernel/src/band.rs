@@ -5,7 +5,8 @@
 //!
 //! The cost of a bucket is bounded. A bucket of n members has n·(n−1)/2 pairs; above a cap each member is paired only
 //! with the first 16 members. The caller defines the order of the members, so the choice does not depend on threads,
-//! memory or arrival.
+//! memory or arrival. Between two tables, a member is paired only with members of the other table, above the cap with
+//! the first 16 of them.
 
 use std::mem::take;
 
@@ -90,6 +91,21 @@ pub struct SharedBuckets {
     pub ranges: Vec<PairRange>,
     /// The members of all buckets, one bucket after the other, each ascending.
     pub members: Vec<u32>,
+}
+
+impl SharedBuckets {
+    /// Add the pairs of the first `left` members of a bucket with the others.
+    fn add_across(&mut self, bucket: &[(u64, u32)], left: usize, max_bucket: usize) {
+        let start = (self.members.len() + left) as u32;
+        self.members.extend(bucket.iter().map(|entry| entry.1));
+        let end = self.members.len() as u32;
+        let capped_end = if bucket.len() > max_bucket { end.min(start + FIRST_MEMBERS as u32) } else { end };
+        self.ranges.extend(bucket[..left].iter().enumerate().map(|(index, entry)| PairRange {
+            low: entry.1,
+            start,
+            end: if index < FIRST_MEMBERS { end } else { capped_end },
+        }));
+    }
 }
 
 /// Buckets of at least two members, one after the other. They can be divided among machines, unlike [`SharedBuckets`].
@@ -193,6 +209,24 @@ impl Buckets {
         SharedBuckets { ranges: groups.pair_ranges(threads), members: groups.members }
     }
 
+    /// Return the pairs of a member below `split` and another one, and clear the collected keys.
+    ///
+    /// In a bucket above `max_bucket` members each member is paired with the first 16 of the other side.
+    pub fn shared_across(&mut self, max_bucket: usize, split: u32, threads: usize) -> SharedBuckets {
+        let mut entries = entries_of_repeated_keys(&take(&mut self.keys), &take(&mut self.members));
+        sort(&mut entries, threads);
+        let mut shared = SharedBuckets::default();
+        for bucket in entries.chunk_by(|left, right| left.0 == right.0) {
+            let left = bucket.partition_point(|entry| entry.1 < split);
+            if left > 0 && left < bucket.len() {
+                self.counts.add_across(left, bucket.len() - left, max_bucket);
+                shared.add_across(bucket, left, max_bucket);
+            }
+        }
+        sort(&mut shared.ranges, threads);
+        shared
+    }
+
     /// Return the statistics of all buckets returned so far.
     #[must_use]
     pub const fn counts(&self) -> BucketCounts {
@@ -257,6 +291,19 @@ impl BucketCounts {
             self.capped += 1;
             self.capped_members += size as u64;
             self.left_out += unpaired as u64 * (unpaired as u64 - 1) / 2;
+        }
+    }
+}
+
+impl BucketCounts {
+    /// Count a bucket with members on two sides.
+    fn add_across(&mut self, left: usize, right: usize, max_bucket: usize) {
+        let (size, unpaired) = (left + right, [left, right].map(|side| side.saturating_sub(FIRST_MEMBERS) as u64));
+        self.largest = self.largest.max(size as u64);
+        if size > max_bucket && unpaired[0] * unpaired[1] > 0 {
+            self.capped += 1;
+            self.capped_members += size as u64;
+            self.left_out += unpaired[0] * unpaired[1];
         }
     }
 }
@@ -443,6 +490,33 @@ mod tests {
                 assert_eq!(pairs_of(&shared), wanted, "{max_bucket} {protected}");
                 assert!(shared.members.is_empty() || protected < 8);
             }
+        }
+    }
+
+    #[test]
+    fn members_of_two_sides_are_paired_across_only() {
+        let members: Vec<u32> = (0..90).collect();
+        let keys: Vec<u64> = members.iter().map(|member| u64::from(member % 4 / 2)).collect();
+        for (max_bucket, split) in [(16, 0), (16, 5), (16, 40), (44, 40), (45, 40), (16, 88), (16, 90)] {
+            let mut buckets = Buckets::default();
+            buckets.push(&keys, &members, 0, 1);
+            let shared = buckets.shared_across(max_bucket, split, 2);
+            let (mut wanted, mut all) = (Vec::new(), 0);
+            let side = |key: u64, low: bool| -> Vec<u32> {
+                members.iter().copied().filter(|&m| keys[m as usize] == key && (m < split) == low).collect()
+            };
+            for key in [0, 1] {
+                let (left, right) = (side(key, true), side(key, false));
+                let capped = left.len() + right.len() > max_bucket;
+                all += left.len() * right.len();
+                for (i, &low) in left.iter().enumerate() {
+                    let partners = right.iter().enumerate().filter(|&(j, _)| !capped || i < 16 || j < 16);
+                    wanted.extend(partners.map(|(_, &high)| pack_pair(low, high)));
+                }
+            }
+            wanted.sort_unstable();
+            assert_eq!(pairs_of(&shared), wanted, "{max_bucket} {split}");
+            assert_eq!(buckets.counts().left_out as usize, all - wanted.len());
         }
     }
 

@@ -55,6 +55,12 @@ impl<'l, T, O: Copy + TryInto<usize>> Lists<'l, T, O> {
         self.offsets[i].try_into().unwrap_or(0)
     }
 
+    /// Return the number of values of all lists.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.offset(self.len()) - self.offset(0)
+    }
+
     /// Return list `i`.
     #[must_use]
     pub fn get(&self, i: usize) -> &'l [T] {
@@ -62,7 +68,7 @@ impl<'l, T, O: Copy + TryInto<usize>> Lists<'l, T, O> {
     }
 
     /// Cut the lists into ranges of about equal size.
-    fn tasks(&self) -> Vec<Range<usize>> {
+    pub(crate) fn tasks(&self) -> Vec<Range<usize>> {
         let per_task = TASK_BYTES / size_of::<T>();
         let mut tasks = Vec::new();
         let mut start = 0;
@@ -409,7 +415,7 @@ fn band<C: Scheme>(
 
 /// Run every task on `threads` threads; return the results in the order of the tasks, or the error of the first failing
 /// task.
-fn run_tasks<T: Send, R: Send>(
+pub(crate) fn run_tasks<T: Send, R: Send>(
     threads: usize,
     tasks: Vec<T>,
     work: impl Fn(&mut Scratch, T) -> Result<R, TextError> + Sync + Send,

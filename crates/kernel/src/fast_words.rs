@@ -6,6 +6,10 @@
 //! paths write the folded text to a scratch buffer and the word boundaries to a list, from which the words are hashed.
 //!
 //! The scratch buffer is flushed every 8 KiB, so it stays in the first-level cache.
+//!
+//! With `SPANS`, the origin of each boundary in the original text is kept next to it. In ASCII text the distance between
+//! a boundary and its origin is constant over a lane; in other text it is determined at the end of each segment, as
+//! [`crate::normalise`] defines it: every character of a segment has the span of the whole segment.
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -40,7 +44,11 @@ pub struct WordScratch {
     text: Vec<u8>,
     /// Start, end, start, end … of the words in `text`.
     bounds: Vec<u32>,
+    /// Code point of the original text of each boundary, with `SPANS`.
+    origins: Vec<u32>,
     state: State,
+    /// Bytes of the original text so far minus its code points so far, with `SPANS`.
+    extra: usize,
 }
 
 /// Fill level of the scratch.
@@ -120,7 +128,37 @@ impl Cursor<'_> {
 
 /// Append the hash of every word of `text` to `hashes`.
 pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut WordScratch, hashes: &mut Vec<u64>) {
+    process::<false>(text, hasher, simd, scratch, hashes, &mut Vec::new());
+}
+
+/// Append the hash and the span of every word of `text`; return the number of code points of `text`.
+///
+/// The spans start at `base`, the number of code points before `text`.
+pub fn hash_words_with_spans(
+    text: &str,
+    base: u32,
+    hasher: &BytesHasher,
+    simd: bool,
+    scratch: &mut WordScratch,
+    hashes: &mut Vec<u64>,
+    spans: &mut Vec<[u32; 2]>,
+) -> u32 {
+    let first = spans.len();
+    process::<true>(text, hasher, simd, scratch, hashes, spans);
+    spans[first..].iter_mut().for_each(|span| *span = span.map(|at| at + base));
+    (text.len() - scratch.extra) as u32
+}
+
+fn process<const SPANS: bool>(
+    text: &str,
+    hasher: &BytesHasher,
+    simd: bool,
+    scratch: &mut WordScratch,
+    hashes: &mut Vec<u64>,
+    spans: &mut Vec<[u32; 2]>,
+) {
     scratch.state = State::default();
+    scratch.extra = 0;
     scratch.reserve(0);
     let bytes = text.as_bytes();
     let mut position = 0;
@@ -128,21 +166,19 @@ pub fn hash_words(text: &str, hasher: &BytesHasher, simd: bool, scratch: &mut Wo
         let start = position;
         let limit = scratch.state.end + FLUSH_BYTES;
         scratch.reserve(FLUSH_BYTES);
-        position = ascii_lanes(bytes, position, limit, simd, scratch);
+        position = ascii_lanes::<SPANS>(bytes, position, limit, simd, scratch);
         let full = scratch.state.end >= limit;
         if position > start && position < bytes.len() && !bytes[position].is_ascii() {
             position -= 1; // the next character may compose with this one, even after the flush
             scratch.undo_last_byte();
         }
         if position < bytes.len() && !full {
-            position = characters(text, position, limit, scratch);
+            position = characters::<SPANS>(text, position, limit, scratch);
         }
-        scratch.flush(hasher, hashes);
+        scratch.flush::<SPANS>(hasher, hashes, spans);
     }
-    let mut cursor = scratch.cursor();
-    cursor.close();
-    scratch.state = cursor.state();
-    scratch.flush(hasher, hashes);
+    scratch.close::<SPANS>(bytes.len());
+    scratch.flush::<SPANS>(hasher, hashes, spans);
 }
 
 impl WordScratch {
@@ -157,11 +193,40 @@ impl WordScratch {
         let bound_count = self.state.bound_count + 2 * (more + STEP_BYTES);
         if self.bounds.len() < bound_count {
             self.bounds.resize(bound_count, 0);
+            self.origins.resize(bound_count, 0);
         }
     }
 
+    /// Close the open token, which extends to `position` of the original text.
+    fn close<const SPANS: bool>(&mut self, position: usize) {
+        let mut cursor = self.cursor();
+        cursor.close();
+        let state = cursor.state();
+        if SPANS && state.bound_count > self.state.bound_count {
+            self.origins[state.bound_count - 1] = (position - self.extra) as u32;
+        }
+        self.state = state;
+    }
+
+    /// Set the origins of the boundaries of a segment that starts at `from` and ends at `position`: a word that has a
+    /// character of the segment extends over the whole segment.
+    fn end_segment(&mut self, text: &str, from: (usize, State), position: usize, state: State) -> Cursor<'_> {
+        let code_points = text[from.0..position].chars().count();
+        let start = from.0 - self.extra;
+        self.extra += position - from.0 - code_points;
+        for i in from.1.bound_count..state.bound_count {
+            let has_character = i % 2 == 1 && self.bounds[i] as usize > from.1.end;
+            self.origins[i] = (start + if has_character { code_points } else { 0 }) as u32;
+        }
+        self.cursor_at(state)
+    }
+
     fn cursor(&mut self) -> Cursor<'_> {
-        let State { end, bound_count, open } = self.state;
+        self.cursor_at(self.state)
+    }
+
+    fn cursor_at(&mut self, state: State) -> Cursor<'_> {
+        let State { end, bound_count, open } = state;
         Cursor { text: &mut self.text, bounds: &mut self.bounds, end, bound_count, open }
     }
 
@@ -178,9 +243,12 @@ impl WordScratch {
     }
 
     /// Hash the complete words and move an incomplete one to the front.
-    fn flush(&mut self, hasher: &BytesHasher, hashes: &mut Vec<u64>) {
+    fn flush<const SPANS: bool>(&mut self, hasher: &BytesHasher, hashes: &mut Vec<u64>, spans: &mut Vec<[u32; 2]>) {
         let state = &mut self.state;
         let finished = state.bound_count / 2;
+        if SPANS {
+            spans.extend_from_slice(self.origins[..2 * finished].as_chunks().0);
+        }
         hashes.extend(self.bounds[..2 * finished].chunks_exact(2).map(|bound| {
             let (start, end) = (bound[0] as usize, bound[1] as usize);
             hasher.hash_padded(&self.text, start, end - start)
@@ -193,6 +261,9 @@ impl WordScratch {
                 self.text.copy_within(start..state.end, 0);
             }
             self.bounds[0] = 0;
+            if SPANS {
+                self.origins[0] = self.origins[state.bound_count - 1];
+            }
             *state = State { end: state.end - start, bound_count: 1, open: state.open };
         }
     }
@@ -200,32 +271,41 @@ impl WordScratch {
 
 /// Process the text from `position` on while whole lanes (or the rest) are ASCII and the scratch is below `limit`;
 /// return the new position.
-fn ascii_lanes(bytes: &[u8], position: usize, limit: usize, simd: bool, scratch: &mut WordScratch) -> usize {
+fn ascii_lanes<const SPANS: bool>(
+    bytes: &[u8],
+    position: usize,
+    limit: usize,
+    simd: bool,
+    scratch: &mut WordScratch,
+) -> usize {
     if scratch.state.open == OpenToken::Standalone {
         if !bytes[position].is_ascii() {
             return position; // it may be a mark that belongs to the open character
         }
-        let mut cursor = scratch.cursor();
-        cursor.close();
-        scratch.state = cursor.state();
+        scratch.close::<SPANS>(position);
     }
     #[cfg(target_arch = "x86_64")]
     if simd && crate::simd::available() {
         // SAFETY: the processor has the features that the function is compiled for.
-        return unsafe { ascii_lanes_avx2(bytes, position, limit, scratch) };
+        return unsafe { ascii_lanes_avx2::<SPANS>(bytes, position, limit, scratch) };
     }
     let _ = simd;
-    ascii_lanes_with(bytes, position, limit, scratch, classify_portable)
+    ascii_lanes_with::<SPANS>(bytes, position, limit, scratch, classify_portable)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn ascii_lanes_avx2(bytes: &[u8], position: usize, limit: usize, scratch: &mut WordScratch) -> usize {
-    ascii_lanes_with(bytes, position, limit, scratch, |lane, out| classify_avx2(lane, out))
+fn ascii_lanes_avx2<const SPANS: bool>(
+    bytes: &[u8],
+    position: usize,
+    limit: usize,
+    scratch: &mut WordScratch,
+) -> usize {
+    ascii_lanes_with::<SPANS>(bytes, position, limit, scratch, |lane, out| classify_avx2(lane, out))
 }
 
 #[inline(always)]
-fn ascii_lanes_with(
+fn ascii_lanes_with<const SPANS: bool>(
     bytes: &[u8],
     mut position: usize,
     limit: usize,
@@ -234,6 +314,8 @@ fn ascii_lanes_with(
 ) -> usize {
     let mut inside = u64::from(scratch.state.open == OpenToken::Word);
     let State { mut end, mut bound_count, .. } = scratch.state;
+    let first = bound_count;
+    let origin = (position - scratch.extra).wrapping_sub(end) as u32;
     while position < bytes.len() && end < limit {
         let mut last = [b' '; LANE_BYTES];
         let (lane, taken): (&[u8; LANE_BYTES], usize) = if let Some(lane) = bytes[position..].first_chunk() {
@@ -251,6 +333,10 @@ fn ascii_lanes_with(
         inside = word >> 63;
         position += taken;
         end += taken;
+    }
+    if SPANS {
+        let origins = scratch.origins[first..bound_count].iter_mut();
+        origins.zip(&scratch.bounds[first..]).for_each(|(to, bound)| *to = bound.wrapping_add(origin));
     }
     scratch.state = State { end, bound_count, open: if inside == 1 { OpenToken::Word } else { OpenToken::None } };
     position
@@ -328,7 +414,7 @@ fn classify_avx2(lane: &[u8; LANE_BYTES], out: &mut [u8; LANE_BYTES]) -> Option<
 ///
 /// Each character is appended at once. If a mark follows that composes with it or is reordered, the segment is undone
 /// and passed to the normaliser as a whole.
-fn characters(text: &str, mut position: usize, limit: usize, scratch: &mut WordScratch) -> usize {
+fn characters<const SPANS: bool>(text: &str, mut position: usize, limit: usize, scratch: &mut WordScratch) -> usize {
     let bytes = text.as_bytes();
     let mut cursor = scratch.cursor();
     let mut next_check = position + ASCII_CHECK_BYTES;
@@ -336,6 +422,10 @@ fn characters(text: &str, mut position: usize, limit: usize, scratch: &mut WordS
     let mut rank = 0;
     while let Some((c, raw, length)) = decode(bytes, position) {
         if c.is_ascii() && position < next_check {
+            if SPANS {
+                let state = cursor.state();
+                cursor = scratch.end_segment(text, segment, position, state);
+            }
             segment = (position, cursor.state());
             rank = 0;
             position += 1;
@@ -348,13 +438,17 @@ fn characters(text: &str, mut position: usize, limit: usize, scratch: &mut WordS
         }
         let entry = FoldedEntry::of(c);
         if entry.starts_segment() {
+            if SPANS {
+                let state = cursor.state();
+                cursor = scratch.end_segment(text, segment, position, state);
+            }
+            segment = (position, cursor.state());
             if position >= next_check {
                 if cursor.end >= limit || bytes[position..].get(..LANE_BYTES).is_some_and(<[u8]>::is_ascii) {
                     break;
                 }
                 next_check = position + ASCII_CHECK_BYTES;
             }
-            segment = (position, cursor.state());
         }
         position += length;
         // Whole entries are compared, most frequent first, because a jump table would be mispredicted at the start and
@@ -397,7 +491,11 @@ fn characters(text: &str, mut position: usize, limit: usize, scratch: &mut WordS
             }
         }
     }
-    scratch.state = cursor.state();
+    let state = cursor.state();
+    if SPANS {
+        scratch.end_segment(text, segment, position, state);
+    }
+    scratch.state = state;
     position
 }
 
@@ -491,11 +589,20 @@ mod tests {
         let hasher = BytesHasher::new(1, Domain::Token);
         let options = Normalisation::default();
         let mut expected = Vec::new();
-        tokens::words(text, &mut Normaliser::new(options), &hasher, |token| expected.push(token.hash));
+        let mut expected_spans = Vec::new();
+        tokens::words(text, &mut Normaliser::new(options), &hasher, |token| {
+            expected.push(token.hash);
+            expected_spans.push([token.span.start as u32 + 7, token.span.end as u32 + 7]);
+        });
         for simd in [true, false] {
             let mut hashes = Vec::new();
             hash_words(text, &hasher, simd, &mut WordScratch::default(), &mut hashes);
             assert_eq!(hashes, expected, "simd {simd}: {text:?}");
+            let (mut again, mut spans) = (Vec::new(), Vec::new());
+            let mut scratch = WordScratch::default();
+            let length = hash_words_with_spans(text, 7, &hasher, simd, &mut scratch, &mut again, &mut spans);
+            assert_eq!((again, spans), (expected.clone(), expected_spans.clone()), "simd {simd}: {text:?}");
+            assert_eq!(length as usize, text.chars().count());
         }
     }
 

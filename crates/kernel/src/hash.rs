@@ -36,6 +36,8 @@ pub enum Domain {
     Projection = 10,
     /// Offsets of the intervals on a random projection.
     Offset = 11,
+    /// Bases of the polynomials over the tokens of passages.
+    Passage = 12,
 }
 
 /// Mix 64 bits so that every output bit depends on every input bit; a bijection.

@@ -48,6 +48,32 @@ fn string_end(line: &[u8], start: usize) -> usize {
     line.len()
 }
 
+/// Return a valid JSON line with the number of each string in its place, and start and end of these strings.
+///
+/// Keys stay, so that a parser finds which string has which path without a copy of it. The spans leave out the
+/// quotation marks.
+#[must_use]
+pub fn json_numbered(line: &[u8]) -> (Vec<u8>, Vec<(usize, usize)>) {
+    let (mut numbered, mut strings) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while at < line.len() {
+        let end = if line[at] == b'"' { string_end(line, at) } else { at + 1 };
+        if line[at] != b'"' || is_key(&line[end..]) {
+            numbered.extend_from_slice(&line[at..end]);
+        } else {
+            numbered.extend_from_slice(strings.len().to_string().as_bytes());
+            strings.push((at + 1, (at + 1).max(end - 1)));
+        }
+        at = end;
+    }
+    (numbered, strings)
+}
+
+/// Whether the bytes after a string show that it is a key.
+fn is_key(rest: &[u8]) -> bool {
+    rest.iter().find(|byte| !b" \t\n\r".contains(byte)) == Some(&b':')
+}
+
 /// Call `emit` with the parts of the UTF-8 text of a JSON string with its quotation marks; none if it is not valid.
 pub fn json_text(string: &[u8], mut emit: impl FnMut(&[u8])) -> Option<()> {
     let mut rest = string.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -149,6 +175,12 @@ impl<'a> CsvFields<'a> {
         matches!(self.rest().first(), None | Some(b'\r' | b'\n'))
     }
 
+    /// Return the offset in the record at which the next field begins, or the line ends.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.at
+    }
+
     fn rest(&self) -> &'a [u8] {
         &self.record[self.at..]
     }
@@ -220,6 +252,16 @@ mod tests {
         assert_eq!(strings, [&br#""12345678""#[..], br#""1234567\"""#]);
         assert_eq!(outline.marks, 9);
         assert_eq!(json_outline(b"\"abc\\", 0).strings, [(0, 5)]);
+    }
+
+    #[test]
+    fn strings_are_numbered_and_keys_stay() {
+        let line = br#" {"a" : "x\"y", "b\"": ["", 1, {"c": "z"}], "d":true}"#;
+        let (numbered, strings) = json_numbered(line);
+        assert_eq!(numbered, br#" {"a" : 0, "b\"": [1, 1, {"c": 2}], "d":true}"#);
+        let texts: Vec<&[u8]> = strings.iter().map(|&(start, end)| &line[start..end]).collect();
+        assert_eq!(texts, [&br#"x\"y"#[..], b"", b"z"]);
+        assert_eq!(json_numbered(b"\"").1, [(1, 1)]);
     }
 
     #[test]

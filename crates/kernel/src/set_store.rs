@@ -7,11 +7,13 @@
 
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::positioned::read_exact_at;
-use crate::verify::{ProbeTable, SetBitmap, jaccard, similarity_at_least};
+use crate::verify::{Measure, ProbeTable, SetBitmap};
+use crate::weights::{Weigh as _, WeightTable};
 
 /// Pairs per task; enough to make the overhead of a task negligible.
 const TASK_PAIRS: usize = 1024;
@@ -74,6 +76,9 @@ pub struct SetStore {
     /// Number of each file's first set.
     firsts: Vec<usize>,
     sets: usize,
+    measure: Measure,
+    /// Weights of elements; none if all weigh the same.
+    weights: Option<Arc<WeightTable>>,
     /// Bitmaps of all sets, or of none if they do not fit in memory.
     bitmaps: Vec<SetBitmap>,
 }
@@ -113,7 +118,7 @@ pub struct SimilarPairs {
     pub low: Vec<u32>,
     /// The second number of each pair.
     pub high: Vec<u32>,
-    /// Jaccard similarities.
+    /// Similarities: Jaccard, or containment.
     pub similarity: Vec<f64>,
 }
 
@@ -167,6 +172,18 @@ pub struct Buffers {
 }
 
 impl SetStore {
+    /// Create a store without sets, which are compared by `measure`.
+    #[must_use]
+    pub fn new(measure: Measure) -> Self {
+        Self { measure, ..Self::default() }
+    }
+
+    /// Create a store without sets, which are compared by their weighted Jaccard similarity.
+    #[must_use]
+    pub fn weighted(weights: Arc<WeightTable>) -> Self {
+        Self { weights: Some(weights), ..Self::default() }
+    }
+
     /// Append the sets of a file.
     ///
     /// Sets are held in memory if `loaded`, otherwise read on demand. If the sets of all files have bitmaps, most
@@ -181,7 +198,10 @@ impl SetStore {
         if with_bitmaps {
             let elements = file.elements.as_deref().unwrap_or_default();
             let sets = file.offsets.windows(2).map(|range| &elements[range[0] as usize..range[1] as usize]);
-            self.bitmaps.extend(sets.map(SetBitmap::of));
+            match &self.weights {
+                None => self.bitmaps.extend(sets.map(SetBitmap::of)),
+                Some(weights) => self.bitmaps.extend(sets.map(|set| SetBitmap::of_weighted(set, &**weights))),
+            }
         }
         if !loaded {
             file.elements = None;
@@ -244,10 +264,28 @@ impl SetStore {
         while let (Some(low), Some(high)) = (left_blocks.first()?, right_blocks.first()?) {
             left_blocks.at += usize::from(low <= high);
             right_blocks.at += usize::from(high <= low);
-            shared += usize::from(low == high);
+            if low == high {
+                shared += self.weights.as_ref().map_or(1, |weights| weights.weight(low) as usize);
+            }
         }
-        let similarity = jaccard(shared, self.size(left) + self.size(right));
+        let similarity = self.measure.of(shared, self.weight(left)?, self.weight(right)?);
         Ok((similarity >= floor).then_some(similarity))
+    }
+
+    /// Return the weight of a set; without weights, its number of elements.
+    fn weight(&self, set: usize) -> io::Result<usize> {
+        match (&self.weights, self.bitmaps.get(set)) {
+            (None, _) => Ok(self.size(set)),
+            (Some(_), Some(bitmap)) => Ok(bitmap.size()),
+            (Some(weights), None) => {
+                let (mut blocks, mut total) = (self.blocks(set), 0);
+                while blocks.first()?.is_some() {
+                    total += weights.total(&blocks.elements[blocks.at..]) as usize;
+                    blocks.at = blocks.elements.len();
+                }
+                Ok(total)
+            }
+        }
     }
 
     /// Prefetch the elements of a set in memory into the processor's cache.
@@ -350,6 +388,9 @@ impl SetStore {
         buffers: &mut Buffers,
         found: &mut SimilarPairs,
     ) -> io::Result<()> {
+        if let Some(weights) = &self.weights {
+            return self.compare_weighted(weights, low, partners, set_numbers, floor, buffers, found);
+        }
         let Buffers { bytes, left, right, probe, remaining } = buffers;
         let first = set_numbers[low as usize] as usize;
         let bitmap = self.bitmaps.get(first);
@@ -363,8 +404,8 @@ impl SetStore {
             remaining.clear();
             remaining.extend(batch.iter().map(|&high| (high, set_numbers[high as usize] as usize)));
             remaining.retain(|&(_, set)| match bitmap.zip(self.bitmaps.get(set)) {
-                Some((bitmap, right_bitmap)) => bitmap.may_reach(right_bitmap, floor),
-                None => jaccard(size.min(self.size(set)), size + self.size(set)) >= floor,
+                Some((bitmap, right_bitmap)) => bitmap.may_reach(right_bitmap, self.measure, floor),
+                None => self.measure.of(size.min(self.size(set)), size, self.size(set)) >= floor,
             });
             for &(_, set) in remaining.iter() {
                 self.prefetch(set);
@@ -375,10 +416,58 @@ impl SetStore {
                 } else {
                     let right_set = self.get(set, bytes, right)?;
                     if probed {
-                        probe.similarity_at_least(right_set, floor)
+                        probe.measure_at_least(right_set, self.measure, floor)
                     } else {
-                        similarity_at_least(left_set, right_set, floor)
+                        self.measure.at_least(left_set, right_set, floor)
                     }
+                };
+                if let Some(similarity) = similarity {
+                    found.push(low, high, similarity);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SetStore {
+    /// Append the pairs of `low` with its `partners` whose weighted similarity is at least `floor`, in their order.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "as in compare_with_all, with the weights")]
+    fn compare_weighted(
+        &self,
+        weights: &WeightTable,
+        low: u32,
+        partners: &[u32],
+        set_numbers: &[u32],
+        floor: f64,
+        buffers: &mut Buffers,
+        found: &mut SimilarPairs,
+    ) -> io::Result<()> {
+        let Buffers { bytes, left, right, probe, remaining } = buffers;
+        let first = set_numbers[low as usize] as usize;
+        let (bitmap, total) = (self.bitmaps.get(first), self.weight(first)?);
+        let probed = !self.is_read_in_blocks(first);
+        let mut loaded = false;
+        for batch in partners.chunks(PREFETCH_PAIRS) {
+            remaining.clear();
+            remaining.extend(batch.iter().map(|&high| (high, set_numbers[high as usize] as usize)));
+            remaining.retain(|&(_, set)| {
+                bitmap.zip(self.bitmaps.get(set)).is_none_or(|(bitmap, other)| bitmap.may_reach_weighted(other, floor))
+            });
+            if probed && !loaded && !remaining.is_empty() {
+                probe.load_weighted(self.get(first, bytes, left)?, weights);
+                loaded = true;
+            }
+            for &(_, set) in remaining.iter() {
+                self.prefetch(set);
+            }
+            for &(high, set) in remaining.iter() {
+                let similarity = if probed && !self.is_read_in_blocks(set) {
+                    let other_total = self.weight(set)?;
+                    probe.weighted_at_least(self.get(set, bytes, right)?, total, other_total, floor)
+                } else {
+                    self.similarity_in_blocks(first, set, floor)?
                 };
                 if let Some(similarity) = similarity {
                     found.push(low, high, similarity);

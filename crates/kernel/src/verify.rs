@@ -1,4 +1,4 @@
-//! Exact intersection size and Jaccard similarity of two sets.
+//! Exact intersection size, Jaccard similarity and containment of two sets.
 //!
 //! A set is an ascending slice of distinct 64-bit elements. There are three ways to count the common elements of two
 //! sets:
@@ -8,6 +8,8 @@
 //! - [`ProbeTable`], if one set is compared with several others.
 //!
 //! [`SetBitmap`] rules out a pair before any of these.
+
+use crate::weights::{ONE, Weigh};
 
 /// Length ratio above which searching each element of the shorter set in the longer one is faster than merging both.
 const SEARCH_RATIO: usize = 32;
@@ -20,22 +22,58 @@ pub fn intersection_size(left: &[u64], right: &[u64]) -> usize {
 }
 
 /// Return the Jaccard similarity of two sets if it is at least `threshold`.
-///
-/// The comparison stops as soon as too many elements of one set are unmatched.
 #[must_use]
 pub fn similarity_at_least(left: &[u64], right: &[u64], threshold: f64) -> Option<f64> {
-    let total = left.len() + right.len();
-    let needed = needed_overlap(total, threshold);
-    if needed > left.len().min(right.len()) {
-        return None;
+    Measure::Jaccard.at_least(left, right, threshold)
+}
+
+/// Measure of two sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measure {
+    /// |X ∩ Y| / |X ∪ Y|.
+    #[default]
+    Jaccard,
+    /// |X ∩ Y| / |X|, X being the set with fewer elements.
+    Containment,
+}
+
+impl Measure {
+    /// Return the measure given the sizes of the intersection and of both sets; 0 if the intersection is empty.
+    #[must_use]
+    pub fn of(self, shared: usize, left: usize, right: usize) -> f64 {
+        match self {
+            Self::Jaccard => jaccard(shared, left + right),
+            Self::Containment if shared == 0 => 0.0,
+            Self::Containment => shared as f64 / left.min(right) as f64,
+        }
     }
-    let (short, long) = if left.len() <= right.len() { (left, right) } else { (right, left) };
-    let shared = if short.len() * SEARCH_RATIO < long.len() {
-        count_by_search(short, long)
-    } else {
-        count_by_merge_at_least(short, long, needed)?
-    };
-    (shared >= needed).then(|| jaccard(shared, total))
+
+    /// Return the measure of two sets if it is at least `threshold`.
+    ///
+    /// The comparison stops as soon as too many elements of one set are unmatched.
+    #[must_use]
+    pub fn at_least(self, left: &[u64], right: &[u64], threshold: f64) -> Option<f64> {
+        let needed = self.needed_overlap(left.len(), right.len(), threshold);
+        if needed > left.len().min(right.len()) {
+            return None;
+        }
+        let (short, long) = if left.len() <= right.len() { (left, right) } else { (right, left) };
+        let shared = if short.len() * SEARCH_RATIO < long.len() {
+            count_by_search(short, long)
+        } else {
+            count_by_merge_at_least(short, long, needed)?
+        };
+        (shared >= needed).then(|| self.of(shared, left.len(), right.len()))
+    }
+
+    /// Return the smallest intersection for which sets of these sizes reach `threshold`.
+    fn needed_overlap(self, left: usize, right: usize, threshold: f64) -> usize {
+        match self {
+            Self::Jaccard => needed_overlap(left + right, threshold),
+            Self::Containment if threshold <= 0.0 => 0,
+            Self::Containment => least_overlap(left.min(right), threshold),
+        }
+    }
 }
 
 /// Size of a set and a 448-bit bitmap of its elements, in one cache line.
@@ -51,6 +89,8 @@ pub struct SetBitmap {
     bits: [u64; BITMAP_WORDS],
 }
 
+/// Weight of a heavy element.
+const HEAVY: u32 = ONE / 2;
 /// Words of a bitmap: a cache line of 64 bytes less the size of the set.
 const BITMAP_WORDS: usize = 7;
 
@@ -58,23 +98,74 @@ impl SetBitmap {
     /// Create the bitmap of a set.
     #[must_use]
     pub fn of(set: &[u64]) -> Self {
-        let mut bits = [0; BITMAP_WORDS];
+        let mut bitmap = Self { size: set.len() as u64, bits: [0; BITMAP_WORDS] };
         for &element in set {
-            let bit = (u128::from(element) * (64 * BITMAP_WORDS as u128)) >> 64;
-            bits[bit as usize / 64] |= 1 << (bit % 64);
+            bitmap.insert(element);
         }
-        Self { size: set.len() as u64, bits }
+        bitmap
     }
 
-    /// Return false if the similarity of two sets is certainly below `threshold`.
+    #[inline(always)]
+    fn insert(&mut self, element: u64) {
+        let bit = (u128::from(element) * (64 * BITMAP_WORDS as u128)) >> 64;
+        self.bits[bit as usize / 64] |= 1 << (bit % 64);
+    }
+
+    /// Create the bitmap of the heavy elements of a set, those of a weight of at least a half; its size is the weight
+    /// of the set.
+    #[must_use]
+    pub fn of_weighted(set: &[u64], weights: &impl Weigh) -> Self {
+        let mut bitmap = Self { size: 0, bits: [0; BITMAP_WORDS] };
+        for &element in set {
+            let weight = weights.weight(element);
+            bitmap.size += u64::from(weight);
+            if weight >= HEAVY {
+                bitmap.insert(element);
+            }
+        }
+        bitmap
+    }
+
+    /// Return the number of elements of the set, or its weight.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// Return false if the weighted similarity of two sets is certainly below `threshold`.
     #[inline(always)]
     #[must_use]
-    pub fn may_reach(&self, other: &Self, threshold: f64) -> bool {
-        let differing: u32 = self.bits.iter().zip(&other.bits).map(|(left, right)| (left ^ right).count_ones()).sum();
+    pub fn may_reach_weighted(&self, other: &Self, threshold: f64) -> bool {
+        let differing = self.count_bits(other, |left, right| left ^ right) * HEAVY as usize;
         let total = (self.size + other.size) as usize;
-        // Sets with equal bitmaps differ at least by the difference of their sizes.
-        let difference = (differing as usize).max(self.size.abs_diff(other.size) as usize);
+        let difference = differing.max(self.size.abs_diff(other.size) as usize);
         jaccard((total - difference) / 2, total) >= threshold
+    }
+
+    /// Return false if the measure of two sets is certainly below `threshold`.
+    #[inline(always)]
+    #[must_use]
+    pub fn may_reach(&self, other: &Self, measure: Measure, threshold: f64) -> bool {
+        match measure {
+            Measure::Jaccard => {
+                let differing = self.count_bits(other, |left, right| left ^ right);
+                let total = (self.size + other.size) as usize;
+                // Sets with equal bitmaps differ at least by the difference of their sizes.
+                let difference = differing.max(self.size.abs_diff(other.size) as usize);
+                jaccard((total - difference) / 2, total) >= threshold
+            }
+            Measure::Containment => {
+                let (small, large) = if self.size <= other.size { (self, other) } else { (other, self) };
+                let size = small.size as usize;
+                let missing = small.count_bits(large, |left, right| left & !right);
+                measure.of(size - missing, size, size) >= threshold
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn count_bits(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> usize {
+        self.bits.iter().zip(&other.bits).map(|(&left, &right)| combine(left, right).count_ones() as usize).sum()
     }
 }
 
@@ -90,6 +181,9 @@ pub struct ProbeTable {
     mask: usize,
     elements: Vec<u64>,
     overflow: Vec<u64>,
+    /// Weight of the element in each slot, and of those that overflow; of sets that are compared by weight.
+    weights: Vec<u32>,
+    overflow_weights: Vec<u32>,
 }
 
 /// Slots per element: at a load of a quarter few elements go to the overflow list.
@@ -117,11 +211,47 @@ impl ProbeTable {
         }
     }
 
-    /// Return the Jaccard similarity with another set if it is at least `threshold`.
+    /// Replace the set of the table by one whose elements have weights.
+    pub fn load_weighted(&mut self, set: &[u64], weights: &impl Weigh) {
+        self.load(set);
+        self.weights.resize(self.slots.len(), 0);
+        for &element in set {
+            let slot = element as usize & self.mask;
+            if let Some(slot) = [slot, slot + 1].into_iter().find(|&slot| self.slots[slot] == element) {
+                self.weights[slot] = weights.weight(element);
+            }
+        }
+        self.overflow_weights.clear();
+        self.overflow_weights.extend(self.overflow.iter().map(|&element| weights.weight(element)));
+    }
+
+    /// Return the weighted similarity with another set if it is at least `threshold`, given the weights of both sets.
+    ///
+    /// The table must have been filled by [`Self::load_weighted`].
+    #[inline(always)]
     #[must_use]
-    pub fn similarity_at_least(&self, other: &[u64], threshold: f64) -> Option<f64> {
-        let total = self.elements.len() + other.len();
-        let needed = needed_overlap(total, threshold);
+    pub fn weighted_at_least(&self, other: &[u64], total: usize, other_total: usize, threshold: f64) -> Option<f64> {
+        let needed = needed_overlap(total + other_total, threshold);
+        if needed > total.min(other_total) {
+            return None;
+        }
+        let (slots, weights) = (&self.slots[..self.mask + 2], &self.weights[..self.mask + 2]);
+        let mut shared = 0;
+        for &element in other {
+            let slot = element as usize & self.mask;
+            shared += usize::from(slots[slot] == element) * weights[slot] as usize;
+            shared += usize::from(slots[slot + 1] == element) * weights[slot + 1] as usize;
+        }
+        for (element, &weight) in self.overflow.iter().zip(&self.overflow_weights) {
+            shared += usize::from(other.binary_search(element).is_ok()) * weight as usize;
+        }
+        (shared >= needed).then(|| jaccard(shared, total + other_total))
+    }
+
+    /// Return the measure with another set if it is at least `threshold`.
+    #[must_use]
+    pub fn measure_at_least(&self, other: &[u64], measure: Measure, threshold: f64) -> Option<f64> {
+        let needed = measure.needed_overlap(self.elements.len(), other.len(), threshold);
         if needed > self.elements.len().min(other.len()) {
             return None;
         }
@@ -139,7 +269,7 @@ impl ProbeTable {
             }
         }
         shared += self.overflow.iter().filter(|element| other.binary_search(element).is_ok()).count();
-        (shared >= needed).then(|| jaccard(shared, total))
+        (shared >= needed).then(|| measure.of(shared, self.elements.len(), other.len()))
     }
 }
 
@@ -161,6 +291,21 @@ fn needed_overlap(total: usize, threshold: f64) -> usize {
         needed += 1;
     }
     needed
+}
+
+/// Return the smallest intersection for which a set of `size` elements can reach `threshold` with any other set.
+#[must_use]
+pub fn least_overlap(size: usize, threshold: f64) -> usize {
+    let reached = |overlap: usize| overlap as f64 / size as f64 >= threshold;
+    let mut least = ((threshold * size as f64) as usize).clamp(usize::from(size > 0), size.max(1));
+    // The definition divides, so the division decides; the product can be off by one because of rounding.
+    while least > 1 && reached(least - 1) {
+        least -= 1;
+    }
+    while least <= size && !reached(least) {
+        least += 1;
+    }
+    least
 }
 
 /// Steps between two checks whether `needed` can still be reached.
@@ -227,8 +372,23 @@ mod tests {
                     let reached = (similarity >= threshold).then_some(similarity);
                     assert_eq!(similarity_at_least(&l, &r, threshold), reached, "threshold {threshold}");
                     probe.load(&l);
-                    assert_eq!(probe.similarity_at_least(&r, threshold), reached, "threshold {threshold}");
+                    for measure in [Measure::Jaccard, Measure::Containment] {
+                        let value = measure.of(expected, l.len(), r.len());
+                        let reached = (value >= threshold).then_some(value);
+                        assert_eq!(measure.at_least(&l, &r, threshold), reached, "{measure:?} {threshold}");
+                        assert_eq!(probe.measure_at_least(&r, measure, threshold), reached, "{measure:?} {threshold}");
+                    }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn least_overlap_is_the_first_for_which_the_division_reaches_the_threshold() {
+        for size in 0..300 {
+            for threshold in [0.05, 0.1, 1.0 / 3.0, 0.5, 0.7, 0.8, 0.9, 0.99, 1.0] {
+                let expected = (1..=size).find(|&o| o as f64 / size as f64 >= threshold).unwrap_or(size + 1);
+                assert_eq!(least_overlap(size, threshold), expected, "{size} {threshold}");
             }
         }
     }
@@ -242,16 +402,51 @@ mod tests {
                 let (left, right) = (shuffled(0, size), shuffled(size - shared, size - shared + other));
                 let (l, r): (Vec<u64>, Vec<u64>) = (left.iter().copied().collect(), right.iter().copied().collect());
                 for threshold in [0.0, 0.3, 0.5, 0.75, 0.8, 1.0] {
-                    let may = SetBitmap::of(&l).may_reach(&SetBitmap::of(&r), threshold);
-                    let does = similarity_at_least(&l, &r, threshold).is_some();
-                    assert!(may || !does, "{size} {other} {shared} {threshold}");
-                    undecided += usize::from(may && !does);
-                    ruled_out += usize::from(!may);
+                    for measure in [Measure::Jaccard, Measure::Containment] {
+                        let may = SetBitmap::of(&l).may_reach(&SetBitmap::of(&r), measure, threshold);
+                        let does = measure.at_least(&l, &r, threshold).is_some();
+                        assert!(may || !does, "{measure:?} {size} {other} {shared} {threshold}");
+                        undecided += usize::from(may && !does);
+                        ruled_out += usize::from(!may);
+                    }
                 }
             }
         }
         // Sets of 3,000 elements set all bits of their bitmaps.
         assert!(ruled_out > undecided / 4, "{ruled_out} pairs ruled out, {undecided} not");
+    }
+
+    #[test]
+    fn weighted_similarities_equal_their_definition() {
+        let frequencies = crate::weights::Frequencies::new(14);
+        let shuffled = |from: u64, to: u64| (from..to).map(crate::hash::mix).collect::<BTreeSet<u64>>();
+        for set in 0..200 {
+            frequencies.add(&shuffled(set, 60 + set % 7).into_iter().collect::<Vec<_>>());
+        }
+        let weights = crate::weights::WeightTable::by_rarity(&frequencies.counts(), 200).unwrap();
+        let colliding: BTreeSet<u64> = (0..40).map(|i| i << 32 | 7).collect();
+        let sets = [shuffled(0, 0), shuffled(0, 50), shuffled(10, 60), shuffled(55, 400), colliding.clone()];
+        let (mut probe, mut ruled_out) = (ProbeTable::default(), 0);
+        for left in sets.iter().chain([&colliding]) {
+            for right in &sets {
+                let (l, r): (Vec<u64>, Vec<u64>) = (left.iter().copied().collect(), right.iter().copied().collect());
+                let common: Vec<u64> = left.intersection(right).copied().collect();
+                let union: Vec<u64> = left.union(right).copied().collect();
+                let (shared, all) = (weights.total(&common), weights.total(&union));
+                let similarity = if shared == 0 { 0.0 } else { shared as f64 / all as f64 };
+                let (total, other) = (weights.total(&l) as usize, weights.total(&r) as usize);
+                probe.load_weighted(&l, &weights);
+                for threshold in [0.0, 0.1, 0.5, 0.8, 1.0, similarity] {
+                    let reached = (similarity >= threshold).then_some(similarity);
+                    assert_eq!(probe.weighted_at_least(&r, total, other, threshold), reached, "threshold {threshold}");
+                    let (left, right) = (SetBitmap::of_weighted(&l, &weights), SetBitmap::of_weighted(&r, &weights));
+                    let may = left.may_reach_weighted(&right, threshold);
+                    assert!(may || reached.is_none(), "threshold {threshold}");
+                    ruled_out += usize::from(!may);
+                }
+            }
+        }
+        assert!(ruled_out > 20, "{ruled_out}");
     }
 
     /// The elements collide in one slot, equal the marks of free slots, or both.
@@ -267,7 +462,7 @@ mod tests {
             probe.load(left);
             for right in &sets {
                 let expected = jaccard(count_by_merge(left, right), left.len() + right.len());
-                assert_eq!(probe.similarity_at_least(right, 0.0), Some(expected));
+                assert_eq!(probe.measure_at_least(right, Measure::Jaccard, 0.0), Some(expected));
             }
         }
     }

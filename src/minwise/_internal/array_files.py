@@ -147,6 +147,16 @@ class ArrayFile:
             return np.empty(shape, dtype=dtype)
         return np.memmap(self.path, dtype=dtype, mode="r", offset=entry["position"], shape=shape)
 
+    def read_rows(self, name: str, rows: slice) -> NDArray[Any]:
+        """Verify the checksum of an array and read the rows from ``rows.start`` to ``rows.stop``."""
+        position, entry = self.position(name), self._entries[name]
+        dtype, inner = np.dtype(DTYPES[entry["dtype"]]), tuple(entry["shape"][1:])
+        width, count = dtype.itemsize * math.prod(inner), rows.stop - rows.start
+        if not count:
+            return np.empty((0, *inner), dtype=dtype)
+        offset = position + rows.start * width
+        return np.fromfile(self.path, dtype, count * math.prod(inner), offset=offset).reshape(-1, *inner)
+
     def length(self, name: str) -> int:
         """Return the number of rows of an array."""
         return int(self._entries[name]["shape"][0])
@@ -173,7 +183,7 @@ def _encode_header(kind: FileKind, header: dict[str, Any], arrays: Arrays) -> by
 
     The positions of the arrays depend on the length of the header, which contains them: reserve space until it fits.
     """
-    described = {**header, "unicode_version": _kernel.UNICODE_VERSION, "written_by": f"minwise {_kernel.VERSION}"}
+    described = {**header, "unicode_version": _kernel.UNICODE_VERSION, "written_by": f"minwise {_kernel.__version__}"}
     checksums = {name: _checksum(array) for name, array in arrays.items()}
     reserved = 0
     while True:

@@ -21,6 +21,7 @@ __all__ = [
     "from_numbers",
     "from_numpy",
     "from_strings",
+    "index_ranges",
     "invalid_utf8_offset",
     "join_bytes",
     "repeat_string",
@@ -106,6 +107,12 @@ def struct_field(structs: pa.Array, number: int) -> pa.Array:
 def validity_bitmap(valid: Sequence[bool] | NDArray[np.bool_]) -> pa.Buffer | None:
     """Return the Arrow validity buffer; None if all values are valid."""
     return None if np.all(valid) else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def index_ranges(begins: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the concatenated index ranges ``begin, begin + 1, …, begin + size - 1``."""
+    ends = np.cumsum(sizes)
+    return np.repeat(begins - (ends - sizes), sizes) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
 def valid_mask(array: pa.Array) -> NDArray[np.bool_]:

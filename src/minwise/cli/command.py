@@ -11,15 +11,19 @@ import click
 
 import minwise as mw
 from minwise._internal.temporary import delete_folders
+from minwise.cli import INTERRUPTED
 from minwise.cli.audit import audit
 from minwise.cli.base import Group
 from minwise.cli.compare import compare
+from minwise.cli.decontaminate import decontaminate
 from minwise.cli.dedup import dedup
 from minwise.cli.explain import explain, rethreshold, thresholds
 from minwise.cli.index_documents import add, create, query, remove
 from minwise.cli.index_maintenance import backup, compact, export, stats, verify
+from minwise.cli.nearest import nearest
 from minwise.cli.options import with_option_names
 from minwise.cli.pairs import clusters, pairs
+from minwise.cli.passages import passages
 from minwise.cli.plan import plan
 from minwise.cli.report import report, restore
 from minwise.cli.serve import serve, token
@@ -27,10 +31,10 @@ from minwise.cli.session import Session
 from minwise.cli.vectors import vectors
 from minwise.errors import ConfigError
 
-__all__ = ["main"]
+__all__ = ["command", "run"]
 
 # Exit codes of failures; usage errors of click are 2, too.
-FAILURE, USAGE, INPUT_OUTPUT, INTERRUPTED = 1, 2, 74, 130
+FAILURE, USAGE, INPUT_OUTPUT = 1, 2, 74
 # Signals that end a run as an error does, so that temporary files are removed; no system has all of them.
 STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 
@@ -90,8 +94,8 @@ index.add_tasks(
 )
 command.add_tasks(
     {
-        "Clean a corpus": (dedup, restore, rethreshold),
-        "List near-duplicates": (pairs, clusters),
+        "Clean a corpus": (dedup, decontaminate, restore, rethreshold),
+        "List near-duplicates": (pairs, clusters, nearest, passages),
         "Look before and after": (plan, thresholds, audit, report, explain, compare),
         "Keep an index and serve it": (index, serve, token),
         "Other data": (vectors,),
@@ -99,7 +103,7 @@ command.add_tasks(
 )
 
 
-def main() -> NoReturn:
+def run() -> NoReturn:
     """Run the command; an error prints one line on standard error and sets the exit code, without a traceback."""
     _handle_signals()
     session = Session()

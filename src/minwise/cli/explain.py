@@ -18,7 +18,9 @@ from minwise.cli.options import (
     OUTPUT_OPTIONS,
     WORK_OPTION,
     add_options,
+    discount_options,
     engine_options,
+    measure_option,
     overwrite_option,
     run_options,
     selection_options,
@@ -62,7 +64,8 @@ def explain(out: str, id: str, search: bool, full: bool, as_json: bool) -> None:
 
     ID is the id of the document, or its source and row, such as crawl/a.jsonl:17. Of a removed document, the kept one
     that it is a near-duplicate of, their similarity and shared passages are shown; of a kept one, the documents removed
-    for it and its near misses. Texts are read from inputs that have not changed since the run.
+    for it and its near misses. Texts are read from inputs that have not changed since the run. Of a run with
+    --passages, the cuts of the document are shown with their first occurrences.
 
     Examples:
         minwise explain clean article-17
@@ -110,6 +113,8 @@ def _show(console: Console, found: Explanation, max_chars: int | None) -> None:
     type=click.Choice(["exact", "signature"]),
     help="How candidate pairs are verified: exact compares their sets, signature estimates the similarity.",
 )
+@measure_option
+@discount_options
 @set_options
 @engine_options
 @run_options

@@ -13,7 +13,15 @@ import minwise as mw
 from minwise._internal.formatting import CappedLines, plural
 from minwise.cli.base import Command
 from minwise.cli.files import LineWriter, open_lines, read_ids
-from minwise.cli.options import index_options, input_options, output_file, settings_of, verbosity_options
+from minwise.cli.options import (
+    index_options,
+    input_options,
+    output_file,
+    record_options,
+    separator_option,
+    settings_of,
+    verbosity_options,
+)
 from minwise.cli.output import print_result, progress_bars
 from minwise.cli.session import current_session
 from minwise.errors import ConfigError
@@ -26,6 +34,7 @@ __all__ = ["add", "create", "describe", "query", "remove"]
 @click.command(cls=Command)
 @click.argument("index", type=click.Path())
 @index_options
+@record_options
 @verbosity_options
 def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noqa: ANN401 - click's values
     """Create an empty INDEX.
@@ -37,6 +46,8 @@ def create(index: str, as_json: bool, quiet: bool, **given: Any) -> None:  # noq
         minwise index create news.mw
         minwise index create news.mw --shingle word:5 --threshold 0.7
         minwise index create news.mw --store-text --seed 1
+        minwise index create people.mw --fields 'name:char:3 phone:digits'
+        minwise index create baskets.mw --shingle set
     """
     with mw.Index.create(index, **settings_of(given)) as made:
         settings, shown = made.stats()["settings"], describe(made)
@@ -81,6 +92,7 @@ COUNTS = {
 )
 @click.option("--metadata-column", multiple=True, default=(), help="Column to store with each document; repeatable.")
 @input_options
+@separator_option
 @verbosity_options
 def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, **given: Any) -> None:  # noqa: ANN401
     """Add the documents of INPUTS to INDEX.
@@ -94,6 +106,8 @@ def add(index: str, inputs: tuple[str, ...], unique: bool, output: str | None, *
         minwise index add news.mw 'day1/*.parquet'
         minwise index add news.mw day2.jsonl --unique -o fresh.jsonl
         minwise index add news.mw pages.csv --id-column url --metadata-column lang
+        minwise index add people.mw people.csv
+        minwise index add baskets.mw orders.csv --text-column items --separator ';'
     """
     if output is not None and not unique:
         raise ConfigError(f"output needs --unique, which decides what is kept, got {output} without it")
@@ -163,7 +177,7 @@ def _add_summary(counts: Mapping[str, Any]) -> str:
     "--threshold",
     type=float,
     default=None,
-    help="Minimum similarity of a hit; the threshold of the index if not given.",
+    help="Minimum similarity of a hit; the threshold of the index if not given; 0 for none.",
 )
 @click.option("--top", default=10, show_default=True, help="Maximum number of hits per document.")
 @click.option(
@@ -176,21 +190,32 @@ def _add_summary(counts: Mapping[str, Any]) -> str:
 @click.option(
     "--where", metavar="KEY=VALUE", multiple=True, default=(), help="Only hits with this metadata value; repeatable."
 )
+@click.option(
+    "--measure",
+    type=click.Choice(["jaccard", "containment"]),
+    default="jaccard",
+    show_default=True,
+    help="Measure of the threshold; with containment hits hold a document or lie in it, and state their recall.",
+)
 @click.option("--passages", is_flag=True, help="Add the longest shared passage; needs stored texts.")
 @input_options
+@separator_option
 @verbosity_options
 def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ...], **given: Any) -> None:  # noqa: ANN401
     """Find the near-duplicates of INPUTS in INDEX; - is standard input.
 
     Prints a JSON line for every document: its id, its hits (id, similarity, whether it is exact, metadata), the most
     similar first, and whether the search was truncated, by what, and what it left out. Lines of standard input are
-    answered as they arrive. A VALUE is parsed as JSON if possible, otherwise it is a string: year=2024 is a number,
-    lang=en a string.
+    answered as they arrive. With --threshold 0 the most similar documents are printed, however similar: each hit has
+    the probability of finding such a document, and each line the similarity above which it is complete. A VALUE is
+    parsed as JSON if possible, otherwise it is a string: year=2024 is a number, lang=en a string.
 
     Examples:
         minwise index query news.mw fresh.jsonl
         minwise index query news.mw new.jsonl --top 3 --where lang=en -o hits.jsonl
         minwise index query news.mw - --threshold 0.9 --passages < fresh.jsonl
+        minwise index query news.mw quotes.jsonl --measure containment
+        minwise index query news.mw new.jsonl --threshold 0 --top 5
     """
     settings = {**settings_of(given), "where": _conditions(where) or None}
     counts = Counter({"asked": 0, "with_hits": 0, "hits": 0, "truncated": 0, "left_out": 0})
@@ -213,7 +238,8 @@ def query(index: str, inputs: tuple[str, ...], output: str, where: tuple[str, ..
         run = {"output": output, "seconds": seconds}
         click.echo(json.dumps({"index": index, **counts, "run": run}, indent=2), err=aside)
     elif not given["quiet"]:
-        click.echo(f"{'minwise: ' if aside else ''}{_query_summary(counts)}", err=aside)
+        what = "hits" if given["threshold"] == 0 else "near-duplicates"
+        click.echo(f"{'minwise: ' if aside else ''}{_query_summary(counts, what)}", err=aside)
 
 
 def _answer(answers: Iterator[Mapping[str, Any]], lines: LineWriter, counts: "Counter[str]") -> None:
@@ -245,8 +271,8 @@ def _value(text: str) -> object:
         return text
 
 
-def _query_summary(counts: "Counter[str]") -> str:
-    shown = f"{counts['asked']:,} asked: {counts['with_hits']:,} with near-duplicates, {plural(counts['hits'], 'hit')}"
+def _query_summary(counts: "Counter[str]", what: str) -> str:
+    shown = f"{counts['asked']:,} asked: {counts['with_hits']:,} with {what}, {plural(counts['hits'], 'hit')}"
     cut = f"{plural(counts['truncated'], 'search', 'searches')} shortened" if counts["truncated"] else ""
     broken = f"{counts['left_out']:,} could not be read" if counts["left_out"] else ""
     return ", ".join(filter(None, [shown, cut, broken]))

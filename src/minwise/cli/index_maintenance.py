@@ -143,11 +143,22 @@ def _rows(facts: IndexStats, plan: Plan) -> Iterator[tuple[str, str]]:
     yield "size", f"{_size(facts['bytes'])}{each}"
     yield "segments", f"{len(segments):,}; the postings of {plural(facts['recent'], 'document')} are not in one yet"
     yield "stored", STORED[settings["store"]]
-    yield "shingles", f"{settings['shingle']}{', repeated ones count' if settings['bag'] else ''}{_changed(settings)}"
+    yield _elements(settings)
     found = "propose" if settings["store"] == "sketch" else "find"
     yield "plan", f"{plan.bands} bands × {plan.rows} rows {found} {plan.recall:.2%} of documents at {plan.threshold:g}"
     yield "cap", f"of a bucket, only the first {settings['max_bucket']:,} documents are searched"
     yield "seed", "secret" if settings["secret_seed"] else str(settings["seed"])
+
+
+def _elements(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what is compared: fields of records, items of sets, or shingles of texts."""
+    repeated = ", repeated ones count" if settings["bag"] else ""
+    if "fields" in settings:
+        weights = {name: f" (weight {weight})" for name, weight in settings["weights"].items() if weight > 1}
+        return "fields", ", ".join(f"{name}:{kind}{weights.get(name, '')}" for name, kind in settings["fields"].items())
+    if settings["shingle"] == "set":
+        return "items", f"of sets{repeated}"
+    return "shingles", f"{settings['shingle']}{repeated}{_changed(settings)}"
 
 
 def _changed(settings: Mapping[str, Any]) -> str:

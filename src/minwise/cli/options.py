@@ -4,14 +4,28 @@ import re
 import shlex
 from collections.abc import Callable
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import click
 
+from minwise._internal.formatting import plural
 from minwise.cli.config import Size
 from minwise.cli.session import Session
 from minwise.errors import ConfigError
-from minwise.options import DedupOptions, Definition, IndexOptions, NormalisationOptions, definitions
+from minwise.options import (
+    AnyDedupOptions,
+    CutOptions,
+    DecontaminateOptions,
+    DedupOptions,
+    Definition,
+    IndexOptions,
+    NearestOptions,
+    NormalisationOptions,
+    PairsOptions,
+    PassagesOptions,
+    definitions,
+)
 from minwise.results.output import refuse_existing_file
 from minwise.server import ServerSettings
 
@@ -21,18 +35,27 @@ __all__ = [
     "OUTPUT_OPTIONS",
     "WORK_OPTION",
     "add_options",
+    "among_option",
+    "contamination_options",
+    "cut_options",
+    "discount_options",
     "engine_options",
     "index_options",
     "input_options",
     "layout_options",
+    "measure_option",
+    "nearest_options",
     "on_error_option",
     "output_file",
     "overwrite_option",
+    "passage_options",
     "previewed_output",
+    "record_options",
     "refuse_existing",
     "run_options",
     "search_options",
     "selection_options",
+    "separator_option",
     "set_options",
     "setting_option",
     "settings_of",
@@ -41,7 +64,16 @@ __all__ = [
     "with_option_names",
 ]
 
-NAMES = "|".join(definitions(DedupOptions) | definitions(IndexOptions))
+OPTION_CLASSES = (
+    AnyDedupOptions,
+    PairsOptions,
+    IndexOptions,
+    PassagesOptions,
+    DecontaminateOptions,
+    NearestOptions,
+)
+SETTINGS = dict.fromkeys(name for options in OPTION_CLASSES for name in definitions(options))
+NAMES = "|".join([*SETTINGS, "field_similarities"])  # a parameter of two calls
 SERVER_NAMES = definitions(ServerSettings)
 # A setting and its value as Python gives them; a setting that a message is about, or that only Python spells like this.
 PYTHON_VALUE = re.compile(rf"\b({NAMES})='([^']*)'")
@@ -144,6 +176,15 @@ def refuse_existing(context: click.Context, option: click.Parameter, value: str 
     return value
 
 
+def refuse_existing_frequencies(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse a file of frequencies with content unless --overwrite is given, before anything is read."""
+    size = Path(value).stat().st_size if value and Path(value).is_file() else 0
+    if size and not (context.params.get("overwrite") or context.resilient_parsing):
+        rule = f"--save-frequencies must be a new or empty file, got {value} with {plural(size, 'byte')}"
+        raise ConfigError(f"{rule}; give another file{' or --overwrite' if 'overwrite' in context.params else ''}")
+    return value
+
+
 overwrite_option = click.option(
     "--overwrite", is_flag=True, is_eager=True, help="Replace an existing output that is not empty."
 )
@@ -206,6 +247,23 @@ NORMALISATION_NAMES = tuple(definitions(NormalisationOptions))
 layout_options = add_options(*_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES))
 # Settings that decide which pairs are found: candidates, and how they are verified.
 search_options = add_options(*_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "exact", "verify"))
+# Measure of pairs and of documents to keep.
+measure_option = setting_option("measure")
+# Second table of a search for pairs of two tables.
+among_option = setting_option(
+    "among",
+    of=PairsOptions,
+    multiple=True,
+    default=(),
+    type=click.Path(),
+    help="Second table: find only pairs of a document of INPUTS and one of these files; repeatable.",
+)
+# Weights of elements.
+discount_options = add_options(
+    setting_option("discount"),
+    setting_option("frequencies", type=click.Path()),
+    setting_option("save_frequencies", type=click.Path(), callback=refuse_existing_frequencies),
+)
 # Settings of documents that are sets, groups of rows or records.
 set_options = add_options(
     *(setting_option(name, metavar="COL") for name in ("group_by", "item", "weight")),
@@ -240,6 +298,43 @@ selection_options = add_options(
 input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)
 verbosity_options = add_options(*OUTPUT_OPTIONS)
+# Settings of repeated passages.
+passage_options = add_options(
+    *_setting_options("min_tokens", "unit", "min_count", of=PassagesOptions),
+    setting_option(
+        "against",
+        of=PassagesOptions,
+        multiple=True,
+        default=(),
+        type=click.Path(),
+        help="Reference corpus: list only passages that stand in these files; repeatable.",
+    ),
+    *_setting_options("keep", "html", "seed", *NORMALISATION_NAMES, of=PassagesOptions),
+)
+# Settings of nearest documents.
+nearest_options = add_options(
+    setting_option(
+        "among",
+        of=NearestOptions,
+        multiple=True,
+        default=(),
+        type=click.Path(),
+        help="List documents of these files instead of those of INPUTS; repeatable.",
+    ),
+    *_setting_options("top", "at_least", "mutual", "one_to_one", of=NearestOptions),
+    *_setting_options("shingle", "bag", "seed", *NORMALISATION_NAMES, "engine", of=NearestOptions),
+)
+# Settings of cuts.
+cut_options = add_options(*_setting_options(*definitions(CutOptions), of=CutOptions))
+# Settings of evaluation items and of what to do with the rows that contain them.
+contamination_options = add_options(
+    *_setting_options("action", "eval_columns", "eval_id_column", "ngram", "min_share", of=DecontaminateOptions),
+    *_setting_options("min_ngrams", "common_share", "common_count", of=DecontaminateOptions),
+    *_setting_options("html", "seed", *NORMALISATION_NAMES, of=DecontaminateOptions),
+)
+# Settings of the documents of a new index that are records, and of items in files.
+record_options = add_options(*_setting_options("fields", "weights", of=IndexOptions))
+separator_option = setting_option("separator", metavar="TEXT")
 # Settings of a new index.
 index_options = add_options(
     *_setting_options(*LAYOUT_NAMES, *NORMALISATION_NAMES, "store_text", "sketch_only", of=IndexOptions)

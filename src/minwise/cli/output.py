@@ -18,17 +18,20 @@ from minwise.cli.options import with_option_names
 from minwise.cli.session import current_session
 from minwise.options import lists_faults
 from minwise.progress import Progress, Stopwatch
-from minwise.results import DedupResult
+from minwise.results import CutResult, DedupResult
 
 __all__ = [
     "closing_lines",
     "console_output",
     "left_out_line",
+    "nearest_lines",
+    "passage_lines",
     "print_result",
     "progress_bars",
     "report_printer",
     "seconds_by_stage",
     "shorten",
+    "show_cuts",
     "show_dedup",
     "skipped_lines",
     "stage_lines",
@@ -70,12 +73,21 @@ def show_dedup(result: "DedupResult", output: str, watch: Stopwatch) -> None:
 def _print_dedup(console: Console, result: "DedupResult", output: str, watch: Stopwatch) -> None:
     report = result.report
     if result.published:
-        console.print(f"[bold]{escape(output)}[/bold] was already published from this work directory; nothing to do")
+        console.print(_published(output))
     facts = _table()
     for name, value in _dedup_facts(report, output, watch):
         facts.add_row(name, value)
     console.print(facts)
     _show_clusters(console, result)
+    _print_closing(console, report, output)
+
+
+def _published(output: str) -> str:
+    return f"[bold]{escape(output)}[/bold] was already published from this work directory; nothing to do"
+
+
+def _print_closing(console: Console, report: dict[str, Any], output: str) -> None:
+    """Print notes and faults, and where the kept rows and the page are."""
     listed = f"{output.rstrip('/')}/quarantine.jsonl" if output != "-" and lists_faults(report["on_error"]) else None
     for line in closing_lines(report, listed):
         console.print(escape(line), style="yellow" if line.startswith("note:") else None)
@@ -84,24 +96,80 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, watch: St
         console.print(f"[dim]kept rows in[/] {kept}[dim]; to inspect the run, open[/] {page}")
 
 
+def show_cuts(result: "CutResult", output: str, watch: Stopwatch) -> None:
+    """Print the counts of cut passages, those that are repeated most, and what to know about the inputs."""
+    with console_output(err=output == "-") as console:
+        if result.published:
+            console.print(_published(output))
+        facts = _table()
+        for name, value in _cut_facts(result.report, watch):
+            facts.add_row(name, value)
+        console.print(facts)
+        _show_repeats(console, result.report["most_repeated"][:SHOWN_CLUSTERS])
+        _print_closing(console, result.report, output)
+
+
+def _cut_facts(report: dict[str, Any], watch: Stopwatch) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the summary of cuts."""
+    counts, tokens = report["counts"], report["tokens"]
+    yield "read", _read_line(counts, watch)
+    yield "kept", _kept_line(counts)
+    cut = f"[bold]{plural(counts['cuts'], 'passage')}[/], {tokens['cut']:,} of {plural(tokens['read'], 'token')}"
+    yield "cut", f"{cut} ({tokens['cut'] / max(1, tokens['read']):.1%})"
+    yield "removed", f"{counts['removed']:,}" + (", of which too little was left" if counts["removed"] else "")
+    yield from _left_out_facts(report)
+    yield from (("stages", line) for line in stage_lines(watch))
+
+
+def _show_repeats(console: Console, repeats: list[dict[str, Any]]) -> None:
+    """Print the passages that are repeated most."""
+    if not repeats:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("repeats", justify="right")
+    table.add_column("first in")
+    table.add_column("text")
+    for row in repeats:
+        text = shorten(" ".join(row["text"].split()))
+        table.add_row(f"{row['repeats']:,}", escape(shorten(row["first"]["id"], 30)), escape(text))
+    console.print()
+    console.print("[dim]most repeated passages[/]")
+    console.print(table)
+
+
 def _dedup_facts(report: dict[str, Any], output: str, watch: Stopwatch) -> Iterator[tuple[str, str]]:
     """Yield the rows of the summary."""
-    counts, seconds = report["counts"], watch.seconds
-    rate = counts["read"] / seconds if seconds else 0.0
-    yield "read", f"{plural(counts['read'], 'document')} in {seconds:.1f} s ({rate:,.0f} a second)"
-    share = f" ({format_percent(counts['kept'], counts['read'])})" if counts["read"] else ""
-    yield "kept", f"[bold green]{counts['kept']:,}[/]{share}"
+    counts = report["counts"]
+    yield "read", _read_line(counts, watch)
+    yield "kept", _kept_line(counts)
     near = counts["removed"] - counts["removed_identical"]
     removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
     witness = "" if output == "-" else ", each with its witness in removed.parquet"
     yield "removed", f"{removed}{witness}" if counts["removed"] else "0"
+    yield from _left_out_facts(report)
+    yield "plan", _plan_line(report["plan"])
+    yield from (("stages", line) for line in stage_lines(watch))
+
+
+def _read_line(counts: dict[str, int], watch: Stopwatch) -> str:
+    seconds = watch.seconds
+    rate = counts["read"] / seconds if seconds else 0.0
+    return f"{plural(counts['read'], 'document')} in {seconds:.1f} s ({rate:,.0f} a second)"
+
+
+def _kept_line(counts: dict[str, int]) -> str:
+    share = f" ({format_percent(counts['kept'], counts['read'])})" if counts["read"] else ""
+    return f"[bold green]{counts['kept']:,}[/]{share}"
+
+
+def _left_out_facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what could not be read, had no tokens or was skipped."""
+    counts = report["counts"]
     if counts["quarantined"] or report["unreadable"]:
         yield "quarantined", f"[yellow]{_unusable(counts['quarantined'], len(report['unreadable']))}[/]"
     if counts["empty"]:
         yield "empty", f"{counts['empty']:,} without any token; kept"
     yield from (("skipped", line) for line in skipped_lines(report))
-    yield "plan", _plan_line(report["plan"])
-    yield from (("stages", line) for line in stage_lines(watch))
 
 
 def _unusable(rows: int, files: int, noun: str = "row") -> str:
@@ -248,6 +316,8 @@ def _report_lines(
     counts = report["counts"]
     location = "" if output in ("-", None) else f", in {output}"
     documents = plural(counts["documents"], noun)
+    if "tables" in report:
+        documents += " ({} and {})".format(*(f"{table['documents']:,}" for table in report["tables"].values()))
     yield f"{plural(report[what], what.removesuffix('s'))} among {documents} in {seconds:.1f} s{location}"
     if output is None and report[what]:
         yield f"to get all {what}: -o FILE, a .parquet, .csv, .tsv or .jsonl file, or -o - for JSON lines"
@@ -279,7 +349,8 @@ def show_preview(rows: list[dict[str, Any]]) -> None:
     """Print the first rows of a result with the texts of their documents, none of them wider than the terminal."""
     if not rows:
         return
-    head, lines = _pair_cells(rows) if "left" in rows[0] else _cluster_cells(rows)
+    cells = _pair_cells if "left" in rows[0] else _cluster_cells if "cluster" in rows[0] else _passage_cells
+    head, lines = cells(rows)
     width = _console_width()
     ids = min(max(len(head[1]), *(len(line[1]) for line in lines)), max(MIN_ID_WIDTH, width // 3))
     with console_output() as console:
@@ -308,7 +379,7 @@ def _preview_table(head: Cells, lines: list[Cells], ids: int, width: int) -> Tab
 
 def _pair_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
     """Return two lines for each pair, one for each document."""
-    measure = next(name for name in rows[0] if name.startswith("similarity"))
+    measure = next(name for name in rows[0] if name.startswith(("similarity", "containment", "weighted")))
     lines: list[Cells] = []
     for row in rows:
         similarity = "" if row[measure] is None else format_similarity(row[measure])
@@ -319,12 +390,54 @@ def _pair_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
 
 def _cluster_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
     """Return a line for each document; the first one of a cluster shows its size."""
-    clusters = [None, *(row["cluster"] for row in rows)]
+    names = [(row.get("cluster_table"), row["cluster"]) for row in rows]
     lines = [
-        (f"{row['size']:,}" if row["cluster"] != before else "", str(row["id"]), row["text"] or "")
-        for before, row in zip(clusters, rows, strict=False)
+        (f"{row['size']:,}" if name != before else "", str(row["id"]), row["text"] or "")
+        for before, name, row in zip([None, *names], names, rows, strict=False)
     ]
     return ("size", "cluster", "text" if rows[0]["text"] else ""), lines
+
+
+def _passage_cells(rows: list[dict[str, Any]]) -> tuple[Cells, list[Cells]]:
+    """Return a line for each passage, and one for its first occurrence."""
+    number = "count" if "count" in rows[0] else "tokens"
+    lines: list[Cells] = []
+    for row in rows:
+        lines.append((f"{row[number]:,}", f"{row['id']} {row['start']}-{row['end']}", row["text"]))
+        lines.append(("", f"{row['other_id']} {row['other_start']}-{row['other_end']}", ""))
+    return (number, "passage, first occurrence", "text"), lines
+
+
+def passage_lines(what: str, report: dict[str, Any], output: str | None, seconds: float) -> Iterator[str]:
+    """Yield the summary of repeated passages."""
+    counts, tokens, covered = report["counts"], report["tokens"], report["covered_tokens"]
+    location = "" if output in ("-", None) else f", in {output}"
+    documents = plural(counts["documents"], "document")
+    repeated = f"repeated {report['unit']}" if "unit" in report else "passage"
+    yield f"{plural(report[what], repeated)} in {documents} in {seconds:.1f} s{location}"
+    yield f"{covered:,} of {plural(tokens, 'token')} repeat earlier text ({covered / max(1, tokens):.1%})"
+    if output is None and report[what]:
+        yield f"to get all {what}: -o FILE, a .parquet, .csv, .tsv or .jsonl file, or -o - for JSON lines"
+    if counts["quarantined"] or report["unreadable"]:
+        yield left_out_line(counts["quarantined"], len(report["unreadable"]), "row")
+
+
+def nearest_lines(what: str, report: dict[str, Any], output: str | None, seconds: float) -> Iterator[str]:
+    """Yield the summary of nearest documents."""
+    counts, rows = report["counts"], report.get("rows", {"quarantined": 0})
+    location = "" if output in ("-", None) else f", in {output}"
+    among = f" among {report['among']:,}" if report["among"] else ""
+    documents = f"{plural(counts['documents'], 'document')}{among}"
+    yield f"{plural(report[what], 'pair')} of {documents} in {seconds:.1f} s{location}"
+    if report["without"]:
+        yield f"{plural(report['without'], 'document')} without any pair"
+    if output is None and report[what]:
+        yield f"to get all {what}: -o FILE, a .parquet, .csv, .tsv or .jsonl file, or -o - for JSON lines"
+    if "rows" in report:
+        yield f"grouped from {plural(rows['read'], 'row')}"
+    broken = counts["quarantined"] + rows["quarantined"]
+    if broken or report["unreadable"]:
+        yield left_out_line(broken, len(report["unreadable"]), "row")
 
 
 def _fault_lines(report: dict[str, Any]) -> Iterator[str]:

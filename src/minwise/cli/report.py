@@ -72,7 +72,7 @@ def restore(out: str, ids: str | None, every: bool, output: str, overwrite: bool
 
     They are read from the inputs of that run. DIR/kept holds the rows of OUT/kept and the restored ones, in the order
     and format of the input; DIR/removed.parquet lists those that stay removed. OUT itself is not changed. An input
-    that has changed since the run is refused.
+    that has changed since the run is refused. Of a run with --passages, the cuts of these documents are undone, too.
 
     A line of the file that begins with a double quote is read as a JSON string, for ids with line breaks in them. An id
     that several removed documents share is refused, unless --all is given with --ids.
@@ -102,4 +102,5 @@ def _summary(counts: dict[str, Any], output: str) -> str:
     broken = f", {counts['quarantined']:,} of which cannot be read," if counts["quarantined"] else ""
     folder = Path(output) / "kept"
     restored = f"restored {counts['restored']:,} of {plural(removed, 'removed document')}"
+    restored += f", undid the cuts of {counts['uncut']:,}" if "uncut" in counts else ""
     return f"{restored}; {plural(counts['rows'], 'row')}{broken} in {folder}"

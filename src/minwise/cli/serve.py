@@ -84,6 +84,8 @@ def _load_server() -> ModuleType:
 
 def _prepare(index: str, settings: dict[str, Any], chosen: set[str], *, create: bool, read_only: bool) -> None:
     """Create the index, or check that an existing one agrees with the given options."""
+    if settings["shingle"] == "set":
+        raise ConfigError("shingle must be word:N, char:N or byte:N for a service, which takes texts, got set")
     folder = Path(index)
     is_there = folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))
     if create and not is_there:

@@ -3,11 +3,11 @@
 import errno
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast, get_args
 
 from minwise._internal.display import facts_html, middle
 from minwise._internal.formatting import plural
@@ -36,11 +36,13 @@ from minwise.index.result_types import (
     StoredDocument,
     TextMatches,
 )
-from minwise.index.settings import FORMAT_VERSION, IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
+from minwise.index.settings import Documents, IndexSettings, IndexSketcher, OpenMode, SketchedTexts, encode_texts
 from minwise.index.store import State, Store
 from minwise.index.view import ATTEMPTS, FINGERPRINT_ROW, SETTINGS_ROW, View
 from minwise.index.writer import MAX_DOCUMENTS, RemovedDocument, WriteBatch, Writer
-from minwise.options import MAX_CANDIDATES, IndexOptions, OnError, StoreName, with_defaults
+from minwise.inputs.items import ItemSets
+from minwise.inputs.records import RecordFields
+from minwise.options import MAX_CANDIDATES, IndexOptions, MeasureName, OnError, StoreName, with_defaults
 from minwise.progress import ProgressSetting
 from minwise.settings import parse_bytes
 from minwise.sketches.planning import Plan
@@ -58,6 +60,8 @@ AnyPath = str | PathLike[str]
 MAX_HITS = 10_000
 # Largest number of comparisons that a query may be allowed. At 2 to 6.4 µs each, they take 2 to 7 seconds.
 LARGEST_BUDGET = 1_000_000
+# End of the message about a threshold that is too low.
+NEAREST_REMEDY = "; 0 is no threshold, only the most similar"
 # A terabyte; a larger size is a mistake.
 MAX_CACHE_BYTES = 10**12
 # Documents whose records are in memory at a time during a removal.
@@ -111,7 +115,7 @@ class Index:
         if self.mode == "w":
             self._store.recover_log()
         self._lookup = Lookup(self._settings, self._view, self._store, threads)
-        upgrade = self._settings.encode() if self._settings.version < FORMAT_VERSION else None
+        upgrade = self._settings.encode() if self._settings.version < self._settings.current_version else None
         self._writer = Writer(self._store, self._view, upgrade) if self.mode == "w" else None
 
     def _read_settings(self) -> IndexSettings:
@@ -154,8 +158,13 @@ class Index:
             strip_punctuation: Remove punctuation and symbols. Default: False.
             mask_digits: Replace each decimal digit by 0, so that texts with other numbers are equal. Default: False.
             collapse_whitespace: Replace each run of white space by one space, and strip both ends. Default: True.
-            shingle: Tokens of a shingle: word:N, char:N or byte:N. Default: word:5.
+            shingle: Tokens of a shingle: word:N, char:N or byte:N; set for documents that are sets of items. Default:
+                word:5.
             bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
+            fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
+                accepted, too.
+            weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
+                index takes whole numbers. A mapping is accepted, too.
             seed: Seed of every hash; if not given, a random one that is kept secret, against crafted documents.
             max_bucket: Members of a bucket that are searched, the first in order of addition. Default: 10000.
             store_text: Store the texts too, to show passages of them. Default: False.
@@ -217,7 +226,12 @@ class Index:
     def _repr_html_(self) -> str:
         """Return size and settings for a notebook."""
         size = "closed" if self._closed else plural(len(self), "document")
-        facts = {"documents": size, "mode": self.mode, "plan": str(self.plan), "shingle": self.shingler.spec}
+        facts = {
+            "documents": size,
+            "mode": self.mode,
+            "plan": str(self.plan),
+            "shingle": self._settings.element_settings["shingle"],
+        }
         return facts_html(f"Index {self.path}", {**facts, "stored": self.store})
 
     @property
@@ -227,8 +241,15 @@ class Index:
 
     @property
     def shingler(self) -> Shingler:
-        """The shingler of the index; it holds the seed."""
+        """The shingler of an index of texts; it holds the seed."""
+        if self._settings.shingler is None:
+            raise ConfigError(f"shingler is of an index of texts, got one of {self._settings.kind}s: {self.path}")
         return self._settings.shingler
+
+    @property
+    def elements(self) -> ItemSets | RecordFields | None:
+        """The rule that makes sets from items or records; None for an index of texts."""
+        return self._settings.elements
 
     @property
     def scheme(self) -> FastSketch | MinHash:
@@ -271,24 +292,30 @@ class Index:
 
     def query(
         self,
-        text: str | bytes,
+        text: str | bytes | Mapping[str, Any] | Iterable[int | str],
         threshold: float | None = None,
         top: int = 10,
         *,
         max_candidates: int = MAX_CANDIDATES,
         where: Metadata | None = None,
+        measure: MeasureName = "jaccard",
         with_text: bool = False,
     ) -> Answer:
         """Return the near-duplicates of one text.
 
         Args:
-            text: The text; bytes must be valid UTF-8 unless the index uses byte shingles.
-            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
+            text: The text; bytes must be valid UTF-8 unless the index uses byte shingles. In an index of records a
+                mapping of fields, and in one of sets a collection of items.
+            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default. 0 for
+                none: the most similar documents, however similar. Bands find dissimilar ones rarely, so each hit states
+                its recall, and the answer the similarity above which it is complete.
             top: Maximum number of hits, from 1 to 10000. Default: 10.
             max_candidates: Maximum number of candidates that are compared for a text, from 1 to 1000000, the most
                 promising first; an answer that needs more is truncated. A candidate counts once for every started 4,096
                 bytes of its stored row, so that it bounds the time for long documents, too. Default: 10000.
             where: Metadata values that a hit must have; default: no filter.
+            measure: ``jaccard``, or ``containment``: hits hold the text or lie in it; ``threshold`` may then be any
+                share above 0, since each hit states its own recall. The index must store shingles or texts.
             with_text: Whether hits include their texts, if the index stores them. Default: False.
 
         Returns:
@@ -298,49 +325,79 @@ class Index:
             ConfigError: If ``threshold``, ``top`` or ``max_candidates`` is out of range.
             InputError: If the text is not a string or not valid UTF-8.
         """
-        if not isinstance(text, (str, bytes)):
+        if self.elements is None and not isinstance(text, (str, bytes)):
             raise InputError(f"text must be one string or bytes, got {type(text).__name__}; use query_many for a list")
         (answer,) = self.query_many(
-            [text], threshold, top, max_candidates=max_candidates, where=where, with_text=with_text
+            cast(Documents, [text]),
+            threshold,
+            top,
+            max_candidates=max_candidates,
+            where=where,
+            measure=measure,
+            with_text=with_text,
         )
         return answer
 
     def query_many(
         self,
-        texts: Texts,
+        texts: Documents,
         threshold: float | None = None,
         top: int = 10,
         *,
         max_candidates: int = MAX_CANDIDATES,
         where: Metadata | None = None,
+        measure: MeasureName = "jaccard",
         with_text: bool = False,
     ) -> list[Answer]:
         """Return the near-duplicates of each of many texts, in their order. One call is faster than a call per text.
 
         Args:
-            texts: A list of strings or bytes, or a column of a pyarrow, pandas or polars table.
-            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
+            texts: A list of strings or bytes, or a column of a pyarrow, pandas or polars table; or a list of
+                records or sets.
+            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default. 0 for
+                none: the most similar documents, however similar. Bands find dissimilar ones rarely, so each hit states
+                its recall, and the answer the similarity above which it is complete.
             top: Maximum number of hits per text, from 1 to 10000.
             max_candidates: Maximum number of candidates that are compared for a text, from 1 to 1000000, the most
                 promising first; an answer that needs more is truncated. A candidate counts once for every started 4,096
                 bytes of its stored row, so that it bounds the time for long documents, too. Default: 10000.
             where: Metadata values that a hit must have; default: no filter.
+            measure: ``jaccard``, or ``containment``: hits hold the text or lie in it; ``threshold`` may then be any
+                share above 0, since each hit states its own recall. The index must store shingles or texts.
             with_text: Whether hits include their texts, if the index stores them.
 
         Raises:
             ConfigError: If ``threshold``, ``top`` or ``max_candidates`` is out of range.
             InputError: If a text is null, not a string or not valid UTF-8; the message names its position.
         """
-        minimum = self.plan.threshold
-        if threshold is not None:
-            minimum = check_raised_threshold(threshold, minimum, "which the index was planned for")
+        minimum = self._query_threshold(threshold, measure)
         maximum = check_integer("top", top, 1, MAX_HITS)
         budget = check_integer("max_candidates", max_candidates, 1, LARGEST_BUDGET)
         condition = None if where is None else json.loads(encode_metadata(where, "to query for"))
         sketches = self._sketcher.sketch(texts)
         with_text = with_text and self._settings.stores_text
         with self._reading():
-            return self._lookup.query(sketches, minimum, maximum, budget, condition, with_text=with_text)
+            return self._lookup.query(
+                sketches, minimum, maximum, budget, condition, measure=measure, with_text=with_text
+            )
+
+    def _query_threshold(self, threshold: float | None, measure: MeasureName) -> float:
+        """Return the minimum similarity of a query."""
+        check_choice("measure", measure, get_args(MeasureName))
+        if measure == "containment" and not self._settings.exact:
+            rule = "measure must be jaccard for an index of sketches, which do not tell how large a document is"
+            raise ConfigError(f"{rule}; got containment, create the index without sketch_only")
+        if threshold is None:
+            return self.plan.threshold
+        if measure == "jaccard":
+            if threshold == 0 and not isinstance(threshold, bool):
+                return 0.0
+            return check_raised_threshold(
+                threshold, self.plan.threshold, "which the index was planned for", NEAREST_REMEDY
+            )
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 < threshold <= 1:
+            raise ConfigError(f"threshold must be above 0 and at most 1, got {show(threshold)}")
+        return float(threshold)
 
     def get(self, id: DocumentId) -> StoredDocument:  # noqa: A002 - the public name of document ids
         """Return the document with an id.
@@ -413,7 +470,7 @@ class Index:
     def add(
         self,
         ids: Iterable[DocumentId],
-        texts: Texts,
+        texts: Documents,
         metadata: Sequence[Metadata | None] | None = None,
         *,
         on_duplicate_id: OnDuplicateId = "error",
@@ -426,6 +483,7 @@ class Index:
         Args:
             ids: One string or integer per document; ``5`` and ``"5"`` are the same id.
             texts: One text per document: a list of strings or bytes, or a column of a pyarrow, pandas or polars table.
+                In an index of records one mapping, and in one of sets one collection of items, per document.
             metadata: One JSON object or None per document, returned with hits and usable as a filter; default: none.
             on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
                 document, ``replace`` stores the new one.
@@ -459,11 +517,11 @@ class Index:
         """
         return self._add(ids, self._sketcher.from_signatures(signatures), [], metadata, on_duplicate_id)
 
-    def _sketch(self, texts: Texts) -> tuple[SketchedTexts, list[bytes]]:
+    def _sketch(self, texts: Documents) -> tuple[SketchedTexts, list[bytes]]:
         """Return the sketches of texts and, if the index stores texts, the texts as bytes."""
         if isinstance(texts, Iterator):
             texts = list(texts)
-        return self._sketcher.sketch(texts), encode_texts(texts) if self._settings.stores_text else []
+        return self._sketcher.sketch(texts), encode_texts(cast(Texts, texts)) if self._settings.stores_text else []
 
     def _add(
         self,
@@ -483,7 +541,7 @@ class Index:
     def add_unique(
         self,
         ids: Iterable[DocumentId],
-        texts: Texts,
+        texts: Documents,
         metadata: Sequence[Metadata | None] | None = None,
         *,
         on_duplicate_id: OnDuplicateId = "error",
@@ -495,6 +553,7 @@ class Index:
         Args:
             ids: One string or integer per document; ``5`` and ``"5"`` are the same id.
             texts: One text per document: a list of strings or bytes, or a column of a pyarrow, pandas or polars table.
+                In an index of records one mapping, and in one of sets one collection of items, per document.
             metadata: One JSON object or None per document, returned with hits and usable as a filter; default: none.
             on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
                 document, ``replace`` stores the new one.
@@ -510,7 +569,7 @@ class Index:
     def add_each(
         self,
         ids: Iterable[DocumentId],
-        texts: Texts,
+        texts: Documents,
         metadata: Sequence[Metadata | None] | None = None,
         *,
         unique: bool | Sequence[bool] = False,
@@ -523,6 +582,7 @@ class Index:
         Args:
             ids: One string or integer per document; ``5`` and ``"5"`` are the same id.
             texts: One text per document: a list of strings or bytes, or a column of a pyarrow, pandas or polars table.
+                In an index of records one mapping, and in one of sets one collection of items, per document.
             metadata: One JSON object or None per document, returned with hits and usable as a filter; default: none.
             unique: Whether a document is left out if it has a near-duplicate in the index or earlier in the call; one
                 value for all documents, or one per document.
@@ -579,6 +639,7 @@ class Index:
         format: FileFormat | None = None,  # noqa: A002 - the public name
         delimiter: str | None = None,
         encoding: str | None = None,
+        separator: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -591,13 +652,15 @@ class Index:
                 standard input; an open binary file is read as JSON lines.
             on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
                 document, ``replace`` stores the new one.
-            text_column: Column of the text; several columns are joined by a line break.
+            text_column: Column of the text; several columns are joined by a line break. In an index of sets the column
+                of the items; an index of records reads its fields.
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``json``, ``csv``, ``tsv``, ``arrow``, ``text`` or ``lines`` for all files;
                 default: by the ending of each file name.
             delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
             encoding: Encoding of text files, such as ``cp1252``; default: detected.
+            separator: Separator of items in a string, for an index of sets; white space on lines of items if not given.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -615,8 +678,8 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
-            on_fault=on_fault,
+            delimiter=delimiter, encoding=encoding, separator=separator, on_error=on_error, memory=memory,
+            progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_from(self, source, options, on_duplicate_id)
 
@@ -633,6 +696,7 @@ class Index:
         format: FileFormat | None = None,  # noqa: A002 - the public name
         delimiter: str | None = None,
         encoding: str | None = None,
+        separator: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -650,13 +714,15 @@ class Index:
             decisions: Binary file for one JSON line per row, in their order; default: not written.
             on_duplicate_id: Action if another document has the id: ``error`` raises, ``skip`` keeps the stored
                 document, ``replace`` stores the new one.
-            text_column: Column of the text; several columns are joined by a line break.
+            text_column: Column of the text; several columns are joined by a line break. In an index of sets the column
+                of the items; an index of records reads its fields.
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             metadata_columns: Columns to store with each document; default: none.
             format: ``parquet``, ``jsonl``, ``json``, ``csv``, ``tsv``, ``arrow``, ``text`` or ``lines`` for all files;
                 default: by the ending of each file name.
             delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
             encoding: Encoding of text files, such as ``cp1252``; default: detected.
+            separator: Separator of items in a string, for an index of sets; white space on lines of items if not given.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -673,8 +739,8 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, metadata_columns=metadata_columns, format=format,
-            delimiter=delimiter, encoding=encoding, on_error=on_error, memory=memory, progress=progress,
-            on_fault=on_fault,
+            delimiter=delimiter, encoding=encoding, separator=separator, on_error=on_error, memory=memory,
+            progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.add_stream(self, source, kept, decisions, options, on_duplicate_id)
 
@@ -686,12 +752,14 @@ class Index:
         *,
         max_candidates: int = MAX_CANDIDATES,
         where: Metadata | None = None,
+        measure: MeasureName = "jaccard",
         passages: bool = False,
         text_column: str | Sequence[str] = "text",
         id_column: str | None = None,
         format: FileFormat | None = None,  # noqa: A002 - the public name
         delimiter: str | None = None,
         encoding: str | None = None,
+        separator: str | None = None,
         on_error: OnError = "fail",
         memory: str | int = "4GB",
         progress: ProgressSetting = None,
@@ -704,20 +772,25 @@ class Index:
         Args:
             source: Paths or patterns, a list of texts, rows, an Arrow table or stream, or a data frame; ``-`` is
                 standard input; an open binary file is read as JSON lines.
-            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default.
+            threshold: Minimum similarity of a hit, at least the threshold of the index, which is the default. 0 for
+                none: the most similar documents, however similar. Bands find dissimilar ones rarely, so each hit states
+                its recall, and the answer the similarity above which it is complete.
             top: Maximum number of hits per document, from 1 to 10000.
             max_candidates: Maximum number of candidates that are compared for a document, from 1 to 1000000, the most
                 promising first; an answer that needs more is truncated. A candidate counts once for every started 4,096
                 bytes of its stored row, so that it bounds the time for long documents, too. Default: 10000.
             where: Metadata values that a hit must have; default: no filter.
+            measure: ``jaccard``, or ``containment`` as in :meth:`query`.
             passages: Whether each hit includes the longest passage that it shares with the document; the index must
                 store texts.
-            text_column: Column of the text; several columns are joined by a line break.
+            text_column: Column of the text; several columns are joined by a line break. In an index of sets the column
+                of the items; an index of records reads its fields.
             id_column: Column of the id; default: ``id`` if the source has it, otherwise ids of source and row number.
             format: ``parquet``, ``jsonl``, ``json``, ``csv``, ``tsv``, ``arrow``, ``text`` or ``lines`` for all files;
                 default: by the ending of each file name.
             delimiter: Delimiter of CSV and TSV, one character or ``tab``; default: detected.
             encoding: Encoding of text files, such as ``cp1252``; default: detected.
+            separator: Separator of items in a string, for an index of sets; white space on lines of items if not given.
             on_error: Action for unusable rows: ``fail`` raises, ``quarantine`` and ``skip`` leave them out and count
                 them.
             memory: Memory limit, in bytes or as a string such as ``4GB``.
@@ -735,11 +808,11 @@ class Index:
         """
         options = ReadOptions(
             text_column=text_column, id_column=id_column, format=format, delimiter=delimiter, encoding=encoding,
-            on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
+            separator=separator, on_error=on_error, memory=memory, progress=progress, on_fault=on_fault,
         )  # fmt: skip
         return ingest.query_from(
             self, source, options, threshold=threshold, top=top, max_candidates=max_candidates, where=where,
-            passages=passages,
+            measure=measure, passages=passages,
         )  # fmt: skip
 
     # Maintenance

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from os import PathLike
@@ -40,14 +40,17 @@ from minwise.index.result_types import (
     PassageRow,
     QueryRow,
 )
+from minwise.index.settings import ElementSets
+from minwise.inputs.items import ItemLists, ItemSets
 from minwise.inputs.jsonl import JsonLinesReader, read_available_lines
 from minwise.inputs.open_sources import Files, OpenedSources, open_sources
+from minwise.inputs.records import RecordFields
 from minwise.inputs.source import Batch, Columns, Fault, FaultLog, Source, TextSettings, UnreadableError, unusable_error
-from minwise.options import DocumentSource, OnError
+from minwise.options import DocumentSource, MeasureName, OnError
 from minwise.progress import Progress, ProgressSetting
 from minwise.search.documents import Corpus, check_columns
-from minwise.settings import RunLimits, progress_of
-from minwise.text.shingling import Shingler, ShingleSets
+from minwise.settings import RunLimits, check_separator, progress_of
+from minwise.text.shingling import ShingleSets
 
 if TYPE_CHECKING:
     from minwise.index import Index
@@ -90,6 +93,7 @@ class ReadOptions:
     format: FileFormat | None
     delimiter: str | None
     encoding: str | None
+    separator: str | None
     on_error: OnError
     memory: str | int
     progress: ProgressSetting
@@ -104,7 +108,7 @@ class ReadOptions:
 def add_from(index: "Index", source: IndexSource, options: ReadOptions, on_duplicate_id: OnDuplicateId) -> AddCounts:
     """Add every document of a source; see :meth:`Index.add_from`."""
     _refuse_index_files(index, source)
-    reader, faults = SourceReader(source, options, shingler=index.shingler), IngestFaults(options)
+    reader, faults = SourceReader(source, options, index), IngestFaults(options)
     counts = Counter(dict.fromkeys(("read", "added", "replaced", "skipped", "unchanged"), 0))
     with options.receiver.stage("add", reader.known_rows, "documents") as stage:
         for batch in reader:
@@ -128,7 +132,9 @@ def add_stream(
 ) -> DedupCounts:
     """Add the documents of a source that have no near-duplicate; see :meth:`Index.add_stream`."""
     _refuse_index_files(index, source)
-    reader, faults = SourceReader(source, options, shingler=index.shingler), IngestFaults(options)
+    reader, faults = SourceReader(source, options, index), IngestFaults(options)
+    if kept is not None and index.elements is not None and not reader.is_stream:
+        raise ConfigError("source must be a stream of JSON lines to keep rows that are sets or records, got files")
     counts = Counter(dict.fromkeys(("read", *COUNT_NAMES.values(), "truncated"), 0))
     written: set[int] = set()
     with options.receiver.stage("add", reader.known_rows, "documents") as stage:
@@ -159,15 +165,18 @@ def query_from(
     top: int,
     max_candidates: int,
     where: Metadata | None,
+    measure: MeasureName,
     passages: bool,
 ) -> Iterator[QueryRow]:
     """Yield the near-duplicates of every document of a source; see :meth:`Index.query_from`."""
     if passages and index.store != "text":
         rule = "passages need an index that stores texts"
         raise ConfigError(f"{rule}, got one of {index.store}; create it with store_text=True")
-    query = partial(index.query_many, threshold=threshold, top=top, max_candidates=max_candidates, where=where)
+    query = partial(
+        index.query_many, threshold=threshold, top=top, max_candidates=max_candidates, where=where, measure=measure
+    )
     query([])  # checks these options before the source is opened
-    reader = SourceReader(source, options, shingler=index.shingler, need_ids=False, batch_documents=QUERY_DOCUMENTS)
+    reader = SourceReader(source, options, index, need_ids=False, batch_documents=QUERY_DOCUMENTS)
     faults = IngestFaults(options)
 
     def answers() -> Iterator[QueryRow]:
@@ -176,10 +185,11 @@ def query_from(
             for batch in reader:
                 faults.record(batch)
                 found = query(batch.texts)
-                texts = batch.texts.to_pylist() if passages else [None] * len(found)
+                texts = cast(pa.Array, batch.texts).to_pylist() if passages else [None] * len(found)
                 for document_id, text, answer in zip(batch.ids, texts, found, strict=True):
                     hits = [_hit_row(index, hit, text) for hit in answer]
-                    yield _query_row(document_id, hits, answer)
+                    row = _query_row(document_id, hits, answer)
+                    yield row if threshold != 0 else {**row, "complete_above": answer.complete_above}
                 read += batch.rows
                 stage.advance(batch.rows)
         faults.check_any_readable(read)
@@ -224,6 +234,10 @@ def _result(counts: "Counter[str]", faults: "IngestFaults", reader: "SourceReade
 def _hit_row(index: "Index", hit: Hit, text: str | bytes | None) -> HitRow:
     """Return a hit in plain values, with the longest shared passage if the query text is given."""
     row: HitRow = {"id": hit.id, "similarity": hit.similarity, "exact": hit.exact}
+    if hit.contained is not None:
+        row["contained"] = hit.contained
+    if hit.recall is not None:
+        row["recall"] = hit.recall
     if hit.metadata is not None:
         row["metadata"] = hit.metadata
     if text is not None:
@@ -265,7 +279,8 @@ def _kept_lines(batch: "SourceBatch", decided: list[Decision], written: set[int]
             yield line if line.endswith(b"\n") else line + b"\n"
         else:
             metadata = None if batch.metadata is None else batch.metadata[number]
-            yield _json_line({"id": decision.id, "text": _json_text(batch.texts[number].as_py()), "metadata": metadata})
+            text = _json_text(cast(pa.Array, batch.texts)[number].as_py())
+            yield _json_line({"id": decision.id, "text": text, "metadata": metadata})
 
 
 def _decision_lines(batch: "SourceBatch", decided: list[Decision]) -> Iterator[bytes]:
@@ -315,7 +330,7 @@ class SourceBatch:
         rows: The number of rows.
         document_rows: The rows of the batch that are documents, ascending.
         ids: The id of each document.
-        texts: The text of each document: valid strings, or any bytes for byte shingles.
+        texts: The text of each document: valid strings, or any bytes for byte shingles; or the sets of all documents.
         metadata: The metadata of each document; None if no columns were requested.
         faults: The faults of the other rows, by row of the batch.
         unreadable: The reason why a file cannot be read, or not to its end.
@@ -325,7 +340,7 @@ class SourceBatch:
     rows: int
     document_rows: list[int]
     ids: list[DocumentId]
-    texts: pa.Array
+    texts: pa.Array | ElementSets
     metadata: list[Metadata] | None
     faults: dict[int, Fault]
     unreadable: Fault | None = None
@@ -389,13 +404,14 @@ class SourceReader:
         self,
         source: IndexSource,
         options: ReadOptions,
+        index: "Index",
         *,
-        shingler: Shingler,
         need_ids: bool = True,
         batch_documents: int | None = None,
     ) -> None:
-        self._columns = Columns.of(options.text_column, options.id_column, metadata_columns=options.metadata_columns)
-        self._shingler, self._any_bytes, self._need_ids = shingler, shingler.kind == "byte", need_ids
+        self._columns = _columns_of(options, index.elements)
+        self._shingler = index.shingler if index.elements is None else None
+        self._any_bytes, self._need_ids = self._shingler is not None and self._shingler.kind == "byte", need_ids
         self._batch_documents = batch_documents or BATCH_DOCUMENTS
         self._batch_bytes = min(BATCH_BYTES, RunLimits.of(options.memory, None).batch_bytes)
         self._text_settings = TextSettings.of(options.delimiter, options.encoding)
@@ -403,10 +419,10 @@ class SourceReader:
         if self._stream is not None and options.delimiter is not None:
             raise ConfigError(f"delimiter must be left out for JSON lines, got {show(options.delimiter)}")
         if isinstance(source, ShingleSets):
-            raise InputError("source must hold texts, got sets; an index shingles texts itself")
+            raise InputError("source must hold documents, got sets of hashes; an index hashes them itself")
         opened = OpenedSources([])
         if self._stream is None:
-            opened = open_sources(source, self._columns, options.format)
+            opened = open_sources(source, _typed_columns(self._columns), options.format)
             self._text_settings.check_used(opened.sources)
             self._text_settings.apply(opened.sources)
         self._sources, self.skipped = opened.sources, opened.skipped
@@ -414,6 +430,11 @@ class SourceReader:
         check_columns(Corpus(sources=self._sources, columns=self._columns, on_error=self._on_error))
         rows = [item.known_rows() for item in self._sources]
         self.known_rows = None if self._stream is not None or None in rows else sum(filter(None, rows))
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the source is a stream of JSON lines."""
+        return self._stream is not None
 
     def __iter__(self) -> Iterator[SourceBatch]:
         """Yield the batches in document order; those of files are read ahead by another thread."""
@@ -455,12 +476,7 @@ class SourceReader:
         ids = self._ids(batch, source)
         row_faults = (fault for fault in batch.faults if fault.row is not None)
         faults = dict(zip(np.flatnonzero(~valid_mask(batch.values)).tolist(), row_faults, strict=True))
-        invalid = {
-            **self._large_texts(batch),
-            **self._invalid_texts(batch),
-            **_invalid_ids(ids),
-            **_deep_metadata(batch),
-        }
+        invalid = {**self._invalid_texts(batch), **_invalid_ids(ids), **_deep_metadata(batch)}
         for row, reason in invalid.items():
             faults.setdefault(row, _fault(source, batch.first + row, reason))
         rows = [row for row in range(len(batch)) if row not in faults]
@@ -469,7 +485,7 @@ class SourceReader:
             rows=len(batch),
             document_rows=rows,
             ids=[ids[row] for row in rows],  # type: ignore[misc] # rows without an id are faults
-            texts=texts.cast(pa.large_binary() if self._any_bytes else pa.large_string()),
+            texts=self._documents(texts),
             metadata=None if batch.metadata is None else [batch.metadata[row] for row in rows],
             faults=dict(sorted(faults.items())),
             unreadable=next((fault for fault in batch.faults if fault.row is None), None),
@@ -487,7 +503,17 @@ class SourceReader:
         )
         return [default if own is None else own for own, default in zip(ids, defaults.to_pylist(), strict=True)]
 
+    def _documents(self, values: pa.Array) -> pa.Array | ElementSets:
+        """Return texts, or sets that the index need not make again."""
+        if self._shingler is None:
+            return ElementSets.of(values)
+        return values.cast(pa.large_binary() if self._any_bytes else pa.large_string())
+
     def _invalid_texts(self, batch: Batch) -> dict[int, str]:
+        """Return the fault of each text that cannot be shingled, by row."""
+        return {} if self._shingler is None else {**self._large_texts(batch), **self._misencoded_texts(batch)}
+
+    def _misencoded_texts(self, batch: Batch) -> dict[int, str]:
         """Return the fault of each text that is not valid UTF-8, by row."""
         if self._any_bytes:
             return {}
@@ -508,11 +534,40 @@ class SourceReader:
 
     def _shingling_fault(self, text: pa.Array) -> str:
         """Return why a text cannot be shingled; "" if it can."""
+        assert self._shingler is not None
         try:
             self._shingler.shingle(text)
         except InputError as error:
             return str(error).removeprefix("document 0 ")
         return ""
+
+
+def _columns_of(options: ReadOptions, elements: ItemSets | RecordFields | None) -> Columns:
+    """Return the columns to read; those of sets and records become elements.
+
+    Raises:
+        ConfigError: If an option does not apply to the kind of the index.
+    """
+    columns = Columns.of(options.text_column, options.id_column, metadata_columns=options.metadata_columns)
+    if not isinstance(elements, ItemSets) and options.separator is not None:
+        raise ConfigError(f"separator must be left out unless the index is of sets, got {show(options.separator)}")
+    if elements is None:
+        return columns
+    if isinstance(elements, ItemSets):
+        if len(columns.text) > 1:
+            raise ConfigError(f"text_column must be one column for an index of sets, got {show(options.text_column)}")
+        elements = replace(elements, column=columns.text[0], separator=check_separator(options.separator))
+    elif columns.text != ("text",):
+        rule = f"text_column must be left out for an index of records with the fields {', '.join(elements.columns)}"
+        raise ConfigError(f"{rule}; got {show(options.text_column)}")
+    return replace(columns, text=elements.columns, elements=elements)
+
+
+def _typed_columns(columns: Columns) -> Columns:
+    """Return columns that open sets in memory as a table, of which the index hashes the items with its own seed."""
+    if not isinstance(columns.elements, ItemSets):
+        return columns
+    return replace(columns, elements=ItemLists(column=columns.elements.column, separator=columns.elements.separator))
 
 
 def _invalid_ids(ids: list[DocumentId | None]) -> dict[int, str]:

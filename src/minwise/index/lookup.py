@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import islice
 from math import comb
 from typing import NamedTuple
@@ -25,7 +27,7 @@ from minwise.index.result_types import (
 from minwise.index.settings import IndexSettings, SketchedTexts
 from minwise.index.store import Store
 from minwise.index.view import Candidates, View
-from minwise.options import MAX_CANDIDATES
+from minwise.options import MAX_CANDIDATES, MeasureName
 from minwise.sketches.similarity import estimate_packed_similarities
 
 __all__ = ["ExistingDocument", "Lookup", "SimilarDocument"]
@@ -45,6 +47,8 @@ MAX_MISS = 0.01
 # …and the smallest that is required. A plan with a recall of 1 - 1e-16 or more has the recall 1.0 in floating-point
 # numbers, so its misses round to 0, which no search would reach. The sum of probabilities is exact to about 1e-15.
 MIN_MISS = 1e-9
+# Halvings of the interval from 0 to 1 that contains a similarity, after which it is exact in floating-point numbers.
+HALVINGS = 53
 # Bytes of document records that are kept in memory, and what Python needs for each in addition to its length: 95 to
 # 125 bytes, of which 33 are in the bytes object, 32 in the number and the rest in the dict.
 CACHED_BYTES = 1 << 26
@@ -120,6 +124,7 @@ class SearchGoal(NamedTuple):
         budget: The maximum number of comparisons; a long record counts as several.
         max_miss: The maximum probability, for each document that belongs in the result, to end without it.
         where: Metadata values that the documents must have.
+        measure: The measure of the threshold.
     """
 
     threshold: float
@@ -127,6 +132,7 @@ class SearchGoal(NamedTuple):
     budget: int
     max_miss: float
     where: Metadata | None = None
+    measure: MeasureName = "jaccard"
 
 
 class _Hits:
@@ -179,12 +185,14 @@ class Comparison(NamedTuple):
         is_complete: Whether no other document belongs in the result.
         left_out: The number of candidates that were not compared.
         capped: The number of buckets that were not read to their end.
+        shared: The largest number of buckets that a document shares that was not compared and may belong in the result.
     """
 
     hits: _Hits
     is_complete: bool
     left_out: int
     capped: int
+    shared: int
 
 
 class Lookup:
@@ -202,6 +210,7 @@ class Lookup:
         max_candidates: int,
         where: Metadata | None,
         *,
+        measure: MeasureName = "jaccard",
         with_text: bool,
     ) -> list[Answer]:
         """Return the near-duplicates of each text.
@@ -212,17 +221,20 @@ class Lookup:
             top: The maximum number of hits per text.
             max_candidates: The maximum number of comparisons per text.
             where: Metadata values that a hit must have.
+            measure: The measure of the threshold.
             with_text: Whether hits include their texts.
         """
         max_miss = max(MIN_MISS, min(MAX_MISS, 1 - self._settings.plan.recall))
-        goal = SearchGoal(threshold, top, max_candidates, max_miss, where)
+        goal = SearchGoal(threshold, top, max_candidates, max_miss, where, measure)
         answers: dict[int, Answer] = {}
         attempts = self._attempts(max_candidates)
         for limits in attempts:
             rows = [row for row in range(len(texts)) if row not in answers]
             for row, comparison in self._compare_rows(texts, rows, limits, goal):
                 if comparison.is_complete or limits == attempts[-1]:
-                    answers[row] = self._answer(comparison, with_text=with_text)
+                    elements = len(texts.bodies[row]) // 8 if measure == "containment" else None
+                    answer = self._answer(comparison, elements, with_text=with_text)
+                    answers[row] = answer if threshold else self._nearest(answer, comparison)
         return [answers[row] for row in range(len(texts))]
 
     def _attempts(self, max_candidates: int) -> list[tuple[int, int]]:
@@ -242,13 +254,31 @@ class Lookup:
             for row, candidates in zip(part, found, strict=True):
                 yield row, self._compare(texts.bodies[row], candidates, goal, {})
 
-    def _answer(self, comparison: Comparison, *, with_text: bool) -> Answer:
+    def _answer(self, comparison: Comparison, elements: int | None, *, with_text: bool) -> Answer:
+        """Return the answer to a text; with ``elements``, its number of them, hits say which text lies in the other."""
         numbered = [(document.number, self._hit(document)) for document in comparison.hits]
+        if elements is not None:
+            found = zip(numbered, comparison.hits, strict=True)
+            numbered = [(number, self._directed(hit, elements, document)) for (number, hit), document in found]
         hits = tuple(self._with_texts(numbered) if with_text else [hit for _, hit in numbered])
         if comparison.is_complete:
             return Answer(hits, truncated=False)
         truncated_by: TruncatedBy = "candidates" if comparison.left_out else "bucket"
         return Answer(hits, True, truncated_by, comparison.left_out, comparison.capped)
+
+    def _nearest(self, answer: Answer, comparison: Comparison) -> Answer:
+        """Return an answer without a threshold, with the recall of each hit and the similarity where it is complete."""
+        plan = self._settings.plan
+        hits = tuple(hit._replace(recall=plan.probability(hit.similarity)) for hit in answer.hits)
+        complete_above = _complete_above(comparison.shared, plan.bands - comparison.capped, plan.rows)
+        return replace(answer, hits=hits, complete_above=complete_above)
+
+    def _directed(self, hit: Hit, elements: int, document: SimilarDocument) -> Hit:
+        """Return a hit with the side that lies in the other one, and the probability that the bands find it."""
+        stored = len(body_of(document.record)) // 8
+        shared = round(hit.similarity * min(elements, stored))
+        recall = self._settings.plan.probability(shared / (elements + stored - shared))
+        return hit._replace(contained="query" if elements <= stored else "document", recall=recall)
 
     def _with_texts(self, numbered: list[tuple[int, Hit]]) -> list[Hit]:
         texts = self._store.records("texts", [number for number, _ in numbered])
@@ -287,19 +317,19 @@ class Lookup:
         while compared < count and budget > 0 and not is_settled:
             numbers = candidates.numbers[compared : compared + block].tolist()
             records = self._records(numbers, pending)
-            self._add_hits(hits, body, numbers, records, goal.where)
+            self._add_hits(hits, body, numbers, records, goal)
             spent = _comparisons(records)
             compared, budget = compared + len(numbers), budget - spent
-            is_settled = self._is_settled(hits, candidates, compared, goal.max_miss)
+            is_settled = goal.measure == "jaccard" and self._is_settled(hits, candidates, compared, goal.max_miss)
             block = _block_size(min(COMPARED_BLOCK, budget), len(numbers), spent)
         left_out = candidates.left_out + count - compared
-        return Comparison(hits, is_settled or not (capped or left_out), left_out, capped)
+        shared = 0 if is_settled else _next_shared(candidates, compared)
+        return Comparison(hits, is_settled or not (capped or left_out), left_out, capped, shared)
 
-    def _add_hits(
-        self, hits: _Hits, body: bytes, numbers: list[int], records: list[bytes], where: Metadata | None
-    ) -> None:
+    def _add_hits(self, hits: _Hits, body: bytes, numbers: list[int], records: list[bytes], goal: SearchGoal) -> None:
         """Add the documents that are similar enough and have the metadata."""
-        similarities = self._similarities(body, records, hits.least)
+        where = goal.where
+        similarities = self._similarities(body, records, hits.least, goal.measure)
         similar = np.flatnonzero(similarities >= hits.least).tolist()
         if where is not None:
             similar = [row for row in similar if self._matches(numbers[row], records[row], where)]
@@ -319,9 +349,7 @@ class Lookup:
         """
         if hits.is_full and hits.least == 1.0:
             return True
-        is_last = compared == len(candidates.shared)
-        shared = int(candidates.shared[compared - is_last]) if candidates.left_out or not is_last else 0
-        plan = self._settings.plan
+        plan, shared = self._settings.plan, _next_shared(candidates, compared)
         return _binomial(shared, plan.bands - candidates.capped, hits.least**plan.rows) <= max_miss
 
     def _records(self, numbers: list[int], pending: Mapping[int, bytes]) -> list[bytes]:
@@ -341,8 +369,12 @@ class Lookup:
                 if not body_of(record):
                     raise ValueError("a posting names it, but it has no sketch")
 
-    def _similarities(self, body: bytes, records: list[bytes], threshold: float) -> NDArray[np.float64]:
+    def _similarities(
+        self, body: bytes, records: list[bytes], threshold: float, measure: MeasureName
+    ) -> NDArray[np.float64]:
         """Return the similarity of each record; values below the threshold may be NaN."""
+        if measure == "containment":
+            return _kernel.set_containments(np.frombuffer(body, dtype="<u8"), records, threshold)
         if self._settings.exact:
             return _kernel.set_similarities(np.frombuffer(body, dtype="<u8"), records, threshold)
         bodies = [body, *(body_of(record) for record in records)]
@@ -448,6 +480,30 @@ def _binomial(most: int, trials: int, probability: float) -> float:
     """
     counts = range(min(most, trials) + 1)
     return sum(comb(trials, count) * probability**count * (1 - probability) ** (trials - count) for count in counts)
+
+
+def _next_shared(candidates: Candidates, compared: int) -> int:
+    """Return the largest number of buckets that a document after the first ``compared`` candidates shares."""
+    is_last = compared == len(candidates.shared)
+    return int(candidates.shared[compared - is_last]) if candidates.left_out or not is_last else 0
+
+
+@cache
+def _complete_above(shared: int, bands: int, rows: int) -> float | None:
+    """Return the similarity from which a document shares more than ``shared`` bands with a probability of 99 %.
+
+    None if no similarity suffices, because there are not more bands.
+
+    >>> round(_complete_above(0, 35, 3), 4), _complete_above(35, 35, 3)
+    (0.4977, None)
+    """
+    if shared >= bands:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _binomial(shared, bands, middle**rows) <= MAX_MISS else (middle, high)
+    return high
 
 
 def _phrase_pattern(phrase: str) -> re.Pattern[str]:

@@ -221,5 +221,5 @@ def _slots(group: list[DocumentRecord], filled: NDArray[np.bool_], settings: Ind
         slots[filled] = np.frombuffer(bodies, dtype="<u2").reshape(-1, settings.plan.slots)
         return slots
     offsets = np.cumsum([0, *(len(record.body) // 8 for record in group)], dtype=np.int64)
-    sets = ShingleSets(offsets, np.frombuffer(bodies, dtype="<u8"), settings=settings.shingler.settings)
+    sets = ShingleSets(offsets, np.frombuffer(bodies, dtype="<u8"))
     return settings.scheme.sketch(sets).slots

@@ -17,6 +17,7 @@ __all__ = [
     "AddCounts",
     "Added",
     "Answer",
+    "ContainedSide",
     "Damage",
     "Decision",
     "DedupCounts",
@@ -41,6 +42,7 @@ DocumentId = str | int
 Metadata = dict[str, Any]
 OnDuplicateId = Literal["error", "skip", "replace"]
 TruncatedBy = Literal["bucket", "candidates"]
+ContainedSide = Literal["query", "document"]
 DocumentStatus = Literal["added", "replaced", "duplicate", "unchanged", "skipped"]
 
 
@@ -49,10 +51,14 @@ class Hit(NamedTuple):
 
     Attributes:
         id: The id, of the type that it was added with.
-        similarity: The Jaccard similarity, from 0 to 1.
+        similarity: The Jaccard similarity, from 0 to 1; with ``measure="containment"`` the share of the elements of
+            the smaller text that the other one has.
         metadata: The metadata that was stored with the document.
         exact: True if the similarity is computed from the shingle sets, false if it is estimated from sketches.
         text: The text, if the query requested texts and the index stores them.
+        contained: Which text lies in the other one, ``query`` or ``document``; None with ``measure="jaccard"``.
+        recall: The probability that the bands of the index find such a document; with ``measure="containment"`` given
+            the sizes of both texts. None with a threshold and ``measure="jaccard"``.
     """
 
     id: DocumentId
@@ -60,6 +66,8 @@ class Hit(NamedTuple):
     metadata: Metadata | None
     exact: bool
     text: str | bytes | None = None
+    contained: ContainedSide | None = None
+    recall: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,9 @@ class Answer(Sequence[Hit]):
         left_out: Number of candidates that were not compared because of ``max_candidates``.
         capped_buckets: Number of buckets that have more members than ``max_bucket`` of the index, or more than 16,384
             removed ones before its last member.
+        complete_above: With ``threshold=0``, the similarity above which a document that belongs in the answer is in it
+            with a probability of at least 99 %; less similar ones may be missing. None with a threshold, and if the
+            search was cut short so early that no similarity suffices.
     """
 
     hits: tuple[Hit, ...]
@@ -81,6 +92,7 @@ class Answer(Sequence[Hit]):
     truncated_by: TruncatedBy | None = None
     left_out: int = 0
     capped_buckets: int = 0
+    complete_above: float | None = None
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -264,6 +276,8 @@ class HitRow(TypedDict):
         exact: True if the similarity is computed from the shingle sets.
         metadata: The metadata; absent if there is none.
         passage: The longest shared passage, None if there is none; absent unless passages were requested.
+        contained: ``query`` or ``document``, as in :class:`Hit`; absent without ``measure="containment"``.
+        recall: The probability of finding such a document; absent with a threshold and ``measure="jaccard"``.
     """
 
     id: DocumentId
@@ -271,6 +285,8 @@ class HitRow(TypedDict):
     exact: bool
     metadata: NotRequired[Metadata]
     passage: NotRequired[PassageRow | None]
+    contained: NotRequired[ContainedSide]
+    recall: NotRequired[float]
 
 
 class QueryRow(TypedDict):
@@ -283,6 +299,8 @@ class QueryRow(TypedDict):
         truncated_by: ``bucket`` or ``candidates``, as in :class:`Answer`; absent if the search was not cut short.
         left_out: Number of candidates that were not compared; absent like ``truncated_by``.
         capped_buckets: Number of buckets that were not searched to their end; absent like ``truncated_by``.
+        complete_above: The similarity above which the answer is complete, as in :class:`Answer`; absent with a
+            threshold.
     """
 
     id: DocumentId
@@ -291,6 +309,7 @@ class QueryRow(TypedDict):
     truncated_by: NotRequired[TruncatedBy]
     left_out: NotRequired[int]
     capped_buckets: NotRequired[int]
+    complete_above: NotRequired[float | None]
 
 
 class SegmentStats(TypedDict):

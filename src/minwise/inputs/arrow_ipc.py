@@ -35,7 +35,9 @@ from minwise.inputs.columns import (
 from minwise.inputs.content import HEAD_BYTES, refuse_other_content, unusable_content
 from minwise.inputs.files import File, FileSource, open_output, output_path, translate_errors
 from minwise.inputs.ipc_messages import FILE_MAGIC, RECORD_BATCH, Message, read_file_messages, read_stream_messages
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import BATCH_BYTES, Batch, Columns, RowMask, UnreadableError
+from minwise.inputs.table_edits import TableEditor
 from minwise.inputs.table_writer import kept_rows, row_groups
 
 __all__ = ["ArrowFile", "check_column"]
@@ -95,19 +97,28 @@ class ArrowFile(FileSource):
         with _open_reader(self.file) as reader:
             return select_columns(columns, reader.schema, reader.sample)
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+    def column_names(self) -> list[str]:
+        """Return the names of the columns."""
+        with _open_reader(self.file) as reader:
+            return list(reader.schema.names)
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows in the format, file or stream, of the input."""
         path, written = output_path(self.file.path, folder, root), 0
-        with self._copying(keep), _open_reader(self.file) as reader, _open_writer(path, reader) as writer:
-            for table in row_groups(kept_rows(reader.pieces(keep, self.damaged), keep), reader.schema):
-                writer.write_table(table)
-                written += len(table)
+        with self._copying(keep), _open_reader(self.file) as reader:
+            editor = None if edits is None else TableEditor(edits, reader.schema, growing=reader.is_file)
+            schema = reader.schema if editor is None else editor.schema
+            with _open_writer(path, reader, schema) as writer:
+                for table in row_groups(kept_rows(reader.pieces(keep, self.damaged), keep, editor), schema):
+                    writer.write_table(table)
+                    written += len(table)
         return written
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
         with self._copying(keep), _open_reader(self.file) as reader:
-            for rows in kept_rows(reader.pieces(keep, self.damaged), keep):
+            editor = None if edits is None else TableEditor(edits, reader.schema)
+            for rows in kept_rows(reader.pieces(keep, self.damaged), keep, editor):
                 yield from row_objects(rows)
 
 
@@ -325,10 +336,10 @@ def _open_reader(file: File, names: list[str] | None = None) -> Iterator[_BatchR
 
 
 @contextmanager
-def _open_writer(path: Path, reader: _BatchReader) -> Iterator[Any]:
+def _open_writer(path: Path, reader: _BatchReader, schema: pa.Schema) -> Iterator[Any]:
     compression = "lz4" if path.suffix == ".feather" else None
     # A file may extend a dictionary but not replace it; a stream may do both.
     options = ipc.IpcWriteOptions(compression=compression, emit_dictionary_deltas=True)
     new = ipc.new_file if reader.is_file else ipc.new_stream
-    with open_output(path) as raw, new(raw, reader.schema, options=options) as writer:
+    with open_output(path) as raw, new(raw, schema, options=options) as writer:
         yield writer

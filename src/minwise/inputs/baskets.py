@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from minwise._internal.arrays import from_bytes
-from minwise.errors import InputError
+from minwise.errors import ConfigError, InputError
 from minwise.inputs.elements import decode_utf8
 from minwise.inputs.files import File, TextFileSource, strip_bom
 from minwise.inputs.items import ItemLists, ItemSets, split_items
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.row_reader import (
     Line,
     OversizedLine,
@@ -56,12 +57,19 @@ class BasketFile(TextFileSource):
             raise ColumnError(f"has no column {name!r}: each of its lines is one set, which needs shingle set")
         return columns.elements
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept lines unchanged; the last one gets a line feed if it has none."""
+        self._refuse_edits(edits)
         return self._copy_lines(self._lines(), keep, folder, root)
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def _refuse_edits(self, edits: RowEdits | None) -> None:
+        """Raise ConfigError if there are edits."""
+        if edits is not None:
+            raise ConfigError(f"{self.name}: its lines are sets, which have neither texts nor columns to edit")
+
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield each kept line as the text of an object."""
+        self._refuse_edits(edits)
         with self._copying(keep):
             for kept, line in zip(keep.tolist(), self._lines(), strict=False):
                 if kept and isinstance(line, bytes):

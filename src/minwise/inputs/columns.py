@@ -59,6 +59,7 @@ __all__ = [
     "split_by_bytes",
     "table_row_bytes",
     "to_batches",
+    "to_json",
 ]
 
 TEXT_SEPARATOR = from_bytes([b"\n"], pa.large_binary())
@@ -464,7 +465,7 @@ def _json_objects(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], Reasons]:
     Times become ISO strings, decimals numbers, bytes text, and NaN and infinities null.
     """
     try:
-        return _to_json(rows), {}
+        return to_json(rows), {}
     except VALUE_ERRORS:
         return _json_objects_by_value(rows)
 
@@ -475,13 +476,14 @@ def _json_objects_by_value(rows: pa.RecordBatch) -> tuple[list[dict[str, Any]], 
     for row, name in product(range(len(rows)), rows.schema.names):
         value = rows.slice(row, 1).select([name])
         try:
-            objects[row].update(_to_json(value)[0])
+            objects[row].update(to_json(value)[0])
         except VALUE_ERRORS as error:
             reasons.setdefault(row, f"{name} has {_value_reason(value.schema.field(0).type, error)}")
     return objects, reasons
 
 
-def _to_json(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+def to_json(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return a JSON object for each row; raise one of ``VALUE_ERRORS`` for a value that JSON has no type for."""
     objects: list[dict[str, Any]] = orjson.loads(orjson.dumps(rows.to_pylist(), default=_json_value))
     return objects
 

@@ -16,21 +16,34 @@ import csv
 import io
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
+from itertools import accumulate, islice, pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import orjson
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.checks import show
 from minwise.inputs import row_reader
-from minwise.inputs.columns import SAMPLE_ROWS, Selection, select_columns
+from minwise.inputs.columns import SAMPLE_ROWS, Selection, select_columns, to_json
 from minwise.inputs.encodings import Encoding
 from minwise.inputs.files import BOM, File, TextFileSource, read_first, strip_bom
+from minwise.inputs.row_edits import (
+    Cuts,
+    EditedRows,
+    RowEditor,
+    RowEdits,
+    Spans,
+    kept_numbered,
+    remove_spans,
+    row_spans,
+)
 from minwise.inputs.row_reader import (
     KeepValueColumn,
     Line,
@@ -136,31 +149,46 @@ class DelimitedFile(TextFileSource):
         """Return the number of records after the header, up to where the file can be read."""
         return max(0, _count(self._records()) - 1)
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
-        """Write the header and the kept records unchanged."""
+    def column_names(self) -> list[str]:
+        """Return the names in the header."""
+        return _header_names(self._records())
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
+        """Write the header and the kept records, of which all but the edited fields are unchanged."""
         written = 0
         with self._copying(keep):
             records = read_first(self._records())
             with self._open_copy(folder, root) as copy:
+                editor = None
                 for header in islice(records, 1):
-                    copy.write(header.raw)
-                for kept in keep.tolist():
-                    record = next(records, None)
-                    if kept and record is not None and record.reason is None:
-                        copy.write(record.raw)
-                        written += 1
+                    editor = self._editor(edits, header)
+                    copy.write(header.raw if editor is None else editor.header(header.raw))
+                for record in self._kept(records, keep, editor):
+                    copy.write(record)
+                    written += 1
                     del record  # before the next one, as both may be large
         return written
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def _editor(self, edits: RowEdits | None, header: _Record) -> "_RecordEditor | None":
+        return None if edits is None else _RecordEditor(edits, _names_of(header), self.dialect[1] or self.usual)
+
+    def _kept(self, records: Iterator[_Record], keep: RowMask, editor: "_RecordEditor | None") -> Iterator[bytes]:
+        """Yield the bytes of the kept records, with their edits."""
+        kept = kept_numbered(_usable(records), keep)
+        return _bytes_of(kept) if editor is None else editor.edit(kept)
+
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept records as objects of all columns."""
         with self._copying(keep):
             records = self._records()
-            names = _header_names(records)
-            for kept, record in zip(keep.tolist(), records, strict=False):
-                if kept and record.reason is None:
-                    values = [record.field(position).decode("utf-8", "replace") for position in range(len(names))]
-                    yield dict(zip(names, values, strict=True))
+            header = next(records, None)
+            names = _names_of(header)
+            editor = None if header is None else self._editor(edits, header)
+            names += [] if edits is None else edits.added.names
+            delimiter = ord(self.dialect[1] or self.usual)
+            for raw in self._kept(records, keep, editor):
+                fields = _kernel.csv_fields(raw, 0, delimiter, MAX_FIELDS) or [b""] * len(names)
+                yield dict(zip(names, (field.decode("utf-8", "replace") for field in fields), strict=True))
 
 
 def _beginnings(record: _Record) -> list[bytes]:
@@ -536,6 +564,20 @@ def _check_width(width: int, record: _Record) -> _Record:
     return _Record(record.raw, [], f"has {len(record.fields)} fields where the header has {width}")
 
 
+def _usable(records: Iterator[_Record]) -> Iterator[_Record | None]:
+    """Yield the records, None for one that cannot be used; none is held while the next one is read."""
+    for record in records:
+        yield record if record.reason is None else None
+        del record
+
+
+def _bytes_of(kept: Iterator[tuple[int, _Record]]) -> Iterator[bytes]:
+    """Yield the bytes of numbered records; none is held while the next one is read."""
+    for _, record in kept:
+        yield record.raw
+        del record
+
+
 def _count(records: Iterator[_Record]) -> int:
     """Return the number of records before the first that cannot be read."""
     count = 0
@@ -549,7 +591,10 @@ def _count(records: Iterator[_Record]) -> int:
 
 def _header_names(records: Iterator[_Record]) -> list[str]:
     """Return the names of the columns."""
-    header = next(records, None)
+    return _names_of(next(records, None))
+
+
+def _names_of(header: _Record | None) -> list[str]:
     if header is None:
         raise UnreadableError("has no header: it is empty")
     if header.reason is not None:
@@ -579,6 +624,85 @@ def _looks_like_data(name: str) -> bool:
         return len(name) > LONGEST_NAME or isfinite(float(name))
     except ValueError:
         return False
+
+
+class _RecordEditor(RowEditor[_Record]):
+    """Applies edits to records: fields with cuts are written again, all other bytes are unchanged."""
+
+    def __init__(self, edits: RowEdits, names: list[str], delimiter: str) -> None:
+        super().__init__(edits)
+        self._names, self._delimiter = names, delimiter.encode()
+
+    @cached_property
+    def _texts(self) -> list[int]:
+        """The positions of the text fields, needed with the first row: a file without one of them has no kept rows."""
+        return [self._names.index(name) for name in self.edits.text]
+
+    def size_of(self, row: _Record) -> int:
+        """Return the bytes of the record."""
+        return len(row.raw)
+
+    def header(self, raw: bytes) -> bytes:
+        """Return the header with the names of the added columns."""
+        return self._with_fields(raw, [name.encode() for name in self.edits.added.names])
+
+    def edited(self, rows: list[_Record], edits: EditedRows, numbers: NDArray[np.int64]) -> Iterator[bytes]:
+        """Yield the records with their edits."""
+        texts = [[row.field(position) for position in self._texts] for row in rows]
+        joined = [b"".join(fields) for fields in texts]
+        spans = row_spans(joined, Cuts.of_rows(edits, numbers), lambda index: _spans_of(texts[index]))
+        added = [_field_values(column) for column in edits.values]
+        for index, row in enumerate(rows):
+            raw = (
+                self._without(row.raw, joined[index], _spans_of(texts[index]), spans[index])
+                if index in spans
+                else row.raw
+            )
+            yield self._with_fields(raw, [values[index] for values in added])
+
+    def _without(self, raw: bytes, text: bytes, fields: list[tuple[int, int]], cuts: Spans) -> bytes:
+        """Return a record without the cuts in its joined texts."""
+        places = _kernel.csv_spans(raw, 0, self._delimiter[0])
+        sole = len(places) == 1 and not self.edits.added.names
+        replaced = {}
+        for position, (start, end) in zip(self._texts, fields, strict=True):
+            inside = cuts if len(fields) == 1 else cuts[(cuts[:, 0] >= start) & (cuts[:, 1] <= end)]
+            if len(inside):
+                field = remove_spans(text, inside, start, end)
+                begin = places[position][0]
+                replaced[places[position]] = self._quoted(field, always=raw[begin : begin + 1] == b'"' or sole)
+        done, parts = 0, []
+        for (start, end), field in sorted(replaced.items()):
+            parts += [raw[done:start], field]
+            done = end
+        return b"".join([*parts, raw[done:]])
+
+    def _with_fields(self, raw: bytes, fields: list[bytes]) -> bytes:
+        """Return a record with more fields before its line end."""
+        if not fields:
+            return raw
+        record = raw.rstrip(b"\r\n")
+        added = [self._delimiter + self._quoted(field, always=False) for field in fields]
+        return b"".join([record, *added, raw[len(record) :]])
+
+    def _quoted(self, field: bytes, *, always: bool) -> bytes:
+        """Return a field within quotation marks, if it needs them."""
+        special = field.startswith(b'"') or any(mark in field for mark in (self._delimiter, b"\r", b"\n"))
+        return b'"' + field.replace(b'"', b'""') + b'"' if always or special else field
+
+
+def _spans_of(fields: list[bytes]) -> list[tuple[int, int]]:
+    """Return start and end of each of joined fields."""
+    return list(pairwise(accumulate(map(len, fields), initial=0)))
+
+
+def _field_values(column: pa.Array) -> list[bytes]:
+    """Return values as fields: strings as they are, null as an empty field, and anything else as JSON."""
+    objects = to_json(pa.RecordBatch.from_arrays([column], names=[""]))
+    values = [row[""] for row in objects]
+    return [
+        b"" if value is None else value.encode() if isinstance(value, str) else orjson.dumps(value) for value in values
+    ]
 
 
 class DelimitedReader(RowReader[_Record]):

@@ -91,6 +91,11 @@ class Elements(ABC):
         """Return the values of rows without types; None is a row that cannot be used. Bytes are text."""
 
     @property
+    def factors(self) -> tuple[float, ...] | None:
+        """The weight of each class of elements, the lowest byte of an element; None if all weigh the same."""
+        return None
+
+    @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Every setting that differs from its default, under its public name."""

@@ -28,6 +28,7 @@ from minwise.errors import ConfigError, InputError
 from minwise.inputs.content import refuse_binary
 from minwise.inputs.decompression import COMPRESSIONS, decompress
 from minwise.inputs.encodings import Encoding, choose_encoding
+from minwise.inputs.row_edits import RowEditor, kept_bytes
 from minwise.inputs.source import CopyError, RowMask, Source, UnreadableError
 
 __all__ = [
@@ -350,16 +351,17 @@ class TextFileSource(FileSource):
         """Open the file of kept rows, which converts UTF-8 to the encoding of the original."""
         return open_output(output_path(self.file.path, folder, root), self.file.compression, self.dialect[0])
 
-    def _copy_lines(self, lines: Iterator[object], keep: RowMask, folder: Path, root: str) -> int:
-        """Write the kept lines unchanged; the last one gets a line feed if it has none."""
+    def _copy_lines(
+        self, lines: Iterator[object], keep: RowMask, folder: Path, root: str, editor: RowEditor[bytes] | None = None
+    ) -> int:
+        """Write the kept lines, unchanged without an editor; the last one gets a line feed if it has none."""
         written = 0
         with self._copying(keep):
-            lines = read_first(lines)
+            rows = (line if isinstance(line, bytes) else None for line in read_first(lines))
             with self._open_copy(folder, root) as copy:
-                for kept, line in zip(keep.tolist(), lines, strict=False):
-                    if kept and isinstance(line, bytes):
-                        copy.write(line if line.endswith(b"\n") else line + b"\n")
-                        written += 1
+                for line in kept_bytes(rows, keep, editor):
+                    copy.write(line if line.endswith(b"\n") else line + b"\n")
+                    written += 1
         return written
 
 

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise.inputs.files import BOM, TextFileSource, read_first, strip_bom
-from minwise.inputs.jsonl import JsonLinesReader, NumberedLine, RowError, parse_json
+from minwise.inputs.json_edits import JsonEditor
+from minwise.inputs.jsonl import JsonLinesReader, NumberedLine, RowError, first_names, parse_json
+from minwise.inputs.row_edits import RowEdits, kept_bytes
 from minwise.inputs.row_reader import Line, PartialRecord
 from minwise.inputs.source import Batch, Columns, RowMask, UnreadableError
 
@@ -42,26 +44,33 @@ class JsonArrayFile(TextFileSource):
         number = count(1)
         return ((next(number), element) for element in split_array(self.chunks()))
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
-        """Write an array of the kept elements, each unchanged and on lines of its own."""
+    def column_names(self) -> list[str]:
+        """Return the names of the members of the first objects."""
+        return first_names("element", self._elements())
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
+        """Write an array of the kept elements on lines of their own; all but the edited bytes are unchanged."""
         written = 0
         with self._copying(keep):
             elements = read_first(self._elements())
             with self._open_copy(folder, root) as copy:
-                for kept, (_, element) in zip(keep.tolist(), elements, strict=False):
-                    if kept and isinstance(element, bytes):
-                        copy.write((b",\n" if written else b"[\n") + element)
-                        written += 1
+                for element in self._kept(elements, keep, edits):
+                    copy.write((b",\n" if written else b"[\n") + element)
+                    written += 1
                 copy.write(b"\n]\n" if written else b"[]\n")
         return written
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def _kept(self, elements: Iterator[NumberedLine], keep: RowMask, edits: RowEdits | None) -> Iterator[bytes]:
+        """Yield the kept elements with their edits."""
+        rows = (element if isinstance(element, bytes) else None for _, element in elements)
+        return kept_bytes(rows, keep, None if edits is None else JsonEditor(edits, self.name))
+
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept elements; a string becomes an object that has only a text."""
         with self._copying(keep):
-            for kept, (number, element) in zip(keep.tolist(), self._elements(), strict=False):
-                if kept:
-                    value = parse_json("element", number, element)
-                    yield {"text": value} if isinstance(value, str) else value
+            for number, element in enumerate(self._kept(self._elements(), keep, edits), 1):
+                value = parse_json("element", number, element)
+                yield {"text": value} if isinstance(value, str) else value
 
 
 class JsonArrayReader(JsonLinesReader):

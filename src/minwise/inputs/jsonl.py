@@ -10,7 +10,8 @@ import re
 import secrets
 import select
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,10 +21,13 @@ import pyarrow as pa
 from minwise import _kernel
 from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.inputs.column_paths import MISSING, find_value, join_values, missing_column, record_leaves
+from minwise.inputs.columns import SAMPLE_ROWS
 from minwise.inputs.content import refuse_binary
 from minwise.inputs.elements import id_array
 from minwise.inputs.encodings import choose_encoding
 from minwise.inputs.files import TextFileSource, strip_bom
+from minwise.inputs.json_edits import JsonEditor
+from minwise.inputs.row_edits import RowEdits, kept_bytes
 from minwise.inputs.row_reader import (
     KeepValueColumn,
     Line,
@@ -41,6 +45,7 @@ __all__ = [
     "JsonLinesReader",
     "NumberedLine",
     "RowError",
+    "first_names",
     "parse_json",
     "read_available_lines",
 ]
@@ -71,16 +76,26 @@ class JsonLinesFile(TextFileSource):
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         return JsonLinesReader(self.name, columns).read(_numbered_lines(self.chunks()), wanted, batch_bytes)
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
-        """Write the kept lines unchanged; the last one gets a line feed if it has none."""
-        return self._copy_lines((line for _, line in _numbered_lines(self.chunks())), keep, folder, root)
+    def column_names(self) -> list[str]:
+        """Return the names of the members of the first objects."""
+        return first_names("line", _numbered_lines(self.chunks()))
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
+        """Write the kept lines, of which all but the edited bytes are unchanged; the last one gets a line feed."""
+        return self._copy_lines(self._lines(), keep, folder, root, self._editor(edits))
+
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept lines, which are JSON already."""
         with self._copying(keep):
-            for kept, (_, line) in zip(keep.tolist(), _numbered_lines(self.chunks()), strict=False):
-                if kept and isinstance(line, bytes):
-                    yield orjson.Fragment(line.strip())
+            rows = (line if isinstance(line, bytes) else None for line in self._lines())
+            for line in kept_bytes(rows, keep, self._editor(edits)):
+                yield orjson.Fragment(line.strip())
+
+    def _lines(self) -> Iterator[Line]:
+        return (line for _, line in _numbered_lines(self.chunks()))
+
+    def _editor(self, edits: RowEdits | None) -> JsonEditor | None:
+        return None if edits is None else JsonEditor(edits, self.name)
 
 
 def _numbered_lines(chunks: Iterable[bytes]) -> Iterator[NumberedLine]:
@@ -307,6 +322,16 @@ def _restore(text: str, long_texts: dict[str, bytes]) -> bytes:
         return long_texts[text]
     pieces = re.split(f"({re.escape(PLACEHOLDER)}[0-9a-f]{{8}})", text)
     return b"".join([long_texts.get(piece) or piece.encode() for piece in pieces])
+
+
+def first_names(unit: str, lines: Iterator[NumberedLine]) -> list[str]:
+    """Return the names of the members of the first objects, each once."""
+    names: dict[str, None] = {}
+    for number, line in islice(lines, SAMPLE_ROWS):
+        with suppress(RowError):
+            value = parse_json(unit, number, line)
+            names.update(dict.fromkeys(value if isinstance(value, dict) else ()))
+    return list(names)
 
 
 def parse_json(unit: str, number: int, line: Line) -> Any:  # noqa: ANN401 - any JSON value

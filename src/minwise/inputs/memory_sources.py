@@ -30,7 +30,9 @@ from minwise.inputs.columns import (
 )
 from minwise.inputs.elements import INT64_RANGE, build_sets
 from minwise.inputs.items import ItemLists, ItemSets
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, Source, UnreadableError
+from minwise.inputs.table_edits import TableEditor
 from minwise.inputs.table_writer import write_tables
 from minwise.text.shingling import ShingleSets, hash_member
 
@@ -86,13 +88,21 @@ class TableSource(Source):
         """Return the row numbers."""
         return from_numpy(rows.astype(np.int64))
 
-    def kept_table(self, keep: RowMask) -> pa.Table:
-        """Return the rows for which ``keep`` is set."""
-        return filter_rows(self.table, keep).cast(self.table.schema)
+    def column_names(self) -> list[str]:
+        """Return the names of the columns."""
+        return list(self.table.column_names)
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+    def kept_table(self, keep: RowMask, edits: RowEdits | None = None) -> pa.Table:
+        """Return the rows for which ``keep`` is set, with their edits."""
+        kept = filter_rows(self.table, keep)
+        if edits is None:
+            return kept.cast(self.table.schema)
+        editor = TableEditor(edits, self.table.schema)
+        return _edited_table(kept, np.flatnonzero(keep), editor).cast(editor.schema)
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows as ``documents.parquet``."""
-        return _write_documents(self.kept_table(keep), folder)
+        return _write_documents(self.kept_table(keep, edits), folder)
 
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         selection = self._select(columns)
@@ -124,9 +134,19 @@ class TableSource(Source):
         known = (self.reasons.get(name, {}).get(str(fault.row)) for name in names)
         return next((reason for reason in known if reason), fault.reason)
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
-        return row_objects(self.kept_table(keep))
+        return row_objects(self.kept_table(keep, edits))
+
+
+def _edited_table(table: pa.Table, numbers: NDArray[np.int64], editor: TableEditor) -> pa.Table:
+    """Return kept rows, which have the given numbers, with their edits."""
+    edited: list[pa.RecordBatch] = []
+    first = 0
+    for rows in table.to_batches():
+        edited.extend(editor.edited(rows, numbers[first : first + len(rows)]))
+        first += len(rows)
+    return pa.Table.from_batches(edited) if edited else editor.schema.empty_table()
 
 
 def _write_documents(table: pa.Table, folder: Path) -> int:
@@ -430,19 +450,26 @@ class SetsSource(Source):
         """Return the numbers of the sets."""
         return from_numpy(rows.astype(np.int64))
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns of the table; None without a table."""
+        return None if self.table is None else list(self.table.column_names)
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows as ``documents.parquet``."""
-        return _write_documents(self.kept_table(keep), folder)
+        return _write_documents(self.kept_table(keep, edits), folder)
 
-    def kept_table(self, keep: RowMask) -> pa.Table:
+    def kept_table(self, keep: RowMask, edits: RowEdits | None = None) -> pa.Table:
         """Return the kept rows of the table, or the numbers of the kept sets."""
-        if self.table is not None:
-            return self.table.filter(from_bools(keep))
-        return pa.table({"id": from_numpy(np.flatnonzero(keep))})
+        if self.table is None:
+            return pa.table({"id": from_numpy(np.flatnonzero(keep))})
+        kept = self.table.filter(from_bools(keep))
+        if edits is None:
+            return kept
+        return _edited_table(kept, np.flatnonzero(keep), TableEditor(edits, self.table.schema))
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
-        return row_objects(self.kept_table(keep))
+        return row_objects(self.kept_table(keep, edits))
 
 
 def _sets_source(source: Any, columns: Columns) -> SetsSource:  # noqa: ANN401 - as above
@@ -495,4 +522,4 @@ def _table_of_lists(source: Any, columns: Columns) -> pa.Table:  # noqa: ANN401 
     try:
         return pa.table({columns.text[0]: pa.array([None if row is None else list(row) for row in rows])})
     except (pa.ArrowException, TypeError, ValueError):
-        raise InputError("items must all be whole numbers or all be strings to be transposed") from None
+        raise InputError("items must all be whole numbers or all be strings in sets in memory") from None

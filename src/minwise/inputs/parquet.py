@@ -34,7 +34,9 @@ from minwise.inputs.files import File, FileSource, open_output, output_path, tra
 from minwise.inputs.parquet_footer import check_column_chunks
 from minwise.inputs.parquet_pages import DECODED_PIECES, ColumnPages, oversized_page, read_pages, rows_within
 from minwise.inputs.parquet_writer import write_row_groups
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import BATCH_BYTES, BATCH_ROWS, Batch, Columns, RowMask, UnreadableError
+from minwise.inputs.table_edits import TableEditor
 from minwise.inputs.table_writer import GROUP_BYTES, kept_rows, row_groups
 
 __all__ = ["ParquetFile"]
@@ -93,6 +95,11 @@ class ParquetFile(FileSource):
         rows = np.cumsum([group.num_rows for group in groups])
         return [int(row) for row in rows[:-1][piece[1:] != piece[:-1]]]
 
+    def column_names(self) -> list[str]:
+        """Return the names of the columns."""
+        with _open_parquet(self.file) as footer:
+            return list(footer.schema_arrow.names)
+
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         with _open_parquet(self.file) as footer:
             selection = select_columns(columns, footer.schema_arrow, self._sample)
@@ -116,30 +123,34 @@ class ParquetFile(FileSource):
             first = next((rows for _, rows in pieces), None)
         return None if isinstance(first, UnreadableRows | None) else first.slice(0, SAMPLE_ROWS)
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows with the schema and the codecs of the file."""
         written = 0
         with self._copying(keep):
             with _open_parquet(self.file) as footer:
                 schema, codecs = footer.schema_arrow, _codecs(footer.metadata)
+                editor = None if edits is None else TableEditor(edits, schema)
                 dense = _dense_columns(footer, tuple(field.name for field in schema if is_text_type(field.type)))
             path = output_path(self.file.path, folder, root)
             with self._open_groups(schema.names, dense, BATCH_BYTES) as groups:
                 pieces = prefetch(groups.pieces(keep), size=_piece_bytes, max_bytes=BATCH_BYTES)
                 long = groups.long_columns()
                 options, threads = _writer_options(codecs, long), 1 if any(long.values()) else self.encoders
+                if editor is not None and edits is not None:
+                    schema, options = editor.schema, _options_with(options, edits.added)
                 with closing(pieces), open_output(path) as raw:
-                    tables = row_groups(kept_rows(pieces, keep), schema)
+                    tables = row_groups(kept_rows(pieces, keep, editor), schema)
                     written = write_row_groups(raw, tables, schema, options, threads)
         return written
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept rows as objects of all columns."""
         with self._copying(keep):
             with _open_parquet(self.file) as footer:
                 names = footer.schema_arrow.names
+                editor = None if edits is None else TableEditor(edits, footer.schema_arrow)
             with self._open_groups(names, (), OBJECT_BYTES) as groups:
-                for rows in kept_rows(groups.pieces(keep), keep):
+                for rows in kept_rows(groups.pieces(keep), keep, editor):
                     yield from row_objects(rows)
 
     def note_damage(self) -> bool:
@@ -383,6 +394,25 @@ def _codec(name: str) -> str:
     if name == "UNCOMPRESSED":
         return "none"
     return name.lower() if name != "LZO" and pa.Codec.is_available(name.lower()) else DEFAULT_CODEC
+
+
+def _options_with(options: dict[str, Any], added: pa.Schema) -> dict[str, Any]:
+    """Return the options of a copy with more columns: these have the codec of the first column of the file."""
+    codecs, short = options["compression"], options["use_dictionary"]
+    paths = _leaf_paths(added)
+    if isinstance(codecs, dict):
+        codec = next(iter(codecs.values()), DEFAULT_CODEC)
+        options = {**options, "compression": {**codecs, **dict.fromkeys(paths, codec)}}
+    short = short if short is True else [*short, *paths]
+    return {**options, "use_dictionary": short, "write_statistics": short}
+
+
+def _leaf_paths(schema: pa.Schema) -> list[str]:
+    """Return the paths of the columns that a Parquet file of a schema has."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    written = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+    return [written.column(number).path for number in range(len(written))]
 
 
 def _writer_options(codecs: dict[str, str] | str, long: dict[str, bool]) -> dict[str, Any]:

@@ -26,8 +26,9 @@ HEADER_BYTES, MAX_HEADER_BYTES = 1 << 9, 1 << 24
 MAX_DEPTH = 12
 # Bits before the last byte of an integer.
 MAX_SHIFT = 63
-# Bytes of a dictionary up to which its longest text is looked for; it is no longer than a larger one itself.
-SEARCHED_BYTES = 1 << 23
+# Bytes of a dictionary up to which its longest text is looked for; it is no longer than a larger one itself, which is
+# then read row by row. Arrow writes dictionaries of up to 16 MB if a row group has one batch of long texts.
+SEARCHED_BYTES = 1 << 25
 # How often a page, or a value as long as its page, is in memory while it is read, decoded, copied and compressed
 # (6.4 times in the worst case: one value of 100 MB that a dictionary repeats); fewer values than this may be that long.
 PAGE_COPIES, VALUE_COPIES, FEW_VALUES = 2, 7, 64

@@ -1,10 +1,13 @@
 """Records: rows compared by several fields, each cut into shingles of its own kind and weight.
 
-A shingle x of field f is the element mix(x ^ hash(f)); with weight w it becomes w elements. The Jaccard similarity of
-such sets is Σ w·|shared shingles of f| / Σ w·|all shingles of f|: a field of weight 2 counts twice. A null field has no
-shingles; a row has a fault if a field is not valid UTF-8, a list or an object.
+A shingle x of field f is the element mix(x ^ hash(f)); with a whole weight w it becomes w elements. The Jaccard
+similarity of such sets is Σ w·|shared shingles of f| / Σ w·|all shingles of f|: a field of weight 2 counts twice. If a
+weight is not whole, the lowest byte of an element is the number of its field, and the search weighs elements by it; the
+similarity has the same formula. A null field has no shingles; a row has a fault if a field is not valid UTF-8, a list
+or an object.
 """
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from minwise._internal.arrays import from_bytes
-from minwise.checks import check_integer, show
+from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.elements import (
     Elements,
@@ -35,7 +38,9 @@ __all__ = ["Field", "RecordFields", "parse_fields"]
 # A shingle size longer than any field makes the whole value one shingle.
 WHOLE = f"char:{MAX_SIZE}"
 DEFAULT_DIGITS = 3
-MAX_WEIGHT = 1000
+MIN_WEIGHT, MAX_WEIGHT = 0.001, 1000
+# Fields whose elements can have weights that are not whole.
+MAX_WEIGHTED_FIELDS = 256
 FIELDS_RULE = "fields must be NAME:char:N, NAME:word:N, NAME:digits:N or NAME:whole, separated by spaces"
 WEIGHTS_RULE = "weights must be NAME=N, separated by spaces"
 
@@ -47,12 +52,12 @@ class Field:
     Attributes:
         name: Its column.
         kind: ``char:N`` or ``word:N``; ``digits:N`` for shingles of its digits alone; ``whole`` for the value itself.
-        weight: How often each of its shingles counts.
+        weight: How much each of its shingles counts.
     """
 
     name: str
     kind: str
-    weight: int = 1
+    weight: float = 1
 
     @property
     def spec(self) -> str:
@@ -76,7 +81,11 @@ def parse_fields(fields: object, weights: object) -> tuple[Field, ...]:
     for name in given:
         if name not in kinds:
             raise ConfigError(f"weights must be of fields, got {show(name)}; fields are: {', '.join(kinds)}")
-    return tuple(Field(name, kind, given.get(name, 1)) for name, kind in sorted(kinds.items()))
+    fields = tuple(Field(name, kind, given.get(name, 1)) for name, kind in sorted(kinds.items()))
+    if len(fields) > MAX_WEIGHTED_FIELDS and any(field.weight != int(field.weight) for field in fields):
+        rule = f"weights must be whole numbers with more than {MAX_WEIGHTED_FIELDS} fields"
+        raise ConfigError(f"{rule}, got {show(weights)} for {len(fields)}")
+    return fields
 
 
 def _parse_kinds(fields: object) -> dict[str, str]:
@@ -101,12 +110,21 @@ def _check_kind(name: str, kind: object) -> str:
     return kind
 
 
-def _parse_weights(weights: object) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, weight in () if weights is None else _parse_pairs("weights", weights, "=", WEIGHTS_RULE):
-        number = int(weight) if isinstance(weight, str) and weight.isascii() and weight.isdigit() else weight
-        found[name] = check_integer(f"weights of {name}", number, 1, MAX_WEIGHT)
-    return found
+def _parse_weights(weights: object) -> dict[str, float]:
+    pairs = () if weights is None else _parse_pairs("weights", weights, "=", WEIGHTS_RULE)
+    return {name: _parse_weight(name, weight) for name, weight in pairs}
+
+
+def _parse_weight(name: str, weight: object) -> float:
+    """Return a weight as a whole number where it is one."""
+    try:
+        number = float(weight) if isinstance(weight, (str, int, float)) and not isinstance(weight, bool) else math.nan
+    except ValueError:
+        number = math.nan
+    if not MIN_WEIGHT <= number <= MAX_WEIGHT:
+        rule = f"weights of {name} must be numbers from {MIN_WEIGHT} to {MAX_WEIGHT}"
+        raise ConfigError(f"{rule}, got {show(weight)}")
+    return int(number) if number == int(number) else number
 
 
 def _parse_pairs(setting: str, given: object, delimiter: str, rule: str) -> list[tuple[str, Any]]:
@@ -149,9 +167,15 @@ class RecordFields(Elements):
     def settings(self) -> dict[str, Any]:
         """Fields and weights as the command line takes them."""
         fields = " ".join(shlex.quote(f"{field.name}:{field.kind}") for field in self.fields)
-        weights = " ".join(shlex.quote(f"{field.name}={field.weight}") for field in self.fields if field.weight > 1)
+        weights = " ".join(shlex.quote(f"{field.name}={field.weight}") for field in self.fields if field.weight != 1)
         bag = {"bag": True} if self.bag else {}
         return {"shingle": "set", **bag, "fields": fields, **({"weights": weights} if weights else {})}
+
+    @property
+    def factors(self) -> tuple[float, ...] | None:
+        """The weight of each field if one of them is not a whole number."""
+        weights = tuple(field.weight for field in self.fields)
+        return None if all(isinstance(weight, int) for weight in weights) else weights
 
     def type_problem(self, name: str, kind: pa.DataType) -> str | None:
         """Accept every type that has a text form: strings, numbers, dates."""
@@ -179,13 +203,15 @@ class RecordFields(Elements):
     def _sets(self, texts: Sequence[pa.Array], reasons: Reasons) -> Extracted:
         rows = len(texts[0])
         owners, elements, counts = [], [], []
-        for field, column in zip(self.fields, texts, strict=True):
+        classified = self.factors is not None
+        for number, (field, column) in enumerate(zip(self.fields, texts, strict=True)):
             if field.kind.startswith("digits"):
                 column = pc.replace_substring_regex(column, "[^0-9]", "")
             sets = Shingler(field.spec, bag=self.bag, seed=self.seed).shingle(column, threads=1)
             owners.append(np.repeat(np.arange(rows), np.diff(sets.offsets)))
-            elements.append(mix_hashes(sets.hashes ^ hash_values([field.name], self.seed)))
-            counts.append(np.full(len(sets.hashes), field.weight, dtype=np.int64))
+            hashed = mix_hashes(sets.hashes ^ hash_values([field.name], self.seed))
+            elements.append(hashed & ~np.uint64(255) | np.uint64(number) if classified else hashed)
+            counts.append(np.full(len(sets.hashes), 1 if classified else int(field.weight), dtype=np.int64))
         sets, oversized = build_sets(np.concatenate(owners), np.concatenate(elements), np.concatenate(counts), rows)
         return set_null(sets, reasons), {**oversized, **reasons}
 

@@ -23,6 +23,7 @@ from minwise.text.html import html_to_text
 
 if TYPE_CHECKING:
     from minwise.inputs.files import File, FileVersions
+    from minwise.inputs.row_edits import RowEdits
 
 __all__ = [
     "BATCH_BYTES",
@@ -327,6 +328,14 @@ class Source(ABC):
         """Return how the source is read where a user may doubt it, such as ``;-separated, cp1252``; None otherwise."""
         return None
 
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns, of JSON those of the first objects; None if rows have no columns.
+
+        Raises:
+            UnreadableError: If the source cannot be read.
+        """
+        return None
+
     def origins(self) -> "Sequence[Source]":
         """Return the sources that were opened for the user: this one, or those that its rows were made of."""
         return [self]
@@ -443,13 +452,14 @@ class Source(ABC):
         return pc.binary_join_element_wise(name, numbers, colon)
 
     @abstractmethod
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: "RowEdits | None" = None) -> int:
         """Write the kept rows to ``folder``, in their own format and under the name relative to ``root``.
 
         Args:
             keep: A flag per row.
             folder: Directory of the copies, created if it is missing.
             root: The common parent of all sources, as ``open_sources`` returns it.
+            edits: Edits of the kept rows; without them the rows are unchanged.
 
         Returns:
             The number of rows written: as many as ``keep`` has set, unless the source has changed since it was read.
@@ -463,10 +473,11 @@ class Source(ABC):
         """
         return False
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def kept_objects(self, keep: RowMask, edits: "RowEdits | None" = None) -> Iterator[Any]:
         """Yield the kept rows as values that JSON can hold: objects of all columns.
 
         Args:
             keep: A flag per row.
+            edits: Edits of the kept rows; without them the rows are unchanged.
         """
         raise InputError(f"{self.name or 'the input'}: its rows cannot be written as JSON")

@@ -15,6 +15,7 @@ from minwise.errors import InputError
 from minwise.inputs.content import BROKEN_OBJECT
 from minwise.inputs.files import File
 from minwise.inputs.find_files import detect_json
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import Batch, Columns, RowMask, Source
 
 __all__ = ["STANDARD_INPUT_NAME", "StandardInput"]
@@ -113,9 +114,13 @@ class StandardInput(Source):
         """Treat rows of the copy that cannot be copied as unreadable."""
         return self.opened.note_damage()
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns of the copy."""
+        return self.opened.column_names()
+
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows to ``stdin`` with the suffix of the format."""
-        return self.opened.copy_kept(keep, folder, str(self._folder.path))
+        return self.opened.copy_kept(keep, folder, str(self._folder.path), edits)
 
 
 def _json_format(file: File) -> str:

@@ -24,6 +24,7 @@ from minwise.errors import ConfigError
 from minwise.inputs.columns import UnreadableRows, filter_rows, table_row_bytes
 from minwise.inputs.files import is_url, url_filesystem
 from minwise.inputs.source import RowMask, UnreadableError
+from minwise.inputs.table_edits import TableEditor
 
 __all__ = [
     "GROUP_BYTES",
@@ -183,8 +184,10 @@ WRITERS: dict[str, WriteTables] = {
 }
 
 
-def kept_rows(pieces: Iterator[tuple[int, pa.RecordBatch | UnreadableRows]], keep: RowMask) -> Iterator[pa.RecordBatch]:
-    """Yield the kept rows of each piece; rows beyond the end of ``keep`` are dropped.
+def kept_rows(
+    pieces: Iterator[tuple[int, pa.RecordBatch | UnreadableRows]], keep: RowMask, editor: TableEditor | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the kept rows of each piece, with their edits; rows beyond the end of ``keep`` are dropped.
 
     Raises:
         UnreadableError: If a kept row cannot be read.
@@ -197,7 +200,9 @@ def kept_rows(pieces: Iterator[tuple[int, pa.RecordBatch | UnreadableRows]], kee
             if kept.any():
                 raise UnreadableError(rows.reason)
         elif kept.any():
-            yield filter_rows(rows[: len(kept)], kept)
+            filtered = filter_rows(rows[: len(kept)], kept)
+            yield from [filtered] if editor is None else editor.edited(filtered, first + np.flatnonzero(kept))
+            del filtered
         last = first + len(rows) >= len(keep)
         del rows  # not held while the next ones are read
         if last:

@@ -19,8 +19,20 @@ from minwise._internal.arrays import from_bytes, from_strings
 from minwise.errors import InputError
 from minwise.inputs import row_reader
 from minwise.inputs.content import refuse_binary
-from minwise.inputs.encodings import choose_encoding
+from minwise.inputs.encodings import Encoding, choose_encoding
 from minwise.inputs.files import HEAD_BYTES, File, TextFileSource, open_output, output_path, strip_bom
+from minwise.inputs.row_edits import (
+    GROUP_ROWS,
+    Cuts,
+    EditedRows,
+    RowEditor,
+    RowEdits,
+    check_added,
+    cut_text,
+    kept_bytes,
+    remove_spans,
+    row_spans,
+)
 from minwise.inputs.row_reader import Line, OversizedLine, RowReader, drain, lines_by_chunk, oversized_reason
 from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, Source, UnreadableError
 
@@ -122,19 +134,43 @@ class TextFiles(Source):
         """Return all files."""
         return self.files
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
-        """Copy the kept files byte for byte."""
-        for row in np.flatnonzero(keep).tolist():
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
+        """Copy the kept files byte for byte; files with cuts in their encoding and compression."""
+        for row, cuts in self._kept(keep, edits):
             file = self.files[row]
-            with file.open() as original, open_output(output_path(file.path, folder, root)) as copy:
+            path = output_path(file.path, folder, root)
+            if cuts is not None:
+                self._write_without(file, path, cuts)
+                continue
+            with file.open() as original, open_output(path) as copy:
                 shutil.copyfileobj(original, copy, COPY_BYTES)
         return int(np.count_nonzero(keep))
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def _kept(self, keep: RowMask, edits: RowEdits | None) -> Iterator[tuple[int, Cuts | None]]:
+        """Yield the kept files, each with the cuts in its text if there are any."""
+        rows = np.flatnonzero(keep)
+        if edits is not None:
+            check_added(self, edits.added)
+        for group in np.split(rows, range(GROUP_ROWS, len(rows), GROUP_ROWS)) if len(rows) else ():
+            cuts = None if edits is None else Cuts.of_rows(edits.of_rows(group), group)
+            for index, row in enumerate(group.tolist()):
+                yield row, None if cuts is None else cuts.of_text(index)
+
+    def _write_without(self, file: File, path: Path, cuts: Cuts) -> None:
+        """Write a file without the cuts in its text."""
+        data = b"".join(file.stored_chunks())
+        encoding = _document_encoding(data, self.encoding)
+        text = _as_utf8(data, encoding)
+        mark = text[: len(text) - len(strip_bom(text))]
+        with open_output(path, file.compression, encoding) as copy:
+            copy.write(mark + cut_text(strip_bom(text), cuts))
+
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield id and text of each kept file."""
-        for row in np.flatnonzero(keep).tolist():
+        for row, cuts in self._kept(keep, edits):
             text = _read_document(self.files[row], self.encoding)
             if isinstance(text, bytes):
+                text = text if cuts is None else cut_text(text, cuts)
                 yield {"id": self.ids[row], "text": text.decode("utf-8", "replace")}
 
 
@@ -182,18 +218,22 @@ def _read_document(file: File, encoding: str | None) -> bytes | Fault:
             size += len(chunk)
             if size > row_reader.MAX_RECORD_BYTES:
                 return Fault(file.name, 0, oversized_reason())
-        return strip_bom(_decode_document(b"".join(parts), encoding))
+        data = b"".join(parts)
+        return strip_bom(_as_utf8(data, _document_encoding(data, encoding)))
     except UnreadableError as error:
         return Fault(file.name, 0, str(error))
 
 
-def _decode_document(data: bytes, given: str | None) -> bytes:
-    """Return a document as UTF-8; bytes of an unknown encoding unchanged, since shingles of bytes take any."""
+def _document_encoding(data: bytes, given: str | None) -> Encoding | None:
+    """Return the encoding of a document; None for UTF-8, and if it is unknown, since shingles of bytes take any."""
     try:
-        found = choose_encoding(given, data[:HEAD_BYTES], complete=len(data) <= HEAD_BYTES)
+        return choose_encoding(given, data[:HEAD_BYTES], complete=len(data) <= HEAD_BYTES)
     except UnreadableError:
-        found = None
-    return b"".join(refuse_binary([data]) if found is None else found.decode([data]))
+        return None
+
+
+def _as_utf8(data: bytes, encoding: Encoding | None) -> bytes:
+    return b"".join(refuse_binary([data]) if encoding is None else encoding.decode([data]))
 
 
 class LinesFile(TextFileSource):
@@ -215,17 +255,27 @@ class LinesFile(TextFileSource):
     def _select(self, columns: Columns) -> None:
         _refuse_columns(columns, "a line")
 
-    def copy_kept(self, keep: RowMask, folder: Path, root: str) -> int:
-        """Write the kept lines unchanged; the last one gets a line feed if it has none."""
-        return self._copy_lines(self._lines(), keep, folder, root)
+    def copy_kept(self, keep: RowMask, folder: Path, root: str, edits: RowEdits | None = None) -> int:
+        """Write the kept lines without their cuts; the last one gets a line feed if it has none."""
+        return self._copy_lines(self._lines(), keep, folder, root, self._editor(edits))
 
-    def kept_objects(self, keep: RowMask) -> Iterator[Any]:
+    def _editor(self, edits: RowEdits | None) -> "_LineEditor | None":
+        if edits is None:
+            return None
+        check_added(self, edits.added)
+        return _LineEditor(edits)
+
+    def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield id and text of each kept line."""
         with self._copying(keep):
-            for row, (kept, line) in enumerate(zip(keep.tolist(), self._lines(), strict=False)):
-                text = _without_line_end(line, row)
-                if kept and text is not None:
-                    yield {"id": f"{self.name}:{row}", "text": text.decode("utf-8", "replace")}
+            rows = (line if isinstance(line, bytes) else None for line in self._lines())
+            for row, line in zip(
+                np.flatnonzero(keep).tolist(), kept_bytes(rows, keep, self._editor(edits)), strict=True
+            ):
+                yield {
+                    "id": f"{self.name}:{row}",
+                    "text": line[slice(*_text_span(line, row))].decode("utf-8", "replace"),
+                }
 
 
 class _LinesReader(RowReader[Line]):
@@ -242,13 +292,33 @@ class _LinesReader(RowReader[Line]):
 
     def batch(self, first: int, rows: list[Line]) -> Batch:
         """Return the batch of consecutive lines, without line ends and without a byte order mark."""
-        texts = [_without_line_end(line, first + place) for place, line in enumerate(rows)]
+        texts = [_text_of(line, first + place) for place, line in enumerate(rows)]
         missing = [first + place for place, text in enumerate(texts) if text is None]
         faults = tuple(Fault(self.source, row, oversized_reason()) for row in missing)
         return Batch(first, from_bytes(texts, pa.large_binary()), faults=faults)
 
 
-def _without_line_end(line: Line, row: int) -> bytes | None:
-    if isinstance(line, OversizedLine):
-        return None
-    return (strip_bom(line) if row == 0 else line).removesuffix(b"\n").removesuffix(b"\r")
+class _LineEditor(RowEditor[bytes]):
+    """Cuts pieces out of lines that are texts; line ends and a byte order mark stay."""
+
+    def size_of(self, row: bytes) -> int:
+        """Return the bytes of the line."""
+        return len(row)
+
+    def edited(self, rows: list[bytes], edits: EditedRows, numbers: NDArray[np.int64]) -> Iterator[bytes]:
+        """Yield the lines without their cuts."""
+        spans = row_spans(
+            rows, Cuts.of_rows(edits, numbers), lambda index: [_text_span(rows[index], int(numbers[index]))]
+        )
+        for index, row in enumerate(rows):
+            yield remove_spans(row, spans[index]) if index in spans else row
+
+
+def _text_span(line: bytes, row: int) -> tuple[int, int]:
+    """Return start and end of the text of a line, without its line end and without a byte order mark."""
+    start = len(line) - len(strip_bom(line)) if row == 0 else 0
+    return start, len(line.removesuffix(b"\n").removesuffix(b"\r"))
+
+
+def _text_of(line: Line, row: int) -> bytes | None:
+    return None if isinstance(line, OversizedLine) else line[slice(*_text_span(line, row))]

@@ -9,13 +9,20 @@ hashing        bytes and items → 64-bit words
 text           text → normalised text → tokens → shingles → elements
 sketch         elements → slots, packed slots
 banding        slots → band keys → candidate pairs → groups; the cost of comparing all pairs
+containment    sets → pairs of which one lies in the other → removed sets
+nearest        sets → the most similar ones of each, mutual ones, matched ones
+passages       tokens → repeated passages and their first occurrences
+units          text → lines, sentences, paragraphs → those that repeat
+cuts           text, tokens, covered tokens → pieces to cut out
+contamination  tokens → n-grams of evaluation items in documents
+weighting      sets → frequencies → weights of elements → weighted slots and similarity
 vectors        vectors → slots on random lines → keys; exact distances
 matrix         sets as columns of a boolean matrix; MinHash and bins by explicit permutations
 universal      MinHash in one pass over the rows, with universal hash functions, and its trace
 bbit           b-bit minwise hashing in a small universe, counted exactly
 =============  ===============================================================================
 
-The first five specify the kernel. The last three are textbook algorithms for teaching and for testing the theory.
+All but the last three specify the kernel; these are textbook algorithms for teaching and for testing the theory.
 """
 
 from minwise.reference.banding import (
@@ -26,6 +33,7 @@ from minwise.reference.banding import (
     false_candidates,
     pair_count,
     propose_pairs,
+    slot_keys,
     star,
 )
 from minwise.reference.bbit import (
@@ -34,6 +42,9 @@ from minwise.reference.bbit import (
     low_bits_of_minimum,
     worst_approximation_error,
 )
+from minwise.reference.containment import contained_pairs, containment, containment_star
+from minwise.reference.contamination import Contamination, contaminated_documents, item_ngrams, rare_ngrams
+from minwise.reference.cuts import cut_text
 from minwise.reference.hashing import (
     Domain,
     fold,
@@ -58,6 +69,13 @@ from minwise.reference.matrix import (
     one_permutation_estimate,
     permutation_signature,
 )
+from minwise.reference.nearest import (
+    Neighbour,
+    best_first_matching,
+    mutual_neighbours,
+    nearest_sets,
+)
+from minwise.reference.passages import Passage, repeated_passages
 from minwise.reference.sketch import (
     EMPTY,
     EMPTY_32,
@@ -86,6 +104,7 @@ from minwise.reference.text import (
     spans,
     tokens,
 )
+from minwise.reference.units import RepeatedUnit, repeated_units, unit_starts
 from minwise.reference.universal import (
     UniversalHash,
     draw_universal_hashes,
@@ -104,30 +123,47 @@ from minwise.reference.vectors import (
     vector_keys,
     vector_slots,
 )
+from minwise.reference.weighting import (
+    rarity_weight,
+    table_counts,
+    table_slot,
+    weighted_similarity,
+    weighted_sketch,
+)
 
 __all__ = [
     "EMPTY",
     "EMPTY_32",
     "BooleanMatrix",
+    "Contamination",
     "Domain",
+    "Neighbour",
     "Normalisation",
     "NormalisedCharacter",
+    "Passage",
+    "RepeatedUnit",
     "Span",
     "UniversalHash",
     "agreement",
     "approximation_error",
     "band_keys",
+    "best_first_matching",
     "boolean_matrix",
     "character_properties",
     "collision_probabilities",
     "column_similarity",
     "comparison_days",
     "components",
+    "contained_pairs",
+    "containment",
+    "containment_star",
+    "contaminated_documents",
     "content_hash",
     "cosine_distance",
     "count_jointly_empty",
     "count_matches",
     "count_row_types",
+    "cut_text",
     "densify_optimal",
     "densify_rotation",
     "draw_universal_hashes",
@@ -140,6 +176,7 @@ __all__ = [
     "hash_item",
     "hash_items",
     "is_prime",
+    "item_ngrams",
     "key",
     "line_weights",
     "low_bits_of_minimum",
@@ -150,7 +187,9 @@ __all__ = [
     "mix",
     "mix_words",
     "multiply_words",
+    "mutual_neighbours",
     "natural_log",
+    "nearest_sets",
     "normalise",
     "normalise_with_offsets",
     "one_pass_signature",
@@ -163,17 +202,27 @@ __all__ = [
     "permutation_bytes",
     "permutation_signature",
     "propose_pairs",
+    "rare_ngrams",
+    "rarity_weight",
+    "repeated_passages",
+    "repeated_units",
     "rows_from_columns",
     "shingle_hashes",
     "shingle_strings",
     "signature_bytes",
+    "slot_keys",
     "spans",
     "star",
+    "table_counts",
+    "table_slot",
     "tokens",
     "trace_one_pass",
+    "unit_starts",
     "unpack_bits",
     "vector_content",
     "vector_keys",
     "vector_slots",
+    "weighted_similarity",
+    "weighted_sketch",
     "worst_approximation_error",
 ]

@@ -7,7 +7,7 @@ numbers counted from 0, and their order is that of these numbers. Comparing all 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ __all__ = [
     "false_candidates",
     "pair_count",
     "propose_pairs",
+    "slot_keys",
     "star",
 ]
 
@@ -48,8 +49,11 @@ def band_keys(signature: Signature, bands: int, rows: int, seed: int = 1) -> lis
         raise ConfigError(f"bands·rows must be at most the {len(signature)} slots, got {bands}·{rows}")
     slots = [int(slot) for slot in signature]
     empty = EMPTY_32 if getattr(signature, "dtype", None) == np.uint32 else EMPTY
-    if all(slot == empty for slot in slots):
-        return [WORD] * bands
+    return [WORD] * bands if all(slot == empty for slot in slots) else slot_keys(slots, bands, rows, seed)
+
+
+def slot_keys(slots: Sequence[int], bands: int, rows: int, seed: int = 1) -> list[int]:
+    """Return the key of each band of slots, none of which stands for nothing."""
     return [_band_key(slots[band], number, seed) for number, band in enumerate(band_slices(bands, rows))]
 
 
@@ -63,22 +67,30 @@ def content_hash(tokens: Sequence[int], seed: int = 1) -> tuple[int, int]:
     return _content_lane(tokens, 0, seed), _content_lane(tokens, 1, seed)
 
 
-def propose_pairs(keys: Sequence[Sequence[int]], max_bucket: int = 2000, first: int = 16) -> set[Pair]:
+def propose_pairs(
+    keys: Sequence[Sequence[int]], max_bucket: int = 2000, first: int = 16, split: int | None = None
+) -> set[Pair]:
     """Return the candidate pairs, (smaller, larger number), of documents that share a bucket of a band.
 
     Args:
         keys: Band keys of each document.
         max_bucket: Maximum size of a bucket all of whose pairs become candidates.
         first: Number of first members that every member of a larger bucket is paired with.
+        split: Number of documents of the first of two tables; if given, only pairs of both are returned, and a member
+            of a larger bucket is paired with the first members of the other table.
 
     >>> sorted(propose_pairs([[7, 1], [7, 2], [8, 2]]))
     [(0, 1), (1, 2)]
+    >>> sorted(propose_pairs([[7, 1], [7, 2], [8, 2]], split=2))
+    [(1, 2)]
     """
     buckets: defaultdict[Pair, list[int]] = defaultdict(list)
     for document, row in enumerate(keys):
         for band, band_key in enumerate(row):
             if band_key != WORD:
                 buckets[band, band_key].append(document)
+    if split is not None:
+        return {pair for members in buckets.values() for pair in _pairs_across(members, split, max_bucket, first)}
     return {pair for members in buckets.values() for pair in _bucket_pairs(members, max_bucket, first)}
 
 
@@ -165,6 +177,14 @@ def _bucket_pairs(members: list[int], max_bucket: int, first: int) -> set[Pair]:
     if len(members) <= max_bucket:
         return set(combinations(members, 2))
     return {(early, late) for early in members[:first] for late in members if early < late}
+
+
+def _pairs_across(members: list[int], split: int, max_bucket: int, first: int) -> set[Pair]:
+    """Return all pairs of a member below ``split`` and another one, or those with one of the first of its side."""
+    left, right = ([member for member in members if (member < split) is below] for below in (True, False))
+    if len(members) <= max_bucket:
+        return set(product(left, right))
+    return {*product(left[:first], right), *product(left, right[:first])}
 
 
 def _partners(pairs: Mapping[Pair, float], documents: int) -> list[dict[int, float]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from minwise.reference.banding import band_keys, content_hash
+from minwise.reference.banding import content_hash, slot_keys
 from minwise.reference.hashing import GOLDEN, WORD, Domain, key, mix
 
 __all__ = [
@@ -96,7 +96,8 @@ def vector_slots(vector: ArrayLike, lines: int, width: float | None, seed: int =
 
 def vector_keys(vector: ArrayLike, hashes: int, tables: int, width: float | None, seed: int = 1) -> list[int]:
     """Return the key of each table; the slots of its lines form a band."""
-    return band_keys(vector_slots(vector, hashes * tables, width, seed), tables, hashes, seed)
+    slots = [int(slot) for slot in vector_slots(vector, hashes * tables, width, seed)]
+    return slot_keys(slots, tables, hashes, seed)
 
 
 def vector_content(vector: ArrayLike, seed: int = 1) -> tuple[int, int]:

@@ -120,6 +120,8 @@ def audit_section(report: Values, run: Values, audit: Values | None) -> str:
     """
     if report["plan"] is None:
         body = '<p class="quiet">An exact join finds every pair, so there is nothing to measure.</p>'
+    elif report["settings"].get("discount") == "common":
+        body = '<p class="quiet">Not measured: an audit does not weight elements.</p>'
     elif audit is None:
         body = _how_to_measure(report["settings"], run)
     else:

@@ -27,7 +27,8 @@ def similarity_section(report: Values) -> str:
     if found is None:
         return ""
     estimated = report["settings"]["verify"] == "signature"
-    title = "Similarity of pairs" + (" (estimates)" if estimated else "")
+    measure = report["settings"].get("measure", "similarity")
+    title = f"{measure.capitalize()} of pairs" + (" (estimates)" if estimated else "")
     first, threshold = math.floor(found["from"] * BINS + 1e-9), report["settings"]["threshold"]
     rows = [(number / BINS, (number + 1) / BINS, found["counts"][number]) for number in range(first, BINS)]
     if not any(count for _, _, count in rows):
@@ -46,7 +47,7 @@ def similarity_section(report: Values) -> str:
         [*_similarity_bars(rows, threshold), *vertical_line(_x(threshold, rows[0][0]), f"threshold {threshold:g}")],
         x_ticks=_similarity_ticks(rows[0][0]),
         y_ticks=linear_ticks(max(count for _, _, count in rows)),
-        x_label="similarity" + (", estimated from signatures" if estimated else ""),
+        x_label=measure + (", estimated from signatures" if estimated else ""),
         y_label="pairs",
     )
     legend = (
@@ -54,7 +55,7 @@ def similarity_section(report: Values) -> str:
         '<span><span class="swatch below"></span>just below the threshold</span></p>'
     )
     exact = table(
-        "Pairs by similarity", ["similarity", "pairs"], ([f"{a:.2f} – {b:.2f}", count_element(n)] for a, b, n in rows)
+        f"Pairs by {measure}", [measure, "pairs"], ([f"{a:.2f} – {b:.2f}", count_element(n)] for a, b, n in rows)
     )
     note = f'<p class="quiet">{sample}</p>' if (sample := _sample_note(report)) else ""
     return section("similarities", title, f"{note}{legend}{drawn}{details('Show numbers', exact)}")

@@ -17,7 +17,16 @@ from minwise._internal.formatting import (
 from minwise._internal.html import escape, icon, section
 from minwise.report.cluster_section import MANY_DOCUMENTS
 
-__all__ = ["headline", "note_section", "skipped_sentences", "summary_sentence", "warning_section"]
+__all__ = [
+    "figure",
+    "headline",
+    "note_section",
+    "page_header",
+    "skipped_sentences",
+    "summary_sentence",
+    "unreadable_section",
+    "warning_section",
+]
 
 Values = Mapping[str, Any]
 
@@ -51,17 +60,33 @@ def headline(report: Values, run: Values) -> str:
         f'<p class="parts">Removed: {_part("similar", similar)} {_part("identical", counts["removed_identical"])}</p>'
     )
     unreadable = plural(len(report["unreadable"]), "file") + " unreadable" if report["unreadable"] else ""
+    figures = [
+        figure("read", counts["read"], text.get("read")),
+        figure("kept", counts["kept"], text.get("kept"), _share(counts["kept"], counts["read"]), "kept"),
+        figure("removed", counts["removed"], text.get("removed"), _share(counts["removed"], counts["read"])),
+        figure("quarantined", counts["quarantined"], text.get("quarantined"), unreadable, "quarantined"),
+        figure("empty", counts["empty"], None, "without tokens; kept" if counts["empty"] else ""),
+    ]
+    below = removed if counts["removed"] else ""
+    return page_header(summary_sentence(report), report, run, figures, above=bar, below=below)
+
+
+def page_header(
+    title: str, report: Values, run: Values, figures: Sequence[str], *, above: str = "", below: str = ""
+) -> str:
+    """Return the top of a page: its title, the facts of the run, and figures with markup above and below them."""
     return (
-        f'<header><p class="brand">{icon()}minwise report</p><h1>{summary_sentence(report)}</h1>'
+        f'<header><p class="brand">{icon()}minwise report</p><h1>{title}</h1>'
         f'<p class="quiet">{" · ".join(_run_facts(report, run))}</p></header>'
-        f'<section aria-label="Figures" id="figures">{bar}<dl class="figures">'
-        f"{_figure('read', counts['read'], text.get('read'))}"
-        f"{_figure('kept', counts['kept'], text.get('kept'), _share(counts['kept'], counts['read']), 'kept')}"
-        f"{_figure('removed', counts['removed'], text.get('removed'), _share(counts['removed'], counts['read']))}"
-        f"{_figure('quarantined', counts['quarantined'], text.get('quarantined'), unreadable, 'quarantined')}"
-        f"{_figure('empty', counts['empty'], None, 'without tokens; kept' if counts['empty'] else '')}"
-        f"</dl>{removed if counts['removed'] else ''}</section>"
+        f'<section aria-label="Figures" id="figures">{above}<dl class="figures">{"".join(figures)}</dl>'
+        f"{below}</section>"
     )
+
+
+def unreadable_section(report: Values) -> str:
+    """Return the section with the warnings and the unreadable files of a run without pairs; empty without any."""
+    found = [escape(warning) for warning in report["warnings"]] + _unreadable(report)
+    return section("warnings", plural(len(found), "warning"), _list(found), "warnings") if found else ""
 
 
 def warning_section(report: Values) -> str:
@@ -137,6 +162,7 @@ def _no_warnings(report: Values) -> str:
 
 
 def _run_facts(report: Values, run: Values) -> list[str]:
+    """Return sources, time, duration and version of a run."""
     words = [plural(len(report["sources"]), "source")]
     if run.get("started"):
         words.append(f'<time datetime="{escape(run["started"])}">{escape(format_time(run["started"]))}</time>')
@@ -145,7 +171,8 @@ def _run_facts(report: Values, run: Values) -> list[str]:
     return [*words, f"minwise {escape(report['minwise'])}"]
 
 
-def _figure(name: str, count: int, text: int | None, note: str = "", swatch: str = "") -> str:
+def figure(name: str, count: int, text: int | None, note: str = "", swatch: str = "") -> str:
+    """Return a figure of the overview: a count, the bytes of its texts, and a note."""
     dot = f'<span class="swatch {swatch}"></span>' if swatch else ""
     notes = [note, f'<data value="{text}">{format_bytes(text)}</data>' if text is not None else ""]
     below = " · ".join(filter(None, notes)) or "&nbsp;"

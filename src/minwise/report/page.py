@@ -14,7 +14,7 @@ from minwise.report.audit_section import audit_section
 from minwise.report.cluster_section import DocumentTexts, near_miss_section, removed_section
 from minwise.report.distribution import cluster_size_section, similarity_section, threshold_section
 from minwise.report.overview import headline, note_section, summary_sentence, warning_section
-from minwise.report.run_sections import settings_section, source_section, timing_section
+from minwise.report.run_sections import common_phrase_section, settings_section, source_section, timing_section
 
 __all__ = ["report_page"]
 
@@ -28,6 +28,7 @@ CONTENTS = {
     "just-below": "just below the threshold",
     "thresholds": "other thresholds",
     "sources": "sources",
+    "common": "common phrases",
     "settings": "settings",
     "audit": "audit",
     "timing": "time and memory",
@@ -64,6 +65,7 @@ def report_page(
         near_miss_section(report, shown),
         threshold_section(report),
         source_section(report),
+        common_phrase_section(report),
         settings_section(report, audit),
         audit_section(report, run, audit),
         timing_section(run),

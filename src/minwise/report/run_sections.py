@@ -18,7 +18,7 @@ from minwise.report.overview import skipped_sentences
 from minwise.sketches.planning import Plan
 from minwise.sketches.s_curve import curve_chart
 
-__all__ = ["settings_section", "source_section", "timing_section"]
+__all__ = ["plain_settings_section", "settings_section", "source_section", "timing_section"]
 
 Values = Mapping[str, Any]
 
@@ -43,9 +43,41 @@ def settings_section(report: Values, audit: Values | None) -> str:
     return section("settings", "Settings", f"<p>{summary}</p>{columns}")
 
 
+def common_phrase_section(report: Values) -> str:
+    """Return a table of the phrases that count least, those of most documents first."""
+    phrases = report.get("common_phrases")
+    if not phrases:
+        return ""
+    rows = ([escape(one["text"]), f"{one['documents']:,}", f"{one['weight']:.3f}"] for one in phrases)
+    body = "<p>These phrases are in many documents, so they count for little.</p>"
+    return section("common", "Common phrases", body + table("Common phrases", ["phrase", "documents", "weight"], rows))
+
+
+def plain_settings_section(report: Values) -> str:
+    """Return the settings of a run without a plan as a list."""
+    listed = definition_list(
+        (name, f"<code>{_setting_value(value)}</code>")
+        for name, value in report["settings"].items()
+        if value is not None
+    )
+    return section("settings", "Settings", listed)
+
+
 def _near_duplicates(settings: Values) -> str:
     kind, _, length = str(settings["shingle"]).partition(":")
     elements = f"runs of {length} {UNITS[kind]}" if kind in UNITS else "elements"
+    if settings.get("measure") == "containment":
+        return (
+            "A document lies in another one if its containment is at least "
+            f"<strong>{settings['threshold']:g}</strong>: the number of its {escape(elements)} that the other one, "
+            "which has at least as many, has too, divided by the number of its own."
+        )
+    if settings.get("discount") == "common":
+        return (
+            "Two documents are near-duplicates if their weighted similarity is at least "
+            f"<strong>{settings['threshold']:g}</strong>: the weight of the {escape(elements)} in both, divided by the "
+            "weight of those in either. The more documents have an element, the less it weighs."
+        )
     return (
         "Two documents are near-duplicates if their Jaccard similarity is at least "
         f"<strong>{settings['threshold']:g}</strong>: the number of {escape(elements)} in both, divided by the number "

@@ -257,7 +257,7 @@ class Audit:
         precision, documents = _interval(self.precision), _interval(self.with_duplicates)
         recall = _interval(self.recall)
         return {
-            "minwise": _kernel.VERSION,
+            "minwise": _kernel.__version__,
             "settings": self.settings,
             "plan": self.plan.to_dict(),
             "documents": self.documents,

@@ -4,13 +4,12 @@
 writes tables in bounded pieces and copies kept rows from the sources, so neither needs the corpus in memory.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain, takewhile
+from itertools import takewhile
 from os import PathLike
 from pathlib import Path
 from threading import Event
@@ -27,7 +26,6 @@ from minwise.errors import MinwiseError
 from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import RowMask
 from minwise.inputs.table_writer import write_tables
-from minwise.options import lists_faults
 from minwise.results.display import ResultTable, cluster_table, dedup_html, dedup_text, removed_table
 from minwise.results.explanation import Explanation, ResultEvidence, explain_document
 from minwise.results.kept_stream import write_kept_rows
@@ -35,12 +33,24 @@ from minwise.results.output import check_output, output_of, publish
 from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
 from minwise.results.removals import STEP, DedupDecision, Removals, check_similarities
 from minwise.results.report_data import DedupReport, RunRecord
-from minwise.results.report_writer import write_json, write_run_files
+from minwise.results.report_writer import write_json, write_quarantine, write_run_files
 from minwise.results.thresholds import Thresholds, threshold_curve
 from minwise.search.bands import FAULTY
-from minwise.search.engine import Engine, SearchResult
+from minwise.search.engine import Engine, FinishedSearch, SearchResult
+from minwise.settings import WEIGHTED
 
-__all__ = ["DedupResult", "cluster_schema", "cluster_tables", "removed_schema", "removed_tables", "write_quarantine"]
+__all__ = [
+    "DedupResult",
+    "cluster_schema",
+    "cluster_tables",
+    "readable_documents",
+    "removed_schema",
+    "removed_tables",
+]
+
+
+# Name of the similarity without weights beside a weighted one.
+PLAIN = "similarity"
 
 
 class DedupResult:
@@ -180,7 +190,7 @@ class DedupResult:
     @cached_property
     def clusters(self) -> ResultTable:
         """Every document with its cluster, named after the kept document, and the cluster's size."""
-        documents = _clustered(self._search)
+        documents = readable_documents(self._search)
         table = pa.concat_tables(self._cluster_tables())
         return cluster_table(self._search, table, documents, self._decision.removals.kept_of(documents))
 
@@ -219,7 +229,9 @@ class DedupResult:
                 yield pa.table(columns)
 
     def _removed_tables(self) -> Iterator[pa.Table]:
-        return removed_tables(self._search, self._decision.removals)
+        discounted = self._search.settings.discount == "common"
+        plain = self._decision.plain_similarities if discounted else None
+        return removed_tables(self._search, self._decision.removals, plain)
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
         return cluster_tables(self._search, self._decision.removals)
@@ -271,7 +283,9 @@ class DedupResult:
         noted = self._decision.raised is None
         with publish(folder, self._search.work, overwrite=overwrite, noted=noted) as staging:
             with self._writing_tables(staging.folder), self._search.documents.corpus.unchanged():
-                written = self._engine.copy_kept(self._search, self.keep, staging, run.watch)
+                written = self._engine.copy_kept(
+                    self._search.documents, self._search.limits, self.keep, staging, run.watch
+                )
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
@@ -321,27 +335,36 @@ class DedupResult:
 
         write("removed.parquet", self._removed_tables(), removed_schema(self._search))
         write("clusters.parquet", self._cluster_tables(), cluster_schema(self._search))
-        write_quarantine(folder / "quarantine.jsonl", self._search)
+        write_quarantine(folder / "quarantine.jsonl", self._search.documents)
 
 
-def removed_tables(search: SearchResult, removals: Removals) -> Iterator[pa.Table]:
-    """Yield every removed document with the kept one it is a near-duplicate of, and their similarity."""
+def removed_tables(
+    search: SearchResult, removals: Removals, plain: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None
+) -> Iterator[pa.Table]:
+    """Yield every removed document with the kept one it is a near-duplicate of, and their similarity.
+
+    Args:
+        search: The result of a search.
+        removals: The removed documents.
+        plain: Returns the similarities without weights of some of them; needed for weighted similarities.
+    """
     for rows in table_slices(np.arange(len(removals))):
         removed = identity_columns(search, removals.documents[rows])
         kept = identity_columns(search, removals.witness[rows])
+        columns = {} if plain is None else {PLAIN: similarity_column(plain(rows))}
         similarity = similarity_column(removals.similarity[rows])
-        yield pa.table({**removed, **_kept_names(kept), search.settings.similarity_name: similarity})
+        yield pa.table({**removed, **_kept_names(kept), **columns, search.settings.similarity_name: similarity})
 
 
 def cluster_tables(search: SearchResult, removals: Removals) -> Iterator[pa.Table]:
     """Yield every document with its cluster, named after the kept document, and the cluster's size."""
-    for numbers in table_slices(_clustered(search)):
+    for numbers in table_slices(readable_documents(search)):
         kept = removals.kept_of(numbers)
         size = from_numpy(removals.sizes_of(kept))
         yield pa.table({**identity_columns(search, numbers), "cluster": search.documents.ids(kept), "size": size})
 
 
-def _clustered(search: SearchResult) -> NDArray[np.int64]:
+def readable_documents(search: FinishedSearch) -> NDArray[np.int64]:
     """Return the readable documents of the input."""
     readable = np.flatnonzero(search.documents.states != FAULTY)
     return readable[readable >= search.documents.protected]
@@ -363,20 +386,10 @@ def _kept_names(columns: dict[str, Any]) -> dict[str, Any]:
 def removed_schema(search: SearchResult) -> pa.Schema:
     """Return the columns of the table of removed documents."""
     identity = identity_schema(search)
-    return pa.schema({**identity, **_kept_names(identity), search.settings.similarity_name: pa.float64()})
+    plain = {PLAIN: pa.float64()} if search.settings.similarity_name == WEIGHTED else {}
+    return pa.schema({**identity, **_kept_names(identity), **plain, search.settings.similarity_name: pa.float64()})
 
 
 def cluster_schema(search: SearchResult) -> pa.Schema:
     """Return the columns of the table of clusters."""
     return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64()})
-
-
-def write_quarantine(path: Path, search: SearchResult) -> None:
-    """Write the faults of the input as JSON lines, if there are any and they are to be listed."""
-    if not lists_faults(search.documents.corpus.on_error):
-        return
-    faults = search.documents.faults()
-    first = next(faults, None)
-    if first is not None:
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(fault, ensure_ascii=False) + "\n" for fault in chain([first], faults))

@@ -15,6 +15,7 @@ from minwise.comparison.alignment import decode_passages
 from minwise.comparison.comparison import compare
 from minwise.comparison.page import LEGEND, SIDE_BY_SIDE_STYLE, side_by_side
 from minwise.inputs.memory_sources import TableSource
+from minwise.results.nearest import NearestTables
 from minwise.results.pairs import Clustering, expanded_pairs, pair_schema, pair_tables
 from minwise.results.removals import DedupDecision, Removals
 from minwise.results.report_writer import SMALL_BYTES, SourceRow, excerpt, read_bytes, read_texts
@@ -29,6 +30,8 @@ __all__ = [
     "clusters_result",
     "dedup_html",
     "dedup_text",
+    "nearest_result",
+    "one_table",
     "pairs_result",
     "plain_table",
     "removed_table",
@@ -45,7 +48,7 @@ class TextSample:
     again when a result is first shown; the texts of larger ones are not shown.
     """
 
-    def __init__(self, search: SearchResult, documents: Sequence[int]) -> None:
+    def __init__(self, search: "SearchResult | NearestTables", documents: Sequence[int]) -> None:
         self._texts: dict[int, str] | None = None
         corpus, starts = search.documents.corpus, search.documents.starts
         numbers = np.searchsorted(starts, documents, side="right") - 1
@@ -208,9 +211,10 @@ class ResultTable:
         return [*columns, *names], rows, len(names)
 
 
-def pairs_result(search: SearchResult, *, sources: bool) -> ResultTable:
+def pairs_result(search: SearchResult, *, sources: bool, field_similarities: bool = False) -> ResultTable:
     """Return the table of all pairs."""
-    table = _one_table(pair_tables(search, sources=sources), pair_schema(search, sources=sources))
+    columns = {"sources": sources, "field_similarities": field_similarities}
+    table = one_table(pair_tables(search, **columns), pair_schema(search, **columns))
     first = next(expanded_pairs(search), None)
     sides = () if first is None else (side[:SHOWN_ROWS].tolist() for side in (first.low, first.high))
     documents = list(zip(*sides, strict=True))
@@ -219,10 +223,19 @@ def pairs_result(search: SearchResult, *, sources: bool) -> ResultTable:
     return ResultTable(table, Preview(plural(table.num_rows, "pair"), range(SHOWN_ROWS), names, documents, sample))
 
 
+def nearest_result(found: NearestTables) -> ResultTable:
+    """Return the table of all nearest documents."""
+    table, first = one_table(found.tables(), found.schema), found.first(SHOWN_ROWS)
+    documents = list(zip(first.left.tolist(), first.right.tolist(), strict=True))
+    sample = TextSample(found, sorted({document for pair in documents for document in pair}))
+    names = ("left text", "right text")
+    return ResultTable(table, Preview(plural(table.num_rows, "pair"), range(SHOWN_ROWS), names, documents, sample))
+
+
 def clusters_result(search: SearchResult) -> ResultTable:
     """Return the table of the cluster of every document; it shows members of the largest clusters."""
     clustering = Clustering(search)
-    table = _one_table(clustering.tables(), clustering.schema)
+    table = one_table(clustering.tables(), clustering.schema)
     return cluster_table(search, table, clustering.documents, clustering.firsts)
 
 
@@ -260,11 +273,12 @@ def removed_table(search: SearchResult, table: pa.Table, removals: Removals) -> 
 
 def plain_table(tables: Iterator[pa.Table], schema: pa.Schema, noun: str) -> ResultTable:
     """Return a table of rows without texts; ``noun`` says what a row is."""
-    table = _one_table(tables, schema)
+    table = one_table(tables, schema)
     return ResultTable(table, Preview(plural(table.num_rows, noun)))
 
 
-def _one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
+def one_table(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return tables of a schema as one."""
     return pa.concat_tables([schema.empty_table(), *tables])
 
 

@@ -37,7 +37,7 @@ from minwise.sketches.planning import Plan
 from minwise.sketches.schemes import FastSketch, MinHash
 from minwise.text.shingling import Shingler
 
-__all__ = ["ComparedDocument", "Explanation", "ResultEvidence", "explain", "explain_document"]
+__all__ = ["ComparedDocument", "Explanation", "ResultEvidence", "explain", "explain_document", "find_document"]
 
 # Members of a cluster, near misses, and documents of an ambiguous or unknown id that are named.
 NAMED_MEMBERS, NAMED_NEAR_MISSES, NAMED_IDS = 10, 10, 5
@@ -130,7 +130,7 @@ class Explanation:
         yield "document", f"{self.document.id}{where}"
         yield "decision", self._decision()
         if self.witness is not None:
-            yield "similarity", self._similarity(self.witness)
+            yield self._measure_name, self._similarity(self.witness)
         if self.status != "quarantined":
             yield from self._cluster()
         if self.status == "kept":
@@ -153,13 +153,26 @@ class Explanation:
         names = (middle(str(self.document.id), NAME_WIDTH), middle(str(other.id), NAME_WIDTH))
         return notebook(facts, notebook_texts(self.comparison, names), style=SIDE_BY_SIDE_STYLE)
 
+    @property
+    def _measure_name(self) -> str:
+        if self.settings.get("discount") == "common":
+            return "weighted"
+        return "containment" if self._of_containment else "similarity"
+
+    @property
+    def _of_containment(self) -> bool:
+        return self.settings.get("measure") == "containment"
+
     def _decision(self) -> str:
         if self.status == "quarantined":
             return f"quarantined: {self.reason}"
         if self.status == "reference":
             return "only compared against; never removed and never written"
         if self.witness is None:
-            return "kept: no kept document before it reaches the threshold"
+            smaller = "it lies in no other kept document"
+            return f"kept: {smaller if self._of_containment else 'no kept document before it reaches the threshold'}"
+        if self._of_containment:
+            return f"removed: it lies in {self.witness.id}, which is kept"
         return f"removed: a near-duplicate of {self.witness.id}, which is kept"
 
     def _similarity(self, witness: ComparedDocument) -> str:
@@ -210,8 +223,8 @@ def _value(document: ComparedDocument) -> str:
     return "unknown" if document.similarity is None else format_similarity(document.similarity)
 
 
-class Evidence(Protocol):
-    """Result of a run, in memory or in an output directory."""
+class Listing(Protocol):
+    """Documents of a run, in memory or in an output directory."""
 
     @property
     def name(self) -> str:
@@ -227,6 +240,10 @@ class Evidence(Protocol):
     def faults(self) -> Iterable[Mapping[str, Any]]:
         """Return source, row and reason of everything that could not be read."""
 
+
+class Evidence(Listing, Protocol):
+    """Result of a run that removed near-duplicates."""
+
     def near_misses(self, document: DocumentRef) -> tuple[list[ComparedDocument], int]:
         """Return the known near misses of a kept document, the most similar first.
 
@@ -240,7 +257,12 @@ class Evidence(Protocol):
         """Return the texts of documents, and why some are missing."""
 
 
-def explain(output: str | PathLike[str], id: str | int, *, search: bool = False) -> Explanation:  # noqa: A002
+def explain(
+    output: str | PathLike[str],
+    id: str | int,  # noqa: A002 - what it is
+    *,
+    search: bool = False,
+) -> Explanation:
     """Explain why a run removed, kept or left out a document.
 
     Reads the tables of the run in pieces, and only the texts that are compared. The texts of an input that has changed
@@ -254,13 +276,21 @@ def explain(output: str | PathLike[str], id: str | int, *, search: bool = False)
 
     Returns:
         The kept near-duplicate of a removed document, their similarity and shared passages; the cluster; the near
-        misses of a kept document; the reason of a row in quarantine.
+        misses of a kept document; the reason of a row in quarantine. Of a run with ``passages``, the cuts of the
+        document with their first occurrences.
 
     Raises:
         InputError: If no document has the id, or several have it.
         FormatError: If the directory is not the output of a run.
     """
-    return explain_document(_StoredEvidence(FinishedRun.open(output)), id, search=search)
+    run = FinishedRun.open(output, kinds=("dedup", "passages"))
+    if run.kind == "dedup":
+        return explain_document(_StoredEvidence(run), id, search=search)
+    from minwise.results.cut_explanation import explain_cuts  # here, because it imports this module
+
+    if search:
+        raise ConfigError(f"{run.folder}: search must be left out, got True: its run compared no documents")
+    return explain_cuts(run, id)
 
 
 def explain_document(evidence: Evidence, given: str | int, *, search: bool = False) -> Explanation:
@@ -269,9 +299,7 @@ def explain_document(evidence: Evidence, given: str | int, *, search: bool = Fal
     Raises:
         InputError: If no document has the id, or several have it.
     """
-    if isinstance(given, bool) or not isinstance(given, (str, int)):
-        raise ConfigError(f"id must be a string or a whole number, got {show(given)}")
-    found = _DocumentFinder(evidence, str(given)).find()
+    found = find_document(evidence, given)
     threshold, settings = float(evidence.report["settings"]["threshold"]), evidence.report["settings"]
     if isinstance(found, tuple):
         document, reason = found
@@ -279,6 +307,13 @@ def explain_document(evidence: Evidence, given: str | int, *, search: bool = Fal
             document=document, status="quarantined", threshold=threshold, reason=reason, settings=settings
         )
     return _Explainer(evidence, found, search=search).explain(threshold, settings)
+
+
+def find_document(listing: Listing, given: object) -> DocumentRef | tuple[DocumentRef, str]:
+    """Return the document of an id or of source and row; with the reason if it could not be read."""
+    if isinstance(given, bool) or not isinstance(given, (str, int)):
+        raise ConfigError(f"id must be a string or a whole number, got {show(given)}")
+    return _DocumentFinder(listing, str(given)).find()
 
 
 class _Explainer:
@@ -304,7 +339,7 @@ class _Explainer:
             size=size,
             members=tuple(members),
             near_misses=tuple(near[:NAMED_NEAR_MISSES]),
-            searched=self._search and status == "kept",
+            searched=self._search and status == "kept" and settings.get("discount") != "common",
             comparison=comparison,
             notes=tuple(self._notes),
             settings=settings,
@@ -312,8 +347,11 @@ class _Explainer:
 
     def _near_misses(self, settings: Mapping[str, Any]) -> list[ComparedDocument]:
         """Return the known near misses, or with ``search`` the most similar kept documents."""
-        if self._search and settings["shingle"] != "set":
-            near = self._most_similar(Shingler.from_settings(settings))
+        weighted = settings.get("discount") == "common"
+        if self._search and weighted:
+            self._notes.append("weighted similarities are known of near misses only; search=True finds no others")
+        if self._search and not weighted and settings["shingle"] != "set":
+            near = self._most_similar(Shingler.from_settings(settings), settings.get("measure", "jaccard"))
             return [one for one in near if (one.similarity or 0) >= settings["threshold"] * SEARCHED_SHARE]
         near, among = self._evidence.near_misses(self._document)
         if among:
@@ -323,14 +361,14 @@ class _Explainer:
             )
         return near
 
-    def _most_similar(self, shingler: Shingler) -> list[ComparedDocument]:
+    def _most_similar(self, shingler: Shingler, measure: str) -> list[ComparedDocument]:
         texts, missing = self._evidence.texts([self._document])
         if self._document not in texts:
             self._notes.append(missing or UNREADABLE)
             return []
         best: list[tuple[float, str, int]] = []
         for source, columns, keep in self._evidence.kept_rows():
-            for found in similar_rows(source, columns, keep, shingler, texts[self._document]):
+            for found in similar_rows(source, columns, keep, shingler, texts[self._document], measure):
                 best = heapq.nlargest(NAMED_NEAR_MISSES + 1, [*best, *found], key=itemgetter(0))  # stable
         rows = {(name, row): value for value, name, row in best}
         refs = {(document.source, document.row): document for document in self._named(set(rows))}
@@ -382,7 +420,7 @@ class _Explainer:
 
 
 def similar_rows(
-    source: Source, columns: Columns, keep: RowMask, shingler: Shingler, text: bytes
+    source: Source, columns: Columns, keep: RowMask, shingler: Shingler, text: bytes, measure: str = "jaccard"
 ) -> Iterator[list[tuple[float, str, int]]]:
     """Yield the kept rows of each batch that are most similar to a text: similarity, file and row."""
     shingles = shingler.shingle([text])[0]
@@ -392,7 +430,9 @@ def similar_rows(
         sets = shingler.shingle(batch.values.take(from_numpy(rows)))
         inside = np.concatenate([[0], np.cumsum(np.isin(sets.hashes, shingles, kind="sort"))])
         shared = np.diff(inside[sets.offsets])
-        similarity = shared / np.maximum(len(shingles) + np.diff(sets.offsets) - shared, 1)
+        sizes = np.diff(sets.offsets)
+        union = len(shingles) + sizes - shared
+        similarity = shared / np.maximum(np.minimum(sizes, len(shingles)) if measure == "containment" else union, 1)
         most = np.argsort(-similarity, kind="stable")[: NAMED_NEAR_MISSES + 1]
         most = most[similarity[most] > 0]
         names, within = source.locate(batch.first + rows[most])
@@ -426,7 +466,7 @@ def _similar(batch: pa.RecordBatch, prefix: str) -> Iterator[ComparedDocument]:
 class _DocumentFinder:
     """Finds the document of an id, or of source and row."""
 
-    def __init__(self, evidence: Evidence, given: str) -> None:
+    def __init__(self, evidence: Listing, given: str) -> None:
         self._evidence, self._given = evidence, given
         source, _, row = given.rpartition(":")
         self._location = (source, int(row)) if row.isdecimal() and row.isascii() and len(row) < 19 else None
@@ -503,7 +543,8 @@ class _DocumentFinder:
 
     def _unknown(self) -> InputError:
         closest = ", ".join(show(identity) for identity in self._closest())
-        hint = f"; the closest ids are {closest}" if closest else "; clusters.parquet lists all ids"
+        table = "clusters.parquet" if "plan" in self._evidence.report else "documents.parquet"
+        hint = f"; the closest ids are {closest}" if closest else f"; {table} lists all ids"
         return InputError(f"{self._evidence.name}: no document has the id {show(self._given)}{hint}")
 
     def _closest(self) -> list[str]:

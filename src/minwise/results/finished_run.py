@@ -2,13 +2,14 @@
 
 :func:`minwise.results.restore` and :func:`minwise.results.write_report` open it. Inputs are found by the names and the
 working directory in ``run.json`` and checked against their fingerprints; row by row, ``clusters.parquet`` and
-``removed.parquet`` tell what was kept. A flag per input row is held in memory, and no text.
+``removed.parquet`` tell what was kept. Outputs of other kinds than deduplications have ``documents.parquet`` instead of
+``clusters.parquet``. A flag per input row is held in memory, and no text.
 """
 
 import os
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -150,22 +151,29 @@ class FinishedRun:
     record: dict[str, Any]
 
     @classmethod
-    def open(cls, output: str | PathLike[str]) -> "FinishedRun":
+    def open(cls, output: str | PathLike[str], *, kinds: Collection[str] = ("dedup",)) -> "FinishedRun":
         """Open the run that wrote ``output``.
+
+        Args:
+            output: The directory.
+            kinds: Kinds of outputs that the caller can read.
 
         Raises:
             OSError: If there is no such directory.
             FormatError: If it is not the output of a run, was written by an older version, or is damaged.
+            ConfigError: If the output is of another kind.
         """
         folder = check_path("OUT", output)
         folder.stat()
         if not (folder / "report.json").is_file():
             raise FormatError(f"{folder}: must be a directory that minwise dedup wrote, got one without report.json")
-        from minwise.results.output_schema import StoredReport, StoredRun, decode  # here: msgspec takes 10 ms
+        # here: msgspec takes 10 ms
+        from minwise.results.output_schema import DEDUP, StoredEditReport, StoredReport, StoredRun, decode
 
         content = (folder / "report.json").read_bytes()
         _refuse_vectors(folder, content)
-        report = decode(folder / "report.json", content, StoredReport)
+        kind = _kind(folder, content, kinds)
+        report = decode(folder / "report.json", content, StoredReport if kind == DEDUP else StoredEditReport)
         if not (folder / "run.json").is_file():
             version = report["minwise"]
             raise FormatError(
@@ -174,6 +182,18 @@ class FinishedRun:
         record = decode(folder / "run.json", (folder / "run.json").read_bytes(), StoredRun)
         record["directory"] = _existing(record["directory"])
         return cls(folder, report, record)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the output, one of ``KINDS``."""
+        return str(self.report.get("kind", "dedup"))
+
+    @property
+    def rows_table(self) -> str:
+        """Name of the table that has a row for each readable document."""
+        from minwise.results.output_schema import rows_table
+
+        return rows_table(self.kind)
 
     @property
     def columns(self) -> Columns:
@@ -236,7 +256,7 @@ class FinishedRun:
 
     @cached_property
     def _text_names(self) -> list[str]:
-        """The names of all text files, in document order: each is a document, so clusters.parquet has it.
+        """The names of all text files, in document order: each is a document, so the table of all documents has it.
 
         Those that could not be read are in quarantine.jsonl, after the ones that were only compared against.
         """
@@ -262,7 +282,7 @@ class FinishedRun:
         if not any("files" in entry for entry in self.record["inputs"]):
             return {}
         tables = self._table_names
-        columns = (batch.columns for batch in self.batches("clusters.parquet", ["id", "source"]))
+        columns = (batch.columns for batch in self.batches(self.rows_table, ["id", "source"]))
         rows = (row for ids, sources in columns for row in zip(sources.to_pylist(), ids.to_pylist(), strict=True))
         return {source: str(identity) for source, identity in rows if source not in tables}
 
@@ -368,23 +388,40 @@ class FinishedRun:
         try:
             with translate_errors(file), file.open_arrow() as raw:
                 parquet = pq.ParquetFile(raw)
-                check_schema(self.folder / name, parquet.schema_arrow)
+                check_schema(self.folder / name, parquet.schema_arrow, self.kind)
                 yield parquet
         except UnreadableError as error:
             raise FormatError(f"{file.path}: must be the table of a run, {error}; run minwise dedup again") from None
 
 
 def _refuse_vectors(folder: Path, content: bytes) -> None:
-    """Raise if the report is one of vectors, which has a measure."""
+    """Raise if the report is one of vectors, which has another measure."""
     try:
         settings = orjson.loads(content)["settings"]
     except (ValueError, TypeError, LookupError):
         return  # refused with the reason by the caller
-    if isinstance(settings, dict) and "measure" in settings:
+    if isinstance(settings, dict) and settings.get("measure", "containment") != "containment":
         raise FormatError(
             f"{folder}: must be the output of minwise dedup, got that of minwise vectors dedup;"
             " read its removed.parquet and clusters.parquet instead"
         )
+
+
+def _kind(folder: Path, content: bytes, kinds: Collection[str]) -> str:
+    """Return the kind of an output from its report; raise if it is none of ``kinds``."""
+    from minwise.results.output_schema import DEDUP, KINDS
+
+    try:
+        kind = orjson.loads(content).get("kind", DEDUP)
+    except (ValueError, AttributeError):
+        return DEDUP  # refused with the reason by the caller
+    if kind not in KINDS:
+        known = ", ".join(KINDS)
+        raise FormatError(f"{folder / 'report.json'}: kind must be one of {known}, got {kind!r}; use a newer minwise")
+    if kind not in kinds:
+        writers = " or ".join(KINDS[one] for one in kinds)
+        raise ConfigError(f"{folder}: must be the output of {writers}, got that of {KINDS[kind]}")
+    return str(kind)
 
 
 def _existing(name: str, directory: str = "") -> str:
@@ -426,7 +463,7 @@ class RowStatus:
             FormatError: If the tables are damaged, or belong to another run.
         """
         kept = np.zeros(self._starts[-1], dtype=np.bool_)
-        self._mark(kept, "clusters.parquet", "documents", is_kept=True)
+        self._mark(kept, self._run.rows_table, "documents", is_kept=True)
         self._mark(kept, "removed.parquet", "removed", is_kept=False)
         return kept
 
@@ -446,7 +483,11 @@ class RowStatus:
 
     def of_source(self, number: int) -> Flags:
         """Return the flags of one input."""
-        return self.kept[self._starts[number] : self._starts[number + 1]]
+        return self.kept[slice(*self.span(number))]
+
+    def span(self, number: int) -> tuple[int, int]:
+        """Return the number of the first row of an input, and one past its last."""
+        return int(self._starts[number]), int(self._starts[number + 1])
 
     def restore(self, ids: Container[str]) -> RestoredDocuments:
         """Mark every removed document with one of the ids as kept; numeric ids are compared as decimal text."""

@@ -19,7 +19,7 @@ from minwise.search.documents import MOST_TOKENS, Documents
 from minwise.settings import SearchSettings
 from minwise.text.shingling import Shingler
 
-__all__ = ["report_notes"]
+__all__ = ["reading_notes", "report_notes"]
 
 # Files with faults that a report names, and faults of each.
 NAMED_FILES, NAMED_FAULTS = 20, 5
@@ -40,6 +40,12 @@ def report_notes(documents: Documents, copies: CopyGroups, settings: SearchSetti
         *_uniform_notes(documents, copies, of_texts=settings.shingler is not None),
     ]
     return {"notes": notes, "inputs": inputs}
+
+
+def reading_notes(documents: Documents) -> dict[str, Any]:
+    """Return the keys ``notes`` and ``inputs`` of a report that has no near-duplicates."""
+    inputs = _input_facts(documents)
+    return {"notes": [*_reading_notes(inputs), *_id_notes(documents)], "inputs": inputs}
 
 
 def _reading_notes(inputs: dict[str, Any]) -> Iterator[str]:
@@ -86,17 +92,17 @@ def _uniform_notes(documents: Documents, copies: CopyGroups, *, of_texts: bool) 
     counts, total = documents.counts, documents.counts["documents"]
     columns = ", ".join(documents.corpus.columns.text)
     remedy = f"; check that {show(columns)} is the column of the text" if of_texts else ""
-    identical = _largest_group(copies, documents.protected)
+    identical = _largest_group(copies, documents.first_counted)
     for number, what in ((counts["empty"], "empty"), (identical, "identical")):
         if total >= UNIFORM_MINIMUM and number >= UNIFORM_SHARE * total:
             yield f"{number:,} of {total:,} documents are {what}{remedy}"
 
 
-def _largest_group(copies: CopyGroups, protected: int) -> int:
-    """Return how many documents of the input the largest group of identical ones has; protected ranks come first."""
+def _largest_group(copies: CopyGroups, first: int) -> int:
+    """Return how many ranks from ``first`` on, which are of the input, the largest group of identical documents has."""
     if not len(copies):
         return 0
-    own = (copies.members >= protected).astype(np.int64)
+    own = (copies.members >= first).astype(np.int64)
     return int(np.add.reduceat(own, copies.starts[:-1].astype(np.int64)).max())
 
 

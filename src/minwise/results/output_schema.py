@@ -18,15 +18,23 @@ from minwise.checks import check_delimiter, check_encoding
 from minwise.errors import FormatError
 
 __all__ = [
-    "TABLE_COLUMNS",
+    "DEDUP",
+    "KINDS",
     "StoredAudit",
+    "StoredEditReport",
     "StoredFault",
     "StoredReport",
     "StoredRun",
     "check_rows",
     "check_schema",
     "decode",
+    "rows_table",
 ]
+
+# Kind of an output whose report has no key ``kind``.
+DEDUP = "dedup"
+# Commands that write outputs, by the kind of the output.
+KINDS = {DEDUP: "minwise dedup", "passages": "minwise dedup --passages", "decontamination": "minwise decontaminate"}
 
 # A count of documents, pairs or bytes; larger ones do not exist, and floats do not represent them.
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -76,6 +84,9 @@ class StoredSettings(Struct):
     rows: LayoutNumber | UnsetType = UNSET
     scheme: str | UnsetType = UNSET
     exact: bool | UnsetType = UNSET
+    measure: Literal["containment"] | UnsetType = UNSET
+    discount: Literal["common"] | UnsetType = UNSET
+    frequencies: str | UnsetType = UNSET
     hash_bits: Literal[32, 64] | UnsetType = UNSET
     bag: bool | UnsetType = UNSET
     nfkc: bool | UnsetType = UNSET
@@ -206,6 +217,14 @@ class StoredInputs(Struct):
     skipped: dict[str, Count] | UnsetType = UNSET
 
 
+class StoredPhrase(Struct):
+    """Phrase that counts little."""
+
+    text: str
+    documents: Count
+    weight: Share
+
+
 class StoredReport(Struct):
     """``report.json``."""
 
@@ -225,6 +244,28 @@ class StoredReport(Struct):
     duplicate_ids: Count | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
+    inputs: StoredInputs | UnsetType = UNSET
+    common_phrases: list[StoredPhrase] | UnsetType = UNSET
+
+
+class StoredRowCounts(Struct):
+    """Numbers of rows."""
+
+    read: Count
+    documents: Count
+    quarantined: Count
+    kept: Count
+    removed: Count
+
+
+class StoredEditReport(Struct):
+    """``report.json`` of an output whose kept rows may be edited; each kind has further keys of its own."""
+
+    minwise: str
+    kind: str
+    settings: dict[str, Any]
+    counts: StoredRowCounts
+    sources: list[StoredSource]
     inputs: StoredInputs | UnsetType = UNSET
 
 
@@ -395,22 +436,32 @@ def _in_words(error: msgspec.ValidationError) -> str:
     return f"{where.strip('.`')}: {what}" if where else what
 
 
-# Columns of the tables; the last one of removed.parquet has a name that says whether similarities are exact.
+IDENTITY = ("id", "source", "row")
+# Columns that the tables of a deduplication must have, by name; those of other kinds must identify documents. The last
+# one of removed.parquet has a name that says whether similarities are exact.
 TABLE_COLUMNS = {
-    "clusters.parquet": ("id", "source", "row", "cluster", "size"),
-    "removed.parquet": ("id", "source", "row", "kept_id", "kept_source", "kept_row"),
+    "clusters.parquet": (*IDENTITY, "cluster", "size"),
+    "removed.parquet": (*IDENTITY, "kept_id", "kept_source", "kept_row"),
 }
-NUMBERS, NAMES, IDS = ("row", "kept_row", "size"), ("source", "kept_source"), ("id", "kept_id", "cluster")
+# Columns that other tables must have.
+EDIT_COLUMNS = {"cuts.parquet": (*IDENTITY, "start", "end")}
+NUMBERS, NAMES = ("row", "kept_row", "size", "start", "end"), ("source", "kept_source")
 
 
-def check_schema(path: Path, schema: pa.Schema) -> None:
+def rows_table(kind: str) -> str:
+    """Return the name of the table that has a row for each readable document."""
+    return "clusters.parquet" if kind == DEDUP else "documents.parquet"
+
+
+def check_schema(path: Path, schema: pa.Schema, kind: str = DEDUP) -> None:
     """Raise FormatError if a table lacks a column, has one of another type, or removed.parquet has no similarities."""
-    for name in TABLE_COLUMNS[path.name]:
+    columns = TABLE_COLUMNS[path.name] if kind == DEDUP else EDIT_COLUMNS.get(path.name, IDENTITY)
+    for name in columns:
         if schema.names.count(name) != 1:
             raise _other_table(path, f"must have a column {name}")
         if not _has_type(name, schema.field(name).type):
             raise _other_table(path, f"must have a column {name} of another type, got {schema.field(name).type}")
-    if path.name == "removed.parquet" and not pa.types.is_floating(schema.types[-1]):
+    if kind == DEDUP and path.name == "removed.parquet" and not pa.types.is_floating(schema.types[-1]):
         raise _other_table(path, f"must have similarities in its last column, got {schema.types[-1]}")
 
 

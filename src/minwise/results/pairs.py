@@ -4,6 +4,7 @@ The input is a :class:`~minwise.search.engine.SearchResult`; the tables are yiel
 larger than memory can be written. Pairs of identical documents are expanded here, and sorted in the work directory.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
@@ -18,11 +19,13 @@ from minwise.errors import InputError
 from minwise.inputs.items import SingleValue
 from minwise.inputs.source import LISTED_FAULTS, Columns
 from minwise.inputs.table_writer import TABLE_ROWS
+from minwise.results.field_similarities import FieldSimilarities, field_columns
 from minwise.results.notes import report_notes
-from minwise.search.bands import FAULTY, BucketCounts, cut_runs, pack_pairs, unpack_pairs
-from minwise.search.clustering import CopyExpansion, PairBlock, cluster_by_components, cluster_by_star
-from minwise.search.engine import SearchResult
+from minwise.search.bands import FAULTY, BucketCounts, pack_pairs
+from minwise.search.clustering import CopyExpansion, CopyGroups, PairBlock, cluster_by_components, cluster_by_star
+from minwise.search.engine import FinishedSearch, SearchResult
 from minwise.search.needed_pairs import PairCounts
+from minwise.search.pair_runs import merged_runs, write_run
 
 __all__ = [
     "Clustering",
@@ -30,6 +33,7 @@ __all__ = [
     "cap_report",
     "cap_section",
     "expanded_pairs",
+    "identities",
     "identity_columns",
     "identity_schema",
     "pair_report",
@@ -50,13 +54,19 @@ def table_slices(numbers: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     return (numbers[start : start + TABLE_ROWS] for start in range(0, max(1, len(numbers)), TABLE_ROWS))
 
 
-def identity_columns(search: SearchResult, documents: NDArray[Any]) -> dict[str, pa.Array]:
+def identity_columns(search: FinishedSearch, documents: NDArray[Any]) -> dict[str, pa.Array]:
     """Return the columns id, source and row of documents."""
     names, rows = search.documents.locate(documents)
     return {"id": search.documents.ids(documents), "source": names, "row": from_numpy(rows)}
 
 
-def identity_schema(search: SearchResult) -> dict[str, pa.DataType]:
+def identities(search: FinishedSearch, documents: NDArray[Any]) -> list[dict[str, Any]]:
+    """Return id, source and row of documents as plain values."""
+    rows: list[dict[str, Any]] = pa.table(identity_columns(search, documents)).to_pylist()
+    return rows
+
+
+def identity_schema(search: FinishedSearch) -> dict[str, pa.DataType]:
     """Return the types of the columns id, source and row."""
     return {"id": search.documents.id_type, "source": pa.large_string(), "row": pa.int64()}
 
@@ -66,35 +76,38 @@ def similarity_column(values: NDArray[np.float64]) -> pa.Array:
     return from_numpy(values, ~np.isnan(values))
 
 
-def pair_tables(search: SearchResult, *, sources: bool = False) -> Iterator[pa.Table]:
+def pair_tables(search: SearchResult, *, sources: bool = False, field_similarities: bool = False) -> Iterator[pa.Table]:
     """Yield every pair by id, in document order, including pairs of identical documents.
+
+    With containment ``left`` lies in ``right``. Of two linked tables ``left`` is a document of the first one, and
+    ``right`` one of the second.
 
     Args:
         search: The result of a search.
         sources: Whether to add source and row of both documents.
+        field_similarities: Whether to add the similarity of each field.
     """
+    fields = FieldSimilarities(search) if field_similarities else None
     for block in expanded_pairs(search):
         left, right = block.low.astype(np.int64), block.high.astype(np.int64)
         for start in range(0, max(1, len(left)), TABLE_ROWS):
             rows = slice(start, start + TABLE_ROWS)
-            yield _pair_table(search, left[rows], right[rows], block.similarity[rows], sources=sources)
+            table = _pair_table(search, left[rows], right[rows], block.similarity[rows], sources=sources)
+            yield table if fields is None else _with_fields(table, fields, left[rows], right[rows])
     search.documents.corpus.refuse_changes()  # before the file of these tables gets its name
 
 
 def expanded_pairs(search: SearchResult) -> Iterator[PairBlock]:
-    """Yield the pairs of all documents in ascending order, including pairs of identical documents."""
-    if not len(search.copies):
+    """Yield the pairs of all documents by number in ascending order, including pairs of identical documents.
+
+    Of a directed pair the first is the document that lies in the other one, or that of the first of two linked tables.
+    """
+    if not len(search.copies) and not _is_directed(search):
         yield from search.blocks()
         return
     if not search.work.has("expanded"):
         _spill_expanded(search)
-    files = [search.work.open(name) for name in search.work.names("expanded-")]
-    runs = [file.map("pairs") for file in files]
-    for cuts in cut_runs(runs, EXPANDED_PAIRS):
-        pairs = np.concatenate([run[cut] for run, cut in zip(runs, cuts, strict=True)])
-        similarity = np.concatenate([file.map("similarity")[cut] for file, cut in zip(files, cuts, strict=True)])
-        order = np.argsort(pairs)
-        yield PairBlock(*unpack_pairs(pairs[order]), similarity[order])
+    yield from merged_runs(search.work, "expanded-", EXPANDED_PAIRS)
 
 
 def _spill_expanded(search: SearchResult) -> None:
@@ -102,12 +115,24 @@ def _spill_expanded(search: SearchResult) -> None:
     search.work.delete("expanded-")  # of an interrupted run
     expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
     across = (expanded for block in search.blocks() for expanded in expansion.across(block, EXPANDED_PAIRS))
+    linked = search.documents.corpus.linked
     within = expansion.within(EXPANDED_PAIRS, search.settings.identical_similarity)
-    for number, block in enumerate(chain(across, within)):
-        pairs = pack_pairs(block.low, block.high)
-        order = np.argsort(pairs)
-        search.work.write(f"expanded-{number:06}", {"pairs": pairs[order], "similarity": block.similarity[order]})
+    for number, block in enumerate(across if linked else chain(across, within)):
+        write_run(search.work, f"expanded-{number:06}", _packed_documents(search, block), block.similarity)
     search.work.write_json("expanded", {})
+
+
+def _is_directed(search: SearchResult) -> bool:
+    """Return whether the two documents of a pair have different roles."""
+    return search.documents.corpus.linked or search.settings.measure == "containment"
+
+
+def _packed_documents(search: SearchResult, block: PairBlock) -> NDArray[np.uint64]:
+    """Return pairs of ranks as pairs of documents; without a direction, ranks are the numbers of documents."""
+    if not _is_directed(search):
+        return pack_pairs(block.low, block.high)
+    document_at = search.order.document_at
+    return pack_pairs(document_at[block.high], document_at[block.low])
 
 
 def pair_report(search: SearchResult) -> dict[str, Any]:
@@ -116,22 +141,24 @@ def pair_report(search: SearchResult) -> dict[str, Any]:
     Figures about pairs are None if only those were compared that decide clusters.
     """
     expansion = CopyExpansion(search.copies, len(search.documents), search.settings.max_bucket)
-    capped = expansion.capped_leaders()
+    capped = search.order.document_at[expansion.capped_leaders()]
     across = sum(expansion.left_out_across(block) for block in search.blocks()) if len(capped) else 0
+    within = 0 if search.documents.corpus.linked else expansion.left_out_within()
     sizes = expansion.sizes[expansion.expanded_sizes != expansion.sizes]
     groups = zip(search.documents.ids(capped[:SHOWN_GROUPS]).to_pylist(), sizes[:SHOWN_GROUPS].tolist(), strict=True)
     return {
-        "minwise": _kernel.VERSION,
+        "minwise": _kernel.__version__,
         "settings": search.settings.to_dict(),
         "plan": search.settings.plan_dict(),
         "counts": search.documents.counts,
+        **({"tables": tables} if (tables := search.documents.table_counts()) else {}),
         **({"rows": rows} if (rows := search.documents.grouped_rows()) else {}),
         "candidates": search.candidates,
         "compared": search.compared,
         "caps": {
             **cap_report(search),
             "identical_groups": len(capped),
-            "identical_pairs_left_out": expansion.left_out_within() + across if search.is_complete else None,
+            "identical_pairs_left_out": within + across if search.is_complete else None,
             "largest_identical_groups": [{"first": first, "documents": size} for first, size in groups],
         },
         "unreadable": search.documents.unreadable(),
@@ -177,26 +204,48 @@ def _pair_table(
     return pa.table(columns)
 
 
-def pair_schema(search: SearchResult, *, sources: bool) -> pa.Schema:
+def _with_fields(
+    table: pa.Table, fields: FieldSimilarities, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> pa.Table:
+    """Return the table with the similarity of each field of these pairs."""
+    for name, similarity in fields.columns(left, right).items():
+        table = table.append_column(name, similarity_column(similarity))
+    return table
+
+
+def pair_schema(search: SearchResult, *, sources: bool, field_similarities: bool = False) -> pa.Schema:
     """Return the columns of the table of pairs."""
     none = np.empty(0, dtype=np.int64)
-    return _pair_table(search, none, none, np.empty(0), sources=sources).schema
+    schema = _pair_table(search, none, none, np.empty(0), sources=sources).schema
+    for name in field_columns(search) if field_similarities else ():
+        schema = schema.append(pa.field(name, pa.float64()))
+    return schema
 
 
 class Clustering:
-    """Clusters of a search, each named after its first document."""
+    """Clusters of a search, each named after its first document.
+
+    Of two linked tables, a cluster is named after its first document of the second one.
+    """
 
     def __init__(self, search: SearchResult) -> None:
         documents = search.documents
+        self._linked, self._protected = documents.corpus.linked, documents.protected
+        copies = _paired_copies(search) if self._linked else search.copies
         if search.settings.group == "components":
-            firsts = cluster_by_components(search.blocks, search.copies, len(documents))
+            firsts = cluster_by_components(search.blocks, copies, len(documents))
         else:
-            clustering = cluster_by_star(search.blocks, search.copies, len(documents))
+            clustering = cluster_by_star(search.blocks, copies, len(documents))
             firsts = np.where(clustering.removed, clustering.witness, np.arange(len(documents)))
         self._documents = documents
         self._firsts = firsts.astype(np.int64)
-        self._readable = np.flatnonzero(documents.states != FAULTY)
+        self._readable = self._in_table_order(np.flatnonzero(documents.states != FAULTY))
         self._sizes = np.bincount(self._firsts[self._readable], minlength=len(documents))
+
+    def _in_table_order(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return ascending documents with those of the first of two linked tables before those of the second."""
+        start = int(np.searchsorted(documents, self._protected)) if self._linked else 0
+        return np.concatenate([documents[start:], documents[:start]])
 
     @property
     def cluster_count(self) -> int:
@@ -214,7 +263,10 @@ class Clustering:
         return self._firsts[self._readable]
 
     def tables(self) -> Iterator[pa.Table]:
-        """Yield every document with the id of its cluster's first document and the cluster's size."""
+        """Yield every document with the id of its cluster's first document and the cluster's size.
+
+        Of two linked tables, ids have a column that names their table: ``left`` or ``right``.
+        """
         yield from (self.table(documents) for documents in table_slices(self._readable))
         self._documents.corpus.refuse_changes()  # before the file of these tables gets its name
 
@@ -222,7 +274,14 @@ class Clustering:
         """Return these documents with the id of their cluster's first document and the cluster's size."""
         firsts = self._firsts[documents]
         ids, clusters = self._documents.ids(documents), self._documents.ids(firsts)
-        return pa.table({"id": ids, "cluster": clusters, "size": from_numpy(self._sizes[firsts])})
+        columns = {"id": ids, "cluster": clusters, "size": from_numpy(self._sizes[firsts])}
+        if self._linked:
+            columns |= {"table": self._tables(documents), "cluster_table": self._tables(firsts)}
+        return pa.table({name: columns[name] for name in self.schema.names})
+
+    def _tables(self, documents: NDArray[np.int64]) -> pa.Array:
+        """Return the table of each document, ``left`` or ``right``."""
+        return pa.array(["left", "right"]).take(from_numpy((documents < self._protected).astype(np.int64)))
 
     def members(self, count: int) -> NDArray[np.int64]:
         """Return the first documents of clusters with more than one, cluster by cluster."""
@@ -232,24 +291,38 @@ class Clustering:
     @property
     def schema(self) -> pa.Schema:
         """Columns of the tables."""
-        kind = self._documents.id_type
+        kind, table = self._documents.id_type, pa.string()
+        if self._linked:
+            names = [("table", table), ("id", kind), ("cluster_table", table), ("cluster", kind), ("size", pa.int64())]
+            return pa.schema(names)
         return pa.schema([("id", kind), ("cluster", kind), ("size", pa.int64())])
+
+
+def _paired_copies(search: SearchResult) -> CopyGroups:
+    """Return the groups of identical documents that a pair connects with a document of the other table.
+
+    With stars, only documents of the first table join another one.
+    """
+    paired = np.zeros(len(search.documents), dtype=bool)
+    for block in search.blocks():
+        paired[block.low] = paired[block.high] = True
+    if search.settings.group == "star":
+        paired[: search.documents.protected] = False
+    return search.copies.led_by(paired)
 
 
 def blocking_quality(search: SearchResult, truth: str) -> dict[str, Any]:
     """Return the quality of the pairs against a ground-truth column.
 
-    Rows with the same value in the column are the same entity; a row without a value is an entity of its own. Reads the
-    column of every source again.
+    Rows with the same value in the column are the same entity; a row without a value is an entity of its own. Of two
+    linked tables, only pairs of a row of each count. Reads the column of every source again.
 
     Raises:
         InputError: If the column cannot be read.
     """
     labels, known = _labels(search, truth)
-    counts = np.unique(labels[known], return_counts=True)[1].astype(object)  # squares may exceed 64 bits
-    true = int((counts * (counts - 1)).sum()) // 2
     records = int(np.count_nonzero(search.documents.states != FAULTY))
-    all_pairs = records * (records - 1) // 2
+    true, all_pairs = _pairs_to_find(search, labels, known)
     pairs = hits = 0
     for block in expanded_pairs(search):
         pairs += len(block.low)
@@ -264,6 +337,24 @@ def blocking_quality(search: SearchResult, truth: str) -> dict[str, Any]:
         "reduction_ratio": 1 - pairs / all_pairs if all_pairs else None,
         "pairs_quality": hits / pairs if pairs else None,
     }
+
+
+def _pairs_to_find(search: SearchResult, labels: NDArray[np.uint64], known: NDArray[np.bool_]) -> tuple[int, int]:
+    """Return the number of pairs of rows of one entity, and of all pairs."""
+    readable, split = search.documents.states != FAULTY, search.documents.protected
+    if search.documents.corpus.linked:
+        second, first = (_entities(labels[side][known[side]]) for side in (slice(split), slice(split, None)))
+        sizes = [int(np.count_nonzero(side)) for side in (readable[:split], readable[split:])]
+        return sum(count * first[entity] for entity, count in second.items()), sizes[0] * sizes[1]
+    rows = int(np.count_nonzero(readable))
+    counts = _entities(labels[known]).values()
+    return sum(count * (count - 1) // 2 for count in counts), rows * (rows - 1) // 2
+
+
+def _entities(labels: NDArray[np.uint64]) -> "Counter[int]":
+    """Return the number of rows of each entity."""
+    entities, counts = np.unique(labels, return_counts=True)
+    return Counter(dict(zip(entities.tolist(), counts.tolist(), strict=True)))
 
 
 def _labels(search: SearchResult, truth: str) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:

@@ -7,13 +7,15 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise.results.pairs import Clustering, expanded_pairs
+from minwise.results.field_similarities import FieldSimilarities
+from minwise.results.pairs import Clustering, expanded_pairs, similarity_column
 from minwise.results.report_writer import excerpt, read_texts
 from minwise.search.engine import SearchResult
 
-__all__ = ["document_texts", "preview_clusters", "preview_pairs"]
+__all__ = ["document_texts", "one_line", "preview_clusters", "preview_pairs"]
 
 # Pairs, and documents of clusters, in a preview.
 FIRST_PAIRS = 10
@@ -22,7 +24,7 @@ FIRST_DOCUMENTS = 20
 SNIPPET = 400
 
 
-def preview_pairs(search: SearchResult) -> dict[str, Any]:
+def preview_pairs(search: SearchResult, *, field_similarities: bool = False) -> dict[str, Any]:
     """Return the number of pairs, and the first of them with ids, similarity and the beginnings of both texts."""
     blocks = expanded_pairs(search)
     first, total = next(blocks, None), 0
@@ -35,7 +37,13 @@ def preview_pairs(search: SearchResult) -> dict[str, Any]:
     similarity = [None if np.isnan(value) else float(value) for value in first.similarity[:FIRST_PAIRS]]
     names = ("left", "right", search.settings.similarity_name, "left_text", "right_text")
     rows = zip(left, right, similarity, left_texts, right_texts, strict=True)
-    return {"pairs": total, "first": [dict(zip(names, row, strict=True)) for row in rows]}
+    shown = [dict(zip(names, row, strict=True)) for row in rows]
+    if field_similarities:
+        fields = pa.table(
+            {name: similarity_column(values) for name, values in FieldSimilarities(search).columns(*sides).items()}
+        )
+        shown = [{**pair, **more} for pair, more in zip(shown, fields.to_pylist(), strict=True)]
+    return {"pairs": total, "first": shown}
 
 
 def preview_clusters(search: SearchResult, clustering: Clustering) -> dict[str, Any]:
@@ -67,10 +75,10 @@ def document_texts(search: SearchResult, documents: NDArray[np.int64]) -> list[s
 def _snippets(search: SearchResult, documents: NDArray[np.int64]) -> list[str | None]:
     """Return the beginning of each text on one line."""
     texts = document_texts(search, documents)
-    return [None if text is None else _one_line(text) for text in texts]
+    return [None if text is None else one_line(text) for text in texts]
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """Return the beginning of a text with runs of white space and control characters as one blank."""
     printable = "".join(character if character.isprintable() else " " for character in islice(text, 4 * SNIPPET))
     return " ".join(printable.split())[:SNIPPET]

@@ -169,7 +169,8 @@ class DedupDecision:
         search = self.search
         if search.settings.group == "star":
             documents, protected = len(search.documents), search.documents.protected
-            clustering = cluster_by_star(self.blocks, search.copies, documents, protected)
+            directed = search.settings.measure == "containment"
+            clustering = cluster_by_star(self.blocks, search.copies, documents, protected, directed=directed)
         else:
             clustering = self._cluster_by_components()
         ranks = np.flatnonzero(clustering.removed)
@@ -182,7 +183,9 @@ class DedupDecision:
         first, removed = self._components()
         similarity = np.full(len(removed), np.nan)
         removed_ranks = np.flatnonzero(removed)
-        similarity[removed_ranks] = self._similarities_to_kept(first[removed_ranks], removed_ranks.astype(np.uint32))
+        similarity[removed_ranks] = self._similarities(
+            self.search, first[removed_ranks], removed_ranks.astype(np.uint32)
+        )
         return ClusteringResult(removed, first, similarity)
 
     def _components(self) -> tuple[Ranks, NDArray[np.bool_]]:
@@ -200,20 +203,26 @@ class DedupDecision:
             return int(np.count_nonzero(removed_by_star(self.blocks, search.copies, documents, protected)))
         return int(np.count_nonzero(self._components()[1]))
 
-    def _similarities_to_kept(self, kept: Ranks, removed: Ranks) -> NDArray[np.float64]:
-        """Return the similarity of removed documents to the kept one of their component, often not a candidate pair."""
-        leader = np.arange(len(self.search.documents), dtype=np.uint32)
-        followers, leaders = self.search.copies.followers()
+    def _similarities(self, search: SearchResult, kept: Ranks, removed: Ranks) -> NDArray[np.float64]:
+        """Return the similarity of removed documents to kept ones, often not a candidate pair."""
+        leader = np.arange(len(search.documents), dtype=np.uint32)
+        followers, leaders = search.copies.followers()
         leader[followers] = leaders
         left, right = leader[kept], leader[removed]
         similarity = np.ones(len(removed))
         differ = left != right
-        if self.search.settings.verify != "exact":
+        if search.settings.verify != "exact":
             similarity[differ] = np.nan
         elif differ.any():
             low, high = np.minimum(left, right)[differ], np.maximum(left, right)[differ]
-            similarity[differ] = self.similarities(self.search, low, high)
+            similarity[differ] = self.similarities(search, low, high)
         return similarity
+
+    def plain_similarities(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the similarity without discount of some removed documents to their witnesses."""
+        search, rank_of = self.search, self.search.order.rank_of
+        kept, removed = rank_of[self.removals.witness[rows]], rank_of[self.removals.documents[rows]]
+        return self._similarities(search.without_discount(), kept, removed)
 
     @cached_property
     def keep(self) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ both files and the page.
 """
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
@@ -25,11 +25,12 @@ from minwise.inputs.text_files import TextFiles
 from minwise.progress import Stopwatch
 from minwise.report.cluster_section import MANY_DOCUMENTS
 from minwise.results.notes import report_notes
-from minwise.results.pairs import cap_report, identity_columns
+from minwise.results.pairs import cap_report, identities
 from minwise.results.removals import DedupDecision, count_by_threshold
 from minwise.search.bands import FAULTY
-from minwise.search.documents import Corpus
-from minwise.search.engine import SearchResult
+from minwise.search.common_phrases import COMMON
+from minwise.search.documents import Corpus, Documents
+from minwise.search.engine import FinishedSearch
 from minwise.search.verification import BINS, count_by_bin, floor_bin
 
 __all__ = [
@@ -39,7 +40,12 @@ __all__ = [
     "SimilarityStats",
     "kept_near_misses",
     "largest_clusters",
+    "loss_warnings",
+    "removal_counts",
+    "report_warnings",
     "size_distribution",
+    "source_counts",
+    "source_losses",
 ]
 
 # Clusters, members of each, and pairs just below the threshold that a report names.
@@ -100,11 +106,11 @@ class RunRecord:
         """Return the record of the same run for a further step; its stages are added to a copy of the stopwatch."""
         return replace(self, watch=self.watch.resume())
 
-    def to_dict(self, search: SearchResult) -> dict[str, Any]:
+    def to_dict(self, search: FinishedSearch) -> dict[str, Any]:
         """Return plain values as of now."""
         corpus, limits = search.documents.corpus, search.limits
         return {
-            "minwise": _kernel.VERSION,
+            "minwise": _kernel.__version__,
             "started": self.watch.started.isoformat(timespec="seconds"),
             "seconds": round(self.watch.seconds, 3),
             "resumed": search.work.resumed,
@@ -162,7 +168,7 @@ class SimilarityStats:
 
     def _closest(self) -> list[dict[str, Any]]:
         left, right, similarity = (values[:NAMED_PAIRS] for values in kept_near_misses(self._decision))
-        sides = (_identities(self._search, side) for side in (left, right))
+        sides = (identities(self._search, side) for side in (left, right))
         return [
             {"similarity": value, "left": first, "right": second}
             for value, first, second in zip(similarity.tolist(), *sides, strict=True)
@@ -184,17 +190,11 @@ def largest_clusters(decision: DedupDecision) -> list[dict[str, Any]]:
     removals, clusters = decision.removals, []
     for first, removed in removals.largest(NAMED_CLUSTERS):
         indices = removals.least_similar(first, NAMED_MEMBERS)
-        kept, *members = _identities(decision.search, np.append([first], removals.documents[indices]))
+        kept, *members = identities(decision.search, np.append([first], removals.documents[indices]))
         similarity = [None if np.isnan(value) else value for value in removals.similarity[indices].tolist()]
         with_similarity = [{**member, "similarity": value} for member, value in zip(members, similarity, strict=True)]
         clusters.append({"kept": kept, "size": removed + 1, "members": with_similarity})
     return clusters
-
-
-def _identities(search: SearchResult, documents: NDArray[Any]) -> list[dict[str, Any]]:
-    """Return id, source and row of documents."""
-    rows: list[dict[str, Any]] = pa.table(identity_columns(search, documents)).to_pylist()
-    return rows
 
 
 def size_distribution(sizes: NDArray[np.int64]) -> list[dict[str, int]]:
@@ -223,7 +223,7 @@ class DedupReport:
         settings = {**search.settings.to_dict(), "threshold": self.decision.threshold}
         similarities = SimilarityStats(self.decision)
         return {
-            "minwise": _kernel.VERSION,
+            "minwise": _kernel.__version__,
             "settings": settings,
             "on_error": search.documents.corpus.on_error,
             "plan": search.settings.plan_dict(),
@@ -241,7 +241,13 @@ class DedupReport:
             "duplicate_ids": 0 if (repeated := search.documents.repeated_ids()) is None else repeated.rows,
             "warnings": self._warnings(),
             **report_notes(search.documents, search.copies, search.settings),
+            **self._common_phrases(),
         }
+
+    def _common_phrases(self) -> dict[str, Any]:
+        """Return the phrases that count least; nothing if all count alike, or documents are not texts."""
+        work = self.decision.search.work
+        return {"common_phrases": work.read_json(COMMON)["phrases"]} if work.has(COMMON) else {}
 
     def counts(self) -> dict[str, int]:
         """Return how many documents were read, kept, removed and quarantined.
@@ -249,12 +255,9 @@ class DedupReport:
         Every copy of an earlier document is removed, for that one or for the document that this one is removed for.
         """
         search, removals = self.decision.search, self.decision.removals
-        counts, removed = search.documents.counts, len(removals)
         kept = int(np.count_nonzero(self.decision.keep))
-        if counts["read"] != kept + removed + counts["quarantined"]:
-            raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
         identical = search.order.document_at[search.copies.followers()[0]] >= search.documents.protected
-        return {**counts, "kept": kept, "removed": removed, "removed_identical": int(np.count_nonzero(identical))}
+        return removal_counts(search.documents.counts, kept, len(removals), int(np.count_nonzero(identical)))
 
     def _text_bytes(self) -> dict[str, int] | None:
         """Return bytes of the texts that were read, kept, removed and quarantined; None for sets."""
@@ -288,38 +291,95 @@ class DedupReport:
 
     @cached_property
     def _sources(self) -> list[dict[str, Any]]:
-        """Number of rows of each source that were read, kept, removed and quarantined."""
-        documents, rows = self.decision.search.documents, []
-        for number, source in enumerate(documents.corpus.sources):
-            start, end = documents.starts[number], documents.starts[number + 1]
-            faulty = int(np.count_nonzero(documents.states[start:end] == FAULTY))
-            row = {"source": _source_name(source), "rows": int(end - start), "quarantined": faulty}
-            if number < documents.corpus.against:
-                rows.append({**row, "against": True})
-            else:
-                removed = self.decision.removals.between(int(start), int(end))
-                rows.append({**row, "kept": int(end - start) - removed - faulty, "removed": removed})
-        return rows
+        return source_counts(self.decision.search.documents, self.decision.keep)
 
     def _warnings(self) -> list[str]:
-        warnings = []
-        documents = self.decision.search.documents
-        chained = int(np.count_nonzero(self.decision.removals.similarity < self.decision.threshold))
-        if chained:
-            warnings.append(
-                f"removed although less similar to the kept one than the threshold: {chained:,} documents; "
-                "they were joined through others. group='star' removes none of these"
-            )
-        total, (kept, largest) = len(documents) - documents.protected, self._largest
-        if total >= MANY_DOCUMENTS and largest > total / 100:
-            kept_id = documents.ids(np.array([kept]))[0].as_py()
-            warnings.append(f"one cluster holds {largest} of {total} documents, more than 1 %: that of {kept_id}")
-        warnings.extend(
-            f"{row['source'] or 'the input'} loses {row['removed']} of its {row['rows']} documents, more than half"
-            for row in self._sources
-            if not row.get("against") and row["rows"] > 1 and row["removed"] > row["rows"] / 2
+        documents, (kept, largest) = self.decision.search.documents, self._largest
+        return report_warnings(
+            chained=int(np.count_nonzero(self.decision.removals.similarity < self.decision.threshold)),
+            documents=len(documents) - documents.protected,
+            largest=largest,
+            largest_id=lambda: documents.ids(np.array([kept]))[0].as_py(),
+            losses=source_losses(self._sources),
         )
-        return warnings
+
+
+def removal_counts(counts: dict[str, int], kept: int, removed: int, identical: int) -> dict[str, int]:
+    """Return the counts of a report.
+
+    Args:
+        counts: Documents that were read, those that could not be used, and others.
+        kept: Number of documents that are kept.
+        removed: Number of documents that are removed.
+        identical: How many of these have the same tokens as an earlier document.
+    """
+    if kept < 0 or counts["read"] != kept + removed + counts["quarantined"]:
+        raise MinwiseError(f"a bug in minwise, please report it: {counts} but {kept} kept and {removed} removed")
+    return {**counts, "kept": kept, "removed": removed, "removed_identical": identical}
+
+
+def report_warnings(
+    *,
+    chained: int,
+    documents: int,
+    largest: int,
+    largest_id: Callable[[], object],
+    losses: Iterable[tuple[str, int, int]],
+) -> list[str]:
+    """Return the warnings of a report.
+
+    Args:
+        chained: Number of removed documents that are less similar to the kept one than the threshold.
+        documents: Number of documents of the input.
+        largest: Size of the largest cluster.
+        largest_id: Returns the id of its kept document.
+        losses: For each source its name, how many of its documents are removed, and how many it has.
+    """
+    warnings = []
+    if chained:
+        warnings.append(
+            f"removed although less similar to the kept one than the threshold: {chained:,} documents; "
+            "they were joined through others. group='star' removes none of these"
+        )
+    if documents >= MANY_DOCUMENTS and largest > documents / 100:
+        warnings.append(f"one cluster holds {largest} of {documents} documents, more than 1 %: that of {largest_id()}")
+    return [*warnings, *loss_warnings(losses)]
+
+
+def source_counts(documents: Documents, keep: NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """Return the number of rows of each source that were read, kept, removed and quarantined.
+
+    Args:
+        documents: The documents of the run.
+        keep: A flag per row of the input: whether it is kept.
+    """
+    rows = []
+    for number, source in enumerate(documents.corpus.sources):
+        states = documents.states[documents.starts[number] : documents.starts[number + 1]]
+        faulty = int(np.count_nonzero(states == FAULTY))
+        row = {"source": _source_name(source), "rows": len(states), "quarantined": faulty}
+        if number < documents.corpus.against:
+            rows.append({**row, "against": True})
+        else:
+            kept = int(np.count_nonzero(keep[documents.input_slice(number)]))
+            rows.append({**row, "kept": kept, "removed": len(states) - kept - faulty})
+    return rows
+
+
+def source_losses(sources: list[dict[str, Any]]) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of each source, how many of its documents are removed, and how many it has."""
+    for row in sources:
+        if not row.get("against"):
+            yield row["source"] or "the input", row["removed"], row["rows"]
+
+
+def loss_warnings(losses: Iterable[tuple[str, int, int]]) -> list[str]:
+    """Return a warning for each source that loses more than half of its documents."""
+    return [
+        f"{source} loses {removed} of its {rows} documents, more than half"
+        for source, removed, rows in losses
+        if rows > 1 and removed > rows / 2
+    ]
 
 
 def _source_name(source: Source) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,15 +22,17 @@ import pyarrow as pa
 
 from minwise._internal.temporary import output_writer
 from minwise.checks import check_path
-from minwise.errors import FormatError, MinwiseError, MismatchError
+from minwise.errors import ConfigError, FormatError, MinwiseError, MismatchError
 from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import Batch, Columns, Source
 from minwise.inputs.standard_input import StandardInput
 from minwise.inputs.text_files import TextFiles
+from minwise.options import lists_faults
 from minwise.report.cluster_section import SHOWN_CLUSTERS, SHOWN_MEMBERS, SHOWN_PAIRS
 from minwise.results.finished_run import NANOSECONDS, FinishedRun
 from minwise.results.report_data import RunRecord
-from minwise.search.engine import SearchResult
+from minwise.search.documents import Documents
+from minwise.search.engine import FinishedSearch, SearchResult
 
 __all__ = [
     "excerpt",
@@ -39,7 +42,9 @@ __all__ = [
     "read_texts",
     "read_whole_texts",
     "shown_documents",
+    "write_cut_files",
     "write_json",
+    "write_quarantine",
     "write_report",
     "write_run_files",
 ]
@@ -58,6 +63,8 @@ WITH_TEXTS = "report-with-texts.html"
 TEXTS_SHOWN = '<div class="sides'
 # Keys of a report that the page shows.
 PAGE_KEYS = ("plan", "caps", "clusters", "largest_clusters", "just_below", "unreadable", "warnings")
+
+CUT_PAGE_KEYS = ("tokens", "most_repeated", "examples", "unreadable", "warnings")
 
 # A document as a report names it: its file, and its row in that file.
 DocumentName = tuple[str, int]
@@ -174,6 +181,26 @@ def write_json(path: Path, values: dict[str, Any]) -> None:
     path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def write_cut_files(folder: Path, report: dict[str, Any], search: FinishedSearch, run: RunRecord) -> None:
+    """Write ``report.html`` and ``run.json`` of a run that cut passages."""
+    from minwise.report.cut_page import cut_page  # here, because importing it is slow and few calls write
+
+    with run.watch.timed("report"):
+        (folder / "report.html").write_text(cut_page(report, run.to_dict(search)), encoding="utf-8")
+    write_json(folder / "run.json", run.to_dict(search))
+
+
+def write_quarantine(path: Path, documents: Documents) -> None:
+    """Write the faults of the input as JSON lines, if there are any and they are to be listed."""
+    if not lists_faults(documents.corpus.on_error):
+        return
+    faults = documents.faults()
+    first = next(faults, None)
+    if first is not None:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(fault, ensure_ascii=False) + "\n" for fault in chain([first], faults))
+
+
 def write_run_files(folder: Path, report: dict[str, Any], search: SearchResult, run: RunRecord) -> None:
     """Write the files that differ from run to run: ``report.html``, which shows durations, and ``run.json``."""
     with run.watch.timed("report"):
@@ -272,6 +299,8 @@ def write_report(
     from minwise.report.page import report_page
 
     run = _open_run(output)
+    if run.kind != "dedup":
+        return _write_cut_report(run, audit)
     given = None if audit is None else check_path("audit", audit)
     stored = run.folder / "audit.json"
     source = given or (stored if stored.is_file() else None)
@@ -288,10 +317,20 @@ def write_report(
     return run.folder / "report.html"
 
 
+def _write_cut_report(run: FinishedRun, audit: str | PathLike[str] | None) -> Path:
+    """Write the page of a run that cut passages again; its report has all texts that the page shows."""
+    from minwise.report.cut_page import cut_page
+
+    if audit is not None:
+        raise ConfigError(f"{run.folder}: audit must be left out, got {audit}: the run found every passage")
+    _replace_file(run.folder / "report.html", cut_page(run.report, run.record).encode())
+    return run.folder / "report.html"
+
+
 def _open_run(output: str | PathLike[str]) -> FinishedRun:
     """Open a run whose report has everything that the page shows."""
-    run = FinishedRun.open(output)
-    missing = [name for name in PAGE_KEYS if name not in run.report]
+    run = FinishedRun.open(output, kinds=("dedup", "passages"))
+    missing = [name for name in (PAGE_KEYS if run.kind == "dedup" else CUT_PAGE_KEYS) if name not in run.report]
     if missing:
         path = run.folder / "report.json"
         raise FormatError(f"{path}: must be written by this minwise, got one without {missing[0]}; run dedup again")

@@ -5,6 +5,7 @@ The rows are copied from the inputs of the run, one pass over each. The output o
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from operator import index
@@ -23,6 +24,7 @@ from minwise.inputs.text_files import COPY_BYTES, TextFiles
 from minwise.progress import Progress, ProgressSetting
 from minwise.results.finished_run import FinishedRun, RowStatus
 from minwise.results.output import check_output, publish
+from minwise.results.stored_cuts import CUTS, StoredCuts, has_cuts
 from minwise.search.workdir import temporary_workdir
 from minwise.settings import RunLimits, progress_of
 
@@ -46,8 +48,8 @@ def restore(
     Args:
         output: The directory that :func:`minwise.dedup` wrote.
         destination: A new or empty directory.
-        ids: Restore the removed documents that have one of these ids. Without it every row of the input is restored,
-            including unreadable rows: the input files are copied as they are.
+        ids: Restore the removed and the cut documents that have one of these ids. Without it every row of the input is
+            restored, including unreadable rows: the input files are copied as they are.
         all_matches: Whether an id that several removed documents share restores all of them; otherwise it is refused.
         overwrite: Whether a directory that is not empty may be replaced.
         progress: True for progress bars, a function of (stage, done, total, unit), or a
@@ -55,7 +57,8 @@ def restore(
 
     Returns:
         How many documents were ``restored`` and are ``still_removed``, how many of the restored rows had been
-        ``quarantined``, and how many ``rows`` the new directory has.
+        ``quarantined``, and how many ``rows`` the new directory has; of a run with ``passages``, of how many kept
+        documents the cuts are undone (``uncut``).
 
     Raises:
         MismatchError: If an input has changed since the run.
@@ -63,7 +66,9 @@ def restore(
     """
     folder, receiver = check_path("output", destination), progress_of(progress)
     wanted = None if ids is None else _check_ids(ids)
-    run = FinishedRun.open(output)
+    from minwise.results.output_schema import KINDS  # here: msgspec takes 10 ms
+
+    run = FinishedRun.open(output, kinds=KINDS)
     run.refuse_changes()
     check_destination(folder, run, overwrite=overwrite)
     task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted, all_matches=all_matches)
@@ -106,12 +111,14 @@ class _RestoreAll:
 
     def __init__(self, run: FinishedRun) -> None:
         self._run = run
-        self._removed = run.schema("removed.parquet")
+        names = ["removed.parquet", *([CUTS] if has_cuts(run) else [])]
+        self._tables = {name: run.schema(name) for name in names}
 
     def write(self, folder: Path, progress: Progress) -> None:
-        """Write the kept rows and the table of removed documents."""
+        """Write the kept rows, and the tables of removed documents and of cuts, which have no rows."""
         _copy_sources(self._run, self._copy, folder / "kept", progress)
-        write_tables(folder / "removed.parquet", [], self._removed)
+        for name, schema in self._tables.items():
+            write_tables(folder / name, [], schema)
 
     def _copy(self, number: int, folder: Path) -> int:
         for file in self._run.files[number]:
@@ -123,6 +130,8 @@ class _RestoreAll:
         """Return the counts of :func:`restore`."""
         counts = self._run.report["counts"]
         restored = {"restored": counts["removed"], "still_removed": 0, "quarantined": counts["quarantined"]}
+        if "cut" in counts:
+            restored["uncut"] = counts["cut"]
         return {**restored, "rows": counts["read"]}
 
 
@@ -132,23 +141,27 @@ class _RestoreSome:
     def __init__(self, run: FinishedRun, ids: dict[str, None], *, all_matches: bool) -> None:
         self._run = run
         self._status = RowStatus(run)
+        self._cuts = StoredCuts(run, self._status, ids) if has_cuts(run) else None
         self._restored = self._status.restore(ids)
+        self._ids = self._restored.ids + (Counter() if self._cuts is None else self._cuts.ids)
         self._refuse_unknown(ids)
         if not all_matches:
             self._refuse_ambiguous()
 
     def _refuse_unknown(self, ids: dict[str, None]) -> None:
-        unknown = [text for text in ids if text not in self._restored.ids]
+        unknown = [text for text in ids if text not in self._ids]
+        tables, documents = ("removed.parquet lists", "removed documents")
+        if self._cuts is not None:
+            tables, documents = ("removed.parquet and cuts.parquet list", "removed and cut documents")
         if unknown:
             many = f"{len(unknown):,} of {len(ids):,} ids are" if len(unknown) > 1 else "an id is"
             first = "the first is " if len(unknown) > 1 else ""
             raise InputError(
-                f"{self._run.folder}: {many} not among its removed documents: {first}{show(unknown[0])}; "
-                "removed.parquet lists all of them"
+                f"{self._run.folder}: {many} not among its {documents}: {first}{show(unknown[0])}; {tables} all of them"
             )
 
     def _refuse_ambiguous(self) -> None:
-        shared = [(text, count) for text, count in self._restored.ids.items() if count > 1]
+        shared = [(text, count) for text, count in self._ids.items() if count > 1]
         if shared:
             text, count = shared[0]
             more = f" (and {len(shared) - 1:,} more such ids)" if len(shared) > 1 else ""
@@ -164,10 +177,13 @@ class _RestoreSome:
         if written != expected:
             raise MinwiseError(f"{expected} rows were to be written, {written} were: did the input change?")
         write_tables(folder / "removed.parquet", self._still_removed(), self._run.schema("removed.parquet"))
+        if self._cuts is not None:
+            write_tables(folder / CUTS, self._cuts.left(), self._run.schema(CUTS))
 
     def _copy(self, number: int, folder: Path) -> int:
-        keep = self._status.of_source(number)
-        return self._run.source(number).copy_kept(keep, folder, self._run.root)
+        keep, span = self._status.of_source(number), self._status.span(number)
+        edits = None if self._cuts is None else self._cuts.edits(*span)
+        return self._run.source(number).copy_kept(keep, folder, self._run.root, edits)
 
     def _still_removed(self) -> Iterator[pa.Table]:
         for batch in self._run.batches("removed.parquet"):
@@ -178,6 +194,8 @@ class _RestoreSome:
         """Return the counts of :func:`restore`."""
         counts, documents = self._run.report["counts"], self._restored.documents
         restored = {"restored": documents, "still_removed": counts["removed"] - documents, "quarantined": 0}
+        if self._cuts is not None:
+            restored["uncut"] = self._cuts.ids.total()
         return {**restored, "rows": counts["kept"] + documents}
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from minwise._internal.display import notebook, value_table
 from minwise._internal.formatting import format_percent
+from minwise._internal.sorted_arrays import distinct
 from minwise.results.pairs import identity_columns
 from minwise.results.removals import STEP, DedupDecision, check_similarities, removed_at, threshold_steps
 from minwise.results.report_writer import read_whole_texts
@@ -160,7 +161,7 @@ class _Examples:
         for block in decision.blocks():
             steps = np.searchsorted(self._thresholds, block.similarity, side="right") - 1
             self.pairs += np.bincount(steps, minlength=len(thresholds))
-            for number in np.unique(steps).tolist():
+            for number in distinct(steps).tolist():
                 self._choose(number, block.take(np.flatnonzero(steps == number)))
         self._add_copies()
 
@@ -192,7 +193,7 @@ class _Examples:
         """Return the example of each step, with its texts."""
         ranks = np.array([[best[2], best[3]] for best in self._best.values()], dtype=np.int64).reshape(-1, 2)
         documents = self._search.order.document_at[ranks].astype(np.int64)
-        texts = read_whole_texts(self._search, np.unique(documents).tolist())
+        texts = read_whole_texts(self._search, distinct(documents.ravel()).tolist())
         left, right = (document_refs(self._search, side) for side in (documents[:, 0], documents[:, 1]))
         examples: list[PairExample | None] = [None] * len(self._thresholds)
         for number, (step, best) in enumerate(self._best.items()):

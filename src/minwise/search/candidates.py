@@ -3,10 +3,13 @@
 This stage follows the first pass. How two documents are compared is left to subclasses: texts and sets in
 :mod:`minwise.search.verification`, vectors in :mod:`minwise.vectors.pairs`. Identical documents cost O(n), not O(n²):
 only the first of them is in a bucket. A band is sorted in ranges of keys that fit a quarter of the memory limit.
+
+If two tables are linked, the ranks of the second one come first, and only pairs of both are proposed. Identical
+documents then form a group in each table, and the pair of two such groups is a candidate, whatever the cap on buckets.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -24,6 +27,7 @@ from minwise.search.workdir import WorkDirectory
 __all__ = [
     "CHUNK_PAIRS",
     "MEMBER_BYTES",
+    "NO_PAIRS",
     "PAIR_BYTES",
     "VERIFIED",
     "CandidateSearch",
@@ -111,21 +115,27 @@ class CandidateSearch(ABC):
         return copies
 
     def _copy_groups(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        by_range: list[CopyGroups] = []
         parts = self._key_ranges()
-        for part in range(parts):
-            groups, first = _kernel.Copies(), 0
-            for contents in self.documents.column_parts("contents"):
-                groups.push(contents, self.members[first : first + len(contents)], part, parts)
-                first += len(contents)
-            by_range.append(CopyGroups(*groups.groups(self.limits.threads)))
+        by_range = [self._identical(part, parts) for part in range(parts)]
+        if self.documents.corpus.linked:
+            by_range = [groups.divided(self.documents.protected) for groups in by_range]
         return _sort_by_leader(by_range)
+
+    def _identical(self, part: int, parts: int) -> CopyGroups:
+        """Return the groups of identical documents whose content hash is in a range."""
+        groups, first = _kernel.Copies(), 0
+        for contents in self.documents.column_parts("contents"):
+            groups.push(contents, self.members[first : first + len(contents)], part, parts)
+            first += len(contents)
+        return CopyGroups(*groups.groups(self.limits.threads))
 
     def propose_candidates(self) -> None:
         """Write the pairs that share a bucket, band by band."""
         bands, parts = self.settings.plan.bands, self._key_ranges()
         todo = [(band, part) for band in range(bands) for part in range(parts)]
         self._delete_other_ranges(parts)
+        if self.documents.corpus.linked:
+            self._propose_identical(parts)
         with self.progress.stage("band", len(todo), "bands") as stage:
             for band, part in todo:
                 if not self.work.has(f"candidates-{band:05}-{part:05}"):
@@ -134,10 +144,24 @@ class CandidateSearch(ABC):
 
     def _propose(self, band: int, part: int, parts: int) -> None:
         """Write the buckets of a band; the ``candidates-`` file comes last and marks them as finished."""
-        buckets = band_buckets(self.documents.column_parts(f"band{band}"), self.members, part, parts)
-        firsts, members = buckets.shared(self.settings.max_bucket, self.documents.protected, self.limits.threads)
+        buckets = band_buckets(*self.band_keys(band), part, parts)
+        pair = buckets.shared_across if self.documents.corpus.linked else buckets.shared
+        firsts, members = pair(self.settings.max_bucket, self.documents.protected, self.limits.threads)
         write_proposals(self.work, f"{band:05}-{part:05}", firsts, members)
         self.work.write(f"candidates-{band:05}-{part:05}", {}, counts=buckets.counts())
+
+    def _propose_identical(self, parts: int) -> None:
+        """Write the pairs of identical documents of two tables, of which each has one in the buckets."""
+        for part in range(parts):
+            name = f"identical-{part:05}"
+            if not self.work.has(f"proposed-{name}"):
+                pairs = self._identical(part, parts)
+                ends = pairs.starts[1:].astype(np.uint32)
+                write_proposals(self.work, name, np.stack([pairs.leaders, ends - 1, ends], axis=1), pairs.members)
+
+    def band_keys(self, band: int) -> tuple[Iterable[NDArray[np.uint64]], NDArray[np.uint32]]:
+        """Return the keys of a band in pieces, and the rank of the document of each key."""
+        return self.documents.column_parts(f"band{band}"), self.members
 
     def _delete_other_ranges(self, parts: int) -> None:
         """Delete the proposals of an earlier run with another memory limit, which split the keys differently."""

@@ -19,6 +19,7 @@ from minwise.search.bands import NO_DOCUMENT
 
 __all__ = [
     "FIRST_MEMBERS",
+    "Blocks",
     "ClusteringResult",
     "CopyExpansion",
     "CopyGroups",
@@ -91,6 +92,29 @@ class CopyGroups:
         leads[self.starts[:-1].astype(np.int64)] = True
         return self.members[~leads], np.repeat(self.leaders, self.sizes)[~leads]
 
+    def divided(self, split: int) -> "CopyGroups":
+        """Return the groups of two or more members below ``split``, and those of two or more others; not in order."""
+        group, side = np.repeat(np.arange(len(self)), self.sizes), self.members >= split
+        starts = np.flatnonzero(np.diff(2 * group + side, prepend=-1))
+        sizes = np.diff(np.append(starts, len(self.members)))
+        several = sizes > 1
+        members = self.members[np.repeat(several, sizes)]
+        return CopyGroups(members, np.concatenate([[0], np.cumsum(sizes[several])]).astype(np.uint64))
+
+    def led_by(self, chosen: NDArray[np.bool_]) -> "CopyGroups":
+        """Return the groups whose leaders are marked."""
+        marked, sizes = chosen[self.leaders], self.sizes
+        starts = np.concatenate([[0], np.cumsum(sizes[marked])]).astype(np.uint64)
+        return CopyGroups(self.members[np.repeat(marked, sizes)], starts)
+
+    def renumbered(self, numbers: NDArray[np.uint32]) -> "CopyGroups":
+        """Return the groups with other numbers of documents, which keep the order within each group."""
+        members, sizes = numbers[self.members], self.sizes
+        order = np.argsort(numbers[self.leaders]) if len(self) else np.empty(0, dtype=np.int64)
+        by_leader = np.argsort(np.repeat(numbers[self.leaders], sizes), kind="stable")
+        starts = np.concatenate([[0], np.cumsum(sizes[order])]).astype(np.uint64)
+        return CopyGroups(members[by_leader], starts)
+
 
 @dataclass(frozen=True, slots=True)
 class ClusteringResult:
@@ -110,7 +134,9 @@ class ClusteringResult:
 Blocks = Callable[[], Iterable[PairBlock]]
 
 
-def cluster_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0) -> ClusteringResult:
+def cluster_by_star(
+    blocks: Blocks, copies: CopyGroups, documents: int, protected: int = 0, *, directed: bool = False
+) -> ClusteringResult:
     """Return clusters in which every removed document is similar to the kept one itself.
 
     Documents are processed in keep order; a document is removed if it has a pair with a kept one of smaller rank. Its
@@ -121,10 +147,12 @@ def cluster_by_star(blocks: Blocks, copies: CopyGroups, documents: int, protecte
         copies: Documents with the same tokens; only their leaders are in pairs.
         documents: Number of documents.
         protected: The first ``protected`` ranks are never removed; no two of them may be a pair.
+        directed: Whether only a partner of smaller rank can be a witness: pairs say that the second lies in the first.
     """
     removed = removed_by_star(blocks, copies, documents, protected)
     witness, best = np.full(documents, NO_DOCUMENT, dtype=np.uint32), np.full(documents, np.nan)
-    for block in blocks():
+    for found in blocks():
+        block = found.where(~removed[found.low]) if directed else found
         _kernel.choose_witnesses(block.low, block.high, block.similarity, removed, witness, best)
     _set_witness_of_copies(ClusteringResult(removed, witness, best), copies, protected)
     return ClusteringResult(removed, witness, best)

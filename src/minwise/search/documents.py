@@ -73,7 +73,8 @@ class Corpus:
     Attributes:
         sources: Those that are only compared against, then the others; each in order of their names.
         columns: The columns to read.
-        against: How many of the sources are only compared against.
+        against: How many of the sources are only compared against; with ``linked``, how many are the second table.
+        linked: Whether only pairs of a document of these sources and one of the others are wanted.
         on_error: ``fail``, ``quarantine-rows``, ``quarantine`` or ``skip``.
         root: The common parent of the sources that are not only compared against.
         format: The format of all files, if the user gave it instead of leaving it to the file names.
@@ -84,6 +85,7 @@ class Corpus:
     sources: list[Source]
     columns: Columns
     against: int = 0
+    linked: bool = False
     on_error: str = "quarantine"
     root: str = ""
     format: str | None = None
@@ -115,6 +117,11 @@ class Corpus:
                 raise change from None
             raise
         self.refuse_changes()
+
+    @property
+    def first_counted(self) -> int:
+        """Number of the first source whose documents a report counts: both tables count if two are linked."""
+        return 0 if self.linked else self.against
 
     def columns_of(self, source: int) -> Columns:
         """Return the columns to read from a source; no keep policy reorders those that are only compared against."""
@@ -373,7 +380,9 @@ class Documents:
         corpus: The sources that they were read from.
         rows: Number of rows of each source.
         starts: The number of each source's first document, followed by the total.
-        protected: Number of documents that are only compared against; they come first.
+        protected: Number of documents that are only compared against, or of the second of two linked tables; they come
+            first.
+        first_counted: The first document that counts are about.
         parts: The files of the first pass.
     """
 
@@ -383,6 +392,7 @@ class Documents:
         self.rows: list[int] = work.read_json("documents")["rows"]
         self.starts = np.concatenate([[0], np.cumsum(self.rows)]).astype(np.int64)
         self.protected = int(self.starts[corpus.against])
+        self.first_counted = int(self.starts[corpus.first_counted])
         self.parts: list[ArrayFile] = [work.open(name) for name in work.names("part-")]
         self._firsts = np.array([part.header["first"] for part in self.parts], dtype=np.int64)
 
@@ -410,7 +420,7 @@ class Documents:
 
     def count(self, state: int) -> int:
         """Return how many documents of the input are in a state."""
-        return int(np.count_nonzero(self.states[self.protected :] == state))
+        return int(np.count_nonzero(self.states[self.first_counted :] == state))
 
     def sampled_tokens(self) -> NDArray[np.int64]:
         """Return about how many documents have 0, 1, 2, … and at least ``MOST_TOKENS`` tokens."""
@@ -421,13 +431,19 @@ class Documents:
     @property
     def sampled_whole(self) -> bool:
         """Whether the tokens of all documents of the input were counted."""
-        return max(self.rows[self.corpus.against :], default=0) <= SAMPLED_WHOLE
+        return max(self.rows[self.corpus.first_counted :], default=0) <= SAMPLED_WHOLE
 
     @property
     def counts(self) -> dict[str, int]:
         """Rows read of the input, by state."""
-        filled, empty, faulty = (self.count(state) for state in (FILLED, EMPTY, FAULTY))
-        return {"read": filled + empty + faulty, "documents": filled + empty, "empty": empty, "quarantined": faulty}
+        return _state_counts(self.states[self.first_counted :])
+
+    def table_counts(self) -> dict[str, dict[str, int]] | None:
+        """Return the rows of each of two linked tables, by state; None if none are linked."""
+        if not self.corpus.linked:
+            return None
+        tables = {"left": self.states[self.protected :], "right": self.states[: self.protected]}
+        return {side: _state_counts(states) for side, states in tables.items()}
 
     def faults(self) -> Iterator[dict[str, Any]]:
         """Yield source, row and reason of every row or source that cannot be used."""
@@ -553,6 +569,12 @@ class Documents:
             for source, indices in self._by_source(documents)
         ]
         return concat_ids(pieces)
+
+
+def _state_counts(states: NDArray[np.uint8]) -> dict[str, int]:
+    """Return how many rows were read, and how many of them are documents, empty documents and faulty rows."""
+    filled, empty, faulty = (int(np.count_nonzero(states == state)) for state in (FILLED, EMPTY, FAULTY))
+    return {"read": filled + empty + faulty, "documents": filled + empty, "empty": empty, "quarantined": faulty}
 
 
 def _invert_order(values: pa.Array, order: NDArray[np.int64]) -> pa.Array:

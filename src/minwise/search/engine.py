@@ -5,9 +5,9 @@
 process, takes corpora larger than memory and resumes interrupted runs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -17,19 +17,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise._internal.array_files import ArrayFile
+from minwise.inputs.row_edits import RowEdits
 from minwise.progress import Progress
 from minwise.search.bands import BucketCounts, pack_pairs
 from minwise.search.candidates import VERIFIED, CandidateSearch
 from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock
+from minwise.search.common_phrases import spilled_sets
+from minwise.search.contamination import Contamination, EvalItems, find_contamination
 from minwise.search.documents import Documents, SearchJob
-from minwise.search.exact_join import propose_similar
+from minwise.search.exact_join import find_contained, propose_similar
 from minwise.search.first_pass import read_documents
 from minwise.search.needed_pairs import Needed, PairCounts, finished_stage, verify_needed
+from minwise.search.passages import Passages, find_passages
 from minwise.search.verification import BINS, CandidateVerifier, NearMisses, SpilledSets, TextCache, floor_bin
+from minwise.search.weighting import band_weighted, count_frequencies, without_bands
 from minwise.search.workdir import WorkDirectory
-from minwise.settings import RunLimits, SearchSettings
+from minwise.settings import ContaminationRule, PassageSettings, RunLimits, SearchSettings
 
-__all__ = ["Engine", "LocalEngine", "SearchResult", "StagingDirectory"]
+__all__ = ["Engine", "FinishedSearch", "LocalEngine", "SearchResult", "StagingDirectory"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,22 @@ class StagingDirectory:
 
     folder: Path
     url: str | None = None
+
+
+class FinishedSearch(Protocol):
+    """Result of any search."""
+
+    @property
+    def documents(self) -> Documents:
+        """The documents by number."""
+
+    @property
+    def work(self) -> WorkDirectory:
+        """The work directory."""
+
+    @property
+    def limits(self) -> RunLimits:
+        """Memory and threads."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +161,10 @@ class SearchResult:
             candidates=self.candidates, similar=self.verified, compared=self.compared, classes=self.classes
         )
 
+    def without_discount(self) -> "SearchResult":
+        """Return the search with similarities in which all elements count alike."""
+        return replace(self, settings=replace(self.settings, discount="none", frequencies=None))
+
     @cached_property
     def sampled_pairs(self) -> NDArray[np.int64]:
         """Estimated number of pairs that are not in the blocks, in each bin of similarity."""
@@ -173,6 +198,12 @@ class Engine(Protocol):
             for_report: Whether to keep what a report shows: near misses, and texts of candidates.
         """
 
+    def find_passages(self, job: SearchJob, wanted: PassageSettings, *, only_reference: bool) -> Passages:
+        """Find every repeated passage, as :func:`minwise.search.passages.find_passages` does."""
+
+    def find_contamination(self, job: SearchJob, items: EvalItems, rule: ContaminationRule) -> Contamination:
+        """Find evaluation items, as :func:`minwise.search.contamination.find_contamination` does."""
+
     def complete(self, search: SearchResult, progress: Progress) -> SearchResult:
         """Return the result of the same search with all its pairs."""
 
@@ -182,9 +213,24 @@ class Engine(Protocol):
         """Return the exact similarity of documents that are in candidate pairs, given by rank."""
 
     def copy_kept(
-        self, search: SearchResult, keep: NDArray[np.bool_], staging: StagingDirectory, progress: Progress
+        self,
+        documents: Documents,
+        limits: RunLimits,
+        keep: NDArray[np.bool_],
+        staging: StagingDirectory,
+        progress: Progress,
+        edits: Mapping[int, RowEdits] | None = None,
     ) -> int:
-        """Copy the input rows that ``keep`` flags to a new directory ``kept``; return the number of rows."""
+        """Copy input rows to a new directory ``kept``; return the number of rows.
+
+        Args:
+            documents: The documents of the run.
+            limits: Its memory and threads.
+            keep: A flag per row of the input: whether it is copied.
+            staging: The output directory.
+            progress: Receives progress events.
+            edits: Edits of the kept rows, by number of the source; the rows of any other source are unchanged.
+        """
 
 
 class LocalEngine:
@@ -192,13 +238,26 @@ class LocalEngine:
 
     def find(self, job: SearchJob, *, needed: Needed = "pairs", for_report: bool = False) -> SearchResult:
         """Find the pairs of near-duplicates that the plan finds."""
-        read_documents(job)
+        read_documents(without_bands(job) if job.settings.weighted else job)
         documents = Documents(job.corpus, job.work)
         pa.default_memory_pool().release_unused()
         verifier = CandidateVerifier(job, documents, documents.keep_order(job.settings.keep), for_report=for_report)
         copies = verifier.collapse_copies()
-        self._verify(verifier, job, needed, sampled=for_report)
+        if job.settings.measure == "containment":
+            verifier.spill_sets()
+            copies = verifier.order_by_size(copies, verifier.spilled_sizes())
+            find_contained(job, verifier)
+        else:
+            self._verify(verifier, job, needed, sampled=for_report)
         return SearchResult.of(verifier, copies, verifier.text_cache)
+
+    def find_passages(self, job: SearchJob, wanted: PassageSettings, *, only_reference: bool) -> Passages:
+        """Find every repeated passage."""
+        return find_passages(job, wanted, only_reference=only_reference)
+
+    def find_contamination(self, job: SearchJob, items: EvalItems, rule: ContaminationRule) -> Contamination:
+        """Find every item of which a document has enough rare n-grams."""
+        return find_contamination(job, items, rule)
 
     def _verify(self, verifier: CandidateVerifier, job: SearchJob, needed: Needed, *, sampled: bool) -> None:
         """Propose candidates and compare those that are needed, unless an earlier run has."""
@@ -206,12 +265,20 @@ class LocalEngine:
         if finished is not None:
             verifier.stage = finished
             return
+        weighted = job.settings.weighted
+        if weighted:
+            verifier.spill_sets()
+            count_frequencies(job)
         if job.settings.exact:
             verifier.spill_sets()
             propose_similar(job, verifier.order, verifier.documents.protected, verifier.floor)
         else:
+            if weighted:
+                band_weighted(job)
             verifier.propose_candidates()
             verifier.spill_sets()
+        if sampled:
+            verifier.note_common_phrases(spilled_sets(job.work))
         verify_needed(verifier, needed, sampled=sampled)
 
     def complete(self, search: SearchResult, progress: Progress) -> SearchResult:
@@ -228,16 +295,22 @@ class LocalEngine:
         self, search: SearchResult, low: NDArray[np.uint32], high: NDArray[np.uint32]
     ) -> NDArray[np.float64]:
         """Return the exact similarity of documents that are in candidate pairs, given by rank."""
-        sets = SpilledSets(search.work, search.order, budget=0)
+        sets = SpilledSets.of(search.work, search.order, search.settings, search.limits, budget=0)
         return sets.similar(pack_pairs(low, high), 0.0, search.limits.threads).similarity
 
     def copy_kept(
-        self, search: SearchResult, keep: NDArray[np.bool_], staging: StagingDirectory, progress: Progress
+        self,
+        documents: Documents,
+        limits: RunLimits,
+        keep: NDArray[np.bool_],
+        staging: StagingDirectory,
+        progress: Progress,
+        edits: Mapping[int, RowEdits] | None = None,
     ) -> int:
-        """Copy the kept rows, several sources at a time; return the number of rows."""
-        documents, corpus = search.documents, search.documents.corpus
+        """Copy the kept rows with their edits, several sources at a time; return the number of rows."""
+        corpus, edits = documents.corpus, edits or {}
         numbers = range(corpus.against, len(corpus.sources))
-        encoders = max(1, search.limits.writers // max(1, len(numbers)))
+        encoders = max(1, limits.writers // max(1, len(numbers)))
         folder = staging.folder / "kept"
         folder.mkdir()
 
@@ -245,12 +318,12 @@ class LocalEngine:
             source, source_keep = corpus.sources[number], keep[documents.input_slice(number)]
             source.refuse_changes(remote=False)
             source.encoders = encoders
-            kept = source.copy_kept(source_keep, folder, corpus.root)
+            kept = source.copy_kept(source_keep, folder, corpus.root, edits.get(number))
             source.refuse_changes(remote=False)
             return len(source_keep), kept
 
         written = 0
-        pool = ThreadPoolExecutor(search.limits.writers, thread_name_prefix="minwise-write")
+        pool = ThreadPoolExecutor(limits.writers, thread_name_prefix="minwise-write")
         try:
             with progress.stage("write", len(keep), "documents") as stage:
                 for rows, kept in pool.map(copy, numbers):

@@ -17,11 +17,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from minwise._internal.array_files import ArrayFile
-from minwise._internal.arrays import from_lists, from_numpy, to_numpy, valid_mask
+from minwise._internal.arrays import from_lists, from_numpy, index_ranges, to_numpy, valid_mask
+from minwise._internal.sorted_arrays import distinct
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.columns import split_by_bytes
 from minwise.inputs.elements import MAX_ELEMENTS, build_sets, hash_column, too_many_elements
 from minwise.inputs.files import File
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, fault_error
 from minwise.search.bands import cut_runs
 from minwise.search.documents import (
@@ -116,12 +118,13 @@ class GroupedSource(Source):
         elements = np.empty(int(offsets[-1]), dtype=np.uint64)
         too_many = np.zeros(len(positions), dtype=np.uint64)
         owners = np.searchsorted(self._firsts, positions, side="right") - 1
-        for number in np.unique(owners).tolist():
+        for number in distinct(owners).tolist():
             rows = np.flatnonzero(owners == number)
             within = positions[rows] - self._firsts[number]
             piece = self._pieces[number]
             begins = piece.map("offsets")[within].astype(np.int64)
-            elements[_ranges(offsets[:-1][rows], sizes[rows])] = piece.map("elements")[_ranges(begins, sizes[rows])]
+            into, taken = index_ranges(offsets[:-1][rows], sizes[rows]), index_ranges(begins, sizes[rows])
+            elements[into] = piece.map("elements")[taken]
             too_many[rows] = piece.map("too_many")[within]
         sets = from_lists(offsets, from_numpy(elements), too_many == 0)
         faults = tuple(self._fault(start + int(row), int(too_many[row])) for row in np.flatnonzero(too_many))
@@ -130,15 +133,9 @@ class GroupedSource(Source):
     def _fault(self, row: int, elements: int) -> Fault:
         return Fault(self.name, row, f"group {self._names[row]} {too_many_elements(elements)}")
 
-    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Raise ConfigError: a group is not a row of its file."""
         raise ConfigError("group_by and transpose must be left out with dedup: a group consists of several rows")
-
-
-def _ranges(begins: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the concatenated index ranges ``begin, begin + 1, …, begin + size - 1``."""
-    ends = np.cumsum(sizes)
-    return np.repeat(begins - (ends - sizes), sizes) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
 def group_rows(job: SearchJob, *, bag: bool) -> SearchJob:

@@ -27,6 +27,7 @@ __all__ = [
     "Needed",
     "PairCounts",
     "finished_stage",
+    "planned_stage",
     "sample_classes",
     "stage_of",
     "star_counts",
@@ -47,6 +48,12 @@ def stage_of(needed: Needed, proposals: int, verify: str) -> str:
     return VERIFIED if proposals <= COMPLETE_PROPOSALS or verify == "signature" else STAGES[needed]
 
 
+def planned_stage(needed: Needed, proposals: int, verify: str, *, sampled: bool) -> tuple[str, int]:
+    """Return the stage that has the needed pairs, and the number of classes of its sample, 0 for none."""
+    stage = stage_of(needed, proposals, verify)
+    return stage, sample_classes(proposals) if sampled and stage == STAGES["star"] else 0
+
+
 def finished_stage(work: WorkDirectory, needed: Needed, verify: str) -> str | None:
     """Return the stage that has the needed pairs if it is finished."""
     for stage in {STAGES[needed], VERIFIED}:
@@ -63,9 +70,8 @@ def verify_needed(search: CandidateVerifier, needed: Needed, *, sampled: bool) -
         needed: Which pairs the caller needs.
         sampled: With ``star``, whether to compare a sample of the other pairs, for a report.
     """
-    proposals = search.proposal_count()
-    stage = stage_of(needed, proposals, search.settings.verify)
-    verify_stage(search, stage, sample_classes(proposals) if sampled else 0)
+    stage, classes = planned_stage(needed, search.proposal_count(), search.settings.verify, sampled=sampled)
+    verify_stage(search, stage, classes)
 
 
 def verify_stage(search: CandidateVerifier, stage: str, classes: int) -> None:

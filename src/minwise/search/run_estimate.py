@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from minwise._internal.formatting import format_bytes, plural
+from minwise._internal.sorted_arrays import distinct
 from minwise.errors import InputError
 from minwise.inputs.arrow_ipc import ArrowFile
 from minwise.inputs.baskets import BasketFile
@@ -126,7 +127,8 @@ def estimate_corpus(corpus: Corpus, settings: SearchSettings, limits: RunLimits)
     documents = known if known is not None else round(rows)
     text_bytes, total_bytes = round(text), sum(sampler.sizes)
     keys = documents * (8 * settings.plan.bands + 32)
-    share = 1.0 if settings.exact else CANDIDATE_SHARE
+    every_set = settings.exact or settings.weighted
+    share = 1.0 if every_set else CANDIDATE_SHARE
     shingles = round(text_bytes * sampler.shingle_bytes * share) if settings.verify == "exact" else 0
     return RunEstimate(
         plan=None if settings.exact else settings.plan,
@@ -137,7 +139,7 @@ def estimate_corpus(corpus: Corpus, settings: SearchSettings, limits: RunLimits)
         text_bytes=text_bytes,
         memory_bytes=_memory(sampler, limits, documents, text_bytes),
         disk_bytes=keys + shingles + total_bytes,
-        seconds=sampler.seconds_per_byte * text_bytes / (EXACT_SHARE if settings.exact else FIRST_PASS_SHARE),
+        seconds=sampler.seconds_per_byte * text_bytes / (EXACT_SHARE if every_set else FIRST_PASS_SHARE),
         warning=_memory_warning(sampler.largest, limits),
     )
 
@@ -220,7 +222,7 @@ class _Sampler:
         """Read files that are evenly spaced over all bytes; text is as long as its file, unless it is compressed."""
         sizes = np.array([file.size_bytes() for file in source.files], dtype=np.float64)
         places = (np.arange(windows) + 0.5) * sizes.sum() / windows
-        chosen = np.unique(np.searchsorted(np.cumsum(sizes), places, side="right"))
+        chosen = distinct(np.searchsorted(np.cumsum(sizes), places, side="right"))
         wanted = np.zeros(len(sizes), dtype=bool)
         wanted[chosen] = True
         _, text = self._read(source, wanted, None)
@@ -232,7 +234,7 @@ class _Sampler:
         if whole or not known:
             return self._read(source, None, None)
         bounds = np.array([0, *source.split_points(1), known])
-        groups = np.unique(np.linspace(0, len(bounds) - 2, windows).round().astype(int))
+        groups = distinct(np.linspace(0, len(bounds) - 2, windows).round().astype(int))
         texts = []
         for group in groups.tolist():
             wanted = np.zeros(known, dtype=bool)

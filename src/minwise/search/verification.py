@@ -22,10 +22,12 @@ from minwise.errors import InputError
 from minwise.inputs.source import Batch
 from minwise.search.bands import NO_DOCUMENT, element_arrays, unpack_pairs
 from minwise.search.candidates import CandidateSearch, ComparedChunk
-from minwise.search.clustering import KeepOrder, PairBlock
+from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock
+from minwise.search.common_phrases import COMMON, DocumentSets, write_common_phrases
 from minwise.search.documents import Documents, SearchJob
+from minwise.search.weighting import key_pieces, search_weights
 from minwise.search.workdir import WorkDirectory
-from minwise.settings import RunLimits
+from minwise.settings import RunLimits, SearchSettings
 from minwise.sketches.similarity import estimate_packed_similarities
 from minwise.text.chunks import text_chunk
 from minwise.text.shingling import Shingler
@@ -82,8 +84,8 @@ class CandidateVerifier(CandidateSearch):
 
     @cached_property
     def compared(self) -> NDArray[np.bool_]:
-        """Flag of each document whose set is needed: those in a candidate pair, with ``exact`` all in a bucket."""
-        if self.settings.exact:
+        """Flag of each document whose set is needed: those in a candidate pair; if there are no bands yet, all."""
+        if self.settings.exact or self.settings.weighted:
             return np.not_equal(self.members, NO_DOCUMENT)
         in_pair = np.zeros(len(self.documents), dtype=bool)
         for name in self.work.names("proposed-"):
@@ -100,7 +102,7 @@ class CandidateVerifier(CandidateSearch):
             return
         documents = np.flatnonzero(self.compared)
         done = sum(self.work.open(name).length("offsets") - 1 for name in self.work.names("sets-"))
-        name = "shingle" if self.settings.exact else "shingle candidates"
+        name = "shingle candidates" if self.work.names("proposed-") else "shingle"
         with (
             SetSpillWriter(self.work, self.settings.shingler, self.limits) as writer,
             self.progress.stage(name, len(documents), "documents", done=done) as stage,
@@ -139,6 +141,17 @@ class CandidateVerifier(CandidateSearch):
                     if len(chosen[0]):
                         yield chosen.pop()
 
+    def note_common_phrases(self, sets: Iterable[DocumentSets]) -> None:
+        """Write the phrases that count least to the work directory, for a report; nothing for sets."""
+        if self.settings.discount == "common" and self.settings.shingler is not None and not self.work.has(COMMON):
+            write_common_phrases(self.work, self.settings.shingler, sets, self._text_of)
+
+    def _text_of(self, document: int) -> str | None:
+        for texts in self.texts_of(np.array([document])):
+            value = texts[0].as_py()
+            return value if isinstance(value, str) else value.decode(errors="replace")
+        return None
+
     def write_compared(self, name: str, chunk: ComparedChunk) -> None:
         """Write the pairs of a chunk that reach the threshold, and its near misses."""
         write_verified(self.work, name, chunk, self.settings.plan.threshold)
@@ -152,7 +165,7 @@ class CandidateVerifier(CandidateSearch):
     def compare(self, pairs: NDArray[np.uint64]) -> PairBlock:
         """Return the candidates whose similarity reaches the floor; with ``verify="none"`` all of them."""
         if self.settings.verify == "exact":
-            return self._sets.similar(pairs, self.floor, self.limits.threads)
+            return self.spilled.similar(pairs, self.floor, self.limits.threads)
         low, high = unpack_pairs(pairs)
         if self.settings.verify == "none":
             return PairBlock(low, high, np.full(len(pairs), np.nan))
@@ -165,11 +178,50 @@ class CandidateVerifier(CandidateSearch):
         threshold = self.settings.plan.threshold
         if self.settings.verify == "none":
             return _kernel.PairComparison(None, np.empty(0, dtype=np.uint32), threshold, threshold)
-        return self._sets.comparison(self.floor, threshold)
+        return self.spilled.comparison(self.floor, threshold)
+
+    def spilled_sizes(self) -> NDArray[np.int64]:
+        """Return the number of elements of each document whose set is spilled, 0 for the others."""
+        sizes = np.zeros(len(self.documents), dtype=np.int64)
+        lengths = [np.diff(self.work.open(name).read("offsets").astype(np.int64)) for name in self.work.names("sets-")]
+        sizes[self.work.open("sets").read("documents")] = np.concatenate([np.empty(0, np.int64), *lengths])
+        return sizes
+
+    def order_by_size(self, copies: CopyGroups, sizes: NDArray[np.int64]) -> CopyGroups:
+        """Make documents of more elements come first in the keep order; return the copies by their new ranks.
+
+        The order of equally large documents stays, and protected ones stay first. So of two documents the first is the
+        one in which the other may lie.
+
+        Args:
+            copies: The groups of identical documents.
+            sizes: The number of elements of each document; those of copies are needed for their leader only.
+        """
+        before, protected = self.order.document_at, self.documents.protected
+        followers, leaders = copies.followers()
+        sizes[before[followers]] = sizes[before[leaders]]
+        free = before[protected:]
+        ordered = free[np.argsort(-sizes[free], kind="stable")]
+        self.order = KeepOrder(np.concatenate([before[:protected], ordered]))
+        return copies.renumbered(self.order.rank_of[before])
 
     @cached_property
-    def _sets(self) -> "SpilledSets":
-        return SpilledSets(self.work, self.order, budget=self.limits.memory // 4)
+    def spilled(self) -> "SpilledSets":
+        """The spilled sets."""
+        containment = self.settings.measure == "containment"
+        budget = self.limits.memory // 4
+        return SpilledSets(self.work, self.order, budget, containment=containment, weights=self.weights)
+
+    @cached_property
+    def weights(self) -> "_kernel.Weights | None":
+        """The weights of elements; None if all weigh the same."""
+        return search_weights(self.work, self.settings, self.limits)
+
+    def band_keys(self, band: int) -> tuple[Iterable[NDArray[np.uint64]], NDArray[np.uint32]]:
+        """Return the keys of a band in pieces, and the rank of the document of each key."""
+        if not self.settings.weighted:
+            return super().band_keys(band)
+        return key_pieces(self.work, band), self.order.rank_of[self.work.open("sets").read("documents")]
 
     def _estimated(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.float64]:
         documents, indices = np.unique(np.concatenate([left, right]), return_inverse=True)
@@ -244,18 +296,34 @@ class TextCache:
 class SpilledSets:
     """Shingle sets of every document in a candidate pair, read from files by rank."""
 
-    def __init__(self, work: WorkDirectory, order: KeepOrder, budget: int) -> None:
+    def __init__(
+        self,
+        work: WorkDirectory,
+        order: KeepOrder,
+        budget: int,
+        *,
+        containment: bool = False,
+        weights: "_kernel.Weights | None" = None,
+    ) -> None:
         """Open the sets and hold the first files in memory, up to ``budget`` bytes."""
         documents = work.open("sets").read("documents")
         self._indices = np.full(len(order.rank_of), NO_DOCUMENT, dtype=np.uint32)
         self._indices[order.rank_of[documents]] = np.arange(len(documents), dtype=np.uint32)
-        self._store = _kernel.SetStore()
+        self._store = _kernel.SetStore(containment, weights)
         outlined = budget >= OUTLINE_BYTES * len(documents)
         budget -= OUTLINE_BYTES * len(documents) if outlined else 0
         for name in work.names("sets-"):
             file = work.open(name)
             budget -= 8 * file.length("elements")
             self._store.add(str(file.path), file.position("elements"), file.read("offsets"), outlined, budget >= 0)
+
+    @classmethod
+    def of(
+        cls, work: WorkDirectory, order: KeepOrder, settings: SearchSettings, limits: RunLimits, budget: int
+    ) -> "SpilledSets":
+        """Open the sets of a search, compared by its measure."""
+        weights = search_weights(work, settings, limits)
+        return cls(work, order, budget, containment=settings.measure == "containment", weights=weights)
 
     def comparison(self, floor: float, threshold: float) -> "_kernel.PairComparison":
         """Return the comparison of pairs: those that reach the floor are returned, similar ones reach the threshold."""
@@ -267,14 +335,20 @@ class SpilledSets:
 
 
 class SetSpillWriter:
-    """Collects shingle sets and writes them to files of bounded size, each while the next is collected."""
+    """Collects shingle sets and writes them to files of bounded size, each while the next is collected.
 
-    def __init__(self, work: WorkDirectory, shingler: Shingler | None, limits: RunLimits) -> None:
-        self.work, self.shingler, self.limits = work, shingler, limits
+    Attributes:
+        prefix: Beginning of the names of the files.
+    """
+
+    def __init__(
+        self, work: WorkDirectory, shingler: Shingler | None, limits: RunLimits, prefix: str = "sets-"
+    ) -> None:
+        self.work, self.shingler, self.limits, self.prefix = work, shingler, limits, prefix
         self.sizes: list[NDArray[np.int64]] = []
         self.elements: list[NDArray[np.uint64]] = []
         self.collected = 0
-        self.number = len(work.names("sets-"))
+        self.number = len(work.names(prefix))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="minwise-spill")
         self._writing: Future[None] | None = None
 
@@ -318,7 +392,7 @@ class SetSpillWriter:
     def _write(self, number: int, sizes: list[NDArray[np.int64]], elements: list[NDArray[np.uint64]]) -> None:
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.uint64)
         joined = elements[0] if len(elements) == 1 else np.concatenate(elements)
-        self.work.write(f"sets-{number:06}", {"offsets": offsets, "elements": joined})
+        self.work.write(f"{self.prefix}{number:06}", {"offsets": offsets, "elements": joined})
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,9 @@ class MessageLimits:
                 self._check_text("text", message.text)
                 where, _ = self._decode_object("where", message.where)
                 detail: HitDetail = "passages" if message.passages else "metadata"
-                return QueryTask(message.text, message.threshold, message.top, where, detail, message.max_candidates)
+                return QueryTask(
+                    message.text, message.threshold, message.top, where, detail, message.max_candidates, message.measure
+                )
             case CompareRequest():
                 self._check_text("left", message.left, "max_compare")
                 self._check_text("right", message.right, "max_compare")

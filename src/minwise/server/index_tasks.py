@@ -15,7 +15,7 @@ import numpy as np
 import minwise as mw
 from minwise.errors import InputError
 from minwise.index import Answer, Decision
-from minwise.options import MAX_CANDIDATES
+from minwise.options import MAX_CANDIDATES, MeasureName
 from minwise.server.errors import is_disk_full
 from minwise.server.messages import FoundMessage, HitMessage, SharedSpansMessage, SnippetMessage
 
@@ -58,12 +58,13 @@ class QueryTask:
     where: dict[str, Any] | None
     detail: HitDetail
     max_candidates: int = MAX_CANDIDATES
+    measure: MeasureName = "jaccard"
 
     @property
     def parameters(self) -> tuple[object, ...]:
         """Everything except the text; queries with equal parameters can share one call."""
         where = None if self.where is None else msgspec.json.encode(self.where)
-        return self.threshold, self.top, self.max_candidates, where, self.detail
+        return self.threshold, self.top, self.max_candidates, where, self.detail, self.measure
 
 
 class BatchReader:
@@ -100,6 +101,7 @@ class BatchReader:
                 first.top,
                 max_candidates=first.max_candidates,
                 where=first.where,
+                measure=first.measure,
                 with_text=passages,
             )
             found = [found_message(answer, threshold, bare=first.detail == "bare") for answer in answers]
@@ -228,8 +230,14 @@ def _call(call: IndexCall, index: mw.Index) -> object:
 def found_message(answer: Answer, threshold: float, *, bare: bool) -> FoundMessage:
     """Return an answer of the index as a message without passages; a bare one has no metadata either."""
     hits = [HitMessage(hit.id, hit.similarity, hit.exact, None if bare else hit.metadata, None, None) for hit in answer]
+    for message, hit in zip(hits, answer, strict=True):
+        if hit.contained is not None:
+            message.contained = hit.contained
+        if hit.recall is not None:
+            message.recall = hit.recall
     cut = answer.truncated, answer.truncated_by, answer.left_out, answer.capped_buckets
-    return FoundMessage(hits, *cut, threshold)
+    complete_above: float | msgspec.UnsetType | None = msgspec.UNSET if threshold else answer.complete_above
+    return FoundMessage(hits, *cut, threshold, complete_above)
 
 
 def add_passages(found: FoundMessage, answer: Answer, text: str, shingler: mw.Shingler) -> None:

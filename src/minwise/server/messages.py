@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 
-from minwise.index import TruncatedBy
-from minwise.options import MAX_CANDIDATES, DedupOptions, definitions
+from minwise.index import ContainedSide, TruncatedBy
+from minwise.options import MAX_CANDIDATES, DedupOptions, MeasureName, definitions
 
 __all__ = [
     "AddOptions",
@@ -189,8 +189,11 @@ class QueryRequest(Struct, forbid_unknown_fields=True):
 
     text: Text
     threshold: Annotated[
-        Annotated[float, Meta(gt=0, le=1)] | None,
-        Meta(description="Minimum similarity of a hit: by default, and at least, the threshold of the index."),
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(
+            description="Minimum similarity of a hit: by default, and at least, the threshold of the index. 0 for "
+            "none: the most similar documents, each with its recall; complete_above says what cannot be missing."
+        ),
     ] = None
     top: Annotated[int, Meta(ge=1, le=MAX_HITS, description="Maximum number of hits.")] = 10
     max_candidates: Annotated[
@@ -212,6 +215,13 @@ class QueryRequest(Struct, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
     passages: Annotated[bool, Meta(description="Whether hits have a snippet and the shared spans.")] = True
+    measure: Annotated[
+        MeasureName,
+        Meta(
+            description="jaccard, or containment: hits hold the text or lie in it, at any threshold, and each hit "
+            "states the probability of finding it. Needs an index that is not of sketches."
+        ),
+    ] = "jaccard"
 
 
 class CompareRequest(Struct, forbid_unknown_fields=True):
@@ -249,6 +259,21 @@ class HitMessage(Struct):
     metadata: Metadata
     snippet: SnippetMessage | None
     spans: SharedSpansMessage | None
+    contained: (
+        Annotated[ContainedSide, Meta(description="Text that lies in the other one; only with measure containment.")]
+        | UnsetType
+    ) = UNSET
+    recall: (
+        Annotated[
+            float,
+            Meta(
+                ge=0,
+                le=1,
+                description="Probability of finding such a document; only with threshold 0 or measure containment.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class FoundMessage(Struct):
@@ -266,6 +291,17 @@ class FoundMessage(Struct):
     left_out: Annotated[int, Meta(ge=0, description="Candidates that were not compared because of max_candidates.")]
     capped_buckets: Annotated[int, Meta(ge=0, description="Buckets that were not searched to their end.")]
     threshold: Similarity
+    complete_above: (
+        Annotated[
+            Annotated[float, Meta(ge=0, le=1)] | None,
+            Meta(
+                description="Similarity above which a document that belongs in the answer is in it with a probability "
+                "of at least 99 %; less similar ones may be missing. null: no similarity suffices, because the search "
+                "was cut short. Only with threshold 0."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ResultMessage(Struct):

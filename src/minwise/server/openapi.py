@@ -135,12 +135,18 @@ def error_codes(route: Route) -> tuple[str, ...]:
 
 
 def _components(routes: Sequence[Route]) -> dict[str, Schema]:
-    """Return the schemas of all messages. All fields of a response are required, also those with a default."""
+    """Return the schemas of all messages. Fields of a response are required, unless they are left out where unset."""
     sent = [message for route in routes for message in route.body]
     answered = [route.answer for route in routes if route.answer is not None]
     requests, answers = _schemas(sent), _schemas([ErrorAnswer, *answered])
-    whole = {name: {**schema, "required": list(schema.get("properties", {}))} for name, schema in answers.items()}
+    whole = {name: {**schema, "required": _always_present(schema)} for name, schema in answers.items()}
     return {name: _readable(schema) for name, schema in sorted({**whole, **requests}.items())}
+
+
+def _always_present(schema: Schema) -> list[str]:
+    """Return the names of all fields but those that are left out where they are unset, which have no default."""
+    required = schema.get("required", [])
+    return [name for name, field in schema.get("properties", {}).items() if name in required or "default" in field]
 
 
 def _schemas(messages: Iterable[type[Struct]]) -> dict[str, Schema]:
@@ -179,9 +185,11 @@ def _bound(components: dict[str, Schema], limits: Mapping[str, float], threshold
                 field[keyword] = limits[limit]
             field["description"] = f"{field.get('description', '')} At most {limits[limit]:,} {unit}.".lstrip()
     if threshold is not None and "QueryRequest" in components:
-        for choice in components["QueryRequest"]["properties"]["threshold"]["anyOf"]:
-            if choice.pop("exclusiveMinimum", None) is not None:
+        choices = components["QueryRequest"]["properties"]["threshold"]["anyOf"]
+        for choice in choices:
+            if "minimum" in choice:
                 choice["minimum"] = threshold
+        choices.append({"const": 0})
 
 
 def _operation(route: Route, *, tokens: bool) -> dict[str, Any]:

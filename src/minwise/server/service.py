@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import minwise as mw
 from minwise.comparison import Comparison
+from minwise.errors import ConfigError
 from minwise.index import Decision
 from minwise.server.errors import ApiError, busy
 from minwise.server.index_tasks import (
@@ -145,6 +146,9 @@ class Service:
 
             writer = None if settings.read_only else open_index("w")
             self._reader = open_index("r", settings.cache)
+            if self._reader.elements is not None:
+                rule = "index must be of texts for a service, which takes texts"
+                raise ConfigError(f"{rule}, got one of sets or records: {settings.index}")
             self._slow_reader, self._browse_reader = open_index("r"), open_index("r")
             self._handles = handles.pop_all()
         self._batch_writer = None if writer is None else BatchWriter(writer)

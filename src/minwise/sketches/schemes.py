@@ -19,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from minwise import _kernel
+from minwise._internal.sorted_arrays import distinct
 from minwise.checks import check_choice, check_integer, check_seed, check_threads, check_type
 from minwise.errors import ConfigError, InputError
 from minwise.sketches.signatures import BITS, Bits, Densify, Signatures, SignatureSettings, SketchName
@@ -167,7 +168,7 @@ class MinHash(Scheme):
     Attributes:
         seed: Seed of the hash functions. Signatures are comparable only under the same seed. Default: 1.
         bits: Bits kept of each slot: 1, 2, 4, 8, 16 or 32; all if not given. See :meth:`bbit`.
-        slots: Number of hash functions; :func:`minwise.slots_for` returns the number for a given error. Default: 256.
+        slots: Number of hash functions; :func:`minwise.sketches.slots_for` returns it for a given error. Default: 256.
     """
 
     name: ClassVar[SketchName] = "minhash"
@@ -224,7 +225,7 @@ class FastSketch(Scheme):
     Attributes:
         seed: Seed of the hash functions. Signatures are comparable only under the same seed. Default: 1.
         bits: Bits kept of each slot: 1, 2, 4, 8, 16 or 32; all if not given. See :meth:`bbit`.
-        slots: Slots per signature; :func:`minwise.slots_for` returns the number for a given error. Default: 256.
+        slots: Slots per signature; :func:`minwise.sketches.slots_for` returns them for a given error. Default: 256.
     """
 
     name: ClassVar[SketchName] = "fast"
@@ -283,7 +284,7 @@ def _kernel_sketcher(scheme: Scheme) -> "_kernel.Sketcher":
 
 
 def _single_set(elements: ArrayLike, shingler: Shingler) -> ShingleSets:
-    hashes = np.unique(np.asarray(elements, dtype=np.uint64))
+    hashes = distinct(np.asarray(elements, dtype=np.uint64))
     return ShingleSets(np.array([0, len(hashes)]), hashes, settings=shingler.settings)
 
 

@@ -96,14 +96,17 @@ def signature_fields(settings: SearchSettings) -> list[pa.Field]:
     return [*others, pa.field("keys", pa.binary()), fault, *packed]
 
 
-def signature_columns(texts: pa.Array, settings: SearchSettings) -> dict[str, pa.Array]:
+def signature_columns(
+    texts: pa.Array, settings: SearchSettings, faults: Mapping[int, str] = MappingProxyType({})
+) -> dict[str, pa.Array]:
     """Return the columns of :func:`sketch`, and the band keys of each text: eight bytes per band, null if it has none.
 
     Args:
         texts: Texts or sets of one batch; null where there is no usable text.
         settings: Settings of the search.
+        faults: Reason of each null, by row.
     """
-    block, columns = sketch(texts, settings)
+    block, columns = sketch(texts, settings, faults)
     filled = block.states == FILLED
     columns["keys"] = _binary_column(np.ascontiguousarray(block.keys.T).view(np.uint8), filled)
     if block.packed is not None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
+from minwise._internal.sorted_arrays import distinct
 from minwise.search.bands import NO_DOCUMENT, BucketCounts
 from minwise.search.clustering import FIRST_MEMBERS
 from minwise.settings import SearchSettings
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BucketGroups",
+    "Ranks",
     "bounded_groups",
     "buckets_of_pairs",
     "count_pairs",
@@ -43,6 +45,8 @@ __all__ = [
 
 # Bytes of a member of a bucket in a block, at most: its rank of eight bytes, and half of the 16 bytes of a bucket.
 MEMBER_BYTES = 16
+# Bytes of an entry in a block, at most: its key, and a rank of 64 bits.
+ENTRY_BYTES = 16
 # Entries that a task sorts: 50 MB of them, and twice that while they are sorted.
 PART_ENTRIES = 1 << 22
 # Entries that a task holds before it looks for hot buckets. Keys are hashes, so a part without one hardly ever has
@@ -117,7 +121,7 @@ def part_count(entries: int) -> int:
 
 
 def entry_blocks(keys: NDArray[np.uint64], ranks: Ranks, parts: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the entries of documents for each part.
+    """Yield the entries of documents for each part, in blocks of bounded size.
 
     Args:
         keys: A row of keys per document.
@@ -127,9 +131,11 @@ def entry_blocks(keys: NDArray[np.uint64], ranks: Ranks, parts: int) -> Iterator
     if ranks.dtype == np.uint32 and NO_DOCUMENT in ranks:
         keys, ranks = keys[ranks != NO_DOCUMENT], ranks[ranks != NO_DOCUMENT]
     divided, documents, starts = _kernel.divide_keys(np.ascontiguousarray(keys), parts)
+    step = max(1, BLOCK_BYTES // ENTRY_BYTES)
     for part, (start, end) in enumerate(pairwise(starts.tolist())):
-        if start < end:
-            yield part, _entry_batch(divided[start:end], ranks[documents[start:end]])
+        for first in range(start, end, step):
+            stop = min(first + step, end)
+            yield part, _entry_batch(divided[first:stop], ranks[documents[first:stop]])
 
 
 def _entry_batch(keys: NDArray[np.uint64], ranks: Ranks) -> pa.RecordBatch:
@@ -182,7 +188,7 @@ class _PartEntries:
     def _find_hot(self) -> None:
         """Move the entries of buckets that have become hot to files."""
         keys, counts = np.unique(np.concatenate([keys for keys, _ in self.held]), return_counts=True)
-        self.hot = np.union1d(self.hot, keys[counts > self._least_hot])
+        self.hot = distinct(np.concatenate([self.hot, keys[counts > self._least_hot]]))
         self.held = [self._without_hot(*entries) for entries in self.held]
         self._limit = max(HELD_ENTRIES, 2 * self._size())  # looking again costs a constant amount per entry
 
@@ -237,7 +243,7 @@ def _sorted_groups(
     Ranks of 64 bits are replaced by numbers that ascend as they do while entries are sorted.
     """
     wide = any(ranks.dtype == np.uint64 for _, ranks in found)
-    numbers = np.unique(np.concatenate([ranks for _, ranks in found])) if wide else None
+    numbers = distinct(np.concatenate([ranks for _, ranks in found])) if wide else None
     buckets = _kernel.Buckets()
     while found:
         keys, ranks = found.pop()
@@ -273,17 +279,24 @@ def count_pairs(buckets: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 def write_buckets(
-    session: "SparkSession", location: str, names: list[str], settings: SearchSettings, parts: int, protected: int
+    session: "SparkSession",
+    location: str,
+    names: list[str],
+    settings: SearchSettings,
+    parts: int,
+    protected: int,
+    stage: str = "signatures",
 ) -> "DataFrame":
     """Return the tasks that read files of keys and ranks and write files of buckets.
 
     Args:
         session: Session that runs them.
         location: Directory of the stages.
-        names: Files of keys in the stage ``signatures``; files of the same names in the stage ``ranks`` have the ranks.
+        names: Files of keys; files of the same names in the stage ``ranks`` have the ranks.
         settings: Settings of the search.
         parts: Number of parts. The buckets do not depend on it.
         protected: Two documents whose ranks are both below this are no pair.
+        stage: The stage of the keys.
     """
     max_bucket = settings.max_bucket
 
@@ -291,7 +304,7 @@ def write_buckets(
         folder = StageFolder(location)
         for number in task_numbers(numbers):
             name = names[number]
-            with folder.reading("signatures", name) as work:
+            with folder.reading(stage, name) as work:
                 keys = work.open(name).read("keys")
             with folder.reading("ranks", name) as work:
                 ranks = work.open(name).read("ranks")

@@ -15,7 +15,7 @@ a number for each partition that Spark's hash sends there, so that no two parts 
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,21 +37,26 @@ __all__ = [
     "bounded",
     "by_label",
     "by_part",
+    "collected",
     "exchange",
     "pack",
     "received",
+    "record_batches",
     "rows_of_blocks",
     "take_lists",
     "unpack",
 ]
 
 Batches = Iterator[pa.RecordBatch]
+Item = TypeVar("Item")
 
 # Bytes of arrays that a task collects before it sends them, which bounds a block: Arrow's 32-bit offsets and Java's
 # arrays end at 2 GB, and Java and Python both hold a block.
 BLOCK_BYTES = 1 << 24
 # Bytes of the mark at the end of a stream.
 END_BYTES = 8
+# Rows per record batch of numbers.
+BATCH_ROWS = 1 << 16
 # Rows that are exchanged: the part, and the block or where it is.
 ROWS = pa.schema(
     [
@@ -127,9 +132,20 @@ def _rows_of_file(blocks: Iterable[tuple[int, pa.RecordBatch]], path: Path) -> B
 
 
 def _rows(parts: list[int], blocks: pa.Array, *of_file: pa.Array) -> pa.RecordBatch:
-    given = [from_numpy(np.array(parts, dtype=np.int32)), blocks, *of_file]
-    rest = [pa.nulls(len(parts), field.type) for field in list(ROWS)[len(given) :]]
-    return pa.RecordBatch.from_arrays([*given, *rest], schema=ROWS)
+    return _filled(ROWS, [from_numpy(np.array(parts, dtype=np.int32)), blocks, *of_file])
+
+
+def record_batches(schema: pa.Schema, *columns: NDArray[Any]) -> Batches:
+    """Yield columns as record batches of bounded size; columns that are not given are null."""
+    for start in range(0, len(columns[0]), BATCH_ROWS):
+        pieces = (from_numpy(column[start : start + BATCH_ROWS]) for column in columns)
+        yield _filled(schema, [piece.cast(field.type) for piece, field in zip(pieces, schema, strict=False)])
+
+
+def _filled(schema: pa.Schema, given: list[pa.Array]) -> pa.RecordBatch:
+    """Return a record batch whose last columns, those that are not given, are null."""
+    rest = [pa.nulls(len(given[0]), field.type) for field in list(schema)[len(given) :]]
+    return pa.RecordBatch.from_arrays([*given, *rest], schema=schema)
 
 
 def received(batches: Batches) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -228,3 +244,27 @@ def bounded(sizes: NDArray[np.int64], most: int = 0) -> Iterator[tuple[int, int]
         stop = max(start + 1, int(np.searchsorted(ends, before + (most or BLOCK_BYTES), side="right")))
         yield start, stop
         start = stop
+
+
+def collected(items: Iterable[Item], size: Callable[[Item], int], least: int = 0) -> Iterator[list[Item]]:
+    """Yield consecutive items in lists whose sizes add up to at least ``least``, so that blocks are not small.
+
+    The last list may be smaller.
+
+    Args:
+        items: The items.
+        size: Returns the size of an item.
+        least: Minimum of a list; ``BLOCK_BYTES`` if it is 0.
+
+    >>> list(collected([3, 4, 1, 9, 2], int, 6))
+    [[3, 4], [1, 9], [2]]
+    """
+    held, total = list[Item](), 0
+    for item in items:
+        held.append(item)
+        total += size(item)
+        if total >= (least or BLOCK_BYTES):
+            yield held
+            held, total = [], 0
+    if held:
+        yield held

@@ -6,6 +6,8 @@ memory are read from there, so a cell may have more than memory holds.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +16,35 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise._internal.array_files import Arrays
 from minwise._internal.arrays import from_numpy, to_numpy
+from minwise._internal.sorted_arrays import distinct
 from minwise.errors import InputError
 from minwise.progress import NullProgress
 from minwise.search.bands import pack_pairs
-from minwise.search.candidates import ComparedChunk, write_proposals
+from minwise.search.candidates import NO_PAIRS, ComparedChunk, write_proposals
 from minwise.search.clustering import KeepOrder, PairBlock
+from minwise.search.exact_join import CONTAINED, ContainmentJoin
 from minwise.search.needed_pairs import verify_stage
+from minwise.search.pair_runs import merged_runs
 from minwise.search.verification import SPILL_ELEMENTS, CandidateVerifier, TextCache, write_verified
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
 from minwise.spark.band_tasks import BucketGroups
 from minwise.spark.blocks import BLOCK_BYTES, Batches, received
+from minwise.spark.cells import NO_GRID, Grid
+from minwise.spark.weighting import TaskWeights, task_weights
 
-__all__ = ["CellSearch", "CellTask", "bucket_batch", "groups_of", "packed_batch", "set_batch", "set_pieces"]
+__all__ = [
+    "CellSearch",
+    "CellTask",
+    "ContainmentCell",
+    "bucket_batch",
+    "groups_of",
+    "packed_batch",
+    "set_batch",
+    "set_pieces",
+]
 
 # Memory of the comparison in a task: a quarter of it is for sets, which leaves those of most cells in memory.
 CELL_MEMORY = 1 << 30
@@ -43,6 +60,9 @@ class CellTask(NamedTuple):
         stage: Name of the stage of :mod:`minwise.search.needed_pairs`: which pairs are compared.
         classes: Number of classes of the sample of a report; 0 for none.
         by_rank: Whether pairs are written by rank; otherwise by the number of a document in the cell.
+        grid: With containment, the intervals of the ranks of all documents; a cell has two of them.
+        protected: With containment, the first ranks, whose documents lie in no other one.
+        weights: With weights, where tasks read them.
     """
 
     settings: SearchSettings
@@ -51,6 +71,9 @@ class CellTask(NamedTuple):
     stage: str
     classes: int = 0
     by_rank: bool = True
+    grid: Grid = NO_GRID
+    protected: int = 0
+    weights: TaskWeights | None = None
 
 
 def bucket_batch(groups: BucketGroups) -> pa.RecordBatch:
@@ -115,11 +138,16 @@ class CellSearch(CandidateVerifier):
         sets, groups = self._receive(batches)
         self.sets = len(sets)
         members = np.concatenate([group.members for group in groups]) if groups else sets[:0]
-        self.ranks = np.unique(np.concatenate([members, sets.astype(members.dtype)]))
+        self.ranks = distinct(np.concatenate([members, sets.astype(members.dtype)]))
         self.order = KeepOrder(np.arange(len(self.ranks), dtype=np.uint32), is_document_order=True)
         self.documents = self.ranks  # type: ignore[assignment] # only their number is used
         self.sample_numbers = self.ranks.astype(np.uint64)
         self._store(groups, members, sets)
+
+    @cached_property
+    def weights(self) -> "_kernel.Weights | None":
+        """The weights of elements; None if all weigh the same."""
+        return None if self._task.weights is None else task_weights(*self._task.weights)
 
     def _receive(self, batches: Batches) -> tuple[NDArray[Any], list[BucketGroups]]:
         """Write the sets to files; return the ranks of their documents, and the buckets."""
@@ -143,7 +171,7 @@ class CellSearch(CandidateVerifier):
             InputError: If a document has no set.
         """
         numbers, of_sets = (np.searchsorted(self.ranks, ranks).astype(np.uint32) for ranks in (members, sets))
-        lacking = len(self.ranks) - len(np.unique(of_sets))
+        lacking = len(self.ranks) - len(distinct(of_sets))
         if lacking and self.settings.verify != "none":
             raise InputError(f"the input changed while it was read: {lacking} documents could not be read again")
         buckets = np.concatenate([np.empty((0, 3), dtype=np.uint32), *(group.buckets for group in groups)])
@@ -177,10 +205,35 @@ class CellSearch(CandidateVerifier):
 
     def similarities(self, low: NDArray[np.uint32], high: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return the exact similarities of documents of the cell."""
-        return self._sets.similar(pack_pairs(low, high), 0.0, 1).similarity
+        return self.spilled.similar(pack_pairs(low, high), 0.0, 1).similarity
 
     def _packed(self, documents: NDArray[np.int64]) -> NDArray[np.uint8]:
         return np.ascontiguousarray(self._packed_slots[0][documents])
+
+
+class ContainmentCell(CellSearch):
+    """Containment join of the sets of two intervals of ranks, or of one with itself."""
+
+    def run(self) -> list[str]:
+        """Write the pairs of the two intervals by rank, and first the sizes of all sets; return the names of files."""
+        protected = int(np.searchsorted(self.ranks, self._task.protected))
+        join = ContainmentJoin(self.work, self.order, protected, self.floor, self.limits, self.spilled)
+        for _ in join.run():
+            pass
+        of_sets, sizes = self.work.open("sets").read("documents"), join.lengths.astype(np.uint64)
+        for number, block in enumerate(chain([NO_PAIRS], merged_runs(self.work, CONTAINED, self.chunk))):
+            found = self._between(block)
+            arrays: Arrays = {"low": found.low, "high": found.high, "similarity": found.similarity}
+            self.work.write(f"{self.stage}-{number:06}", {**arrays, "ranks": self.ranks[of_sets], "sizes": sizes})
+            of_sets, sizes = of_sets[:0], sizes[:0]
+        self.work.write_json(self.stage, {})
+        return self.work.names(f"{self.stage}-")
+
+    def _between(self, block: PairBlock) -> PairBlock:
+        """Return the pairs that belong to the cell, by rank: those in one interval belong to another cell."""
+        low, high = self.ranks[block.low], self.ranks[block.high]
+        cells = self._task.grid.cell_of_pairs(low, high)
+        return PairBlock(low, high, block.similarity).where(cells == self.cell)
 
 
 class _SetSpill:
@@ -224,7 +277,8 @@ def groups_of(batch: pa.RecordBatch) -> BucketGroups:
     members = batch.column("members")
     sizes = np.diff(to_numpy(members.offsets)).astype(np.uint32)
     heads, partners = (to_numpy(batch.column(name)) for name in ("heads", "partner"))
-    return BucketGroups(np.stack([sizes, heads, partners], axis=1), to_numpy(members.values))
+    buckets = np.stack([sizes, heads, partners], axis=1).astype(np.uint32, copy=False)
+    return BucketGroups(buckets, to_numpy(members.flatten()))
 
 
 def _slots_of(column: pa.Array) -> NDArray[np.uint8]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise._internal.sorted_arrays import distinct
 from minwise.spark.band_tasks import BucketGroups, count_pairs
 from minwise.spark.blocks import by_part, take_lists
 
@@ -23,14 +24,19 @@ __all__ = [
     "MOST_CELLS",
     "MOST_CELL_BYTES",
     "NEEDED_SECONDS",
+    "NO_CELLS",
+    "NO_GRID",
     "PAIR_SECONDS",
     "CellPlan",
     "Grid",
     "plan_cells",
+    "plan_grid",
 ]
 
 # Rank that is in no cell.
 NO_CELL = 2**32 - 1
+# Cells of ranks where only those of buckets are needed.
+NO_CELLS = np.empty(0, dtype=np.uint32)
 # Bytes of sets in a cell, unless there would be more cells than this: each reading task sends a block to each cell.
 CELL_BYTES, MOST_CELLS = 1 << 26, 1 << 10
 # Bytes of sets that a task can hold on its disk and partly in memory; larger components are cut.
@@ -68,6 +74,13 @@ class Grid:
         """Return the cell of two intervals, of which ``low`` is not the larger."""
         return self.first_cell + high * (high + 1) // 2 + low
 
+    def cell_of_pairs(self, left: NDArray[np.uint32], right: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return the cell of each pair of ranks."""
+        sides = [np.searchsorted(self.cuts, ranks, side="right") for ranks in (left, right)]
+        low, high = np.minimum(*sides), np.maximum(*sides)
+        cells: NDArray[np.int64] = self.first_cell + high * (high + 1) // 2 + low
+        return cells
+
     def cells_of(self, ranks: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Return the cells of some ranks: the index of a rank, and a cell that it is in."""
         interval = np.searchsorted(self.cuts, ranks, side="right")
@@ -93,6 +106,10 @@ class Grid:
             if kept.any():
                 members = groups.members[chosen & kept[bucket]]
                 yield self.cell(low, high), BucketGroups(rows[kept].astype(np.uint32), members)
+
+
+# Grid of one interval.
+NO_GRID = Grid(np.empty(0, dtype=np.uint32), 0)
 
 
 @dataclass(frozen=True)
@@ -177,6 +194,23 @@ def plan_cells(
     return CellPlan(total, cell_of, tuple(grids))
 
 
+def plan_grid(ranks: NDArray[np.int64], set_bytes: NDArray[np.float64]) -> CellPlan:
+    """Return cells in which every pair of documents meets, for a comparison of all with all.
+
+    There are four intervals, so that cells run at the same time, unless a cell would be small, or larger than a task
+    can hold. A set is sent to as many cells as there are intervals.
+
+    Args:
+        ranks: Ranks of the documents, ascending.
+        set_bytes: Bytes of the set of each rank.
+    """
+    sizes = set_bytes[ranks]
+    grid = _grid(ranks, sizes, 0, int(np.clip(sizes.sum() / 2, CELL_BYTES, MOST_CELL_BYTES))) if len(ranks) else NO_GRID
+    cell_of = np.full(len(set_bytes), NO_CELL, dtype=np.uint32)
+    cell_of[ranks] = grid.cells
+    return CellPlan(grid.cells, cell_of, (grid,))
+
+
 def _components(groups: Callable[[], Iterator[BucketGroups]], documents: int) -> tuple[NDArray[np.uint32], int]:
     """Return the component of the bucket graph that each rank is in, ``NO_CELL`` for none, and their number."""
     parents = np.arange(documents, dtype=np.uint32)
@@ -223,4 +257,4 @@ def _grid(ranks: NDArray[np.int64], set_bytes: NDArray[np.float64], first_cell: 
     ends = np.cumsum(set_bytes)
     intervals = int(np.ceil(2 * ends[-1] / most_bytes))
     bounds = ends[-1] * np.arange(1, intervals) / intervals
-    return Grid(np.unique(ranks[np.searchsorted(ends, bounds)]).astype(np.uint32), first_cell)
+    return Grid(distinct(ranks[np.searchsorted(ends, bounds)]).astype(np.uint32), first_cell)

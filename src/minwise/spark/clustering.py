@@ -10,6 +10,8 @@ A star lies within one component, so components are decided independently, by th
 """
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,24 +21,32 @@ from pyspark.sql import functions as f
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy
-from minwise.search.bands import NO_DOCUMENT
+from minwise._internal.sorted_arrays import distinct
+from minwise.search.clustering import Blocks, CopyGroups, PairBlock, cluster_by_star
+from minwise.search.workdir import WorkDirectory
 from minwise.spark.arrow_columns import Int64s, ddl
-from minwise.spark.blocks import Batches
-from minwise.spark.stage_store import StageFolder, checkpoint
+from minwise.spark.blocks import Batches, collected, record_batches
+from minwise.spark.stage_store import StageFolder, checkpoint, task_directory
 
-__all__ = ["DRIVER_EDGES", "connected_components", "star_groups", "star_rounds"]
+__all__ = [
+    "DRIVER_EDGES",
+    "EDGES",
+    "NO_COPIES",
+    "connected_components",
+    "joined_edges",
+    "star_groups",
+    "star_removals",
+    "star_rounds",
+]
 
-Similarities = NDArray[np.float64]
-
-EDGES = "low long, high long"
+EDGES = pa.schema([("low", pa.int64()), ("high", pa.int64())])
 # Pairs that the driver joins by itself: 320 MB of numbers, and five times as much during the join. Spark's own limit
 # of what is sent to the driver, spark.driver.maxResultSize, is 1 GB by default.
 DRIVER_EDGES = 20_000_000
-# Edges that a task joins by itself before it sends any: about 80 MB during the join.
+# Edges that a task joins by itself before it sends any, or pairs that it writes to a file: about 80 MB meanwhile.
 TASK_EDGES = 1 << 20
 REMOVED = pa.schema([("place", pa.int64()), ("witness", pa.int64()), ("similarity", pa.float64())])
-# Rows per record batch.
-BLOCK_ROWS = 1 << 16
+NO_COPIES = CopyGroups(np.empty(0, dtype=np.uint32), np.zeros(1, dtype=np.uint64))
 
 
 def connected_components(edges: DataFrame, *, driver_edges: int = DRIVER_EDGES, work: str | None = None) -> DataFrame:
@@ -103,13 +113,12 @@ def _normalised_edges(edges: DataFrame) -> DataFrame:
 
 
 def _components_on_driver(edges: DataFrame) -> DataFrame:
-    table = edges.toArrow()
-    places, first = _join(*(table.column(name).to_numpy() for name in ("low", "high")))
+    places, first = _join(*_sides(edges.toArrow()))
     joined = pa.table({"place": from_numpy(places), "component": from_numpy(first)})
     return edges.sparkSession.createDataFrame(joined)
 
 
-def _join(low: Int64s, high: Int64s) -> tuple[Int64s, Int64s]:
+def _join(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return every place, ascending, and the smallest place of its component."""
     places, numbers = np.unique(np.concatenate([low, high]), return_inverse=True)
     dense = numbers.astype(np.uint32)
@@ -129,30 +138,21 @@ def _contract(edges: DataFrame, task_edges: int) -> DataFrame:
         return edges
 
     def contract(batches: Batches) -> Batches:
-        return _contracted(batches, task_edges)
+        for held in collected(batches, len, task_edges):
+            yield from record_batches(EDGES, *joined_edges(*_sides(pa.Table.from_batches(held))))
 
-    return edges.sortWithinPartitions("low", "high").mapInArrow(contract, EDGES)
-
-
-def _contracted(batches: Batches, task_edges: int) -> Batches:
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += len(batch)
-        if rows >= task_edges:
-            yield _tree(held)
-            held, rows = [], 0
-    if held:
-        yield _tree(held)
+    return edges.sortWithinPartitions("low", "high").mapInArrow(contract, ddl(EDGES))
 
 
-def _tree(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _sides(edges: pa.Table) -> Iterator[Int64s]:
+    return (edges.column(name).to_numpy() for name in EDGES.names)
+
+
+def joined_edges(low: NDArray[Any], high: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return an edge from the first place of each component to each other one."""
-    table = pa.Table.from_batches(batches)
-    places, first = _join(*(table.column(name).to_numpy() for name in ("low", "high")))
+    places, first = _join(low, high)
     others = places != first
-    return pa.record_batch({"low": from_numpy(first[others]), "high": from_numpy(places[others])})
+    return first[others], places[others]
 
 
 def _large_star(edges: DataFrame) -> DataFrame:
@@ -189,7 +189,7 @@ class _RoundStore:
         edges.write.mode("overwrite").parquet(self.folder.url(name))
         self.folder.delete(earlier)
         self.finished += 1
-        return self.session.read.schema(EDGES).parquet(self.folder.pattern(name))
+        return self.session.read.schema(ddl(EDGES)).parquet(self.folder.pattern(name))
 
 
 def star_groups(
@@ -201,9 +201,8 @@ def star_groups(
     :func:`minwise.search.clustering.cluster_by_star` decides.
 
     The pairs of a component pass through one task in ascending order; Spark sorts them on disk if they are many. The
-    task does not hold them: only 21 bytes for each member of the open component, 24 bytes for each pair whose smaller
-    side is removed while its larger side is undecided, and as many rows that came last. Memory is bounded by the
-    members of the largest component.
+    task writes them to files, and holds a million of them and the members of the component: it took 490 MB with four
+    million members and four pairs each. Memory is bounded by the members of the largest component.
 
     Args:
         pairs: ``low``, ``high`` and ``similarity``; the smaller place first.
@@ -227,93 +226,63 @@ def star_groups(
 
 def _removed_places(batches: Batches) -> Batches:
     """Yield the removed places of pairs sorted by component, smaller and larger place."""
-    members, component = _OpenComponent(), None
-    for table in _chunks(batches, members):
-        numbers = table.column("component").to_numpy()
-        if numbers[-1] != component:
-            ended = int(np.searchsorted(numbers, numbers[-1]))
-            members.add(table.slice(0, ended))
-            yield from members.finish()
-            table, component = table.slice(ended), numbers[-1]
-        members.add(table)
-    yield from members.finish()
+    with task_directory() as folder:
+        held, component = _HeldPairs(Path(folder)), None
+        for several in collected(batches, len, TASK_EDGES):
+            pairs = pa.Table.from_batches(several)
+            numbers = pairs.column("component").to_numpy()
+            if numbers[-1] != component:
+                ended = int(np.searchsorted(numbers, numbers[-1]))
+                held.add(pairs.slice(0, ended))
+                yield from held.removed_places()
+                pairs, component = pairs.slice(ended), numbers[-1]
+            held.add(pairs)
+        yield from held.removed_places()
 
 
-def _chunks(batches: Batches, members: "_OpenComponent") -> Iterator[pa.Table]:
-    """Yield as many batches at once as there are rows held, so that growing costs a constant amount per row."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += len(batch)
-        if rows > len(members):
-            yield pa.Table.from_batches(held)
-            held, rows = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
+class _HeldPairs:
+    """Pairs of whole components, in files, and of the component that may continue; their members are in memory."""
 
+    def __init__(self, folder: Path) -> None:
+        self.work = WorkDirectory(folder, durable=False)
+        self.places = [np.empty(0, dtype=np.int64)]  # in several arrays, together at most twice all members
 
-class _OpenComponent:
-    """Members of the components that may continue in the next batch.
-
-    When a place appears as the smaller one of a pair, everything before it is decided, and so is the place itself. So a
-    pair whose smaller side is kept is used at once, one whose sides are both removed never, and only the others wait.
-    """
-
-    def __init__(self) -> None:
-        self._clear()
-
-    def __len__(self) -> int:
-        return len(self.places) + len(self.waiting[0])
-
-    def _clear(self) -> None:
-        self.places = np.empty(0, dtype=np.int64)
-        self.removed = np.empty(0, dtype=bool)
-        self.witness = np.empty(0, dtype=np.uint32)
-        self.best = np.empty(0, dtype=np.float64)
-        # A separate array: the kernel does not accept one array as both input and output.
-        self.waiting: tuple[Int64s, Int64s, Similarities] = (self.places, self.places, self.best.copy())
-
-    def add(self, table: pa.Table) -> None:
+    def add(self, pairs: pa.Table) -> None:
         """Add the next pairs."""
-        low, high, similarity = (table.column(name).to_numpy() for name in ("low", "high", "similarity"))
-        self._grow(np.union1d(low, high))
-        smaller, larger = self._numbers(low), self._numbers(high)
-        _kernel.remove_neighbours(smaller, larger, self.removed)
-        kept = ~self.removed[smaller]
-        self._choose(smaller[kept], larger[kept], similarity[kept])
-        self._wait(low[~kept], high[~kept], similarity[~kept])
+        low, high = _sides(pairs)
+        sides = {"low": low.view(np.uint64), "high": high.view(np.uint64)}  # files have no signed numbers
+        similarity = pairs.column("similarity").to_numpy()
+        self.work.write(f"pairs-{len(self._files):09}", {**sides, "similarity": similarity})
+        self.places.append(distinct(np.concatenate([low, high])))
+        if sum(map(len, self.places[1:])) > len(self.places[0]):
+            self._join_places()
 
-    def finish(self) -> Batches:
-        """Yield the removed places, all of which are decided now, and clear the members."""
-        low, high, similarity = self.waiting
-        self._choose(self._numbers(low), self._numbers(high), similarity)
-        removed = np.flatnonzero(self.removed)
-        found = (self.places[removed], self.places[self.witness[removed]], self.best[removed])
-        self._clear()
-        for start in range(0, len(removed), BLOCK_ROWS):
-            columns = [from_numpy(values[start : start + BLOCK_ROWS]) for values in found]
-            yield pa.RecordBatch.from_arrays(columns, schema=REMOVED)
+    def _join_places(self) -> None:
+        self.places = [distinct(np.concatenate(self.places))]
 
-    def _numbers(self, places: Int64s) -> NDArray[np.uint32]:
-        return np.searchsorted(self.places, places).astype(np.uint32)
+    @property
+    def _files(self) -> list[str]:
+        return self.work.names("pairs-")
 
-    def _choose(self, low: NDArray[np.uint32], high: NDArray[np.uint32], similarity: Similarities) -> None:
-        _kernel.choose_witnesses(low, high, similarity, self.removed, self.witness, self.best)
+    def _blocks(self) -> Iterator[PairBlock]:
+        """Yield the pairs, of numbers of the members."""
+        for file in map(self.work.open, self._files):
+            sides = (file.read(side).view(np.int64) for side in EDGES.names)
+            low, high = (np.searchsorted(self.places[0], side).astype(np.uint32) for side in sides)
+            yield PairBlock(low, high, file.read("similarity"))
 
-    def _wait(self, low: Int64s, high: Int64s, similarity: Similarities) -> None:
-        """Add pairs whose smaller side is removed; drop those whose larger side has been removed too."""
-        columns = zip(self.waiting, (low, high, similarity), strict=True)
-        low, high, similarity = (np.concatenate(both) for both in columns)
-        undecided = ~self.removed[self._numbers(high)]
-        self.waiting = (low[undecided], high[undecided], similarity[undecided])
+    def removed_places(self) -> Batches:
+        """Yield the places that the pairs remove, and forget the pairs."""
+        self._join_places()
+        places = self.places[0]
+        witness, removed, similarity = star_removals(self._blocks, len(places))
+        yield from record_batches(REMOVED, places[removed], places[witness], similarity)
+        self.work.delete("pairs-")
+        self.places = [places[:0]]
 
-    def _grow(self, places: Int64s) -> None:
-        """Add places, some of which may be known."""
-        places = np.union1d(self.places, places)
-        moved = np.searchsorted(places, self.places)
-        removed, best = np.zeros(len(places), dtype=bool), np.full(len(places), np.nan)
-        witness = np.full(len(places), NO_DOCUMENT, dtype=np.uint32)
-        removed[moved], best[moved] = self.removed, self.best
-        witness[moved[self.removed]] = moved[self.witness[self.removed]]
-        self.places, self.removed, self.witness, self.best = places, removed, witness, best
+
+def star_removals(blocks: Blocks, documents: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]:
+    """Return the witness, the number and the similarity of each document that is removed; as in the local engine."""
+    found = cluster_by_star(blocks, NO_COPIES, documents)
+    removed = np.flatnonzero(found.removed).astype(np.uint32)
+    return found.witness[removed], removed, found.similarity[removed]

@@ -14,13 +14,14 @@ from minwise._internal.array_files import Arrays
 from minwise._internal.arrays import to_numpy, valid_mask
 from minwise._internal.atomic import atomic_writer
 from minwise.inputs.source import Fault
-from minwise.search.bands import BucketCounts, cut_runs, pack_pairs
+from minwise.search.bands import NO_DOCUMENT, BucketCounts, cut_runs, pack_pairs
 from minwise.search.candidates import CHUNK_PAIRS, VERIFIED
 from minwise.search.clustering import PairBlock
 from minwise.search.documents import (
     PART_DOCUMENTS,
     Corpus,
     DocumentPart,
+    Documents,
     count_usable,
     refuse_nothing_readable,
     refuse_too_many,
@@ -31,29 +32,41 @@ from minwise.search.workdir import WorkDirectory
 from minwise.spark.read_tasks import ENDED, KEYS, unpack_keep_values
 from minwise.spark.stage_store import StageFile, StageFiles
 
-__all__ = ["collect_compared", "collect_documents", "merged_pairs", "total_caps", "total_counts"]
+__all__ = ["collect_compared", "collect_documents", "merged_pairs", "total_caps", "total_counts", "values_of_spans"]
 
 
-def collect_documents(signatures: StageFiles, corpus: Corpus, work: WorkDirectory) -> None:
-    """Write what the driver needs of each document to the work directory: neither texts nor bands."""
+NO_CONTENTS = np.empty((0, 2), dtype=np.uint64)
+
+
+def collect_documents(signatures: StageFiles, corpus: Corpus, work: WorkDirectory, *, passages: bool = False) -> None:
+    """Write what the driver needs of each document to the work directory: neither texts nor bands.
+
+    Args:
+        signatures: Files of documents, and others that are ignored.
+        corpus: Sources of the documents.
+        work: Work directory of the driver.
+        passages: Whether a document has its number of tokens instead of its content hash.
+    """
     if not work.has("documents"):
         for prefix in ("part-", "columns-", "faults-"):
             work.delete(prefix)  # of a run that was interrupted here
         tables = (files.read_table(file.name) for file, files in signatures.opened() if not file.name.endswith(KEYS))
-        _DocumentCollector(corpus, work).run(batch for table in tables for batch in table.to_batches())
+        _DocumentCollector(corpus, work, passages=passages).run(
+            batch for table in tables for batch in table.to_batches()
+        )
 
 
 class _DocumentCollector:
     """Writer of document parts from rows of the stage ``signatures``."""
 
-    def __init__(self, corpus: Corpus, work: WorkDirectory) -> None:
-        self.corpus, self.work = corpus, work
+    def __init__(self, corpus: Corpus, work: WorkDirectory, *, passages: bool) -> None:
+        self.corpus, self.work, self.passages = corpus, work, passages
         self.rows = [0] * len(corpus.sources)
         self.ended: set[int] = set()
         self.keep_values: list[pa.Array] = []  # of rows that have not been added yet
         self.number, self.part = 0, DocumentPart(0)
         self.states: list[NDArray[np.uint8]] = []
-        self.contents: list[NDArray[np.uint64]] = []
+        self.values: list[NDArray[Any]] = []  # content hashes, or numbers of tokens
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> None:
         for batch in batches:
@@ -95,7 +108,7 @@ class _DocumentCollector:
         located = zip(faulty.tolist(), names.to_pylist(), within.tolist(), reasons, strict=True)
         faults = [(offset, Fault(name, row, reason)) for offset, name, row, reason in located]
         self.part.add_faults(faults, self.corpus.on_error)
-        if number >= self.corpus.against:
+        if number >= self.corpus.against and not self.passages:
             sampled = first + np.flatnonzero(valid_mask(rows.column("tokens")))
             self.part.add_tokens(sampled, to_numpy(rows.column("tokens").drop_null()))
         lengths = to_numpy(rows.column("text_bytes")).view(np.uint64)
@@ -106,11 +119,16 @@ class _DocumentCollector:
             part_ids = None if ids is None else ids.slice(start, end - start)
             self.part.add(number, first + start, lengths[start:end], part_ids, values)
             start = end
-        contents = (to_numpy(rows.column(name)).view(np.uint64) for name in ("content_high", "content_low"))
-        self.contents.append(np.stack(list(contents), axis=1))
+        self.values.append(self._values_of(rows))
         self.states.append(to_numpy(rows.column("state")).view(np.uint8))
         self.rows[number] = first + len(rows)
         refuse_too_many(self.part.first + sum(map(len, self.states)))
+
+    def _values_of(self, rows: pa.RecordBatch) -> NDArray[Any]:
+        if self.passages:
+            return to_numpy(rows.column("tokens")).astype(np.uint32)
+        contents = (to_numpy(rows.column(name)).view(np.uint64) for name in ("content_high", "content_low"))
+        return np.stack(list(contents), axis=1)
 
     def _keep_values_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
         """Return the keep values of some rows, in arrays of one type each."""
@@ -127,11 +145,31 @@ class _DocumentCollector:
     def _finish_part(self) -> None:
         if self.part.spans or self.part.faults:
             states = np.concatenate([np.empty(0, dtype=np.uint8), *self.states])
-            contents = np.concatenate([np.empty((0, 2), dtype=np.uint64), *self.contents])
-            self.part.write(self.work, self.number, self.corpus, {"states": states, "contents": contents})
+            name, none = ("token_counts", np.empty(0, np.uint32)) if self.passages else ("contents", NO_CONTENTS)
+            arrays: Arrays = {"states": states, name: np.concatenate([none, *self.values])}
+            self.part.write(self.work, self.number, self.corpus, arrays)
             self.number += 1
         self.part = DocumentPart(self.part.first + sum(map(len, self.states)))
-        self.states, self.contents = [], []
+        self.states, self.values = [], []
+
+
+def values_of_spans(spans: list[list[int]], documents: Documents, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the values of documents in the order in which a task has read them.
+
+    Args:
+        spans: Source, first row and number of rows, as the task has read them.
+        documents: The documents, which end where a source cannot be read on.
+        values: A value of each document.
+
+    Returns:
+        The values, ``NO_DOCUMENT`` after the end of a source.
+    """
+    pieces = [np.empty(0, dtype=np.uint32)]
+    for source, first, count in spans:
+        start, known = int(documents.starts[source]) + first, max(0, documents.rows[source] - first)
+        pieces.append(values[start : start + min(count, known)])
+        pieces.append(np.full(max(0, count - known), NO_DOCUMENT, dtype=np.uint32))
+    return np.concatenate(pieces)
 
 
 def _ids_of(rows: pa.RecordBatch) -> pa.Array | None:

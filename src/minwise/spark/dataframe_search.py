@@ -5,10 +5,9 @@ number of rows in the ranges before its own, plus those before it there. So plac
 values that the keep policy compares.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from minwise.errors import ConfigError, InputError
 from minwise.inputs.source import fault_error
 from minwise.search.bands import EMPTY, FAULTY, FILLED, NO_DOCUMENT, BucketCounts
 from minwise.search.candidates import VERIFIED
-from minwise.search.needed_pairs import STAGES, Needed, PairCounts, sample_classes, stage_of
+from minwise.search.needed_pairs import Needed, PairCounts, planned_stage
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import bytes_per_text_byte
 from minwise.spark.band_tasks import part_count
@@ -51,11 +50,9 @@ TEXT_ROWS = 256
 CONTENT = ["content_high", "content_low"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableCounts:
+class TableCounts(NamedTuple):
     """Rows of a table and bytes of their texts, by state."""
 
-    table: DocumentTable
     rows: dict[int, int]
     text_bytes: dict[int, int]
 
@@ -139,11 +136,8 @@ class DataFrameSearch:
             _refuse_null_ids(table, rows)
             self._refuse_duplicate_ids(table)
             self._refuse_faults(table, rows)
-            result[table.name] = TableCounts(
-                table=table,
-                rows={row["state"]: row["rows"] for row in rows},
-                text_bytes={row["state"]: row["text_bytes"] for row in rows},
-            )
+            by_name = ({row["state"]: row[name] for row in rows} for name in ("rows", "text_bytes"))
+            result[table.name] = TableCounts(*by_name)
         return result
 
     def _refuse_duplicate_ids(self, table: DocumentTable) -> None:
@@ -249,9 +243,7 @@ class DataFrameSearch:
     def _task(self, result: Needed) -> CellTask:
         """Return what is to be compared, by the rule of the local engine: a report on components counts all pairs."""
         needed: Needed = "pairs" if self.sampled and result == "components" else result
-        proposals = self._totals["pairs"]
-        stage = stage_of(needed, proposals, self.settings.verify)
-        classes = sample_classes(proposals) if self.sampled and stage == STAGES["star"] else 0
+        stage, classes = planned_stage(needed, self._totals["pairs"], self.settings.verify, sampled=self.sampled)
         return frame_task(self.settings, stage, classes)
 
     def _cells(self, driver_edges: int, stage: str, *, cut: bool) -> Cells:

@@ -22,7 +22,7 @@ from minwise.search.bands import FAULTY
 from minwise.settings import SearchSettings, resolve_options, search_settings
 from minwise.spark import frame_tasks
 from minwise.spark.clustering import DRIVER_EDGES, connected_components, star_groups
-from minwise.spark.dataframe_results import dedup_report, expanded_pairs, removed_documents
+from minwise.spark.dataframe_results import dedup_report, named_pairs, removed_documents
 from minwise.spark.dataframe_search import DataFrameSearch
 from minwise.spark.document_tables import DocumentTable, DocumentTables
 from minwise.spark.stage_store import StageStore
@@ -74,7 +74,7 @@ class DedupFrames:
         The last column is called ``similarity_estimate`` unless it is exact.
         """
         _, removals = self._frames
-        return removals.select("id", "kept_id", _similarity(self._settings))
+        return removals.select("id", "kept_id", f.col("similarity").alias(self._settings.similarity_name))
 
     @property
     def clusters(self) -> DataFrame:
@@ -166,10 +166,10 @@ def dedup(
         InputError: If a column is missing or of another type, or if an id is null or occurs twice.
         MismatchError: If ``work`` belongs to a run with other settings.
     """
-    run = _DataFrameRun("dedup", df, text, id, against, on_error, work, partitions, FrameDedupOptions, options)
-    with run.quiet():
-        documents, removals = run.removals(check_integer("driver_edges", driver_edges, 0, 2**31))
-        return DedupFrames(run.search, documents, removals, on_error)
+    search = _search("dedup", df, text, id, against, on_error, work, partitions, FrameDedupOptions, options)
+    with _quiet():
+        documents, removals = _removals(search, check_integer("driver_edges", driver_edges, 0, 2**31))
+        return DedupFrames(search, documents, removals, on_error)
 
 
 def pairs(
@@ -231,9 +231,9 @@ def pairs(
         InputError: If a column is missing or of another type, or if an id is null or occurs twice.
         MismatchError: If ``work`` belongs to a run with other settings.
     """
-    run = _DataFrameRun("pairs", df, text, id, None, on_error, work, partitions, FrameOptions, options)
-    with run.quiet():
-        return run.result("pairs", run.pairs)
+    search = _search("pairs", df, text, id, None, on_error, work, partitions, FrameOptions, options)
+    with _quiet():
+        return _result(search, "pairs", lambda: named_pairs(search))
 
 
 def clusters(
@@ -296,78 +296,62 @@ def clusters(
         InputError: If a column is missing or of another type, or if an id is null or occurs twice.
         MismatchError: If ``work`` belongs to a run with other settings.
     """
-    run = _DataFrameRun("clusters", df, text, id, None, on_error, work, partitions, FrameClustersOptions, options)
+    search = _search("clusters", df, text, id, None, on_error, work, partitions, FrameClustersOptions, options)
     edges = check_integer("driver_edges", driver_edges, 0, 2**31)
-    with run.quiet():
-        return run.result("clusters", lambda: _clusters(*run.removals(edges), 0))
+    with _quiet():
+        return _result(search, "clusters", lambda: _clusters(*_removals(search, edges), 0))
 
 
-class _DataFrameRun:
-    """One call: its checked arguments, and the stages that it makes."""
+def _search(
+    task: str,
+    df: object,
+    text: str | Sequence[str],
+    ident: str,
+    against: object,
+    on_error: str,
+    work: AnyPath | None,
+    partitions: int | None,
+    call: type,
+    options: Mapping[str, object],
+) -> DataFrameSearch:
+    """Return the search of a call, whose arguments are checked; ``call`` is its option class."""
+    settings = _search_settings(call, options)
+    check_on_error(on_error)
+    own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).with_keep_column(settings.keep_column)
+    others = None
+    if against is not None:
+        others = DocumentTable.of(against, name="against", text=text, id=ident, settings=settings)
+    tables = DocumentTables.of(own, others)
+    columns = {"text": list(own.text), "id": own.id, "id_type": tables.own.id_type.simpleString()}
+    inputs = {"columns": columns, "on_error": on_error, "tables": [table.name for table in tables.all]}
+    manifest = {"engine": "spark", "task": task, "settings": settings.to_dict(), **inputs}
+    stages, count = (
+        StageStore(own.frame.sparkSession, _work_path(work), manifest),
+        _partition_count(own.frame, partitions),
+    )
+    sampled = task == "dedup"  # only it has a report
+    return DataFrameSearch(tables, settings, stages, count, on_error, sampled=sampled)
 
-    def __init__(
-        self,
-        task: str,
-        df: object,
-        text: str | Sequence[str],
-        ident: str,
-        against: object,
-        on_error: str,
-        work: AnyPath | None,
-        partitions: int | None,
-        call: type,
-        options: Mapping[str, object],
-    ) -> None:
-        settings = _search_settings(call, options)
-        check_on_error(on_error)
-        own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings)
-        own = own.with_keep_column(settings.keep_column)
-        others = None
-        if against is not None:
-            others = DocumentTable.of(against, name="against", text=text, id=ident, settings=settings)
-        self.tables = DocumentTables.of(own, others)
-        self.settings = settings
-        session, path = own.frame.sparkSession, _work_path(work)
-        manifest = {"engine": "spark", "task": task, "settings": settings.to_dict(), **self._inputs(on_error)}
-        self.stages = StageStore(session, path, manifest)
-        count = _partition_count(own.frame, partitions)
-        sampled = task == "dedup"  # only it has a report
-        self.search = DataFrameSearch(self.tables, settings, self.stages, count, on_error, sampled=sampled)
 
-    def _inputs(self, on_error: str) -> dict[str, Any]:
-        names = [table.name for table in self.tables.all]
-        own = self.tables.own
-        columns = {"text": list(own.text), "id": own.id, "id_type": own.id_type.simpleString()}
-        return {"columns": columns, "on_error": on_error, "tables": names}
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Suppress the warning about pandas that pyspark gives whenever Arrow is used; pandas is not used here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
 
-    @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Suppress the warning about pandas that pyspark gives whenever Arrow is used; pandas is not used here."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-            yield
 
-    def result(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        """Return the last stage, after a check that one finished earlier is of these documents."""
-        self.search.signatures  # noqa: B018 - raises if work was begun with other documents
-        return self.stages.run(name, make)
+def _result(search: DataFrameSearch, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+    """Return the last stage, after a check that one finished earlier is of these documents."""
+    search.signatures  # noqa: B018 - raises if work was begun with other documents
+    return search.stages.run(name, make)
 
-    def removals(self, driver_edges: int) -> tuple[DataFrame, DataFrame]:
-        """Return all rows of the table and the removed documents, both evaluated."""
-        rows = self.search.signatures.filter("own").select("id", "state", "fault")
-        removals = self.stages.run("removed", lambda: removed_documents(self.search, driver_edges=driver_edges))
-        return self.stages.run("documents", lambda: rows), removals
 
-    def pairs(self) -> DataFrame:
-        """Return every pair by id."""
-        found = self.search.found("pairs").filter("left is not null")
-        similar = found.select(f.col("left").alias("low"), f.col("right").alias("high"), "similarity")
-        wide = expanded_pairs(similar, self.search.documents, self.settings.max_bucket)
-        for side, name in (("low", "left"), ("high", "right")):
-            named = self.search.names.select(f.col("place").alias(side), f.col("id").alias(name))
-            wide = wide.join(named, side)
-        known = f.when(~f.isnan("similarity"), f.col("similarity")).alias("similarity")
-        return wide.select("left", "right", known).select("left", "right", _similarity(self.settings))
+def _removals(search: DataFrameSearch, driver_edges: int) -> tuple[DataFrame, DataFrame]:
+    """Return all rows of the table and the removed documents, both evaluated."""
+    rows = search.signatures.filter("own").select("id", "state", "fault")
+    removals = search.stages.run("removed", lambda: removed_documents(search, driver_edges=driver_edges))
+    return search.stages.run("documents", lambda: rows), removals
 
 
 def _search_settings(call: type, options: Mapping[str, object]) -> SearchSettings:
@@ -392,10 +376,6 @@ def _work_path(work: AnyPath | None) -> str | None:
     if not isinstance(work, (str, PathLike)) or not str(work):
         raise ConfigError(f"work must be a path or a URL, got {show(work)}")
     return fspath(work)
-
-
-def _similarity(settings: SearchSettings) -> Any:  # noqa: ANN401 - a column
-    return f.col("similarity").alias("similarity" if settings.verify == "exact" else "similarity_estimate")
 
 
 def _clusters(documents: DataFrame, removals: DataFrame, protected: int) -> DataFrame:
@@ -545,7 +525,7 @@ def candidate_pairs(
     count = _partition_count(entries, partitions)
     placed = entries.select(f.col("place").cast("long"), "keys")
     buckets = frame_tasks.frame_buckets(placed, chosen, parts=count, wide=True)
-    return frame_tasks.bucket_pairs(buckets).distinct()
+    return frame_tasks.bucket_pairs(buckets, chosen, count).distinct()
 
 
 def verified_pairs(
@@ -597,10 +577,7 @@ def verified_pairs(
     places = cells.select("cell", f.col("low").alias("place")).union(cells.select("cell", "high")).distinct()
     in_cells = sets.select(f.col("place").cast("long").alias("place"), "elements").join(places, "place")
     blocks = frame_tasks.pair_blocks(cells).union(frame_tasks.element_blocks(in_cells, chosen.verify))
-    found = frame_tasks.compare_cells(blocks, count, frame_tasks.frame_task(chosen), result="pairs").filter(
-        "left is not null"
-    )
-    return found.select(f.col("left").alias("low"), f.col("right").alias("high"), "similarity")
+    return frame_tasks.similar_pairs(blocks, count, chosen)
 
 
 def _grid_cell(cells: int) -> Column:

@@ -1,8 +1,9 @@
 """DataFrames of documents: checked columns, the signatures of all rows and the shingle sets of some."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +12,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from minwise._internal.arrays import from_lists, to_numpy
+from minwise._internal.arrays import to_numpy
 from minwise.checks import check_type, show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.columns import Selection, to_batches
-from minwise.inputs.elements import valid_except
+from minwise.inputs.elements import set_null
 from minwise.inputs.source import BATCH_BYTES, Columns
 from minwise.search.bands import element_arrays
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import SPARK_TYPES, elements_column, signature_columns, signature_fields
-from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, rows_of_blocks
+from minwise.spark.blocks import BLOCKS, Batches, collected, rows_of_blocks
 from minwise.spark.frame_tasks import set_blocks_of
 from minwise.text.shingling import ShingleSets
 
@@ -164,18 +165,20 @@ class DocumentTables:
 
     def sketched(self, settings: SearchSettings) -> DataFrame:
         """Return the signatures of all rows, with ``own``: whether a row is of the table that is deduplicated."""
-        own = self.own.sketched(settings).withColumn("own", f.lit(True))
-        if self.against is None:
-            return own
-        against = self.against.sketched(settings).withColumn("own", f.lit(False))
-        return own.unionByName(against, allowMissingColumns=True)
+        return self._union(lambda table: table.sketched(settings).withColumn("own", f.lit(table is self.own)))
 
     def set_blocks(self, wanted: DataFrame, settings: SearchSettings) -> DataFrame:
         """Return blocks of the sets of the documents in ``wanted``: ``own``, ``place``, ``cell`` and ``id``."""
-        own = self.own.set_blocks(wanted.filter("own").drop("own"), settings)
-        if self.against is None:
-            return own
-        return own.union(self.against.set_blocks(wanted.filter("not own").drop("own"), settings))
+
+        def blocks(table: DocumentTable) -> DataFrame:
+            own = f.col("own") == (table is self.own)
+            return table.set_blocks(wanted.filter(own).drop("own"), settings)
+
+        return self._union(blocks)
+
+    def _union(self, make: Callable[[DocumentTable], DataFrame]) -> DataFrame:
+        """Return the rows that are made of all tables; a column that one lacks is null there."""
+        return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), map(make, self.all))
 
 
 def _text_names(text: tuple[str, ...]) -> tuple[str, ...]:
@@ -215,10 +218,7 @@ def _sketch(batches: Batches, *, settings: SearchSettings, names: tuple[str, ...
     for rows in batches:
         others = rows.columns[: len(rows.columns) - len(names)]
         for first, texts, reasons in _documents(rows, settings, names):
-            columns = signature_columns(texts, settings)
-            if reasons:
-                faults = columns["fault"].to_pylist()
-                columns["fault"] = pa.array([reasons.get(row, fault) for row, fault in enumerate(faults)], pa.string())
+            columns = signature_columns(texts, settings, reasons)
             head = [column.slice(first, len(texts)) for column in others]
             head_names = rows.schema.names[: len(head)]
             yield pa.RecordBatch.from_arrays([*head, *columns.values()], names=[*head_names, *columns])
@@ -234,30 +234,20 @@ def _shingle(batches: Batches, *, settings: SearchSettings, names: tuple[str, ..
 
 def _set_blocks(batches: Batches, *, settings: SearchSettings, names: tuple[str, ...]) -> Batches:
     """Yield blocks of the sets of rows whose first columns are place and cell and whose others are the text."""
-    held, size = list[_PlacedSets](), 0
-    for rows in batches:
-        for first, texts, _ in _documents(rows, settings, names):
+    sets = (found for rows in batches for found in _placed_sets(rows, settings, names))
+    for held in collected(sets, lambda found: found[-1].nbytes):  # so that blocks are not small
+        yield from rows_of_blocks(set_blocks_of(*map(np.concatenate, zip(*held, strict=True))))
+
+
+def _placed_sets(
+    rows: pa.RecordBatch, settings: SearchSettings, names: tuple[str, ...]
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Yield places, cells, sizes and elements of the sets of consecutive rows."""
+    for first, texts, _ in _documents(rows, settings, names):
+        if not texts.null_count:
             places, cells = (to_numpy(rows.column(index))[first : first + len(texts)] for index in (0, 1))
-            if not texts.null_count:
-                offsets, elements = element_arrays(texts, settings.shingler, 1)
-                held.append((places, cells, np.diff(offsets), elements))
-                size += elements.nbytes
-            if size >= BLOCK_BYTES:
-                yield from _blocks_of(held)
-                held, size = [], 0
-    if held:
-        yield from _blocks_of(held)
-
-
-# Places, cells, sizes and elements of sets.
-_PlacedSets = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.uint64]]
-
-
-def _blocks_of(held: list[_PlacedSets]) -> Batches:
-    """Yield the blocks of sets that were collected, so that blocks are not small."""
-    places, cells, sizes, elements = (np.concatenate(column) for column in zip(*held, strict=True))
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return rows_of_blocks(set_blocks_of(places, cells, offsets, elements))
+            offsets, elements = element_arrays(texts, settings.shingler, 1)
+            yield places, cells, np.diff(offsets), elements
 
 
 def _documents(
@@ -274,18 +264,10 @@ def _documents(
 
 def _hashed_sets(column: pa.Array, name: str) -> tuple[pa.Array, dict[int, str]]:
     """Return sets of hashed elements, null where there is no usable set, and the reason for each null by row."""
-    sets_of_members: list[list[object]] = []
-    reasons: dict[int, str] = {}
-    for row in range(len(column)):
-        members = _members(column[row])
-        if isinstance(members, str):
-            reasons[row] = f"{name} {members}"
-            members = []
-        sets_of_members.append(members)
-    sets = ShingleSets.from_sets(sets_of_members).to_arrow()
-    if not reasons:
-        return sets, reasons
-    return from_lists(to_numpy(sets.offsets), sets.values, valid_except(reasons, len(sets))), reasons
+    found = [_members(value) for value in column]
+    reasons = {row: f"{name} {members}" for row, members in enumerate(found) if isinstance(members, str)}
+    sets = ShingleSets.from_sets([] if isinstance(members, str) else members for members in found)
+    return set_null(sets.to_arrow(), reasons), reasons
 
 
 def _members(value: pa.Scalar) -> list[object] | str:

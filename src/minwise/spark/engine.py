@@ -5,33 +5,58 @@ compared pairs of documents that share one. Between them the driver ranks docume
 what. Everything after the compared pairs is done by the code of the local engine.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from hashlib import sha256
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minwise._internal.array_files import Arrays
+from minwise.inputs.row_edits import RowEdits
 from minwise.progress import NullProgress, Progress
 from minwise.search.bands import NO_DOCUMENT, pack_pairs, unpack_pairs
 from minwise.search.candidates import VERIFIED
+from minwise.search.clustering import CopyGroups
+from minwise.search.contamination import Contamination, EvalItems
 from minwise.search.documents import Documents, SearchJob, check_columns
 from minwise.search.engine import SearchResult, StagingDirectory
-from minwise.search.needed_pairs import STAGES, Needed, finished_stage, sample_classes, stage_of
+from minwise.search.exact_join import CONTAINED, write_contained
+from minwise.search.needed_pairs import Needed, finished_stage, planned_stage
+from minwise.search.pair_runs import write_run
+from minwise.search.passages import Passages
 from minwise.search.verification import CandidateVerifier
+from minwise.search.weighting import without_bands
 from minwise.search.workdir import WorkDirectory
+from minwise.settings import ContaminationRule, PassageSettings, RunLimits
 from minwise.spark.arrow_columns import bytes_per_text_byte
 from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, part_count, write_buckets
 from minwise.spark.cell_search import CellTask
-from minwise.spark.cells import CELL_BYTES, MOST_CELL_BYTES, NEEDED_SECONDS, PAIR_SECONDS, CellPlan, plan_cells
-from minwise.spark.collect import collect_compared, collect_documents, merged_pairs, total_caps, total_counts
+from minwise.spark.cells import (
+    CELL_BYTES,
+    MOST_CELL_BYTES,
+    NEEDED_SECONDS,
+    PAIR_SECONDS,
+    CellPlan,
+    plan_cells,
+    plan_grid,
+)
+from minwise.spark.collect import (
+    collect_compared,
+    collect_documents,
+    merged_pairs,
+    total_caps,
+    total_counts,
+    values_of_spans,
+)
+from minwise.spark.contamination import ContaminationStages
 from minwise.spark.errors import spark_errors
-from minwise.spark.read_tasks import KEYS, ReadTask, plan_tasks, write_signatures
+from minwise.spark.passages import PassageStages
+from minwise.spark.read_tasks import KEYS, ReadTask, plan_tasks, task_bounds, write_signatures
 from minwise.spark.stage_store import StageFile, StageFiles, StageStore
 from minwise.spark.verify_tasks import CellInputs, compare_cells
+from minwise.spark.weighting import WEIGHTED_KEYS, TaskWeights, WeightStages
 from minwise.spark.write_kept import write_kept
 
 if TYPE_CHECKING:
@@ -62,17 +87,33 @@ class SparkEngine:
             check_columns(corpus)
         tasks = plan_tasks(corpus.sources)
         with job.progress.stage("read and sketch", None, "documents"):
-            make = lambda: write_signatures(self.session, stages.location, corpus, settings, tasks)  # noqa: E731
+            first = without_bands(job).settings if settings.weighted else settings
+            make = lambda: write_signatures(self.session, stages.location, corpus, first, tasks)  # noqa: E731
             collect_documents(stages.run_tasks("signatures", make), corpus, work)
         documents = Documents(corpus, work)
         search = CandidateVerifier(job, documents, documents.keep_order(settings.keep), for_report=for_report)
         copies = search.collapse_copies()
+        if settings.measure == "containment":
+            copies = _PairStages(stages, search, tasks).contained(copies, job.progress)
+            return SearchResult.of(search, copies, search.text_cache)
         finished = finished_stage(work, needed, settings.verify)
         if finished is None:
             pairs = _PairStages(stages, search, tasks)
             finished = pairs.run(needed, job.progress, sampled=for_report)
         search.stage = finished
         return SearchResult.of(search, copies, search.text_cache)
+
+    def find_passages(self, job: SearchJob, wanted: PassageSettings, *, only_reference: bool) -> Passages:
+        """Find every repeated passage, as :func:`minwise.search.passages.find_passages` does."""
+        stages = self._stages(job.work)
+        job.work.resumed = job.work.resumed or stages.resumed
+        return PassageStages(stages, job, wanted).run(only_reference=only_reference)
+
+    def find_contamination(self, job: SearchJob, items: EvalItems, rule: ContaminationRule) -> Contamination:
+        """Find evaluation items, as :func:`minwise.search.contamination.find_contamination` does."""
+        stages = self._stages(job.work)
+        job.work.resumed = job.work.resumed or stages.resumed
+        return ContaminationStages(stages, job, items, rule).run()
 
     def complete(self, search: SearchResult, progress: Progress) -> SearchResult:
         """Return the result of the same search with all its pairs."""
@@ -93,10 +134,12 @@ class SparkEngine:
         pairs, positions = np.unique(pack_pairs(np.minimum(low, high), np.maximum(low, high)), return_inverse=True)
         stages, tasks = self._stages(found.work), plan_tasks(found.documents.corpus.sources)
         verifier = CandidateVerifier(found.job(NullProgress()), found.documents, found.order)
-        name = f"chained-{sha256(pairs.tobytes()).hexdigest()[:8]}"
+        kind = "weighted" if found.settings.weighted else "chained"
+        name = f"{kind}-{sha256(pairs.tobytes()).hexdigest()[:8]}"
         stages.write_files(name, [("000000", buckets_of_pairs(*unpack_pairs(pairs))._asdict())])
-        task = CellTask(found.settings, floor=0.0, threshold=0.0, stage=VERIFIED)
-        compared = _PairStages(stages, verifier, tasks).compare(name, ["000000"], task)
+        pairs_of = _PairStages(stages, verifier, tasks)
+        task = CellTask(found.settings, floor=0.0, threshold=0.0, stage=VERIFIED, weights=pairs_of.task_weights)
+        compared = pairs_of.compare(name, ["000000"], task)
         similarity = np.concatenate([block.similarity for block in merged_pairs(compared)])
         return similarity[positions]
 
@@ -104,11 +147,17 @@ class SparkEngine:
         return StageStore(self.session, self.path or str(work.folder / "spark"), self.manifest)
 
     def copy_kept(
-        self, found: SearchResult, keep: NDArray[np.bool_], staging: StagingDirectory, progress: Progress
+        self,
+        documents: Documents,
+        limits: RunLimits,
+        keep: NDArray[np.bool_],
+        staging: StagingDirectory,
+        progress: Progress,
+        edits: Mapping[int, RowEdits] | None = None,
     ) -> int:
-        """Write the kept rows, several sources at a time, in executors; return their number."""
+        """Write the kept rows with their edits, several sources at a time, in executors; return their number."""
         with spark_errors("write"), progress.stage("write", len(keep), "documents") as stage:
-            written = write_kept(self.session, found.documents, keep, f"{staging.url or staging.folder}/kept")
+            written = write_kept(self.session, documents, keep, f"{staging.url or staging.folder}/kept", edits or {})
             stage.advance(len(keep))
         return written
 
@@ -122,12 +171,17 @@ class _PairStages:
 
     def run(self, needed: Needed, progress: Progress, *, sampled: bool) -> str:
         """Compare the pairs that are needed and write them to the work directory; return the name of their files."""
+        if self.settings.weighted:
+            with progress.stage("count and sketch", None, "documents"):
+                self._weights.run()
+                if sampled:
+                    self.search.note_common_phrases(self._weights.common_sets())
         with progress.stage("band", None, "documents"):
             buckets = self._buckets()
         proposals = sum(file.facts["pairs"] for file in buckets)
-        stage = stage_of(needed, proposals, self.settings.verify)
-        classes = sample_classes(proposals) if sampled and stage == STAGES["star"] else 0
-        task = CellTask(self.settings, self.search.floor, self.settings.plan.threshold, stage, classes)
+        stage, classes = planned_stage(needed, proposals, self.settings.verify, sampled=sampled)
+        limits = self.search.floor, self.settings.plan.threshold
+        task = CellTask(self.settings, *limits, stage, classes, weights=self.task_weights)
         with progress.stage("verify", proposals, "candidates") as verifying:
             compared = self.compare("buckets", [file.name for file in buckets], task)
             verifying.advance_to(proposals)
@@ -136,18 +190,54 @@ class _PairStages:
         self.search.work.write_json(stage, {**counts, "caps": total_caps([file.facts["counts"] for file in buckets])})
         return stage
 
+    def contained(self, copies: CopyGroups, progress: Progress) -> CopyGroups:
+        """Write the pairs of documents of which one lies in the other; return the copies by their new ranks.
+
+        All documents meet in the cells of a grid. Their sizes, which decide the new ranks, come from these cells.
+        """
+        members = np.sort(self.search.members[self.search.members != NO_DOCUMENT]).astype(np.int64)
+        plan = plan_grid(members, self._set_bytes())
+        limits = self.search.floor, self.settings.plan.threshold
+        protected = self.documents.protected
+        task = CellTask(self.settings, *limits, "containment", grid=plan.grids[0], protected=protected)
+        with progress.stage("join", len(members), "sets") as joining:
+            compared = self.compare("sets", [], task, plan)
+            joining.advance_to(len(members))
+        sizes, before = np.zeros(len(self.documents), dtype=np.int64), self.order.document_at
+        for file, files in compared.opened():
+            cell = files.open(file.name)
+            sizes[before[cell.read("ranks")]] = cell.read("sizes")
+        copies = self.search.order_by_size(copies, sizes)
+        if not self.search.work.has(VERIFIED):
+            rank_of = self.search.order.rank_of[before]
+            for number, (file, files) in enumerate(compared.opened()):
+                low, high, similarity = (files.open(file.name).read(name) for name in ("low", "high", "similarity"))
+                write_run(
+                    self.search.work, f"{CONTAINED}{number:06}", pack_pairs(rank_of[low], rank_of[high]), similarity
+                )
+            write_contained(self.search)
+        return copies
+
+    @cached_property
+    def _weights(self) -> WeightStages:
+        return WeightStages(self.stages, self.search, self.tasks)
+
+    @property
+    def task_weights(self) -> TaskWeights | None:
+        """Where tasks read the weights of elements; None if all weigh the same."""
+        return self._weights.weights if self.settings.weighted else None
+
     @cached_property
     def _key_files(self) -> list[StageFile]:
-        return [file for file in self.stages.files("signatures") if file.name.endswith(KEYS)]
+        return [file for file in self.stages.files(self._key_stage) if file.name.endswith(KEYS)]
+
+    @property
+    def _key_stage(self) -> str:
+        return WEIGHTED_KEYS if self.settings.weighted else "signatures"
 
     def _ranks_of(self, file: StageFile) -> NDArray[np.uint32]:
         """Return the rank of each document in a file of keys; ``NO_DOCUMENT`` for those that are in no bucket."""
-        pieces = []
-        for source, first, count in file.facts["spans"]:
-            start, known = int(self.documents.starts[source]) + first, max(0, self.documents.rows[source] - first)
-            pieces.append(self.search.members[start : start + min(count, known)])
-            pieces.append(np.full(max(0, count - known), NO_DOCUMENT, dtype=np.uint32))  # after the end of a source
-        return np.concatenate(pieces)
+        return values_of_spans(file.facts["spans"], self.documents, self.search.members)
 
     def _buckets(self) -> list[StageFile]:
         """Return the files of the buckets of all documents."""
@@ -157,15 +247,16 @@ class _PairStages:
         def make() -> "DataFrame":
             self.stages.write_files("ranks", ((file.name, {"ranks": self._ranks_of(file)}) for file in self._key_files))
             session, location, protected = self.stages.session, self.stages.location, self.documents.protected
-            return write_buckets(session, location, names, self.settings, part_count(entries), protected)
+            parts, stage = part_count(entries), self._key_stage
+            return write_buckets(session, location, names, self.settings, parts, protected, stage)
 
         return self.stages.run_tasks("buckets", make).files
 
-    def compare(self, buckets: str, names: list[str], task: CellTask) -> StageFiles:
+    def compare(self, buckets: str, names: list[str], task: CellTask, given: CellPlan | None = None) -> StageFiles:
         """Return the files of the compared pairs of buckets, which are the files ``names`` of a stage."""
 
         def make() -> "DataFrame":
-            plan = self._plan(buckets, names, task)
+            plan = given or self._plan(buckets, names, task)
             inputs = CellInputs(
                 location=self.stages.location,
                 plan=f"plan-{task.stage}-{buckets}",
@@ -223,11 +314,7 @@ class _PairStages:
 
     def _documents_of_tasks(self, plan: CellPlan) -> Iterator[Arrays]:
         """Yield the documents of each task with their ranks and cells, ascending by document."""
-        starts = self.documents.starts
-        firsts = [
-            min(int(starts[task[0].source]) + task[0].first, int(starts[task[0].source + 1])) for task in self.tasks
-        ]
-        for first, stop in pairwise([*firsts, len(self.documents)]):
+        for first, stop in task_bounds(self.tasks, self.documents.starts):
             ranks = self.order.rank_of[first:stop]
             rows, cells = plan.cells_of(ranks)
             yield {"documents": (first + rows).astype(np.uint32), "ranks": ranks[rows], "cells": cells}

@@ -5,6 +5,8 @@ columns: the position of a document in the keep order.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise import _kernel
 from minwise._internal.arrays import from_numpy, to_numpy
-from minwise.search.bands import NO_DOCUMENT, BucketCounts
+from minwise._internal.sorted_arrays import distinct
+from minwise.search.bands import BucketCounts
 from minwise.search.candidates import VERIFIED
-from minwise.search.clustering import CopyGroups, cluster_by_components, cluster_by_star
+from minwise.search.clustering import cluster_by_components
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import Int64s, byte_values, ddl, key_matrix
 from minwise.spark.band_tasks import (
@@ -29,21 +31,21 @@ from minwise.spark.band_tasks import (
     group_entries,
 )
 from minwise.spark.blocks import (
-    BLOCK_BYTES,
     BLOCKS,
     ROWS,
     Batches,
-    bounded,
-    by_part,
+    collected,
     exchange,
     pack,
+    record_batches,
     rows_of_blocks,
-    take_lists,
     unpack,
 )
-from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, groups_of, packed_batch, set_batch, set_pieces
-from minwise.spark.cells import plan_cells
+from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, groups_of
+from minwise.spark.cells import NO_CELLS, CellPlan, plan_cells
+from minwise.spark.clustering import EDGES, NO_COPIES, joined_edges, star_removals
 from minwise.spark.stage_store import task_directory
+from minwise.spark.verify_tasks import bucket_blocks, packed_blocks, set_blocks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,6 +56,7 @@ __all__ = [
     "bucket_edges",
     "bucket_pairs",
     "compare_cells",
+    "compared_pairs",
     "element_blocks",
     "frame_buckets",
     "frame_task",
@@ -61,6 +64,7 @@ __all__ = [
     "pair_blocks",
     "planned_cells",
     "set_blocks_of",
+    "similar_pairs",
 ]
 
 # Effects of the bucket cap, as columns: the fields of BucketCounts.
@@ -78,12 +82,11 @@ FOUND = pa.schema(
         ("similar", pa.int64()),
     ]
 )
-PAIRS = pa.schema([("low", pa.int64()), ("high", pa.int64())])
-# Rows per record batch.
-BATCH_ROWS = 1 << 16
-# Pairs of a part that are enumerated at once.
-CHUNK_PAIRS = 1 << 20
-NO_COPIES = CopyGroups(np.empty(0, dtype=np.uint32), np.zeros(1, dtype=np.uint64))
+# Buckets as rows, by their first member, and how many of them are sent at once.
+SEPARATED = pa.schema(
+    [("members", pa.list_(pa.int64())), *((name, pa.int64()) for name in ("heads", "partner", "place"))]
+)
+SEPARATED_ROWS = 1 << 16
 
 
 def frame_buckets(
@@ -101,7 +104,7 @@ def frame_buckets(
     max_bucket, kind = settings.max_bucket, np.uint64 if wide else np.uint32
 
     def send(batches: Batches) -> Batches:
-        for rows in _collected(batches):
+        for rows in _joined(batches):
             filled = rows.filter(rows.column("keys").is_valid())
             ranks = to_numpy(filled.column("place")).astype(kind)
             yield from rows_of_blocks(entry_blocks(key_matrix(filled.column("keys")), ranks, parts))
@@ -118,16 +121,9 @@ def frame_buckets(
     return exchange(sent, parts, receive, ddl(BUCKETS))
 
 
-def _collected(batches: Batches) -> Batches:
+def _joined(batches: Batches) -> Batches:
     """Yield several batches at once, so that blocks are not small."""
-    held, size = list[pa.RecordBatch](), 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= BLOCK_BYTES:
-            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
-            held, size = [], 0
-    if held:
+    for held in collected(batches, lambda batch: batch.nbytes):
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
@@ -163,17 +159,14 @@ def planned_cells(buckets: "DataFrame", *, set_bytes: float, pair_seconds: float
     """
     session = buckets.sparkSession
     found = list(_groups(iter(buckets.select("block").toArrow().to_batches())))
-    places = np.unique(np.concatenate([np.empty(0, dtype=np.uint32), *(groups.members for groups in found)]))
+    places = distinct(np.concatenate([np.empty(0, dtype=np.uint32), *(groups.members for groups in found)]))
     dense = [
         BucketGroups(groups.buckets, np.searchsorted(places, groups.members).astype(np.uint32)) for groups in found
     ]
     sizes = np.full(len(places), set_bytes)
     plan = plan_cells(lambda: iter(dense), sizes, pair_seconds=pair_seconds, most_bytes=most_bytes)
-    blocks = (
-        (cell, bucket_batch(BucketGroups(piece.buckets, places[piece.members])))
-        for groups in dense
-        for cell, own in plan.divided(groups, plan.cell_of[groups.first_members])
-        for piece in bounded_groups(own)
+    blocks = chain.from_iterable(
+        bucket_blocks(plan, groups, plan.cell_of[groups.first_members], places) for groups in dense
     )
     rows = pa.Table.from_batches(rows_of_blocks(blocks), ROWS)
     indices, cells = plan.cells_of(np.arange(len(places), dtype=np.uint32))
@@ -186,17 +179,11 @@ def bucket_edges(buckets: "DataFrame") -> "DataFrame":
 
     def connect(batches: Batches) -> Batches:
         for groups in _groups(batches):
-            places, numbers = np.unique(groups.members, return_inverse=True)
-            parents = np.arange(len(places), dtype=np.uint32)
-            firsts = np.searchsorted(places, np.repeat(groups.first_members, groups.buckets[:, 0])).astype(np.uint32)
-            later = firsts != numbers
-            _kernel.join_pairs(firsts[later], numbers[later].astype(np.uint32), parents)
-            _kernel.flatten_components(parents)
-            others = parents != np.arange(len(places))
-            edges = (places[parents[others]], places[others])
-            yield from _rows(PAIRS, *(side.astype(np.int64) for side in edges))
+            firsts = np.repeat(groups.first_members, groups.buckets[:, 0])
+            later = firsts != groups.members
+            yield from record_batches(EDGES, *joined_edges(firsts[later], groups.members[later]))
 
-    return buckets.select("block").mapInArrow(connect, ddl(PAIRS))
+    return buckets.select("block").mapInArrow(connect, ddl(EDGES))
 
 
 def hashed_buckets(buckets: "DataFrame", places: "DataFrame") -> "DataFrame":
@@ -209,74 +196,54 @@ def hashed_buckets(buckets: "DataFrame", places: "DataFrame") -> "DataFrame":
 
     def separate(batches: Batches) -> Batches:
         for groups in _groups(batches):
-            sizes = groups.buckets[:, 0].astype(np.int64)
-            offsets = np.concatenate([[0], np.cumsum(sizes)])
-            members = pa.LargeListArray.from_arrays(from_numpy(offsets), from_numpy(groups.members.astype(np.int64)))
-            rows = pa.table(
-                {
-                    "place": from_numpy(groups.first_members.astype(np.int64)),
-                    "heads": from_numpy(groups.buckets[:, 1].astype(np.int64)),
-                    "partner": from_numpy(groups.buckets[:, 2].astype(np.int64)),
-                    "members": members.cast(pa.list_(pa.int64())),
-                }
-            )
-            yield from rows.to_batches(max_chunksize=BATCH_ROWS)
+            rows = bucket_batch(groups).append_column("place", from_numpy(groups.first_members))
+            yield from pa.Table.from_batches([rows]).cast(SEPARATED).to_batches(max_chunksize=SEPARATED_ROWS)
 
     def gather(batches: Batches) -> Batches:
-        for rows in _collected(batches):
-            lists = rows.column("members")
-            sizes = np.diff(to_numpy(lists.offsets)).astype(np.int64)
-            heads, partners = (to_numpy(rows.column(name)) for name in ("heads", "partner"))
-            every = np.stack([sizes, heads, partners], axis=1).astype(np.uint32)
-            members = to_numpy(lists.flatten()).astype(np.uint64)
-            cells = to_numpy(rows.column("cell"))
-            for cell in np.unique(cells).tolist():
-                chosen = np.flatnonzero(cells == cell)
-                own = BucketGroups(every[chosen], take_lists(sizes, members, chosen))
-                yield from rows_of_blocks([(cell, bucket_batch(own))])
+        for rows in _joined(batches):
+            groups = groups_of(rows)
+            own = groups._replace(members=groups.members.view(np.uint64))
+            yield from rows_of_blocks(_in_cells(own, rows.column("cell")))
 
-    separated = "place long, heads long, partner long, members array<long>"
+    separated = "members array<long>, heads long, partner long, place long"
     joined = buckets.select("block").mapInArrow(separate, separated).join(places, "place")
-    return joined.select("cell", "heads", "partner", "members").mapInArrow(gather, BLOCKS)
+    return joined.select("cell", "members", "heads", "partner").mapInArrow(gather, BLOCKS)
+
+
+def _in_cells(groups: BucketGroups, cells: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the blocks of buckets whose cells are given."""
+    of_buckets = to_numpy(cells)
+    return bucket_blocks(CellPlan(_cell_count(of_buckets), NO_CELLS), groups, of_buckets)
+
+
+def _cell_count(cells: NDArray[Any]) -> int:
+    """Return the number of cells up to the last of some."""
+    return int(cells.max(initial=-1)) + 1
 
 
 def set_blocks_of(
-    places: Int64s, cells: NDArray[Any], offsets: Int64s, elements: NDArray[np.uint64]
+    places: Int64s, cells: NDArray[Any], sizes: Int64s, elements: NDArray[np.uint64]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the sets of documents for each cell, in blocks of bounded size."""
-    ranks, sizes = places.astype(np.uint64), np.diff(offsets)
-    for first, stop in bounded(8 * sizes):
-        own = elements[offsets[first] : offsets[stop]]
-        if len(own) > BLOCK_BYTES // 8:
-            yield from ((int(cells[first]), piece) for piece in set_pieces(ranks[first:stop], own))
-            continue
-        for cell, chosen in by_part(cells[first:stop], int(cells.max(initial=0)) + 1):
-            lists = take_lists(sizes[first:stop], own, chosen)
-            yield cell, set_batch(ranks[first:stop][chosen], sizes[first:stop][chosen], lists)
-
-
-def packed_blocks_of(
-    places: Int64s, cells: NDArray[Any], packed: NDArray[np.uint8]
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the packed signatures of documents for each cell."""
-    for cell, chosen in by_part(cells, int(cells.max(initial=0)) + 1):
-        yield cell, packed_batch(places[chosen].astype(np.uint64), packed[chosen])
+    every, offsets = np.arange(len(places)), np.concatenate([[0], np.cumsum(sizes)])
+    found = [(slice(0, len(places)), offsets, elements)]
+    return set_blocks(found, every, places.view(np.uint64), cells, _cell_count(cells))
 
 
 def element_blocks(sets: "DataFrame", verify: str) -> "DataFrame":
     """Return the blocks of sets in rows of ``place``, ``cell`` and ``elements``: bytes of shingles or packed slots."""
 
     def send(batches: Batches) -> Batches:
-        for rows in _collected(batches):
-            places, cells, elements = (rows.column(name) for name in ("place", "cell", "elements"))
-            of_cells, flat = to_numpy(cells), byte_values(elements)
+        for rows in _joined(batches):
+            places, cells = (to_numpy(rows.column(name)) for name in ("place", "cell"))
+            elements = rows.column("elements")
+            flat = byte_values(elements)
             if verify == "signature":
-                slots = flat.reshape(len(rows), -1)
-                yield from rows_of_blocks(packed_blocks_of(to_numpy(places), of_cells, slots))
+                of_rows = (np.arange(len(rows)), places.view(np.uint64), cells, _cell_count(cells))
+                yield from rows_of_blocks(packed_blocks(flat.reshape(len(rows), -1), *of_rows))
             else:
-                sizes = to_numpy(pc.binary_length(elements)).astype(np.int64)
-                offsets = np.concatenate([[0], np.cumsum(sizes)]) // 8
-                yield from rows_of_blocks(set_blocks_of(to_numpy(places), of_cells, offsets, flat.view(np.uint64)))
+                sizes = to_numpy(pc.binary_length(elements)).astype(np.int64) // 8
+                yield from rows_of_blocks(set_blocks_of(places, cells, sizes, flat.view(np.uint64)))
 
     return sets.select("place", "cell", "elements").mapInArrow(send, BLOCKS)
 
@@ -285,31 +252,34 @@ def pair_blocks(pairs: "DataFrame") -> "DataFrame":
     """Return blocks of pairs in rows of ``cell``, ``low`` and ``high``."""
 
     def send(batches: Batches) -> Batches:
-        for rows in _collected(batches):
-            cells, low, high = (to_numpy(rows.column(name)) for name in ("cell", "low", "high"))
-            for cell, chosen in by_part(cells, int(cells.max(initial=0)) + 1):
-                own = buckets_of_pairs(low[chosen].astype(np.uint64), high[chosen].astype(np.uint64))
-                yield from rows_of_blocks([(cell, bucket_batch(own))])
+        for rows in _joined(batches):
+            low, high = (to_numpy(rows.column(name)).view(np.uint64) for name in ("low", "high"))
+            yield from rows_of_blocks(_in_cells(buckets_of_pairs(low, high), rows.column("cell")))
 
     return pairs.select("cell", "low", "high").mapInArrow(send, BLOCKS)
 
 
-def bucket_pairs(buckets: "DataFrame") -> "DataFrame":
-    """Return ``low`` and ``high`` of the pairs of buckets; a pair of several parts is there several times."""
+def bucket_pairs(buckets: "DataFrame", settings: SearchSettings, parts: int) -> "DataFrame":
+    """Return ``low`` and ``high`` of the pairs of buckets; a pair of several parts is there several times.
 
-    def enumerate_pairs(batches: Batches) -> Batches:
-        for groups in _groups(batches):
-            places, members = np.unique(groups.members, return_inverse=True)
-            ranges = _kernel.pair_ranges(groups.buckets, members.astype(np.uint32)).astype(np.int64)
-            counts = ranges[:, 2] - ranges[:, 1]
-            for first, stop in bounded(counts, CHUNK_PAIRS):
-                low = np.repeat(ranges[first:stop, 0], counts[first:stop])
-                before = np.cumsum(counts[first:stop]) - counts[first:stop]
-                high = members[np.arange(len(low)) + np.repeat(ranges[first:stop, 1] - before, counts[first:stop])]
-                pairs = np.unique(low << 32 | high)
-                yield from _rows(PAIRS, *(places[side].astype(np.int64) for side in (pairs >> 32, pairs & NO_DOCUMENT)))
+    Args:
+        buckets: Rows of :func:`frame_buckets`.
+        settings: Settings of the search.
+        parts: Number of parts of the buckets, each of which is a cell that compares nothing.
+    """
+    of_file = ("string(null) as file", *(f"bigint(null) as {name}" for name in ("start", "size", "crc")))
+    blocks = buckets.selectExpr("spark_partition_id() as part", "block", *of_file)
+    return similar_pairs(blocks, parts, replace(settings, verify="none")).drop("similarity")
 
-    return buckets.select("block").mapInArrow(enumerate_pairs, ddl(PAIRS))
+
+def similar_pairs(blocks: "DataFrame", cells: int, settings: SearchSettings) -> "DataFrame":
+    """Return ``low``, ``high`` and ``similarity`` of the pairs of cells that are similar enough."""
+    return compared_pairs(compare_cells(blocks, cells, frame_task(settings), result="pairs"))
+
+
+def compared_pairs(found: "DataFrame") -> "DataFrame":
+    """Return the pairs or removals in rows of :func:`compare_cells`: ``low``, ``high`` and ``similarity``."""
+    return found.filter("left is not null").selectExpr("left as low", "right as high", "similarity")
 
 
 def compare_cells(blocks: "DataFrame", cells: int, task: CellTask, *, result: str) -> "DataFrame":
@@ -332,7 +302,7 @@ def compare_cells(blocks: "DataFrame", cells: int, task: CellTask, *, result: st
                 return
             search.run()
             for low, high, similarity in find(search):
-                yield from _rows(FOUND, *(_places(search, side) for side in (low, high)), similarity)
+                yield from record_batches(FOUND, search.ranks[low], search.ranks[high], similarity)
             counts = search.work.read_json(task.stage)
             counts["similar"] = sum(map(len, search.pairs())) + search.sampled_pairs()
             yield pa.RecordBatch.from_pylist([counts], FOUND)
@@ -346,10 +316,6 @@ def frame_task(settings: SearchSettings, stage: str = VERIFIED, classes: int = 0
     return CellTask(settings, threshold, threshold, stage, classes, by_rank=False)
 
 
-def _places(search: CellSearch, numbers: NDArray[np.uint32]) -> Int64s:
-    return search.ranks[numbers].astype(np.int64)
-
-
 Columns = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.float64]]
 
 
@@ -358,9 +324,7 @@ def _similar_pairs(search: CellSearch) -> Iterator[Columns]:
 
 
 def _star_removals(search: CellSearch) -> Iterator[Columns]:
-    found = cluster_by_star(search.pairs, NO_COPIES, len(search.ranks))
-    removed = np.flatnonzero(found.removed).astype(np.uint32)
-    yield found.witness[removed], removed, found.similarity[removed]
+    yield star_removals(search.pairs, len(search.ranks))
 
 
 def _component_removals(search: CellSearch) -> Iterator[Columns]:
@@ -371,11 +335,3 @@ def _component_removals(search: CellSearch) -> Iterator[Columns]:
         yield first[others], others, search.similarities(first[others], others)
     else:
         yield first[others], others, np.full(len(others), np.nan)
-
-
-def _rows(schema: pa.Schema, *columns: NDArray[Any]) -> Batches:
-    """Yield columns as record batches of bounded size; columns that are not given are null."""
-    for start in range(0, len(columns[0]), BATCH_ROWS):
-        given = [from_numpy(column[start : start + BATCH_ROWS]) for column in columns]
-        rest = [pa.nulls(len(given[0]), field.type) for field in list(schema)[len(given) :]]
-        yield pa.RecordBatch.from_arrays([*given, *rest], schema=schema)

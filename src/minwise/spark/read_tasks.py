@@ -4,9 +4,10 @@ Executors read files with the code of the local engine, so that rows, ids and fa
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,7 @@ from minwise.search.documents import Corpus, batch_ids, indexed_faults
 from minwise.search.first_pass import token_counts
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import SKETCH_FIELDS, Int64s, sketch
-from minwise.spark.blocks import BLOCK_BYTES, Batches, pack, unpack
+from minwise.spark.blocks import BLOCK_BYTES, Batches, collected, pack, unpack
 from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files
 
 if TYPE_CHECKING:
@@ -33,8 +34,14 @@ __all__ = [
     "KEYS",
     "TASK_BYTES",
     "ReadTask",
+    "SketchedRows",
+    "document_rows",
     "plan_tasks",
     "read_sets",
+    "read_values",
+    "row_faults",
+    "span_rows",
+    "task_bounds",
     "task_frame",
     "task_numbers",
     "unpack_keep_values",
@@ -44,7 +51,7 @@ __all__ = [
 
 # State in addition to those of documents: the rest of a source cannot be read.
 ENDED = 3
-# Suffix of files of keys.
+# Suffix of files of keys, or of entries of passages.
 KEYS = ".keys"
 # Columns of files of documents. ``id_is_number`` is null where a source has no ids. Keep values of rows that were read
 # together are with the first of them, as a block: they may have any type.
@@ -145,15 +152,9 @@ def _signature_files(
     folder: StageFolder, corpus: Corpus, settings: SearchSettings, number: int, task: ReadTask
 ) -> Iterator[StageFile]:
     """Write the files of a task, which are cut by the bytes of their keys."""
-    held, size, written = list[SketchedRows](), 0, 0
-    for span in task:
-        for sketched in _span_signatures(corpus, settings, span):
-            held.append(sketched)
-            size += 0 if sketched.block is None else sketched.block.nbytes
-            if size >= BLOCK_BYTES:
-                yield from _write_signatures(folder, attempt_name(number, written), held)
-                held, size, written = [], 0, written + 1
-    if held:
+    sketched = (rows for span in task for rows in _span_signatures(corpus, settings, span))
+    files = collected(sketched, lambda rows: 0 if rows.block is None else rows.block.nbytes)
+    for written, held in enumerate(files):
         yield from _write_signatures(folder, attempt_name(number, written), held)
 
 
@@ -174,32 +175,44 @@ def _write_signatures(folder: StageFolder, name: str, held: list[SketchedRows]) 
 
 
 def _span_signatures(corpus: Corpus, settings: SearchSettings, span: RowSpan) -> Iterator[SketchedRows]:
+    def process(source: Source, number: int, batch: Batch) -> SketchedRows:
+        block, columns = sketch(batch.values, settings, row_faults(batch))
+        rows = document_rows(source, number, batch, {**columns, "tokens": _token_column(batch, settings)})
+        return SketchedRows(rows, [number, batch.first, len(batch)], block)
+
+    return span_rows(corpus, span, max(1, BLOCK_BYTES // key_bytes(settings)), process)
+
+
+def span_rows(
+    corpus: Corpus, span: RowSpan, most: int, process: Callable[[Source, int, Batch], SketchedRows]
+) -> Iterator[SketchedRows]:
+    """Read the rows of a span, process at most ``most`` at once, and report the end of a source that has one."""
     source = corpus.sources[span.source]
-    documents = max(1, BLOCK_BYTES // key_bytes(settings))
     for batch in _span_batches(source, corpus.columns_of(span.source), span):
-        for start in range(0, len(batch), documents):  # a batch of short texts has many documents
-            rows = batch.slice(start, min(start + documents, len(batch)))
-            yield _sketch_rows(source, span.source, rows, settings)
+        for start in range(0, len(batch), most):  # a batch of short texts has many documents
+            yield process(source, span.source, batch.slice(start, min(start + most, len(batch))))
         for fault in batch.faults:
             # All tasks of a source whose columns cannot be used report its end; that of the last one counts.
             if fault.row is None and (span.stop is None or batch.first < span.stop):
                 yield SketchedRows(_end_row(span.source, batch.first + len(batch), fault.reason), [])
 
 
-def _sketch_rows(source: Source, number: int, batch: Batch, settings: SearchSettings) -> SketchedRows:
-    faults = {row: fault.reason for row, fault in indexed_faults(batch) if row < len(batch)}
+def row_faults(batch: Batch) -> dict[int, str]:
+    """Return the reasons why rows of a batch cannot be used, by row."""
+    return {row: fault.reason for row, fault in indexed_faults(batch) if row < len(batch)}
+
+
+def document_rows(source: Source, number: int, batch: Batch, columns: dict[str, pa.Array]) -> pa.RecordBatch:
+    """Return the rows of documents that were read together, from the columns that their texts determine."""
     ids = batch_ids(source, batch)
-    block, columns = sketch(batch.values, settings, faults)
-    columns |= {
+    columns = columns | {
         "source": from_numpy(np.full(len(batch), number, dtype=np.int32)),
         "row": from_numpy(np.arange(batch.first, batch.first + len(batch), dtype=np.int64)),
         "id": pa.nulls(len(batch), pa.string()) if ids is None else ids.cast(pa.string()),
         "id_is_number": _constant_column(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
         "ranks": _keep_value_column(batch),
-        "tokens": _token_column(batch, settings),
     }
-    rows = pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
-    return SketchedRows(rows, [number, batch.first, len(batch)], block)
+    return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
 
 
 def _end_row(source: int, row: int, reason: str) -> pa.RecordBatch:
@@ -280,6 +293,13 @@ def read_sets(
         starts: Number of each source's first document, and one past the last document.
         documents: Numbers of the documents, ascending.
     """
+    for chosen, values in read_values(corpus, task, starts, documents):
+        offsets, elements = element_arrays(values, settings.shingler, 1)
+        yield chosen, offsets, elements
+
+
+def read_values(corpus: Corpus, task: ReadTask, starts: Int64s, documents: Int64s) -> Iterator[tuple[slice, pa.Array]]:
+    """Read some documents of a task again and yield their texts or items: which documents, and the values."""
     columns = replace(corpus.columns, keep_column=None)
     for span in task:
         first, stop = np.searchsorted(documents, starts[span.source : span.source + 2])
@@ -290,5 +310,10 @@ def read_sets(
             inside = slice(*np.searchsorted(rows, [batch.first, batch.first + len(batch)]).tolist())
             values = batch.values.take(from_numpy(rows[inside] - batch.first))
             if len(values) and not values.null_count:
-                offsets, elements = element_arrays(values, settings.shingler, 1)
-                yield slice(first + inside.start, first + inside.stop), offsets, elements
+                yield slice(first + inside.start, first + inside.stop), values
+
+
+def task_bounds(tasks: list[ReadTask], starts: Int64s) -> Iterator[tuple[int, int]]:
+    """Yield the first document of each task, and one past its last."""
+    firsts = [min(int(starts[task[0].source]) + task[0].first, int(starts[task[0].source + 1])) for task in tasks]
+    return pairwise([*firsts, int(starts[-1])])

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ from minwise.errors import ConfigError
 from minwise.spark.errors import ENDED, is_of_spark, reason_of
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = ["check_conf", "check_master", "close_session", "open_session", "spark_session"]
@@ -75,6 +77,11 @@ SPARK_ENV = """exec >> {log} 2>&1
 SPARK_CONF_DIR={folder}
 if [ -f "$SPARK_CONF_DIR/spark-env.sh" ]; then . "$SPARK_CONF_DIR/spark-env.sh"; fi
 """
+# Calls of Java that may fail before a session is stopped.
+CONNECTION_ATTEMPTS = 5
+# Part of Java's message that it runs a context already, and how long that one may take to stop.
+STILL_RUNNING = "SPARK-2243"
+STOP_SECONDS = 60
 # Lines that are printed before the reason of a failed start.
 PREAMBLE = re.compile(r"\s|$|WARNING:|Using Spark|\d\d/\d\d/\d\d |Error occurred during|Error: (?:Could not create|A )")
 
@@ -166,11 +173,24 @@ def close_session(session: "SparkSession") -> None:
         return
     _own = None
     context = session.sparkContext
+    _reconnect(context)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for stop in (session.stop, context.stop):  # without Java, the first fails half-way and the second completes it
             with suppress(Exception):  # the work is done, or its failure is reported already
                 stop()
+
+
+def _reconnect(context: "SparkContext") -> None:
+    """Call Java until it answers, a few times at most.
+
+    An interrupt closes the connection of this thread. On a busy machine a new one can be refused at first, and a
+    context that could not be stopped then would run until Python ends.
+    """
+    for _ in range(CONNECTION_ATTEMPTS):
+        with suppress(Exception):
+            context.version  # noqa: B018 - asks Java
+            return
 
 
 def _with_master(master: str | None, wanted: dict[str, str]) -> dict[str, str]:
@@ -251,17 +271,32 @@ def _start_context(wanted: Mapping[str, str]) -> bool:
 
     The builder would start it too, but would also change the settings of a session that another thread has.
     """
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
 
     conf = SparkConf().setAll(list(wanted.items()))  # on top of what spark-submit and spark-defaults.conf set
     master = str(conf.get("spark.master"))
     for name, value in {**DEFAULTS, **(LOCAL_DEFAULTS if master.startswith("local") else {})}.items():
         conf.setIfMissing(name, value)
     _set_variables(master, wanted)
+    deadline = time.monotonic() + STOP_SECONDS
     try:
-        SparkContext(conf=conf)
+        while not _created_context(conf, wait=time.monotonic() < deadline):
+            time.sleep(0.1)
     except ValueError as error:
         if "multiple SparkContexts" not in str(error):
+            raise
+        return False
+    return True
+
+
+def _created_context(conf: "SparkConf", *, wait: bool) -> bool:
+    """Start a context; return False if Java is still stopping the one before, and `wait` allows to try again."""
+    from pyspark import SparkContext
+
+    try:
+        SparkContext(conf=conf)
+    except Exception as error:
+        if not wait or STILL_RUNNING not in str(error):
             raise
         return False
     return True

@@ -138,9 +138,11 @@ def raise_failure(failure: str) -> None:
 
 
 def checkpoint(frame: "DataFrame") -> "DataFrame":
-    """Return the evaluated DataFrame, held by the executors until it is no longer referenced, without its plan.
+    """Return the evaluated DataFrame, on the disks of executors until it is no longer referenced, without its plan.
 
     Each partition is on two executors where there are several, so that a run survives the loss of one, not of more.
+    Partitions in memory left too little of it for the sorts of the next stage: a million passages ended with an
+    OutOfMemoryError of Java in 1 GB.
 
     ``persist`` keeps the plan, and every plan contains those before it, once for each use; Spark traverses all of it.
     On a busy machine a first run over 191 rows took 163 seconds that way and 52 this way, and a fourth run ended the
@@ -150,7 +152,7 @@ def checkpoint(frame: "DataFrame") -> "DataFrame":
 
     master = frame.sparkSession.conf.get("spark.master", "") or ""
     one_process = master == "local" or master.startswith("local[")
-    level = StorageLevel.MEMORY_AND_DISK if one_process else StorageLevel.MEMORY_AND_DISK_2
+    level = StorageLevel.DISK_ONLY if one_process else StorageLevel.DISK_ONLY_2
     return frame.localCheckpoint(storageLevel=level)
 
 

@@ -10,19 +10,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from minwise._internal.sorted_arrays import distinct
 from minwise.search.documents import Corpus
 from minwise.spark.arrow_columns import Int64s
-from minwise.spark.band_tasks import BucketGroups, bounded_groups
+from minwise.spark.band_tasks import BucketGroups, Ranks, bounded_groups
 from minwise.spark.blocks import BLOCK_BYTES, BLOCKS, Batches, bounded, by_part, exchange, rows_of_blocks, take_lists
-from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, packed_batch, set_batch, set_pieces
-from minwise.spark.cells import CellPlan, Grid
+from minwise.spark.cell_search import (
+    CellSearch,
+    CellTask,
+    ContainmentCell,
+    bucket_batch,
+    packed_batch,
+    set_batch,
+    set_pieces,
+)
+from minwise.spark.cells import NO_CELLS, CellPlan
 from minwise.spark.read_tasks import ReadTask, read_sets, task_frame, task_numbers, working_directory
 from minwise.spark.stage_store import FILES, StageFile, StageFolder, attempt_name, rows_of_files, task_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CellInputs", "compare_cells", "set_blocks"]
+__all__ = ["CellInputs", "bucket_blocks", "compare_cells", "packed_blocks", "set_blocks"]
+
+# Bytes of a set or signature in a block besides its elements: its rank and its offset.
+SET_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +83,13 @@ def compare_cells(
         with folder.reading(inputs.plan, names[number]) as work:
             wanted = work.open(names[number])
             if number >= len(inputs.set_files):
-                return _bucket_blocks(folder, inputs.buckets, names[number], wanted.read("cells"), cells, grids)
+                groups = _read_groups(folder, inputs.buckets, names[number])
+                return bucket_blocks(CellPlan(cells, NO_CELLS, grids), groups, wanted.read("cells"))
             columns = (wanted.read(name) for name in ("documents", "ranks", "cells"))
             documents, ranks, of_cells = columns
         if settings.verify == "signature":
-            return _packed_blocks(folder, names[number], documents, ranks, of_cells, cells)
-        found = read_sets(corpus, settings, tasks[number], starts, np.unique(documents).astype(np.int64))
+            return packed_blocks(_read_packed(folder, names[number]), documents, ranks, of_cells, cells)
+        found = read_sets(corpus, settings, tasks[number], starts, distinct(documents).astype(np.int64))
         return set_blocks(found, documents, ranks, of_cells, cells)
 
     def send(numbers: Batches) -> Batches:
@@ -92,30 +105,57 @@ def compare_cells(
     return exchange(sent, max(1, cells), receive, FILES)
 
 
-def _bucket_blocks(
-    folder: StageFolder, stage: str, name: str, of_buckets: NDArray[np.uint32], cells: int, grids: tuple[Grid, ...]
-) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _read_groups(folder: StageFolder, stage: str, name: str) -> BucketGroups:
     with folder.reading(stage, name) as work:
         file = work.open(name)
-        groups = BucketGroups(file.read("buckets"), file.read("members"))
-    plan = CellPlan(cells, np.empty(0, dtype=np.uint32), grids)
-    divided = plan.divided(groups, of_buckets)
-    return ((cell, bucket_batch(piece)) for cell, found in divided for piece in bounded_groups(found))
+        return BucketGroups(file.read("buckets"), file.read("members"))
 
 
-def _packed_blocks(
-    folder: StageFolder, name: str, rows: NDArray[Any], ranks: NDArray[Any], of_cells: NDArray[np.uint32], cells: int
+def bucket_blocks(
+    plan: CellPlan, groups: BucketGroups, of_buckets: NDArray[Any], ranks: Ranks | None = None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the buckets of each cell in blocks of bounded size.
+
+    Args:
+        plan: Cells.
+        groups: Buckets.
+        of_buckets: The cell of each bucket, as in :meth:`minwise.spark.cells.CellPlan.divided`.
+        ranks: The rank of each number that is a member of the buckets; None if the members are ranks.
+    """
+    for cell, found in plan.divided(groups, of_buckets):
+        for piece in bounded_groups(found):
+            members = piece.members if ranks is None else ranks[piece.members]
+            yield cell, bucket_batch(BucketGroups(piece.buckets, members))
+
+
+def _read_packed(folder: StageFolder, name: str) -> NDArray[np.uint8]:
     with folder.reading("signatures", name) as work:
-        packed = work.open(name).read("packed")
-    return ((cell, packed_batch(ranks[chosen], packed[rows[chosen]])) for cell, chosen in by_part(of_cells, cells))
+        return work.open(name).read("packed")
+
+
+def packed_blocks(
+    packed: NDArray[np.uint8], rows: NDArray[Any], ranks: NDArray[Any], of_cells: NDArray[Any], cells: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the packed signatures of each cell in blocks of bounded size.
+
+    Args:
+        packed: A row of packed slots per signature.
+        rows: The row of each document.
+        ranks: Their ranks.
+        of_cells: Their cells.
+        cells: Number of cells.
+    """
+    for cell, chosen in by_part(of_cells, cells):
+        for first, stop in bounded(np.full(len(chosen), packed.shape[1] + SET_BYTES)):
+            some = chosen[first:stop]
+            yield cell, packed_batch(ranks[some], packed[rows[some]])
 
 
 def set_blocks(
     found: Iterable[tuple[slice, Int64s, NDArray[np.uint64]]],
     documents: NDArray[Any],
     ranks: NDArray[Any],
-    of_cells: NDArray[np.uint32],
+    of_cells: NDArray[Any],
     cells: int,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the sets of each cell in blocks of bounded size; a set that is larger is sent in pieces.
@@ -131,7 +171,7 @@ def set_blocks(
     bounds = np.append(starts, len(documents))
     for inside, offsets, elements in found:
         sizes = np.diff(offsets)
-        for first, last in bounded(8 * sizes):
+        for first, last in bounded(8 * sizes + SET_BYTES):
             part = slice(bounds[inside.start + first], bounds[inside.start + last])
             own = np.searchsorted(distinct[inside], documents[part]) - first
             here = elements[offsets[first] : offsets[last]]
@@ -148,7 +188,8 @@ def set_blocks(
 
 def _compared_files(folder: StageFolder, output: str, task: CellTask, batches: Batches) -> Iterator[StageFile]:
     with task_directory() as name:
-        search = CellSearch(task, batches, Path(name))
+        kind = ContainmentCell if task.settings.measure == "containment" else CellSearch
+        search = kind(task, batches, Path(name))
         if search.cell < 0:
             return
         written = search.run()

@@ -1,17 +1,22 @@
 """Output files of the kept rows, written by executors, one or more per source."""
 
+import pickle
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark import cloudpickle
 
 from minwise._internal.arrays import from_numpy, to_numpy
 from minwise.errors import InputError, MinwiseError
 from minwise.inputs.files import is_url, url_filesystem
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import Source
 from minwise.search.documents import Documents
 from minwise.spark.arrow_columns import ddl
@@ -29,7 +34,13 @@ UNFINISHED = ".copy-"
 WRITTEN = pa.schema([("path", pa.string()), ("bytes", pa.int64()), ("rows", pa.int64()), ("fault", pa.string())])
 
 
-def write_kept(session: "SparkSession", documents: Documents, keep: NDArray[np.bool_], folder: str) -> int:
+def write_kept(
+    session: "SparkSession",
+    documents: Documents,
+    keep: NDArray[np.bool_],
+    folder: str,
+    edits: Mapping[int, RowEdits] = MappingProxyType({}),
+) -> int:
     """Write the kept rows of every source.
 
     Args:
@@ -37,6 +48,7 @@ def write_kept(session: "SparkSession", documents: Documents, keep: NDArray[np.b
         documents: Documents of the run.
         keep: Flag per row of the input.
         folder: Directory that does not exist yet and that the executors share with the driver, or a URL.
+        edits: Edits of the kept rows, by number of the source. Only the task of a source gets them.
 
     Returns:
         The number of rows written.
@@ -44,7 +56,9 @@ def write_kept(session: "SparkSession", documents: Documents, keep: NDArray[np.b
     corpus = documents.corpus
     numbers = np.arange(corpus.against, len(corpus.sources))
     packed = [np.packbits(keep[documents.input_slice(int(number))]).tobytes() for number in numbers]
-    table = pa.table({"source": from_numpy(numbers), "keep": pa.array(packed, pa.binary())})
+    pickled = [cloudpickle.dumps(edits.get(int(number))) for number in numbers]  # type: ignore[no-untyped-call]
+    columns = {"source": from_numpy(numbers), "keep": pa.array(packed, pa.binary())}
+    table = pa.table({**columns, "edits": pa.array(pickled, pa.binary())})
     size = sum(source.size_bytes() for source in corpus.sources[corpus.against :])
     partitions = int(np.clip(size // TASK_BYTES + 1, min(len(numbers), 8), len(numbers)))
     sources, root, rows, directory = corpus.sources, corpus.root, documents.rows, str(Path.cwd())
@@ -55,18 +69,21 @@ def write_kept(session: "SparkSession", documents: Documents, keep: NDArray[np.b
                 for index, number in enumerate(to_numpy(batch.column("source")).tolist()):
                     bits = np.frombuffer(batch.column("keep")[index].as_buffer(), dtype=np.uint8)
                     flags = np.unpackbits(bits, count=rows[number]).view(np.bool_)
-                    yield _write_source(sources[number], flags, folder, root)
+                    source_edits = pickle.loads(batch.column("edits")[index].as_buffer())
+                    yield _write_source(sources[number], flags, source_edits, folder, root)
 
     frame = session.createDataFrame(table).repartitionByRange(partitions, "source")
     return _check_written(frame.mapInArrow(write, ddl(WRITTEN)).toArrow(), folder)
 
 
-def _write_source(source: Source, keep: NDArray[np.bool_], folder: str, root: str) -> pa.RecordBatch:
+def _write_source(
+    source: Source, keep: NDArray[np.bool_], edits: RowEdits | None, folder: str, root: str
+) -> pa.RecordBatch:
     """Write a source to a hidden directory and move it from there, so that a failed attempt leaves no files."""
     remote = is_url(folder)
     with TemporaryDirectory(prefix=UNFINISHED, dir=None if remote else Path(folder).parent) as hidden:
         try:
-            rows = source.copy_kept(keep, Path(hidden), root)
+            rows = source.copy_kept(keep, Path(hidden), root, edits)
         except MinwiseError as error:
             return _written([("", 0)], 0, f"{type(error).__name__}: {error}")
         found = sorted(path for path in Path(hidden).rglob("*") if path.is_file())

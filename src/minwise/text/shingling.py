@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from minwise import _kernel
 from minwise._internal.arrays import from_numpy
+from minwise._internal.sorted_arrays import distinct
 from minwise.checks import check_choice, check_seed, check_threads, show
 from minwise.errors import ConfigError, InputError
 from minwise.text.chunks import Texts, read_texts, to_bytes, translate_kernel_errors
@@ -347,8 +348,8 @@ def _hash_members(members: Iterable[object], number: int, seed: int) -> NDArray[
         raise InputError(f"set {number} must be a collection of elements, got {type(members).__name__}")
     listed = members.tolist() if isinstance(members, np.ndarray) and members.dtype.kind in "iu" else list(members)
     if all(type(member) is int and -(2**63) <= member < 2**63 for member in listed):
-        return np.unique(_kernel.hash_integers(np.array(listed, dtype=np.int64), seed))
-    return np.unique(np.array([hash_member(member, number, seed) for member in listed], dtype=np.uint64))
+        return distinct(_kernel.hash_integers(np.array(listed, dtype=np.int64), seed))
+    return distinct(np.array([hash_member(member, number, seed) for member in listed], dtype=np.uint64))
 
 
 def hash_member(member: object, number: int, seed: int) -> int:

@@ -17,13 +17,13 @@ from minwise.errors import MinwiseError
 from minwise.inputs.source import LISTED_FAULTS
 from minwise.inputs.table_writer import write_tables
 from minwise.progress import Progress
-from minwise.results.dedup import cluster_schema, cluster_tables, removed_schema, removed_tables, write_quarantine
+from minwise.results.dedup import cluster_schema, cluster_tables, removed_schema, removed_tables
 from minwise.results.display import ResultTable, plain_table
 from minwise.results.output import Output, publish
 from minwise.results.pairs import cap_report, identity_columns
 from minwise.results.removals import DedupDecision, Removals
 from minwise.results.report_data import DedupReport, size_distribution
-from minwise.results.report_writer import write_json
+from minwise.results.report_writer import write_json, write_quarantine
 from minwise.search.clustering import PairBlock
 from minwise.search.engine import LocalEngine, SearchResult
 
@@ -87,7 +87,7 @@ class VectorDedup:
         """Return plain values, the same for the same vectors and settings."""
         search, removals = self.search, self.removals
         return {
-            "minwise": _kernel.VERSION,
+            "minwise": _kernel.__version__,
             "settings": search.settings.to_dict(),
             "on_error": search.documents.corpus.on_error,
             "plan": search.settings.plan_dict(),
@@ -129,14 +129,16 @@ class VectorDedup:
         search, removals, report = self.search, self.removals, self.report()
         with publish(output, search.work, overwrite=overwrite) as staging:
             with search.documents.corpus.unchanged():
-                written = LocalEngine().copy_kept(search, self.decision.keep, staging, progress)
+                written = LocalEngine().copy_kept(
+                    search.documents, search.limits, self.decision.keep, staging, progress
+                )
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
             folder = staging.folder
             write_tables(folder / "removed.parquet", removed_tables(search, removals), removed_schema(search))
             write_tables(folder / "clusters.parquet", cluster_tables(search, removals), cluster_schema(search))
-            write_quarantine(folder / "quarantine.jsonl", search)
+            write_quarantine(folder / "quarantine.jsonl", search.documents)
             write_json(folder / "report.json", report)
             search.documents.corpus.refuse_changes()
         return report

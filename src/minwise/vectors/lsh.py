@@ -109,7 +109,7 @@ class _Neighbours:
         """Return settings, counts and faults."""
         unusable, rejected, query = self.search.faults, self.faults, self.query
         return {
-            "minwise": _kernel.VERSION,
+            "minwise": _kernel.__version__,
             "settings": self.settings,
             "plan": {
                 "radius": query.radius,

@@ -20,6 +20,7 @@ from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.files import File, translate_errors
 from minwise.inputs.parquet import ParquetFile
+from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, UnreadableError
 from minwise.text.chunks import ArrowArray, ArrowStream
 
@@ -88,7 +89,7 @@ class VectorSource(Source):
         return from_numpy(rows.astype(np.int64))
 
     @abstractmethod
-    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows in the format of the input; return how many there are."""
 
     def blocks(self, batch_bytes: int) -> Iterator[Batch]:
@@ -141,7 +142,7 @@ class MatrixSource(VectorSource):
         """Return the file, if there is one."""
         return [] if self.path is None else [File(str(self.path))]
 
-    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows to an ``.npy`` file."""
         name = "vectors.npy" if self.path is None else self.path.name
         np.save(folder / name, self.values[keep], allow_pickle=False)
@@ -189,7 +190,7 @@ class NpyVectors(VectorSource):
         """Return the file."""
         return [File(str(self.path))]
 
-    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows with the type of the file."""
         kept, descr = int(np.count_nonzero(keep)), np.lib.format.dtype_to_descr(self._header.dtype)
         header = {"descr": descr, "fortran_order": False, "shape": (kept, self._header.shape[1])}
@@ -264,10 +265,10 @@ class ParquetVectors(VectorSource):
         """Return the file."""
         return [File(str(self.path))]
 
-    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str) -> int:
+    def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Write the kept rows with all columns, the schema and the codecs of the file."""
         parent = self.path.parent.as_posix()
-        return ParquetFile(File(self.name)).copy_kept(keep, folder, "" if parent == "." else parent)
+        return ParquetFile(File(self.name)).copy_kept(keep, folder, "" if parent == "." else parent, edits)
 
     def _read(self, columns: Columns, wanted: NDArray[np.bool_] | None, batch_bytes: int) -> Iterator[Batch]:
         step, first = int(np.clip(batch_bytes // (8 * self.dims), 1, BATCH_ROWS)), 0

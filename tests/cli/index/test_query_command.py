@@ -63,10 +63,19 @@ def test_threshold_top_and_where_limit_the_hits(filled: Path) -> None:
     assert answers(filled, "in.jsonl", "--where", "nothing=null")["d0"] == []
 
 
+def test_without_a_threshold_each_line_says_what_it_cannot_know(filled: Path) -> None:
+    done = query(filled, "in.jsonl", "--threshold", "0", "--top", "1")
+    assert (done.status, done.err) == (OK, "minwise: 5 asked: 5 with hits, 5 hits\n")
+    for row in parse_json_lines(done.out):
+        assert [(hit["similarity"], hit["recall"]) for hit in row["hits"]] == [(1.0, 1.0)]
+        assert 0 < row["complete_above"] < 0.9
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--threshold", "0.5"], "0.8"),
+        (["--threshold", "0.5"], "0 is no threshold"),
         (["--threshold", "1.5"], "threshold must"),
         (["--top", "0"], "top must"),
         (["--where", "year"], "where must be KEY=VALUE, got year"),
@@ -171,3 +180,16 @@ def test_truncated_search_is_reported(tmp_path: Path) -> None:
     assert (more["truncated_by"], more["left_out"]) == ("bucket", 0)
     assert more["capped_buckets"] > 0
     assert done.err.endswith(" hits, 1 search shortened\n")
+
+
+def test_containment_says_which_text_lies_in_the_other(filled: Path) -> None:
+    write(filled / "quote.jsonl", [{"id": "quote", "text": " ".join(TRAIN.split()[:-1])}])
+    done = query(filled, "quote.jsonl", "--measure", "containment", "--threshold", "1", "--quiet")
+    (answer,) = parse_json_lines(done.out)
+    assert [(hit["id"], hit["similarity"], hit["contained"]) for hit in answer["hits"]] == [
+        ("d1", 1.0, "query"),
+        ("d4", 1.0, "query"),
+    ]
+    assert all(0 < hit["recall"] <= 1 for hit in answer["hits"])
+    refused = query(filled, "quote.jsonl", "--measure", "containment", "--threshold", "0")
+    assert "threshold must be above 0" in one_line(refused, USAGE)

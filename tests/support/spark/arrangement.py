@@ -46,7 +46,7 @@ class Arrangement:
     task_bytes: int = 1 << 27
     split_bytes: int = 1 << 27
     batch_rows: int = 10_000
-    adaptive: bool = True
+    adaptive: bool = False
     order: int = 0
     compiled: bool = False
 

@@ -25,6 +25,8 @@ CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "3",
+    # Queries are planned once and not after each shuffle; arrangements with `adaptive` have it, as Spark by default.
+    "spark.sql.adaptive.enabled": "false",
     "spark.log.level": "ERROR",
     # Jobs wait until both executors are registered.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minwise.spark.stage_store import StageFiles, StageStore
 
@@ -41,15 +41,22 @@ class PausedStage:
         (self.folder / RESUME).touch()
 
     def run_tasks(self) -> Callable[..., StageFiles]:
-        """Return a replacement of ``StageStore.run_tasks``."""
-        run, stage, pause = StageStore.run_tasks, self.stage, _pausing(str(self.folder), self.passing)
+        """Return a replacement of ``StageStore.run_tasks``, which makes stages of files."""
+        return self._paused(StageStore.run_tasks)
 
-        def run_paused(stages: StageStore, name: str, make: "Callable[[], DataFrame]") -> StageFiles:
+    def run(self) -> "Callable[..., DataFrame]":
+        """Return a replacement of ``StageStore.run``, which makes stages of rows."""
+        return self._paused(StageStore.run)
+
+    def _paused(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        stage, pause = self.stage, _pausing(str(self.folder), self.passing)
+
+        def run_paused(stages: StageStore, name: str, make: "Callable[[], DataFrame]", **options: Any) -> Any:  # noqa: ANN401
             def make_paused() -> "DataFrame":
                 made = make()
                 return made.mapInArrow(pause, made.schema)
 
-            return run(stages, name, make_paused if name == stage else make)
+            return run(stages, name, make_paused if name == stage else make, **options)
 
         return run_paused
 

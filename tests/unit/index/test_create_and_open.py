@@ -91,7 +91,7 @@ def test_query_takes_one_text_and_query_many_a_list(path: Path) -> None:
         assert index.query(TEXTS[0].encode()) == index.query(TEXTS[0])
         assert index.query_many([]) == []
         with pytest.raises(InputError, match="text must be one string or bytes, got list; use query_many for a list"):
-            index.query(TEXTS)  # type: ignore[arg-type]
+            index.query(TEXTS)
         with pytest.raises(InputError, match=r"got one str; write \[text\]"):
             index.query_many(TEXTS[0])
 
@@ -99,7 +99,7 @@ def test_query_takes_one_text_and_query_many_a_list(path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"shingle": "set"},
+        {"shingle": "set", "store_text": True},
         {"shingle": mw.Shingler()},
         {"store_text": "all"},
         {"store_text": True, "sketch_only": True},

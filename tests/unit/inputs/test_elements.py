@@ -1,5 +1,6 @@
 """Sets of items from columns with and without types, and the reasons for rows and columns that are rejected."""
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -181,10 +182,12 @@ def test_transposed_groups_are_identified_by_the_item() -> None:
         ({"name": 3}, None, "fields must be NAME:char:N"),
         ("name:whole", "name", "weights must be NAME=N, separated by spaces, got 'name'"),
         ("name:whole", "nam=2", "weights must be of fields, got 'nam'; fields are: name"),
-        ("name:whole", "name=0", "weights of name must be a whole number from 1 to 1000, got 0"),
-        ("name:whole", "name=-1", "weights of name must be a whole number from 1 to 1000, got '-1'"),
-        ("name:whole", "name=1.5", "weights of name must be a whole number from 1 to 1000, got '1.5'"),
-        ("name:whole", {"name": 1.5}, "weights of name must be a whole number from 1 to 1000, got 1.5"),
+        ("name:whole", "name=0", "weights of name must be numbers from 0.001 to 1000, got '0'"),
+        ("name:whole", "name=-1", "weights of name must be numbers from 0.001 to 1000, got '-1'"),
+        ("name:whole", "name=nan", "weights of name must be numbers from 0.001 to 1000, got 'nan'"),
+        ("name:whole", "name=two", "weights of name must be numbers from 0.001 to 1000, got 'two'"),
+        ("name:whole", {"name": math.inf}, "weights of name must be numbers from 0.001 to 1000, got inf"),
+        ("name:whole", {"name": True}, "weights of name must be numbers from 0.001 to 1000, got True"),
     ],
 )
 def test_wrong_fields_and_weights_are_rejected_in_one_line(fields: Any, weights: Any, message: str) -> None:  # noqa: ANN401 - anything

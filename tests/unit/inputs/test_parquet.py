@@ -160,6 +160,15 @@ def test_batches_have_at_most_batch_bytes_or_one_row(batch_bytes: int, tmp_path:
     assert faults_of(file, batch_bytes=batch_bytes) == []
 
 
+def test_rows_of_a_dictionary_of_16_mb_are_read_in_batches(tmp_path: Path) -> None:
+    """Arrow writes such a page for a batch of long texts; the longest one limits the rows, not their sum."""
+    texts = [f"{number} ".ljust(20_000, "x") for number in range(800)]
+    file = source(tmp_path / "x.parquet", pa.table({"text": texts}), dictionary_pagesize_limit=1 << 30)
+    batches = list(file.batches(Columns(), batch_bytes=4 * 10**6))
+    assert [text for batch in batches for text in plain(batch.values)] == texts
+    assert len(batches) < 10
+
+
 def test_row_groups_without_a_wanted_row_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = source(tmp_path / "x.parquet", many(), row_group_size=100)
     groups = []

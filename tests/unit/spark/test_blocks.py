@@ -1,7 +1,7 @@
 """Blocks, parts and cells: however data is divided, buckets and pairs are those of the whole. No cluster is needed."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -21,11 +21,15 @@ from minwise.settings import SearchSettings, resolve_options, search_settings
 from minwise.spark import band_tasks, blocks, cell_search, cells, verify_tasks
 from minwise.spark.band_tasks import BucketGroups, buckets_of_pairs, count_pairs, entry_blocks, group_entries
 from minwise.spark.blocks import received, rows_of_blocks
-from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, set_batch
-from minwise.spark.cells import CellPlan, plan_cells
-from minwise.spark.verify_tasks import set_blocks
+from minwise.spark.cell_search import CellSearch, CellTask, bucket_batch, groups_of, set_batch
+from minwise.spark.cells import NO_CELLS, CellPlan, plan_cells
+from minwise.spark.frame_tasks import set_blocks_of
+from minwise.spark.verify_tasks import bucket_blocks, packed_blocks, set_blocks
 
 Pairs = set[tuple[int, int]]
+
+# Bytes that no block may exceed: Java and Python both hold a block, and Spark sends 64 MB to Python at once.
+BLOCK_LIMIT = 32 * 10**6
 
 
 def shuffled(rows: list[pa.RecordBatch], data: st.DataObject) -> Iterator[pa.RecordBatch]:
@@ -293,3 +297,78 @@ def test_a_plan_without_buckets_has_no_cells() -> None:
     assert isinstance(plan, CellPlan)
     assert plan.cells == 0
     assert list(plan.divided(nothing, np.empty(0, dtype=np.uint32))) == []
+
+
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 2**40), st.integers(0, 3), st.lists(st.integers(0, 2**64 - 1), max_size=6)),
+        min_size=1,
+        unique_by=lambda row: row[:2],
+    ),
+    limit=st.sampled_from((16, 64, 1 << 20)),
+)
+def test_sets_of_dataframes_are_sent_to_their_cells(rows: list[tuple[int, int, list[int]]], limit: int) -> None:
+    """In any order, a document in several cells, and sets that are larger than a block."""
+    places, cells, sets = (list(column) for column in zip(*rows, strict=True))
+    elements = np.array([element for members in sets for element in members], dtype=np.uint64)
+    sizes = np.array([len(members) for members in sets], dtype=np.int64)
+    found = dict[tuple[int, int], list[int]]()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (blocks, verify_tasks, cell_search):
+            patch.setattr(module, "BLOCK_BYTES", limit)
+        for cell, batch in set_blocks_of(np.array(places), np.array(cells, dtype=np.int32), sizes, elements):
+            assert batch.nbytes <= limit + 16 * len(batch) + 8  # elements, ranks and offsets
+            for rank, members in zip(*(batch.column(name).to_pylist() for name in ("rank", "elements")), strict=True):
+                found.setdefault((cell, rank), []).extend(members)
+    assert found == {(cell, place): members for place, cell, members in rows}
+
+
+def most_bytes(sent: Iterable[tuple[int, pa.RecordBatch]]) -> int:
+    """Return the bytes of the largest block that is sent."""
+    return max(len(row.column("block")[0].as_buffer()) for row in rows_of_blocks(sent))
+
+
+def test_no_block_of_entries_is_above_the_limit() -> None:
+    """Of 32 MB of keys, as many as a task sends at once, all in one part; with ranks of 64 bits in any order."""
+    keys = np.zeros((4000, 1000), dtype=np.uint64)
+    ranks = np.random.default_rng(1).permutation(len(keys)).astype(np.uint64) + np.uint64(2**40)
+    assert BLOCK_LIMIT // 4 < most_bytes(entry_blocks(keys, ranks, 1)) <= BLOCK_LIMIT
+
+
+def test_no_block_of_buckets_is_above_the_limit() -> None:
+    """Of three million members of 64 bits: of one bucket, and of many that are as small as may be."""
+    members = np.arange(3_000_000, dtype=np.uint64)
+    hot = BucketGroups(np.array([[len(members), FIRST_MEMBERS, 0]], dtype=np.uint32), members)
+    for groups in (hot, buckets_of_pairs(members[::2], members[1::2])):
+        sent = bucket_blocks(CellPlan(1, NO_CELLS), groups, np.zeros(len(groups.buckets), dtype=np.uint32))
+        assert BLOCK_LIMIT // 4 < most_bytes(sent) <= BLOCK_LIMIT
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 5_000_000])
+def test_no_block_of_sets_is_above_the_limit(size: int) -> None:
+    """Of small and large sets in one cell; one set has 40 MB."""
+    sizes = np.full(min(2_500_000, 5_000_000 // max(1, size)), size)
+    places, elements = np.arange(len(sizes)), np.zeros(int(sizes.sum()), dtype=np.uint64)
+    sent = set_blocks_of(places, np.zeros(len(sizes), dtype=np.int32), sizes, elements)
+    assert BLOCK_LIMIT // 4 < most_bytes(sent) <= BLOCK_LIMIT
+
+
+def test_no_block_of_signatures_is_above_the_limit() -> None:
+    """Of 64 MB in one cell."""
+    packed = np.zeros((1 << 16, 1000), dtype=np.uint8)
+    every = np.arange(len(packed))
+    sent = packed_blocks(packed, every, every.astype(np.uint64), np.zeros(len(packed), dtype=np.int32), 1)
+    assert BLOCK_LIMIT // 4 < most_bytes(sent) <= BLOCK_LIMIT
+
+
+@given(groups=bucket_groups(), seconds=st.sampled_from((1e-9, 1.0)))
+def test_buckets_of_numbers_are_sent_with_ranks(groups: BucketGroups, seconds: float) -> None:
+    """Cells are planned for numbers from 0; blocks have the ranks, which may need 64 bits."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "CELL_SECONDS", seconds)
+        plan = plan_cells(lambda: iter([groups]), np.ones(60), pair_seconds=1e-9, most_bytes=8)
+    ranks = np.arange(60, dtype=np.uint64) * np.uint64(3) + np.uint64(2**40)
+    sent = list(bucket_blocks(plan, groups, plan.cell_of[groups.first_members], ranks))
+    found = [pair for _, batch in sent for pair in pairs_of(groups_of(batch))]
+    assert sorted(found) == sorted((int(ranks[low]), int(ranks[high])) for low, high in pairs_of(groups))
+    assert all(0 <= cell < plan.cells for cell, _ in sent)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::{TextFault, check_length, checked_text};
-use crate::fast_words::{WordScratch, hash_words};
+use crate::fast_words::{WordScratch, hash_words, hash_words_with_spans};
 use crate::hash::{BytesHasher, ContentHasher, Domain, GOLDEN, mix};
 use crate::normalise::{Normalisation, Normaliser, Span};
 use crate::tokens::{self, CharacterHasher, Token};
@@ -45,6 +45,11 @@ pub struct ShingleConfig {
 pub struct Scratch {
     words: WordScratch,
     tokens: Vec<u64>,
+    /// Spans of the tokens, where they are needed.
+    spans: Vec<[u32; 2]>,
+    /// Hashes of the prefixes of a text, and of its k-grams, for passages.
+    pub(crate) prefixes: Vec<[u64; 2]>,
+    pub(crate) grams: Vec<u64>,
     /// Shingle hashes, or bag elements, of the last document.
     pub shingles: Vec<u64>,
 }
@@ -148,9 +153,22 @@ impl Shingler {
         }
     }
 
+    /// Append hash and span of every word of `piece`, which `base` code points precede; return its code points.
+    fn hash_words_with_spans(&self, piece: &str, base: u32, normaliser: &mut Normaliser, scratch: &mut Scratch) -> u32 {
+        let Scratch { words, tokens, spans, .. } = scratch;
+        if self.config.normalisation.is_default_for_words() {
+            return hash_words_with_spans(piece, base, &self.hasher, self.simd, words, tokens, spans);
+        }
+        tokens::words(piece, normaliser, &self.hasher, |token| {
+            tokens.push(token.hash);
+            spans.push([token.span.start as u32, token.span.end as u32]);
+        });
+        piece.chars().count() as u32
+    }
+
     /// Append the shingle of every window over `tokens`, or one shingle of all tokens if they fill no window.
     #[inline(always)]
-    fn roll<T>(&self, tokens: &[T], hash: impl Fn(&T) -> u64, shingles: &mut Vec<u64>) {
+    pub(crate) fn roll<T>(&self, tokens: &[T], hash: impl Fn(&T) -> u64, shingles: &mut Vec<u64>) {
         let size = self.config.size.min(tokens.len());
         if size == 0 {
             return;

@@ -64,6 +64,51 @@ impl Shingler {
         Ok(())
     }
 
+    /// Call `take` with each piece, the words that are not consumed yet, with `SPANS` their spans, and whether it is the
+    /// last piece; `take` returns how many words it consumes. Return the number of words.
+    ///
+    /// # Errors
+    /// If the document is not UTF-8, too long or cannot be normalised in pieces; `take` is not called then.
+    pub fn words<const SPANS: bool>(
+        &self,
+        document: &[u8],
+        scratch: &mut Scratch,
+        mut take: impl FnMut(&str, &[u64], &[[u32; 2]], bool) -> usize,
+    ) -> Result<usize, TextFault> {
+        let mut text = checked_text(document)?;
+        let lengths = self.piece_lengths(text)?;
+        let mut normaliser = Normaliser::new(self.config.normalisation);
+        let (mut base, mut count) = (0, 0);
+        scratch.tokens.clear();
+        scratch.spans.clear();
+        for length in lengths {
+            let (piece, rest) = text.split_at(length);
+            let before = scratch.tokens.len();
+            if SPANS {
+                base += self.hash_words_with_spans(piece, base, &mut normaliser, scratch);
+            } else {
+                self.hash_tokens(piece, &mut normaliser, &mut scratch.words, &mut scratch.tokens);
+            }
+            count += scratch.tokens.len() - before;
+            let consumed = take(piece, &scratch.tokens, &scratch.spans, rest.is_empty());
+            scratch.tokens.drain(..consumed);
+            scratch.spans.drain(..consumed.min(scratch.spans.len()));
+            text = rest;
+        }
+        Ok(count)
+    }
+
+    /// Return the length of each piece.
+    fn piece_lengths(&self, mut text: &str) -> Result<Vec<usize>, TextFault> {
+        let mut lengths = Vec::new();
+        while !text.is_empty() {
+            let length = self.piece_end(text)?;
+            lengths.push(length);
+            text = &text[length..];
+        }
+        Ok(lengths)
+    }
+
     /// Return the end of the piece at the start of a text: the last cut within its length, else the next one.
     fn piece_end(&self, text: &str) -> Result<usize, TextFault> {
         if text.len() <= PIECE_BYTES {

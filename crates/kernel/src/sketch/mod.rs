@@ -9,11 +9,13 @@ mod bins;
 mod fast;
 mod minhash;
 mod one_permutation;
+mod weighted;
 
 pub use bbit::{count_packed_matches, pack_rows, packed_row_bytes};
 pub use fast::FastSketch;
 pub use minhash::MinHash;
 pub use one_permutation::{Densify, OnePermutation};
+pub use weighted::WeightedSketch;
 
 /// Maximum number of slots: the rounds of [`FastSketch`], two per slot, are counted in 16 bits.
 pub const MAX_SLOTS: usize = 16_384;

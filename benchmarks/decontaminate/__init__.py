@@ -1,0 +1,1 @@
+"""Decontamination: speed of the kernel, and recall and precision of thresholds."""

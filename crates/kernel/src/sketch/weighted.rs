@@ -1,0 +1,236 @@
+//! Fast similarity sketching of weighted elements: the probability that a slot of two sets is equal is the weight of
+//! their intersection divided by that of their union.
+//!
+//! The element that arrives first in a bin wins its slot. If the time until an element arrives is exponentially
+//! distributed with its weight as the rate, it is the first of several with a probability in proportion to its weight.
+//! [`super::FastSketch`] assigns an element to one of t bins per round, at a uniform offset. That becomes an exponential
+//! time by −ln(1 − offset/t), with rounds that last −ln(1 − 1/t); dividing it by the weight gives the rate. So elements
+//! of equal weight win the same slots as without weights, and a light element takes part in fewer rounds.
+
+use std::sync::Arc;
+
+use super::bins::{AnyBins, Bins as _, OFFSET_BITS, Round};
+use super::{Scheme, Slot as _};
+use crate::ln::ln;
+use crate::weights::{ONE, Weigh};
+
+/// Slots from which a series of four terms replaces the logarithm: its relative error is at most 64⁻⁴/5 = 1.2·10⁻⁸.
+const SERIES_SLOTS: usize = 64;
+/// Duration of a round with one slot, which every element fills in its first round.
+const ONLY_ROUND: f64 = 1e300;
+/// Largest offset plus one.
+const OFFSETS: f64 = (1_u64 << OFFSET_BITS) as f64;
+
+/// Weighted elements in rounds of bins; a slot has the bits of the earliest time in its bin, a positive number.
+#[derive(Clone, Debug)]
+pub struct WeightedSketch<W> {
+    rounds: Box<[Round]>,
+    weights: Arc<W>,
+    /// Duration of a round for an element of weight 1.
+    duration: f64,
+    /// Offset of the first bin's end, as a multiple of an offset.
+    scale: f64,
+}
+
+/// Element that has not arrived in all of its rounds.
+#[derive(Clone, Copy)]
+struct Arrivals {
+    element: u64,
+    /// One divided by the weight.
+    pace: f64,
+    round: usize,
+    /// Time at which the round begins.
+    start: f64,
+}
+
+impl<W: Weigh> WeightedSketch<W> {
+    /// Create a scheme of `slots` slots under `seed`.
+    #[must_use]
+    pub fn new(slots: usize, seed: u64, weights: Arc<W>) -> Self {
+        let share = 1.0 / slots as f64;
+        Self {
+            rounds: (0..2 * slots as u64).map(|number| Round::new(seed, number)).collect(),
+            weights,
+            duration: if slots == 1 { ONLY_ROUND } else { -ln(1.0 - share) },
+            scale: share / OFFSETS,
+        }
+    }
+
+    fn arrivals(&self, elements: &[u64]) -> Vec<Arrivals> {
+        let pace = |element| f64::from(ONE) / f64::from(self.weights.weight(element));
+        elements.iter().map(|&element| Arrivals { element, pace: pace(element), round: 0, start: 0.0 }).collect()
+    }
+
+    /// Return the time of an offset within a round.
+    #[inline(always)]
+    fn time(&self, offset: u64) -> f64 {
+        let x = offset as f64 * self.scale;
+        if self.slots() < SERIES_SLOTS {
+            return elapsed(x);
+        }
+        x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 3.0 + x * 0.25)))
+    }
+
+    /// Let an element arrive in its next round.
+    #[inline(always)]
+    fn arrive(&self, one: &mut Arrivals, out: &mut [u64]) {
+        let (bin, offset) = AnyBins(out.len()).locate(self.rounds[one.round].hash(one.element));
+        let time = (one.round as f64 * self.duration + self.time(offset)) * one.pace;
+        out[bin] = out[bin].min(time.to_bits());
+        one.round += 1;
+        one.start = one.round as f64 * self.duration * one.pace;
+        if one.round == out.len() {
+            self.arrive_everywhere(one, out);
+            one.start = f64::INFINITY;
+        }
+    }
+
+    /// Let an element arrive in every bin after its last round.
+    fn arrive_everywhere(&self, one: &Arrivals, out: &mut [u64]) {
+        let begin = one.round as f64 * self.duration;
+        for (round, slot) in self.rounds[one.round..].iter().zip(out) {
+            let offset = round.hash(one.element) >> (64 - OFFSET_BITS);
+            let time = (begin + elapsed(offset as f64 / OFFSETS)) * one.pace;
+            *slot = (*slot).min(time.to_bits());
+        }
+    }
+
+    #[inline(always)]
+    fn sketch_portable(&self, elements: &[u64], out: &mut [u64]) {
+        let mut waiting = self.arrivals(elements);
+        let heaviest = waiting.iter().map(|one| one.pace).fold(f64::INFINITY, f64::min);
+        for step in 1.. {
+            let now = f64::from(step) * self.duration * heaviest;
+            for one in waiting.iter_mut().filter(|one| one.start < now) {
+                self.arrive(one, out);
+            }
+            let latest = out.iter().copied().max().unwrap_or(0);
+            if latest <= now.to_bits() {
+                return;
+            }
+            if latest != u64::EMPTY {
+                waiting.retain(|one| one.start.to_bits() < latest);
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn sketch_bmi2(&self, elements: &[u64], out: &mut [u64]) {
+        self.sketch_portable(elements, out);
+    }
+}
+
+impl<W: Weigh> Scheme for WeightedSketch<W> {
+    type Slot = u64;
+
+    fn slots(&self) -> usize {
+        self.rounds.len() / 2
+    }
+
+    fn sketch(&self, elements: &mut Vec<u64>, out: &mut [u64]) {
+        out.fill(u64::EMPTY);
+        if elements.is_empty() {
+            return;
+        }
+        elements.sort_unstable();
+        elements.dedup();
+        #[cfg(target_arch = "x86_64")]
+        if crate::simd::available() {
+            // SAFETY: the processor has the features that the function is compiled for.
+            unsafe { self.sketch_bmi2(elements, out) };
+            return;
+        }
+        self.sketch_portable(elements, out);
+    }
+}
+
+/// Return −ln(1 − x), at least 0: the bits of a negative number are in another order.
+fn elapsed(x: f64) -> f64 {
+    let time = -ln(1.0 - x);
+    if time > 0.0 { time } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix;
+    use crate::weights::Uniform;
+
+    /// Element e has the weight of its two lowest bits, from a quarter to 1.
+    struct Quarters;
+
+    impl Weigh for Quarters {
+        fn weight(&self, element: u64) -> u32 {
+            (element as u32 % 4 + 1) * (ONE / 4)
+        }
+    }
+
+    #[test]
+    fn equal_weights_win_the_slots_of_the_plain_scheme() {
+        for slots in [1, 2, 5, 64, 200] {
+            let plain = super::super::FastSketch::new(slots, 3, false);
+            let weighted = WeightedSketch::new(slots, 3, Arc::new(Uniform));
+            for size in [1, 3, 50, 1000] {
+                let winners = |scheme: &dyn Fn(&mut Vec<u64>, &mut [u64])| {
+                    let all: Vec<u64> = (0..size).map(mix).collect();
+                    let mut out = vec![0; slots];
+                    scheme(&mut all.clone(), &mut out);
+                    let mut alone = vec![0; slots];
+                    let of = |element: u64, alone: &mut [u64]| scheme(&mut vec![element], alone);
+                    let won = |(bin, &slot): (usize, &u64), alone: &mut [u64]| {
+                        all.iter().position(|&element| {
+                            of(element, alone);
+                            alone[bin] == slot
+                        })
+                    };
+                    out.iter().enumerate().map(|slot| won(slot, &mut alone)).collect::<Vec<_>>()
+                };
+                if size * slots as u64 <= 10_000 {
+                    let expected = winners(&|elements, out| plain.sketch(elements, out));
+                    assert_eq!(winners(&|elements, out| weighted.sketch(elements, out)), expected, "{size} {slots}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn slots_agree_as_often_as_the_weighted_similarity_says() {
+        for (slots, seeds) in [(1, 4000), (16, 250), (128, 40)] {
+            let left: Vec<u64> = (0..60).map(mix).collect();
+            let right: Vec<u64> = (30..100).map(mix).collect();
+            let total = |set: &[u64]| Quarters.total(set) as f64;
+            let shared = total(&left[30..]);
+            let expected = shared / (total(&left) + total(&right) - shared);
+            let mut equal = 0;
+            for seed in 0..seeds {
+                let scheme = WeightedSketch::new(slots, seed, Arc::new(Quarters));
+                let sketch = |set: &[u64]| {
+                    let mut out = vec![0; slots];
+                    scheme.sketch(&mut set.to_vec(), &mut out);
+                    out
+                };
+                equal += sketch(&left).iter().zip(&sketch(&right)).filter(|(l, r)| l == r).count();
+            }
+            let trials = (slots as u64 * seeds) as f64;
+            // Six standard errors of independent slots; those of one sketch are negatively correlated.
+            let bound = 6.0 * (expected * (1.0 - expected) / trials).sqrt();
+            let share = equal as f64 / trials;
+            assert!((share - expected).abs() < bound, "{share} instead of {expected}, {slots} slots");
+        }
+    }
+
+    #[test]
+    fn merging_takes_the_earlier_times() {
+        let scheme = WeightedSketch::new(100, 1, Arc::new(Quarters));
+        let sketch = |from: u64, to: u64| {
+            let mut out = vec![0; 100];
+            scheme.sketch(&mut (from..to).map(mix).collect(), &mut out);
+            out
+        };
+        let merged: Vec<u64> = sketch(0, 30).iter().zip(sketch(20, 25)).map(|(&l, r)| l.min(r)).collect();
+        assert_eq!(merged, sketch(0, 30));
+        let merged: Vec<u64> = sketch(0, 3).iter().zip(sketch(3, 200)).map(|(&l, r)| l.min(r)).collect();
+        assert_eq!(merged, sketch(0, 200));
+    }
+}

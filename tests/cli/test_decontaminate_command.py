@@ -1,0 +1,232 @@
+"""minwise decontaminate: actions, tables, thresholds, restore, errors and resumed runs."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.commands import FAILURE, OK, USAGE, Done, Job, run
+from support.restored_runs import contents
+
+import minwise as mw
+
+QUESTION = "How many of the seven bridges of the old town lead to the island in the river?"
+OTHER = "A baker fills seven trays with twelve rolls each and sells all but nine"
+FOOTER = "Published under the terms of the town library and all rights are reserved"
+ROWS = {
+    "quiz": f"Quiz! {QUESTION} Five.",
+    "clean": "The town has bridges.",
+    "copy": QUESTION,
+    "rolls": f"(1) {OTHER.upper()}. (2) Nothing.",
+}
+
+
+def write_rows(path: Path, rows: dict[str, Any], **more: Any) -> None:  # noqa: ANN401 - columns
+    lines = (json.dumps({"id": name, "text": text, **more}) for name, text in rows.items())
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_rows(tmp_path / "train.jsonl", ROWS)
+    items = [("q1", QUESTION, "five"), ("q2", OTHER, f"{FOOTER} today")]
+    lines = (json.dumps({"name": name, "question": question, "answer": answer}) for name, question, answer in items)
+    (tmp_path / "evals.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def decontaminate(folder: Path, *arguments: str, out: str = "out", job: Job | None = None) -> Done:
+    columns = ("--eval-columns", "question,answer", "--eval-id-column", "name")
+    given = ("train.jsonl", "--evals", "evals.jsonl", *columns, "-o", out, "--quiet", *arguments)
+    return run(folder, "decontaminate", *given, job=job or Job())
+
+
+def kept(folder: Path, out: str = "out") -> dict[str, dict[str, Any]]:
+    rows = map(json.loads, (folder / out / "kept" / "train.jsonl").read_text(encoding="utf-8").splitlines())
+    return {row.pop("id"): row for row in rows}
+
+
+def table(folder: Path, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(folder / "out" / f"{name}.parquet").to_pylist()
+    return rows
+
+
+def test_contaminated_rows_are_removed_with_their_item_and_spans(folder: Path) -> None:
+    done = decontaminate(folder)
+    assert (done.status, done.out, done.err) == (OK, "", "")
+    assert kept(folder) == {"clean": {"text": ROWS["clean"]}}
+    removed = table(folder, "removed")
+    assert [(row["id"], row["eval_id"], row["eval_column"], row["share"]) for row in removed] == [
+        ("quiz", "q1", "question", 1.0),
+        ("copy", "q1", "question", 1.0),
+        ("rolls", "q2", "question", 1.0),
+    ]
+    assert table(folder, "hits") == removed
+    [span] = removed[0]["spans"]
+    assert ROWS["quiz"][span["start"] : span["end"]] == QUESTION[span["eval_start"] : span["eval_end"]] == QUESTION[:-1]
+    [uncheckable] = table(folder, "uncheckable")
+    assert (uncheckable["eval_id"], uncheckable["eval_column"], uncheckable["tokens"]) == ("q1", "answer", 1)
+    assert uncheckable["reason"] == "fewer than 5 tokens"
+    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["counts"] | {"read": 4, "kept": 1, "removed": 3, "contaminated": 3} == report["counts"]
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"<mark>{QUESTION[:-1]}</mark>? Five." in page
+
+
+def test_spans_are_cut_and_rows_without_any_token_left_are_removed(folder: Path) -> None:
+    assert decontaminate(folder, "--action", "cut").status == OK
+    expected = {"quiz": "Quiz! ? Five.", "clean": ROWS["clean"], "rolls": "(1) . (2) Nothing."}
+    assert {name: row["text"] for name, row in kept(folder).items()} == expected
+    assert [row["id"] for row in table(folder, "removed")] == ["copy"]
+    cuts = [(row["id"], ROWS[row["id"]][row["start"] : row["end"]]) for row in table(folder, "cuts")]
+    assert cuts == [("quiz", QUESTION[:-1]), ("copy", QUESTION[:-1]), ("rolls", OTHER.upper())]
+
+
+def test_rows_are_marked(folder: Path) -> None:
+    assert decontaminate(folder, "--action", "mark").status == OK
+    marks = {name: (row["contaminated"], row["eval_id"], row["share"]) for name, row in kept(folder).items()}
+    assert marks == {
+        "quiz": (True, "q1", 1.0),
+        "clean": (False, None, None),
+        "copy": (True, "q1", 1.0),
+        "rolls": (True, "q2", 1.0),
+    }
+
+
+@pytest.mark.parametrize("action", ["remove", "cut", "mark"])
+def test_the_input_is_restored_byte_for_byte(folder: Path, action: str) -> None:
+    assert decontaminate(folder, "--action", action).status == OK
+    assert run(folder, "restore", "out", "--all", "-o", "back", "--quiet").status == OK
+    assert contents(folder / "back" / "kept") == {"train.jsonl": (folder / "train.jsonl").read_bytes()}
+
+
+def test_words_are_not_joined_by_a_cut() -> None:
+    item = "我们今天去看电影吧明天下雨"
+    result = mw.decontaminate([f"foo{item}bar", f"foo {item} bar"], [item], action="cut")
+    assert result.kept["text"].to_pylist() == ["foo我bar", "foo  bar"]
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.25, 1), (0.26, 0)])
+def test_a_hit_needs_the_share_of_rare_ngrams(share: float, found: int) -> None:
+    words = [f"w{number}" for number in range(8)]
+    text = " ".join([*words[:5], "other"])  # one of four
+    result = mw.decontaminate([text], [" ".join(words)], ngram=5, min_share=share)
+    assert result.hits.num_rows == found
+    assert mw.decontaminate([text], [" ".join(words)], ngram=5, min_share=share, min_ngrams=1).hits.num_rows == 1
+
+
+@pytest.mark.parametrize(("rows", "found"), [(3, 3), (4, 0)])
+def test_an_ngram_in_more_rows_than_allowed_is_common_and_copies_count_once(rows: int, found: int) -> None:
+    texts = [f"{number} {FOOTER}" for number in range(rows)]
+    options: dict[str, Any] = {"common_share": 0.5, "common_count": 3}
+    result = mw.decontaminate(texts, [FOOTER], **options)
+    assert result.hits.num_rows == found
+    assert result.uncheckable["reason"].to_pylist() == ([] if found else ["no rare n-gram"])
+    copies = mw.decontaminate([*texts[:3], *texts[:1] * 9], [FOOTER], **options)
+    assert (copies.hits.num_rows, copies.report["items"]["distinct_rows"]) == (12, 3)
+
+
+def test_results_have_the_type_of_the_input() -> None:
+    rows = [{"text": QUESTION, "n": 1}, {"text": "other", "n": 2}]
+    assert mw.decontaminate(iter(rows), [QUESTION]).kept == rows[1:]
+    marked = mw.decontaminate(pa.Table.from_pylist(rows), pa.table({"id": [7], "text": [QUESTION]}), action="mark").kept
+    assert marked["eval_id"].to_pylist() == [7, None]
+
+
+def test_an_audit_states_recall_and_precision(folder: Path) -> None:
+    items = [f"{QUESTION} {number} {OTHER} number {number}" for number in range(20)]
+    texts = [f"Row {number} of the corpus, with words of its own: {number * 7}." for number in range(50)]
+    audit = mw.decontaminate(texts, items, audit=True).report["audit"]
+    assert [kind["planted"] for kind in audit["recall"]] == [400] * 7
+    values = [kind["value"] for kind in audit["recall"]]
+    assert values[:2] == [1.0, 1.0]
+    assert 0 < values[-1] < values[2] <= 1
+    assert all(kind["low"] <= kind["value"] <= kind["high"] for kind in audit["recall"])
+    assert audit["precision"]["flagged"] == 0
+    assert audit == mw.decontaminate(texts, items, audit=True, threads=2).report["audit"]
+
+
+def test_rows_and_items_that_cannot_be_read_are_listed(folder: Path) -> None:
+    with (folder / "train.jsonl").open("a", encoding="utf-8") as file:
+        file.write("broken\n")
+    with (folder / "evals.jsonl").open("a", encoding="utf-8") as file:
+        file.write('\n{"name": "q3", "question": null, "answer": "one two three four five"}\n')
+    assert decontaminate(folder).status == OK
+    [fault] = map(json.loads, (folder / "out" / "quarantine.jsonl").read_text(encoding="utf-8").splitlines())
+    assert fault["row"] == 4
+    assert [(row["eval_id"], row["eval_column"]) for row in table(folder, "uncheckable")] == [
+        ("q1", "answer"),
+        ("q3", "question"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--evals", "-"], "evals must be files or data in memory, got - (standard input); save it to a file"),
+        (["--ngram", "0"], "--ngram must be a whole number from 5 to 100, got 0"),
+        (["--min-share", "0"], "--min-share must be a number above 0 and at most 1, got 0.0"),
+        (["--eval-columns", "a,,b"], "--eval-columns must be different names such as question,answer, got 'a,,b'"),
+        (
+            ["--action", "cut", "--html"],
+            "--action cut needs texts, got --html, which reads only the visible text of pages",
+        ),
+        (
+            ["--evals", "train.jsonl"],
+            "evals must not be training data, got train.jsonl as both; leave it out of one of",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused_in_one_line(folder: Path, arguments: list[str], message: str) -> None:
+    done = decontaminate(folder, *arguments)
+    assert done.status == USAGE
+    assert done.err.startswith(f"minwise: {message}")
+    assert done.err.count("\n") == 1
+    assert not (folder / "out").exists()
+
+
+def test_a_column_of_the_name_of_a_mark_is_refused(folder: Path) -> None:
+    write_rows(folder / "train.jsonl", ROWS, share=1)
+    done = decontaminate(folder, "--action", "mark")
+    assert (done.status, done.err.count("\n")) == (USAGE, 1)
+    assert "has a column 'share' already" in done.err
+
+
+@pytest.mark.parametrize("content", ["", '{"name": "q", "question": "too short", "answer": "yes"}\n'])
+def test_evals_without_an_item_that_can_be_checked_are_refused(folder: Path, content: str) -> None:
+    (folder / "evals.jsonl").write_text(content, encoding="utf-8")
+    done = decontaminate(folder)
+    assert (done.status, done.err.count("\n")) == (FAILURE, 1)
+    reason = "fewer than 5 tokens" if content else "evals.jsonl: nothing to read, 0 bytes"
+    assert reason in done.err
+
+
+def test_evals_that_are_too_large_for_the_memory_are_refused() -> None:
+    items = [f"{number} " * 40 for number in range(20_000)]
+    with pytest.raises(mw.MinwiseError, match="evals must fit into a quarter of the memory, 64 MB"):
+        mw.decontaminate(["text"], items, memory="256MB")
+
+
+def test_a_killed_run_resumes_with_the_same_bytes(folder: Path) -> None:
+    sizes = {"minwise.search.first_pass.PART_DOCUMENTS": 2, "minwise.search.contamination.WAITING_SHARE": 10**9}
+
+    def start(name: str, trap: dict[str, object] | None) -> Done:
+        job = Job(constants=sizes, trap=trap)
+        return decontaminate(folder, "more.jsonl", "--action", "cut", "--work", f"{name}.work", out=name, job=job)
+
+    def written(name: str) -> dict[str, bytes]:
+        files = contents(folder / name)
+        return {name: content for name, content in files.items() if name not in ("run.json", "report.html")}
+
+    write_rows(folder / "more.jsonl", ROWS)
+    assert start("whole", {"log": str(folder / "log"), "act": "kill"}).status == OK
+    seen = (folder / "log").read_text(encoding="utf-8").splitlines()
+    assert all(any(kind in line for line in seen) for kind in ("part-000001", "grams-000001", "cuts-000001"))
+    for number in range(2, len(seen) - 2, max(1, len(seen) // 8)):
+        trap: dict[str, object] = {"point": number, "after": True, "act": "kill"}
+        assert start(f"out{number}", trap).status == -signal.SIGKILL, seen[number]
+        assert start(f"out{number}", None).status == OK, seen[number]
+        assert written(f"out{number}") == written("whole"), seen[number]
