@@ -357,11 +357,14 @@ class TextFileSource(FileSource):
         """Write the kept lines, unchanged without an editor; the last one gets a line feed if it has none."""
         written = 0
         with self._copying(keep):
-            rows = (line if isinstance(line, bytes) else None for line in read_first(lines))
+            rows = read_first(lines)
             with self._open_copy(folder, root) as copy:
                 for line in kept_bytes(rows, keep, editor):
-                    copy.write(line if line.endswith(b"\n") else line + b"\n")
+                    copy.write(line)
+                    if not line.endswith(b"\n"):
+                        copy.write(b"\n")
                     written += 1
+                    del line  # before the next one, as both may be large
         return written
 
 

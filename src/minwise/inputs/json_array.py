@@ -7,6 +7,7 @@ fault with the position. The copy of kept rows is an array again, in which the b
 
 from collections.abc import Iterable, Iterator
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,8 @@ class JsonArrayFile(TextFileSource):
         return JsonArrayReader(self.name, columns).read(self._elements(), wanted, batch_bytes)
 
     def _elements(self) -> Iterator[NumberedLine]:
-        number = count(1)
-        return ((next(number), element) for element in split_array(self.chunks()))
+        # ``enumerate`` and generators would hold an element while the next one is read.
+        return map(lambda number, element: (number, element), count(1), split_array(self.chunks()))
 
     def column_names(self) -> list[str]:
         """Return the names of the members of the first objects."""
@@ -55,14 +56,16 @@ class JsonArrayFile(TextFileSource):
             elements = read_first(self._elements())
             with self._open_copy(folder, root) as copy:
                 for element in self._kept(elements, keep, edits):
-                    copy.write((b",\n" if written else b"[\n") + element)
+                    copy.write(b",\n" if written else b"[\n")
+                    copy.write(element)
                     written += 1
+                    del element  # before the next one, as both may be large
                 copy.write(b"\n]\n" if written else b"[]\n")
         return written
 
     def _kept(self, elements: Iterator[NumberedLine], keep: RowMask, edits: RowEdits | None) -> Iterator[bytes]:
         """Yield the kept elements with their edits."""
-        rows = (element if isinstance(element, bytes) else None for _, element in elements)
+        rows = map(itemgetter(1), elements)
         return kept_bytes(rows, keep, None if edits is None else JsonEditor(edits, self.name))
 
     def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import select
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import chain, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -87,12 +88,11 @@ class JsonLinesFile(TextFileSource):
     def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield the kept lines, which are JSON already."""
         with self._copying(keep):
-            rows = (line if isinstance(line, bytes) else None for line in self._lines())
-            for line in kept_bytes(rows, keep, self._editor(edits)):
+            for line in kept_bytes(self._lines(), keep, self._editor(edits)):
                 yield orjson.Fragment(line.strip())
 
     def _lines(self) -> Iterator[Line]:
-        return (line for _, line in _numbered_lines(self.chunks()))
+        return map(itemgetter(1), _numbered_lines(self.chunks()))
 
     def _editor(self, edits: RowEdits | None) -> JsonEditor | None:
         return None if edits is None else JsonEditor(edits, self.name)
@@ -106,9 +106,10 @@ def _numbered_lines_by_chunk(chunks: Iterable[bytes]) -> Iterator[list[NumberedL
     """Yield the lines that are rows with their numbers; those that end in a chunk before the next chunk is read."""
     done = 0
     for lines in lines_by_chunk(chunks):
-        numbered = [(number, row) for number, line in enumerate(lines, done + 1) if (row := _strip_row(number, line))]
+        rows = [(number, _strip_row(number, line)) for number, line in enumerate(lines, done + 1)]
+        numbered = [(number, row) for number, row in rows if row is not None]
         done += len(lines)
-        del lines  # the caller may drop each line when it is done with it
+        del lines, rows  # the caller may drop each line when it is done with it
         yield numbered
 
 

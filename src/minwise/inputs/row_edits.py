@@ -11,6 +11,7 @@ line; what it removes of each part follows from where the part begins. Bytes are
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -287,10 +288,17 @@ class RowEditor(ABC, Generic[Row]):
         return self.edited(rows, self.edits.of_rows(wanted), wanted)
 
 
-def kept_bytes(rows: Iterable[bytes | None], keep: RowMask, editor: RowEditor[bytes] | None) -> Iterator[bytes]:
-    """Yield the kept ones of all rows, with their edits; None is a row that cannot be used."""
-    kept = kept_numbered(rows, keep)
-    return (row for _, row in kept) if editor is None else editor.edit(kept)
+def kept_bytes(rows: Iterable[object], keep: RowMask, editor: RowEditor[bytes] | None) -> Iterator[bytes]:
+    """Yield the kept ones of all rows, with their edits; what is not bytes is a row that cannot be used.
+
+    ``map`` holds no row while the next one is read, unlike a generator.
+    """
+    kept = kept_numbered(map(_usable, rows), keep)
+    return map(itemgetter(1), kept) if editor is None else editor.edit(kept)
+
+
+def _usable(row: object) -> bytes | None:
+    return row if isinstance(row, bytes) else None
 
 
 def kept_numbered(rows: Iterable[Row | None], keep: RowMask) -> Iterator[tuple[int, Row]]:

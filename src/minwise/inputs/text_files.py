@@ -268,10 +268,8 @@ class LinesFile(TextFileSource):
     def kept_objects(self, keep: RowMask, edits: RowEdits | None = None) -> Iterator[Any]:
         """Yield id and text of each kept line."""
         with self._copying(keep):
-            rows = (line if isinstance(line, bytes) else None for line in self._lines())
-            for row, line in zip(
-                np.flatnonzero(keep).tolist(), kept_bytes(rows, keep, self._editor(edits)), strict=True
-            ):
+            kept = kept_bytes(self._lines(), keep, self._editor(edits))
+            for row, line in zip(np.flatnonzero(keep).tolist(), kept, strict=True):
                 yield {
                     "id": f"{self.name}:{row}",
                     "text": line[slice(*_text_span(line, row))].decode("utf-8", "replace"),
