@@ -2,8 +2,8 @@
 
 Pairs never cross connected components of the bucket graph. The driver finds the components, from the members of the
 buckets alone, and packs them into cells of about equal work: the slowest cell decides when the stage ends. If all pairs
-are compared, a component that has more sets than a cell may hold is cut: its ranks are divided into intervals, and the
-pairs of two intervals are a cell, to which the sets of both are sent.
+are compared, a component that has more sets than a cell may hold, or more work than a cell should have, is cut: its
+ranks are divided into intervals, and the pairs of two intervals are a cell, to which the sets of both are sent.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,6 +43,9 @@ CELL_BYTES, MOST_CELLS = 1 << 26, 1 << 10
 MOST_CELL_BYTES = 1 << 30
 # Seconds of work in a cell, and the work of a byte of a set. Both are estimates: they only balance the cells.
 CELL_SECONDS, BYTE_SECONDS = 0.25, 3e-9
+# Work above which a component is cut where all pairs are compared. The sets of a component that is cut are sent to as
+# many cells as there are intervals, so it is much more than that of other cells.
+MOST_CELL_SECONDS = 8.0
 # Work of a proposed pair if all are compared, and if only those are that decide clusters: the 122 million proposals of
 # one million passages took 6.2 and 0.9 s.
 PAIR_SECONDS, NEEDED_SECONDS = 5e-8, 8e-9
@@ -169,7 +172,8 @@ def plan_cells(
         groups: Returns the buckets; called twice.
         set_bytes: Approximate bytes of the set of each rank.
         pair_seconds: Work of a pair that a bucket proposes.
-        most_bytes: Bytes of sets above which a component is cut; None cuts none.
+        most_bytes: Bytes of sets above which a component is cut, as it is above ``MOST_CELL_SECONDS`` of work; None
+            cuts none.
     """
     component, count = _components(groups, len(set_bytes))
     ranks = np.flatnonzero(component != NO_CELL)
@@ -178,15 +182,19 @@ def plan_cells(
     pairs = np.zeros(count)
     for group in groups():
         pairs += np.bincount(component[group.first_members], count_pairs(group.buckets), count)
-    is_cut = sizes > (np.inf if most_bytes is None else most_bytes)
-    cost = np.where(is_cut, 0, sizes * BYTE_SECONDS + pairs * pair_seconds)
+    work = sizes * BYTE_SECONDS + pairs * pair_seconds
+    limits = (np.inf, np.inf) if most_bytes is None else (most_bytes, MOST_CELL_SECONDS)
+    is_cut = (sizes > limits[0]) | (work > limits[1])
+    cost = np.where(is_cut, 0, work)
     wanted = max(cost.sum() / CELL_SECONDS, sizes[~is_cut].sum() / CELL_BYTES)
     cells = int(np.clip(np.ceil(wanted), 1, MOST_CELLS)) if count else 0
     assigned = _packed(cost, cells)
     grids: list[Grid] = []
     for number in np.flatnonzero(is_cut).tolist():
         members = ranks[of_rank == number]
-        grids.append(_grid(members, set_bytes[members], cells + sum(grid.cells for grid in grids), most_bytes or 1))
+        of_work = np.sqrt(2 * min(work[number] / limits[1], MOST_CELLS))
+        intervals = max(2 * sizes[number] / limits[0], of_work)
+        grids.append(_grid(members, set_bytes[members], cells + sum(grid.cells for grid in grids), intervals))
     total = cells + sum(grid.cells for grid in grids)
     assigned[is_cut] = total + np.arange(len(grids))
     cell_of = np.full(len(set_bytes), NO_CELL, dtype=np.uint32)
@@ -205,7 +213,8 @@ def plan_grid(ranks: NDArray[np.int64], set_bytes: NDArray[np.float64]) -> CellP
         set_bytes: Bytes of the set of each rank.
     """
     sizes = set_bytes[ranks]
-    grid = _grid(ranks, sizes, 0, int(np.clip(sizes.sum() / 2, CELL_BYTES, MOST_CELL_BYTES))) if len(ranks) else NO_GRID
+    most_bytes = int(np.clip(sizes.sum() / 2, CELL_BYTES, MOST_CELL_BYTES))
+    grid = _grid(ranks, sizes, 0, 2 * sizes.sum() / most_bytes) if len(ranks) else NO_GRID
     cell_of = np.full(len(set_bytes), NO_CELL, dtype=np.uint32)
     cell_of[ranks] = grid.cells
     return CellPlan(grid.cells, cell_of, (grid,))
@@ -252,9 +261,9 @@ def _cell(load: tuple[float, int]) -> int:
     return load[1]
 
 
-def _grid(ranks: NDArray[np.int64], set_bytes: NDArray[np.float64], first_cell: int, most_bytes: int) -> Grid:
-    """Return a grid whose intervals have half of ``most_bytes`` each, so that a cell has no more."""
+def _grid(ranks: NDArray[np.int64], set_bytes: NDArray[np.float64], first_cell: int, least: float) -> Grid:
+    """Return a grid of at least ``least`` intervals with about the same bytes of sets each."""
     ends = np.cumsum(set_bytes)
-    intervals = int(np.ceil(2 * ends[-1] / most_bytes))
+    intervals = int(np.ceil(least))
     bounds = ends[-1] * np.arange(1, intervals) / intervals
     return Grid(distinct(ranks[np.searchsorted(ends, bounds)]).astype(np.uint32), first_cell)

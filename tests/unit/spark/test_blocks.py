@@ -132,12 +132,24 @@ def bucket_groups(draw: st.DrawFn) -> BucketGroups:
     return BucketGroups(np.array(rows, dtype=np.uint32).reshape(-1, 3), np.array(members, dtype=np.uint32))
 
 
-@given(groups=bucket_groups(), seconds=st.sampled_from((1e-9, 1.0)), most=st.sampled_from((None, 8, 40)))
-@example(groups=BucketGroups(np.array([[9, 8, 0]], np.uint32), np.arange(9, dtype=np.uint32)), seconds=1.0, most=2)
-def test_every_pair_is_in_one_cell_with_both_documents(groups: BucketGroups, seconds: float, most: int | None) -> None:
-    """Also where a component is cut into a grid."""
+NINE = BucketGroups(np.array([[9, 8, 0]], np.uint32), np.arange(9, dtype=np.uint32))
+
+
+@given(
+    groups=bucket_groups(),
+    seconds=st.sampled_from((1e-9, 1.0)),
+    most=st.sampled_from((None, 8, 40)),
+    most_seconds=st.sampled_from((1e-8, 8.0)),
+)
+@example(groups=NINE, seconds=1.0, most=2, most_seconds=8.0)
+@example(groups=NINE, seconds=1.0, most=40, most_seconds=1e-8)
+def test_every_pair_is_in_one_cell_with_both_documents(
+    groups: BucketGroups, seconds: float, most: int | None, most_seconds: float
+) -> None:
+    """Also where a component is cut into a grid, for its bytes or for its work."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "CELL_SECONDS", seconds)
+        patch.setattr(cells, "MOST_CELL_SECONDS", most_seconds)
         plan = plan_cells(lambda: iter([groups]), np.ones(60), pair_seconds=1e-9, most_bytes=most)
     indices, of_documents = plan.cells_of(np.arange(60, dtype=np.uint32))
     known = set(zip(indices.tolist(), of_documents.tolist(), strict=True))
@@ -181,6 +193,25 @@ def test_cells_have_about_the_same_cost() -> None:
     loads = np.bincount(assigned, cost, 16)
     assert loads.max() <= max(cost.max(), cost.sum() / 16) * 1.07
     assert np.bincount(assigned, minlength=16).min() > 0
+
+
+@pytest.mark.parametrize("most", [None, 1 << 30])
+def test_a_component_with_most_of_the_pairs_is_cut_if_all_are_compared(most: int | None) -> None:
+    """Its bytes would fit one cell, which would have 39 of 40 parts of the work."""
+    random = np.random.default_rng(1)
+    low, high = np.sort(random.integers(0, 1000, (2, 39_000)), axis=0)
+    others = np.arange(1000, 3000, dtype=np.uint32)
+    low, high = (np.append(low[low != high], others[::2]), np.append(high[low != high], others[1::2]))
+    groups = buckets_of_pairs(low.astype(np.uint32), high.astype(np.uint32))
+    seconds = 40 * cells.MOST_CELL_SECONDS / len(groups.buckets)
+    plan = plan_cells(lambda: iter([groups]), np.full(3000, 800.0), pair_seconds=seconds, most_bytes=most)
+    divided = plan.divided(groups, plan.cell_of[groups.first_members])
+    work = [seconds * count_pairs(own.buckets).sum() for _, own in divided]
+    assert math.isclose(sum(work), 40 * cells.MOST_CELL_SECONDS)
+    if most is None:  # the stars of a component are decided by one task
+        assert max(work) > 38 * cells.MOST_CELL_SECONDS
+    else:
+        assert max(work) < 1.25 * cells.MOST_CELL_SECONDS
 
 
 def exact_settings() -> SearchSettings:
