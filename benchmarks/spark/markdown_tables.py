@@ -28,6 +28,8 @@ DOCUMENTS = {"many": "synthetic documents"}
 CORES = 2  # of every measured run on Spark
 # Numbers of documents of the extrapolation, with cores that process them in hours.
 CLUSTERS = {"10⁸": (10**8, 8), "10⁹": (10**9, 32), "10¹⁰": (10**10, 256)}
+# Most documents of files. More are a DataFrame, which takes longer.
+MOST_OF_FILES = 2**32 - 2
 # Bytes of a band entry in a block.
 ENTRY_BYTES = 9
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"))
@@ -108,11 +110,13 @@ def sizing_table(record: Record, run: Run) -> str:
     per_document["signatures"] = stage_bytes(with_stages, "signatures") / run["documents"]
     # Blocks are exchanged through files, which are deleted: 9 bytes per band entry (tests/unit/spark/test_blocks.py).
     per_document["entries"] = ENTRY_BYTES * band_entries(record, "passages") / run["documents"]
-    hours = core_seconds(run) / 3600 / run["documents"]
-    rows = []
+    of_frame, rows = best(record, "passages", "frame dedup", SPARK), []
     for name, (documents, cores) in CLUSTERS.items():
-        sizes = [show_bytes(documents * per_document[part]) for part in ("text", "signatures", "entries")]
-        rows.append([name, *sizes, f"{documents * hours:,.0f}", f"{cores:,}", f"{60 * documents * hours / cores:.0f}"])
+        measured_run = run if documents <= MOST_OF_FILES else of_frame
+        if measured_run:
+            sizes = [show_bytes(documents * per_document[part]) for part in ("text", "signatures", "entries")]
+            hours = documents * core_seconds(measured_run) / 3600 / measured_run["documents"]
+            rows.append([name, *sizes, f"{hours:,.0f}", f"{cores:,}", f"{60 * hours / cores:.0f}"])
     columns = ["documents", "text", "`signatures`", "band entries", "core hours", "cores", "minutes"]
     return f"{table(columns, rows)}\n\n{sizing_note(record, run)}"
 
@@ -120,15 +124,23 @@ def sizing_table(record: Record, run: Run) -> str:
 def sizing_note(record: Record, run: Run) -> str:
     """Return how the table was computed, and the core hours per terabyte of each corpus."""
     rates = []
-    for corpus in ("passages", "many"):
-        measured_run = best(record, corpus, "dedup", SPARK)
+    for corpus, method, how in (
+        ("passages", "dedup", ""),
+        ("many", "dedup", ""),
+        ("passages", "frame dedup", " as a DataFrame"),
+    ):
+        measured_run = best(record, corpus, method, SPARK)
         if measured_run:
             rate = core_seconds(measured_run) / 3600 / (record["corpora"][corpus]["text_bytes"] / 1e12)
             mean = record["corpora"][corpus]["text_bytes"] / measured_run["documents"]
-            rates.append(f"{rate:,.0f} core hours per terabyte of documents of {mean:,.0f} bytes")
+            rates.append(f"{rate:,.0f} core hours per terabyte of documents of {mean:,.0f} bytes{how}")
+    of_frame = best(record, "passages", "frame dedup", SPARK)
+    beyond = f", and beyond {MOST_OF_FILES:,} documents, the limit of files, to the same passages as a DataFrame"
+    frames = f"{beyond} in {seconds(of_frame):.0f} s" if of_frame else ""
     return (
         f"In proportion to {run['documents']:,} passages on {CORES} cores in {seconds(run):.0f} s without the session "
-        f"({with_session(run):.0f} s with it); no row has been run. Core hours are those of occupied cores; minutes "
+        f"({with_session(run):.0f} s with it){frames}; no row has been run. "
+        f"Core hours are those of occupied cores; minutes "
         f"assume that time is inversely proportional to cores, and that storage is as fast as a local disk. "
         f"{'; '.join(rates)}; {machine_and_date(record)}."
     )

@@ -104,6 +104,12 @@ def test_sizing_is_in_proportion_to_the_best_run() -> None:
     shown = sizing_tables(record_of(*FILES))["cluster size"]
     assert "| 10⁹ | 1 TB | 250 GB | 230 GB | 17 | 32 | 31 |" in shown
     assert "17 core hours per terabyte of documents of 1,000 bytes" in shown
+    assert "10¹⁰" not in shown  # more documents than files can have
+    of_frame = run_of("frame dedup", SPARK, 90, outputs={})
+    shown = sizing_tables(record_of(*FILES, of_frame))["cluster size"]
+    assert "| 10⁹ | 1 TB | 250 GB | 230 GB | 17 | 32 | 31 |" in shown
+    assert "| 10¹⁰ | 10 TB | 2.5 TB | 2.3 TB | 500 | 256 | 117 |" in shown
+    assert "50 core hours per terabyte of documents of 1,000 bytes as a DataFrame" in shown
     assert sizing_tables(record_of(*FILES[:2])) == {}
     assert sizing_tables({"runs": [], "ratios": {}}) == {}
     with pytest.raises(KeyError, match="no stage signatures"):
