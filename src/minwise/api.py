@@ -106,7 +106,7 @@ __all__ = [
     "write_passages",
 ]
 
-Result = TypeVar("Result", DedupResult, CutResult)
+Result = TypeVar("Result", DedupResult, CutResult, DecontaminationResult)
 # Largest value of min_left: more tokens than a document can have.
 MOST_LEFT = 2**32
 # Settings that a decontamination shares with other searches.
@@ -1689,7 +1689,7 @@ def decontaminate(
         corpora = [_eval_corpus(chosen, evals, column, options.get("eval_id_column")) for column in given]
         _refuse_training_rows(corpus, corpora[0])
         _check_edits(corpus, rule.action)
-        values = {**rule.to_dict(), "eval_columns": list(given), "audit": audit}
+        values = {**rule.to_dict(), "eval_columns": list(given), "audit": check_type("audit", audit, bool)}
         manifest = {**_manifest(chosen, corpus, settings, "decontaminate"), **values}
         manifest["evals"] = corpora[0].fingerprint()
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
@@ -1699,20 +1699,23 @@ def decontaminate(
         run = RunRecord.begin(corpus, manifest, {**recorded_options(chosen), **values}, watch)
         engine = _engine(chosen, limits, manifest, session)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
-        with corpus.unchanged():
-            found = engine.find_contamination(job, read_items(corpora, limits.memory), rule)
-            measured = audit_contamination(job, found) if audit else None
-        result = DecontaminationResult(
-            found,
-            settings={**values, **_text_settings(settings)},
-            engine=engine,
-            run=run,
-            published=published,
-            select=row_selector(train) if is_in_memory(corpus.sources[-1]) else None,
-            audit=measured,
-        )
-        if output is not None and not published:
-            result.write(output, overwrite=overwrite)
+        select = row_selector(train) if is_in_memory(corpus.sources[-1]) else None
+
+        def search() -> DecontaminationResult:
+            with corpus.unchanged():
+                found = engine.find_contamination(job, read_items(corpora, limits.memory), rule)
+                measured = audit_contamination(job, found) if audit else None
+            return DecontaminationResult(
+                found,
+                settings={**values, **_text_settings(settings)},
+                engine=engine,
+                run=run,
+                published=published,
+                select=select,
+                audit=measured,
+            )
+
+        result = _written(search, corpus, work, None if published else output, chosen, overwrite=overwrite)
         watch.stop()
         result.own(session.pop_all())
         if work.temporary:

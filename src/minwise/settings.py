@@ -404,9 +404,7 @@ def passage_settings(options: Mapping[str, Any], call: type = PassagesOptions) -
     tokens, unit, count = given["min_tokens"], given["unit"], given["min_count"]
     check_setting(definitions(PassagesOptions)["unit"], unit)
     if unit is None and count is not None:
-        raise ConfigError(
-            f"min_count must be left out for passages, got {show(count)}; set unit='line', 'sentence' or 'paragraph'"
-        )
+        raise ConfigError(f"min_count must be left out without unit, got {show(count)}; set unit='line', for example")
     most, usual = (_kernel.MAX_PASSAGE_TOKENS, 50) if unit is None else (_kernel.MAX_UNIT_TOKENS, 1)
     tokens = check_integer("min_tokens", usual if tokens is None else tokens, 1, most)
     return PassageSettings(tokens, unit, check_integer("min_count", 2 if count is None else count, 2, 2**32 - 1))

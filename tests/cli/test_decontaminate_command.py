@@ -12,6 +12,7 @@ from support.commands import FAILURE, OK, USAGE, Done, Job, run
 from support.restored_runs import contents
 
 import minwise as mw
+from minwise.errors import InputError
 
 QUESTION = "How many of the seven bridges of the old town lead to the island in the river?"
 OTHER = "A baker fills seven trays with twelve rolls each and sells all but nine"
@@ -76,6 +77,34 @@ def test_contaminated_rows_are_removed_with_their_item_and_spans(folder: Path) -
     assert f"<mark>{QUESTION[:-1]}</mark>? Five." in page
 
 
+def test_the_page_shows_rows_of_inputs_that_are_too_large_to_be_read_for_it(folder: Path) -> None:
+    job = Job(constants={"minwise.results.contamination.SMALL_BYTES": 0})
+    assert decontaminate(folder, job=job).status == OK
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.count(f"<mark>{QUESTION[:-1]}</mark>? Five.") == 1
+    assert "not read again" not in page
+
+
+def test_the_summary_names_the_output(folder: Path) -> None:
+    given = ("train.jsonl", "--evals", "evals.jsonl", "--eval-columns", "question", "-o", "out/")
+    done = run(folder, "decontaminate", *given)
+    assert done.out.startswith("3 of 4 rows contaminated, removed in ")
+    assert done.out.endswith("kept rows in out/kept; to inspect the run, open out/report.html\n")
+
+
+@pytest.mark.parametrize("action", ["remove", "cut", "mark"])
+@pytest.mark.parametrize("source", ["train.jsonl", "-"])
+def test_kept_rows_go_to_standard_output(folder: Path, action: str, source: str) -> None:
+    assert decontaminate(folder, "--action", action).status == OK
+    given = ("--evals", "evals.jsonl", "--eval-columns", "question,answer", "--eval-id-column", "name", "--format")
+    options = (*given, "jsonl", "-o", "-", "--action", action)
+    done = run(folder, "decontaminate", source, *options, job=Job(stdin="train.jsonl"))
+    assert done.status == OK
+    assert done.out == (folder / "out" / "kept" / "train.jsonl").read_text(encoding="utf-8")
+    assert "3 of 4 rows contaminated" in done.err
+    assert not (folder / "-").exists()
+
+
 def test_spans_are_cut_and_rows_without_any_token_left_are_removed(folder: Path) -> None:
     assert decontaminate(folder, "--action", "cut").status == OK
     expected = {"quiz": "Quiz! ? Five.", "clean": ROWS["clean"], "rolls": "(1) . (2) Nothing."}
@@ -101,6 +130,12 @@ def test_the_input_is_restored_byte_for_byte(folder: Path, action: str) -> None:
     assert decontaminate(folder, "--action", action).status == OK
     assert run(folder, "restore", "out", "--all", "-o", "back", "--quiet").status == OK
     assert contents(folder / "back" / "kept") == {"train.jsonl": (folder / "train.jsonl").read_bytes()}
+
+
+def test_undone_cuts_are_counted(folder: Path) -> None:
+    assert decontaminate(folder, "--action", "cut").status == OK
+    done = run(folder, "restore", "out", "--all", "-o", "back")
+    assert done.out == "restored 1 of 1 removed document, undid the cuts of 2; 4 rows in back/kept\n"
 
 
 def test_words_are_not_joined_by_a_cut() -> None:
@@ -193,6 +228,34 @@ def test_a_column_of_the_name_of_a_mark_is_refused(folder: Path) -> None:
     done = decontaminate(folder, "--action", "mark")
     assert (done.status, done.err.count("\n")) == (USAGE, 1)
     assert "has a column 'share' already" in done.err
+
+
+def test_a_column_that_no_evaluation_row_has_is_refused(folder: Path) -> None:
+    """Not listed row by row as items that cannot be checked: a typing error would leave out half of the items."""
+    done = decontaminate(folder, "--eval-columns", "question,answers")
+    columns = "its columns are: name (string), question (string), answer (string)"
+    hint = "did you mean --eval-columns answer?"
+    assert (done.status, done.err) == (
+        FAILURE,
+        f"minwise: evals: no row has the column 'answers'; {columns}; {hint}\n",
+    )
+    (folder / "more.jsonl").write_text('{"name": "q3", "answers": "one two three four five"}\n', encoding="utf-8")
+    assert decontaminate(folder, "--evals", "more.jsonl", "--eval-columns", "question,answers").status == OK
+
+
+@pytest.mark.parametrize("options", [("question,answers", "name"), ("question,answer", "names")])
+def test_a_column_that_a_table_lacks_is_proposed_under_its_setting(folder: Path, options: tuple[str, str]) -> None:
+    (folder / "evals.csv").write_text(f"name,question,answer\nq1,{QUESTION},five\n", encoding="utf-8")
+    columns = ("--evals", "evals.csv", "--eval-columns", options[0], "--eval-id-column", options[1])
+    done = run(folder, "decontaminate", "train.jsonl", *columns, "-o", "out", "--quiet")
+    assert (done.status, done.err.count("\n")) == (FAILURE, 1)
+    assert "evals.csv: " in done.err
+    assert "did you mean --eval-" in done.err
+
+
+def test_audit_must_be_a_truth_value() -> None:
+    with pytest.raises(InputError, match="audit must be bool, got str"):
+        mw.decontaminate([QUESTION], [QUESTION], audit="yes")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("content", ["", '{"name": "q", "question": "too short", "answer": "yes"}\n'])

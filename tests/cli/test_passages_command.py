@@ -95,7 +95,7 @@ def test_repeated_units_are_counted(folder: Path) -> None:
     [
         (
             ("--min-count", "3"),
-            "--min-count must be left out for passages, got 3; set --unit line, 'sentence' or 'paragraph'",
+            "--min-count must be left out without unit, got 3; set --unit line, for example",
         ),
         (
             ("--unit", "line", "--min-count", "1"),

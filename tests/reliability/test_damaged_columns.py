@@ -86,6 +86,20 @@ def test_only_rows_from_the_damaged_page_on_are_quarantined(
         assert again.status == OK, again.err
 
 
+def test_rows_that_cannot_be_copied_are_quarantined_by_a_decontamination(tmp_path: Path, table: pa.Table) -> None:
+    """The damaged column is not compared, so that only the copy of the kept rows reads it."""
+    (tmp_path / "items.csv").write_text(f"id,text\nq,{text(10)}\n", encoding="utf-8")
+    damage(tmp_path / "x.parquet", 2, 0)
+    done = run(tmp_path, "decontaminate", "x.parquet", "--evals", "items.csv", "-o", "out", "--action", "cut")
+    assert done.status == OK, done.err
+    counts = json.loads((tmp_path / "out/report.json").read_text())["counts"]
+    faults = [json.loads(line)["row"] for line in (tmp_path / "out/quarantine.jsonl").read_text().splitlines()]
+    assert faults == list(range(faults[0], GROUP))
+    assert counts["removed"] == 2
+    assert ROWS == counts["read"] == counts["kept"] + counts["removed"] + len(faults)
+    assert pq.read_table(tmp_path / "out/kept/x.parquet").num_rows == counts["kept"]
+
+
 @pytest.mark.parametrize("column", [1, 2], ids=["text", "another column"])
 def test_a_damaged_page_ends_a_run_that_must_not_skip_rows(tmp_path: Path, table: pa.Table, column: int) -> None:
     damage(tmp_path / "x.parquet", column, 1)

@@ -22,10 +22,9 @@ from minwise.cli.options import (
     set_options,
     settings_of,
 )
-from minwise.cli.output import seconds_by_stage, show_cuts, show_dedup, watched_progress
+from minwise.cli.output import seconds_by_stage, show_cuts, show_dedup, watched_progress, write_kept
 from minwise.inputs import Files
 from minwise.options import AnyDedupOptions, CutDedupOptions, DedupOptions, definitions
-from minwise.results import CutResult, DedupResult
 
 __all__ = ["dedup"]
 
@@ -97,7 +96,7 @@ def dedup(
     call: Any = mw.dedup  # its type depends on the flag
     result = call(Files(inputs), folder, overwrite=overwrite, passages=passages, progress=watch, **settings)
     if folder is None:
-        _write_kept(result)
+        write_kept(result)
     if given["as_json"]:
         times = {"seconds": round(watch.seconds, 3), "stages": seconds_by_stage(watch)}
         run = {"output": output, **times, "already_published": result.published}
@@ -111,14 +110,6 @@ def _of_task(settings: dict[str, Any], *, passages: bool) -> dict[str, Any]:
     own = definitions(CutDedupOptions if passages else DedupOptions)
     others = {name: one for name, one in definitions(AnyDedupOptions).items() if name not in own}
     return {name: value for name, value in settings.items() if name not in others or value != others[name].default}
-
-
-def _write_kept(result: DedupResult | CutResult) -> None:
-    """Write the kept rows to standard output."""
-    if sys.stdout is None:
-        raise OSError(errno.EBADF, "is closed", "standard output")
-    result.write_kept(sys.stdout.buffer)
-    sys.stdout.buffer.flush()
 
 
 def _stream(settings: dict[str, Any], *, quiet: bool, as_json: bool) -> None:

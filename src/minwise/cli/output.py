@@ -1,6 +1,8 @@
 """Output of commands: summaries, JSON objects and progress bars."""
 
+import errno
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -18,7 +20,7 @@ from minwise.cli.options import with_option_names
 from minwise.cli.session import current_session
 from minwise.options import lists_faults
 from minwise.progress import Progress, Stopwatch
-from minwise.results import CutResult, DedupResult
+from minwise.results import CutResult, DecontaminationResult, DedupResult
 
 __all__ = [
     "closing_lines",
@@ -37,6 +39,7 @@ __all__ = [
     "stage_lines",
     "vector_lines",
     "watched_progress",
+    "write_kept",
 ]
 
 
@@ -84,6 +87,14 @@ def _print_dedup(console: Console, result: "DedupResult", output: str, watch: St
 
 def _published(output: str) -> str:
     return f"[bold]{escape(output)}[/bold] was already published from this work directory; nothing to do"
+
+
+def write_kept(result: DedupResult | CutResult | DecontaminationResult) -> None:
+    """Write the kept rows to standard output."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "is closed", "standard output")
+    result.write_kept(sys.stdout.buffer)
+    sys.stdout.buffer.flush()
 
 
 def _print_closing(console: Console, report: dict[str, Any], output: str) -> None:

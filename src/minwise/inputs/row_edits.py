@@ -109,7 +109,8 @@ def check_added(source: Source, added: pa.Schema) -> None:
         return
     where = f"{source.name}: " if source.name else ""
     if names is None and added.names:
-        raise ConfigError(f"{where}cannot get a column {added.names[0]!r}: its rows are texts or sets without columns")
+        rule = f"{where}cannot get a column {added.names[0]!r}: its rows are texts or sets without columns"
+        raise ConfigError(f"{rule}; leave it out, or give them as a table")
     for name in added.names:
         if name in (names or ()):
             raise ConfigError(f"{where}has a column {name!r} already; rename it, since the output has one of that name")

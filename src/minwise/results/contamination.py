@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from weakref import finalize
 
 import numpy as np
@@ -26,6 +26,7 @@ from minwise.inputs.memory_sources import TableSource
 from minwise.inputs.row_edits import EditedRows, RowEdits
 from minwise.inputs.source import RowMask
 from minwise.inputs.table_writer import TABLE_ROWS, write_tables
+from minwise.results.kept_stream import write_kept_rows
 from minwise.results.notes import reading_notes
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.report_data import RunRecord, source_counts
@@ -265,6 +266,7 @@ class DecontaminationResult:
         counts, kept = documents.counts, int(np.count_nonzero(self.keep))
         removed = int(np.count_nonzero(documents.states != FAULTY)) - kept
         rows = {**counts, "kept": kept, "removed": removed, "contaminated": len(found.best.documents)}
+        rows |= {"cut": rows["contaminated"] - removed} if found.rule.action == "cut" else {}
         audit = {} if self.audit is None else {"audit": self.audit}
         return {
             "minwise": _kernel.__version__,
@@ -344,17 +346,22 @@ class DecontaminationResult:
             write_json(staging.folder / "run.json", run.to_dict(self._found))
             corpus.refuse_changes()
 
+    def write_kept(self, output: BinaryIO) -> None:
+        """Write only the kept rows to an open binary file, as :meth:`DedupResult.write_kept` does.
+
+        Raises:
+            MinwiseError: If the input changed since the search.
+        """
+        documents, corpus = self._found.documents, self._found.documents.corpus
+        corpus.refuse_changes()
+        with self._run.watch.stage("write", None, "documents"), corpus.unchanged():
+            write_kept_rows(corpus.sources, self.keep, documents.rows, output, self._edits)
+
     def _page(self, run: RunRecord) -> str:
         """Return the page with the first hits side by side."""
         from minwise.report.contamination_page import ShownHit, contamination_page  # here, because few calls write
 
         found, shown = self._found, self._first_hits()
-        corpus, starts = found.documents.corpus, found.documents.starts
-        sources = (np.searchsorted(starts, shown.documents, side="right") - 1).tolist()
-        places = [
-            (source, int(document - starts[source])) for source, document in zip(sources, shown.documents, strict=True)
-        ]
-        texts = read_texts(corpus.sources, corpus.columns, places) if self._has_small_input() else {}
         bounds = _offsets(shown).tolist()
         rows = self._hit_table(shown).select(["id", "eval_id", "eval_column", "share"]).to_pylist()
         hits = [
@@ -362,22 +369,39 @@ class DecontaminationResult:
                 f"{row['id']}",
                 f"{row['eval_id']} · {row['eval_column']}",
                 row["share"],
-                (texts.get(place, ""), found.items.text(item)),
+                (text, found.items.text(item)),
                 shown.spans[start:end].tolist(),
             )
-            for row, place, item, (start, end) in zip(rows, places, shown.items.tolist(), pairwise(bounds), strict=True)
+            for row, text, item, (start, end) in zip(
+                rows, self._row_texts(shown), shown.items.tolist(), pairwise(bounds), strict=True
+            )
         ]
         return contamination_page(self.report, run.to_dict(found), hits)
+
+    def _row_texts(self, shown: HitRows) -> Iterator[str]:
+        """Yield the text of the row of each hit: of the cache, or of a small input; empty if neither has it."""
+        found, documents = self._found, self._found.documents
+        sources = (np.searchsorted(documents.starts, shown.documents, side="right") - 1).tolist()
+        places = [
+            (source, int(row - documents.starts[source])) for source, row in zip(sources, shown.documents, strict=True)
+        ]
+        cached = [found.text_cache.get(document) for document in shown.documents.tolist()]
+        missing = [place for place, text in zip(places, cached, strict=True) if text is None]
+        corpus, is_read = documents.corpus, missing and self._has_small_input()
+        read = read_texts(corpus.sources, corpus.columns, missing) if is_read else {}
+        for place, text in zip(places, cached, strict=True):
+            yield read.get(place, "") if text is None else str(text, encoding="utf-8", errors="replace")
 
     def _has_small_input(self) -> bool:
         """Return whether the input is read once more for the page, as that of a deduplication is."""
         return sum(map(read_bytes, self._found.documents.corpus.sources)) <= SMALL_BYTES
 
     def _first_hits(self) -> HitRows:
-        """Return the best hit of some contaminated rows, those of the largest share first."""
+        """Return the best hit of some contaminated rows: if possible of the cache, and those of the largest share."""
         best = self._found.best
         flags = np.zeros(len(best.documents), dtype=bool)
-        flags[np.argsort(-self._found.shares(best), kind="stable")[:SHOWN_HITS]] = True
+        is_cached = np.isin(best.documents, self._found.text_cache.documents)
+        flags[np.lexsort((-self._found.shares(best), ~is_cached))[:SHOWN_HITS]] = True
         return best.where(flags)
 
     def _write_tables(self, folder: Path) -> None:

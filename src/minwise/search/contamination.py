@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.array_files import ArrayFile, Arrays
 from minwise._internal.arrays import from_numpy, valid_mask
+from minwise._internal.formatting import plural
 from minwise._internal.prefetch import prefetch
 from minwise._internal.sorted_arrays import distinct
 from minwise.errors import ConfigError, InputError
@@ -27,6 +28,7 @@ from minwise.inputs.source import Batch, fault_error
 from minwise.search.bands import FILLED
 from minwise.search.documents import Corpus, Documents, SearchJob, batch_ids, check_columns, concat_ids
 from minwise.search.first_pass import ScanReader, wanted_batches
+from minwise.search.verification import TextCache
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import ContaminationRule, RunLimits
 from minwise.text.chunks import text_chunk
@@ -55,8 +57,9 @@ __all__ = [
 
 # Tokens of the shortest item that can be found.
 MIN_TOKENS = _kernel.ITEM_TOKENS
-# Share of the memory, as 1 of so many: for the table of the items; for n-grams and hits that wait to be written.
-TABLE_SHARE, WAITING_SHARE = 4, 16
+# Share of the memory, as 1 of so many: for the table of the items; for n-grams and hits that wait to be written; for
+# texts that the report shows.
+TABLE_SHARE, WAITING_SHARE, CACHE_SHARE = 4, 16, 64
 # Bytes of the table for each byte of text, where each word has two.
 TABLE_GROWTH = 32
 # Pairs of an n-gram of a document and an item that are counted at once.
@@ -161,23 +164,45 @@ def read_items(corpora: Sequence[Corpus], memory: int) -> EvalItems:
     """Read the evaluation items of all files; each corpus reads one column of them.
 
     Raises:
-        InputError: If there are none, or a row cannot be read and the run must not go on.
+        InputError: If there are none, a column is in no row, or a row cannot be read and the run must not go on.
         ConfigError: If they have too much text for the memory.
     """
+    try:
+        pieces = _read_pieces(corpora, memory)
+    except InputError as error:
+        raise InputError(_in_terms_of_evals(str(error))) from None
+    items = _joined_items(pieces, [corpus.columns.text[0] for corpus in corpora])
+    if not len(items):
+        raise InputError("evals must have items, got none; check the path and eval_columns")
+    return items
+
+
+def _read_pieces(corpora: Sequence[Corpus], memory: int) -> list[dict[str, Any]]:
     pieces: list[dict[str, Any]] = []
     held = 0
     for column, corpus in enumerate(corpora):
         check_columns(corpus)
+        first = len(pieces)
         for number, source in enumerate(corpus.sources):
             for batch in source.batches(corpus.columns):
                 held += int(batch.values.nbytes)
                 if held > memory // TABLE_SHARE // TABLE_GROWTH:
                     raise _too_large("more text than the table of its n-grams has room for", memory)
                 pieces.append(_item_piece(corpus, number, column, batch))
-    items = _joined_items(pieces, [corpus.columns.text[0] for corpus in corpora])
-    if not len(items):
-        raise InputError("evals must have items, got none; check the path and eval_columns")
-    return items
+        _refuse_missing_column(corpus.columns.text[0], pieces[first:])
+    return pieces
+
+
+def _refuse_missing_column(name: str, pieces: list[dict[str, Any]]) -> None:
+    """Raise if no row has a column: what it is to hold would be listed as not checkable, row by row."""
+    reasons = [reason for piece in pieces for reason in piece["faults"]]
+    if reasons and all(reason is not None and reason.startswith(f"has no column {name!r}") for reason in reasons):
+        raise InputError(f"evals: no row {reasons[0].replace('has no', 'has the', 1)}")
+
+
+def _in_terms_of_evals(message: str) -> str:
+    """Return a message about columns with the settings of evaluation items."""
+    return message.replace("text_column=", "eval_columns=").replace("id_column=", "eval_id_column=")
 
 
 def _too_large(what: str, memory: int) -> ConfigError:
@@ -278,6 +303,7 @@ class Contamination:
         table_bytes: Memory of the table.
         work: The work directory, which holds the hits.
         limits: Memory and threads.
+        text_cache: Texts of contaminated documents, for the report; empty if an earlier run, or Spark, has read them.
     """
 
     documents: Documents
@@ -291,6 +317,7 @@ class Contamination:
     table_bytes: int
     work: WorkDirectory
     limits: RunLimits
+    text_cache: TextCache
 
     def hits(self) -> Iterator[HitRows]:
         """Yield all hits in blocks, by document and item; all hits of a document are in one block."""
@@ -409,7 +436,7 @@ def find_contamination(job: SearchJob, items: EvalItems, rule: ContaminationRule
     result, rare = count_contamination(job, items, rule, table)
     if not job.work.has("hits"):
         locator = Locator(table, rule, shingler_of(job), rare, result.rare, job.limits.threads)
-        _read_candidates(job, result.documents, locator)
+        _read_candidates(job, result, locator)
     return result
 
 
@@ -426,8 +453,8 @@ def checked_table(job: SearchJob, items: EvalItems, ngram: int) -> "_kernel.Item
         raise _too_large(f"a table of {table.nbytes // 10**6} MB", job.limits.memory)
     if not table.grams:
         first = next(iter(items.faults.values()), None)
-        reason = f"fewer than {MIN_TOKENS} tokens" if first is None else first.replace("text_column=", "eval_columns=")
-        raise InputError(f"evals must have an item that can be checked, got {len(items)} items: {reason}")
+        reason = f"fewer than {MIN_TOKENS} tokens" if first is None else _in_terms_of_evals(first)
+        raise InputError(f"evals must have an item that can be checked, got {plural(len(items), 'item')}: {reason}")
     return table
 
 
@@ -496,6 +523,7 @@ def count_contamination(
         table_bytes=table.nbytes,
         work=job.work,
         limits=job.limits,
+        text_cache=TextCache(job.limits.memory // CACHE_SHARE),
     )
     if not job.work.has("hits"):
         _write_candidates(job.work, grams, rare, result)
@@ -591,16 +619,26 @@ class Candidates:
         return found
 
 
-def _read_candidates(job: SearchJob, documents: Documents, locator: Locator) -> None:
+def _read_candidates(job: SearchJob, result: Contamination, locator: Locator) -> None:
     """Read the documents with enough n-grams again, and write the hits with their spans."""
     writer, candidates = HitWriter(job.work, job.limits.memory // WAITING_SHARE), Candidates(job.work)
+    documents = result.documents
     wanted = candidates.documents(len(documents))
     with job.progress.stage("read again", int(np.count_nonzero(wanted)), "documents") as stage:
         for first, batch in prefetch(wanted_batches(job, documents, wanted), depth=1):
             end = first + len(batch)
-            writer.add(*locator.locate(batch.values, candidates.of(first, end), first))
+            hits, cuts = locator.locate(batch.values, candidates.of(first, end), first)
+            writer.add(hits, cuts)
+            _cache_texts(result.text_cache, hits, batch.values, first)
             stage.advance(int(np.count_nonzero(wanted[first:end])))
     writer.finish()
+
+
+def _cache_texts(cache: TextCache, hits: HitRows, values: pa.Array, first: int) -> None:
+    """Add the texts of the documents of hits, the first of which has the number ``first``, as far as there is room."""
+    if cache.is_open:
+        own = np.unique(hits.documents).astype(np.int64)
+        cache.add(own, values.take(from_numpy(own - first)))
 
 
 class HitWriter:

@@ -271,9 +271,19 @@ class TextCache:
         self._documents: list[NDArray[np.int64]] = []
         self._batches: list[tuple[NDArray[np.int64], NDArray[np.uint8]]] = []
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be room for further texts."""
+        return self._budget > 0
+
+    @property
+    def documents(self) -> NDArray[np.int64]:
+        """Numbers of the documents whose texts are in the cache."""
+        return np.concatenate([np.empty(0, dtype=np.int64), *self._documents])
+
     def add(self, documents: NDArray[np.int64], texts: pa.Array) -> None:
         """Copy the first texts of a batch that fit; the numbers of their documents are ascending. Sets are ignored."""
-        if pa.types.is_large_list(texts.type) or self._budget <= 0:
+        if pa.types.is_large_list(texts.type) or not self.is_open:
             return
         chunk = text_chunk(texts)
         offsets = chunk.offsets.astype(np.int64) - int(chunk.offsets[0])

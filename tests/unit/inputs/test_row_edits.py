@@ -503,7 +503,8 @@ def test_columns_that_exist_are_refused(tmp_path: Path) -> None:
         check_added(sources[name][0], MARKS)
     for name in ("lines", "text"):
         message = error_message(ConfigError, lambda: check_added(sources[name][0], MARKS))  # noqa: B023
-        assert message.endswith("cannot get a column 'flag': its rows are texts or sets without columns")
+        rule = "cannot get a column 'flag': its rows are texts or sets without columns"
+        assert message.endswith(f"{rule}; leave it out, or give them as a table")
         check_added(sources[name][0], pa.schema([]))
 
 
