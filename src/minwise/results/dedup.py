@@ -221,7 +221,7 @@ class DedupResult:
         documents, corpus = self._search.documents, self._search.documents.corpus
         for number in range(corpus.against, len(corpus.sources)):
             start, keep = documents.starts[number], self.keep[documents.input_slice(number)]
-            for batch in corpus.sources[number].batches(replace(corpus.columns, keep_column=None), wanted=keep):
+            for batch in corpus.sources[number].batches(replace(corpus.columns, values=()), wanted=keep):
                 rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
                 columns = identity_columns(self._search, start + batch.first + rows)
                 if corpus.columns.elements is None:

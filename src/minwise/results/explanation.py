@@ -425,7 +425,7 @@ def similar_rows(
     """Yield the kept rows of each batch that are most similar to a text: similarity, file and row."""
     shingles = shingler.shingle([text])[0]
     source.refuse_changes()
-    for batch in source.batches(replace(columns, keep_column=None), wanted=keep):
+    for batch in source.batches(replace(columns, values=()), wanted=keep):
         rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)] & valid_mask(batch.values))
         sets = shingler.shingle(batch.values.take(from_numpy(rows)))
         inside = np.concatenate([[0], np.cumsum(np.isin(sets.hashes, shingles, kind="sort"))])

@@ -138,7 +138,7 @@ def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tu
     wanted[np.array(rows)] = True
     remaining = iter(rows)
     row = next(remaining, None)
-    for batch in source.batches(replace(columns, keep_column=None), wanted=wanted, batch_bytes=READ_BYTES):
+    for batch in source.batches(replace(columns, values=()), wanted=wanted, batch_bytes=READ_BYTES):
         while row is not None and row < batch.first + len(batch):
             text = _row_text(batch, row)
             if text is not None:
