@@ -83,4 +83,4 @@ def test_a_column_that_no_document_has_is_refused(tmp_path: Path) -> None:
 def test_values_that_do_not_compare_are_refused(tmp_path: Path) -> None:
     mixed = documents(tmp_path, [[{VALUE.key: pa.array(["a", "b"])}], [{VALUE.key: pa.array([1, 2])}]])
     message = error_message(ConfigError, lambda: mixed.value_column("score"))
-    assert message.startswith("column score must have one kind of values in all files, got int64, string")
+    assert message.startswith("column score must have one kind of values in all files, got int64, large_string")
