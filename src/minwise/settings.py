@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.checks import check_integer, check_seed, check_threads, check_type, show
 from minwise.errors import ConfigError
-from minwise.inputs.document_values import ValueColumn
+from minwise.inputs.document_values import ValueColumn, distinct_columns
 from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
@@ -563,7 +563,9 @@ def _refuse_texts(options: DedupOptions, context: str) -> None:
 
 def columns_to_read(options: DedupOptions, settings: SearchSettings) -> Columns:
     """Return the columns that are read from every source."""
-    columns = Columns.of(options["text_column"], options["id_column"], values=settings.value_columns)
+    counted = [] if options["votes"] is None else [ValueColumn(options["votes"], is_label=True, of_references=True)]
+    values = distinct_columns([*settings.value_columns, *counted])
+    columns = Columns.of(options["text_column"], options["id_column"], values=values)
     if settings.elements is None:
         return replace(columns, html=settings.html)
     return replace(columns, text=settings.elements.columns, elements=settings.elements)
