@@ -28,6 +28,7 @@ from minwise.options import (
     DecontaminateOptions,
     DedupOptions,
     DocumentSource,
+    EndingOptions,
     NearestOptions,
     PairsOptions,
     PassagesOptions,
@@ -40,7 +41,9 @@ from minwise.progress import Stopwatch
 from minwise.results import CutResult, DecontaminationResult, DedupResult
 from minwise.results.contamination import MARKS
 from minwise.results.display import ResultTable, clusters_result, nearest_result, one_table, pairs_result
+from minwise.results.endings import Ending, ending_of
 from minwise.results.finished_run import FinishedRun
+from minwise.results.marks import refuse_clashes
 from minwise.results.nearest import NearestTables
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
@@ -126,6 +129,7 @@ STREAM_VALUES = {
     "against": None,
     "delimiter": None,
     "encoding": None,
+    **{name: one.default for name, one in definitions(EndingOptions).items()},
 }
 
 
@@ -693,9 +697,11 @@ def dedup(
     _refuse_groups(chosen)
     with ExitStack() as session, ExitStack() as stack:
         settings, limits = search_settings(chosen), run_limits(chosen)
+        ending = ending_of(chosen, settings)
         _refuse_nesting(folder, chosen["work"])
         corpus = _corpus(chosen, source, settings)
-        manifest = _manifest(chosen, corpus, settings, "dedup")
+        refuse_clashes(corpus.sources[corpus.against :], ending)
+        manifest = _dedup_manifest(chosen, corpus, settings, ending)
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
@@ -707,15 +713,18 @@ def dedup(
 
         def search() -> DedupResult:
             with corpus.unchanged():
-                found = engine.find(job, needed="star" if settings.group == "star" else "pairs", for_report=True)
+                found = engine.find(job, needed=_needed(settings, ending), for_report=True)
             _save_frequencies(chosen, found.work)
-            return DedupResult(
+            result = DedupResult(
                 found,
                 engine=engine,
                 run=run,
                 published=published,
                 select=select,
-            )
+                ending=ending,
+            ).at_target()
+            result.check_weights()
+            return result
 
         result = _written(search, corpus, work, None if published else output, chosen, overwrite=overwrite)
         watch.stop()
@@ -723,6 +732,17 @@ def dedup(
         if work.temporary:
             result.own(stack.pop_all())
     return result
+
+
+def _needed(settings: SearchSettings, ending: Ending) -> Needed:
+    """Return which pairs decide a result: all of them if its threshold is chosen after the search."""
+    return "star" if settings.group == "star" and ending.target is None else "pairs"
+
+
+def _dedup_manifest(options: DedupOptions, corpus: Corpus, settings: SearchSettings, ending: Ending) -> dict[str, Any]:
+    """Return what identifies a deduplication."""
+    given = ending.to_dict()
+    return {**_manifest(options, corpus, settings, "dedup"), **({"ending": given} if given else {})}
 
 
 def _refuse_cut_options(options: AnyDedupOptions) -> None:
@@ -884,7 +904,8 @@ def _search_again(
     watch = Stopwatch(progress_of(options["progress"]))
     corpus, limits, engine = _corpus_of(run, options, settings, remedy), run_limits(options), LocalEngine()
     with ExitStack() as stack:
-        manifest = _manifest(options, corpus, settings, "dedup")
+        ending = ending_of(options, settings)
+        manifest = _dedup_manifest(options, corpus, settings, ending)
         work = _work(options, manifest, output if isinstance(output, Path) else None, stack)
         if error is not None:
             _quarantine_damage(corpus, error)
@@ -894,7 +915,7 @@ def _search_again(
         with corpus.unchanged():
             found = engine.find(job, for_report=True)
         run.refuse_changes(remedy)  # during the search
-        result = DedupResult(found, engine=engine, run=record)
+        result = DedupResult(found, engine=engine, run=record, ending=ending)
         if work.temporary:
             result.own(stack.pop_all())
     return result
@@ -1231,6 +1252,7 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
     chosen = resolve_options(DedupOptions, source, options)
     _refuse_groups(chosen)
     settings = search_settings(chosen)
+    ending_of(chosen, settings)  # reports a wrong value
     return estimate_corpus(_corpus(chosen, source, settings), settings, run_limits(chosen))
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "DiscountName",
     "DiscountOptions",
     "DocumentSource",
+    "EndingOptions",
     "EngineOptions",
     "FormatName",
     "FrameClustersOptions",
@@ -377,7 +378,57 @@ class ClustersOptions(SearchOptions, LinkOptions, total=False):
     group: Annotated[GroupName, CLUSTER_GROUP]
 
 
-class DedupOptions(SearchOptions, MeasureOptions, total=False):
+class EndingOptions(TypedDict, total=False):
+    """Settings that decide what is done with the clusters of a deduplication."""
+
+    copies: Annotated[
+        int, Setting(1, "Documents of each cluster to keep: up to so many, the first ones in keep order.")
+    ]
+    drop_all: Annotated[
+        bool, Setting(False, "Keep no document that has a near-duplicate, instead of one document of each cluster.")
+    ]
+    mark: Annotated[
+        bool,
+        Setting(
+            False,
+            "Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.",
+        ),
+    ]
+    mark_names: Annotated[
+        str | Mapping[str, str] | None,
+        Setting(
+            None,
+            "With mark, other names of these columns, such as 'cluster=dup_id kept=keep'.",
+            "A mapping is accepted, too.",
+        ),
+    ]
+    add_weight: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and rank in"
+            " the cluster, and of votes, with + - * / ( ), min, max, log and sqrt.",
+        ),
+    ]
+    votes: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Column whose distinct values are counted in each cluster; clusters.parquet gets a column votes, marked"
+            " rows, too.",
+        ),
+    ]
+    target: Annotated[
+        float | None,
+        Setting(
+            None,
+            "Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold, from"
+            " threshold to 1 in steps of 0.01, that leaves the nearest number.",
+        ),
+    ]
+
+
+class DedupOptions(SearchOptions, MeasureOptions, EndingOptions, total=False):
     """Settings of :func:`minwise.dedup`."""
 
     group: Annotated[GroupName, DEDUP_GROUP]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise.checks import check_integer, check_seed, check_threads, check_type, show
 from minwise.errors import ConfigError
+from minwise.inputs.document_values import ValueColumn, distinct_columns
 from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
@@ -223,9 +224,10 @@ class SearchSettings:
             raise ConfigError(f"{rule}, got {show(self.keep)}")
 
     @property
-    def keep_column(self) -> str | None:
-        """Column that the keep policy compares, if it compares one."""
-        return self.keep.partition(":")[2] or None
+    def value_columns(self) -> tuple[ValueColumn, ...]:
+        """Columns whose values decide the result."""
+        column = self.keep.partition(":")[2]
+        return (ValueColumn(column),) if column else ()
 
     @property
     def similarity_name(self) -> str:
@@ -559,7 +561,9 @@ def _refuse_texts(options: DedupOptions, context: str) -> None:
 
 def columns_to_read(options: DedupOptions, settings: SearchSettings) -> Columns:
     """Return the columns that are read from every source."""
-    columns = Columns.of(options["text_column"], options["id_column"], keep_column=settings.keep_column)
+    counted = [] if options["votes"] is None else [ValueColumn(options["votes"], is_label=True, of_references=True)]
+    values = distinct_columns([*settings.value_columns, *counted])
+    columns = Columns.of(options["text_column"], options["id_column"], values=values)
     if settings.elements is None:
         return replace(columns, html=settings.html)
     return replace(columns, text=settings.elements.columns, elements=settings.elements)

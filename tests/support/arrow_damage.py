@@ -22,6 +22,7 @@ from pyarrow import ipc
 
 from minwise.errors import MinwiseError
 from minwise.inputs.arrow_ipc import ArrowFile
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns
 
@@ -121,7 +122,7 @@ def read(seed: int, folder: Path) -> None:
     source, keep_column = ArrowFile(File(str(path))), rng.choice(KEEP_COLUMNS)
     wanted = Columns(
         text=(rng.choice(TEXT_COLUMNS),),
-        keep_column=keep_column if keep_column in columns else None,
+        values=(ValueColumn(keep_column), ValueColumn(keep_column, is_label=True)) if keep_column in columns else (),
         metadata=tuple(rng.sample(columns, min(len(columns), 3))),
     )
     source.known_rows()
@@ -131,7 +132,7 @@ def read(seed: int, folder: Path) -> None:
         assert batch.first == rows
         assert batch.values.null_count == sum(fault.row is not None for fault in batch.faults)
         rows += len(batch)
-        for array in (batch.values, batch.ids, batch.keep_values):
+        for array in (batch.values, batch.ids, *batch.document_values.values()):
             if array is not None:
                 array.filter(array.is_valid()).cast(array.type)  # reads every value
     with suppress(MinwiseError):

@@ -13,6 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.source import Columns, Fault, Source
 
 TEXTS = [
@@ -47,9 +48,11 @@ def ids_of(source: Source, columns: Columns | None = None) -> list[Any]:
     return [id_ for batch in source.batches(columns or Columns()) if batch.ids is not None for id_ in plain(batch.ids)]
 
 
-def keep_values_of(source: Source, keep_column: str) -> list[Any]:
-    """Return all keep values of a source."""
-    return [value for batch in source.batches(Columns(keep_column=keep_column)) for value in plain(batch.keep_values)]
+def values_of(source: Source, name: str, *, is_label: bool = False) -> list[Any]:
+    """Return the document values of a column of a source."""
+    column = ValueColumn(name, is_label=is_label)
+    batches = source.batches(Columns(values=(column,)))
+    return [value for batch in batches for value in plain(batch.document_values[column.key])]
 
 
 def faults_of(source: Source, columns: Columns | None = None, **options: Any) -> list[Fault]:  # noqa: ANN401
@@ -61,7 +64,9 @@ def faults_of(source: Source, columns: Columns | None = None, **options: Any) ->
         rows = batch.first + len(batch)
         per_row = [fault for fault in batch.faults if fault.row is not None]
         assert len(per_row) == batch.values.null_count
-        assert all(column is None or len(column) == len(batch) for column in (batch.ids, batch.keep_values))
+        assert all(
+            column is None or len(column) == len(batch) for column in (batch.ids, *batch.document_values.values())
+        )
         faults.extend(batch.faults)
     return faults
 

@@ -15,6 +15,7 @@ from support.expect import error_message
 
 import minwise as mw
 from minwise.errors import ConfigError
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.find_files import FORMATS
 from minwise.inputs.items import ItemSets
 from minwise.options import (
@@ -105,7 +106,7 @@ def test_error_of_a_wrong_setting_has_the_rule_and_the_value(changed: dict[str, 
 
 @pytest.mark.parametrize(("keep", "column"), [("first", None), ("max:score", "score"), ("min:a:b", "a:b")])
 def test_keep_column_follows_the_first_colon(keep: str, column: str | None) -> None:
-    assert find_settings(keep=keep).keep_column == column
+    assert find_settings(keep=keep).value_columns == (() if column is None else (ValueColumn(column),))
 
 
 def test_every_setting_changes_the_dictionary() -> None:

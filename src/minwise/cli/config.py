@@ -27,7 +27,7 @@ __all__ = ["SettingsFileError", "Size", "as_toml", "set_defaults"]
 # Options that a settings file cannot set.
 EXCLUDED = ("config", "show_config", "help", "version")
 # What stands between a name and its value where a table replaces a text.
-MAPPING_SEPARATORS = {"spark_conf": "=", "weights": "=", "fields": ":"}
+MAPPING_SEPARATORS = {"spark_conf": "=", "weights": "=", "mark_names": "=", "fields": ":"}
 PYPROJECT = "pyproject.toml"
 
 

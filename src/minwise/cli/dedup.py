@@ -13,6 +13,7 @@ from minwise.cli.base import Command
 from minwise.cli.options import (
     cut_options,
     discount_options,
+    ending_options,
     engine_options,
     measure_option,
     overwrite_option,
@@ -40,6 +41,7 @@ __all__ = ["dedup"]
 )
 @overwrite_option
 @selection_options
+@ending_options
 @click.option("--passages", is_flag=True, help="Cut repeated passages out of the documents instead.")
 @cut_options
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would do and cost.")
@@ -68,6 +70,8 @@ def dedup(
     TSV, lines or baskets in its own format, anything else as JSON lines. - as the only input and -o - decide on JSON
     lines as they arrive.
 
+    With --mark, all rows go to OUT/kept, with columns that tell the cluster of each and whether it would be kept.
+
     With --passages, repeated passages of at least --min-tokens tokens are cut out instead, and the first occurrence
     stays. OUT/cuts.parquet has every cut with its text. Settings of near-duplicates must be left out.
 
@@ -76,6 +80,7 @@ def dedup(
         minwise dedup 'crawl/*.parquet' --keep longest -o clean --work state
         minwise dedup new/ --against archive/ -o clean --dry-run
         minwise dedup crawl.jsonl --passages --snap line --min-left 20 -o clean
+        minwise dedup crawl/ --mark --add-weight 'weight=min(size, 5)' -o marked
         minwise dedup news.csv --text-column body -o - > clean.csv
         cat pages.jsonl | minwise dedup - -o - > unique.jsonl
     """

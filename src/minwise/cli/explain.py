@@ -18,6 +18,7 @@ from minwise.cli.options import (
     OUTPUT_OPTIONS,
     WORK_OPTION,
     add_options,
+    copy_options,
     discount_options,
     engine_options,
     measure_option,
@@ -107,6 +108,7 @@ def _show(console: Console, found: Explanation, max_chars: int | None) -> None:
     "--step", type=click.FloatRange(0.01, 1), default=0.05, show_default=True, help="Difference of two thresholds."
 )
 @selection_options
+@copy_options
 @add_options(*(setting_option(name) for name in (*LAYOUT_NAMES, *NORMALISATION_NAMES, "exact") if name != "threshold"))
 @setting_option(
     "verify",

@@ -37,8 +37,10 @@ __all__ = [
     "add_options",
     "among_option",
     "contamination_options",
+    "copy_options",
     "cut_options",
     "discount_options",
+    "ending_options",
     "engine_options",
     "index_options",
     "input_options",
@@ -294,6 +296,16 @@ selection_options = add_options(
     ),
     setting_option("keep"),
     setting_option("group"),
+)
+# Settings of how many documents of a cluster are kept.
+copy_options = add_options(*_setting_options("copies", "drop_all"))
+# Settings of what is done with clusters.
+ending_options = add_options(
+    copy_options,
+    *_setting_options("mark", "mark_names"),
+    setting_option("add_weight", metavar="NAME=EXPR"),
+    setting_option("votes", metavar="COL"),
+    setting_option("target"),
 )
 input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)

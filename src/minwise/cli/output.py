@@ -20,6 +20,7 @@ from minwise.cli.options import with_option_names
 from minwise.cli.session import current_session
 from minwise.options import lists_faults
 from minwise.progress import Progress, Stopwatch
+from minwise.report.ending_section import ending_sentences
 from minwise.results import CutResult, DecontaminationResult, DedupResult
 
 __all__ = [
@@ -157,6 +158,7 @@ def _dedup_facts(report: dict[str, Any], output: str, watch: Stopwatch) -> Itera
     removed = f"[bold]{counts['removed']:,}[/] ({counts['removed_identical']:,} identical, {near:,} similar)"
     witness = "" if output == "-" else ", each with its witness in removed.parquet"
     yield "removed", f"{removed}{witness}" if counts["removed"] else "0"
+    yield from (("clusters", escape(sentence)) for sentence in ending_sentences(report))
     yield from _left_out_facts(report)
     yield "plan", _plan_line(report["plan"])
     yield from (("stages", line) for line in stage_lines(watch))

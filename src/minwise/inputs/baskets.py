@@ -49,7 +49,8 @@ class BasketFile(TextFileSource):
         return BasketReader(self.name, elements, named=self.named).read(self._lines(), wanted, batch_bytes)
 
     def _select(self, columns: Columns) -> ItemSets | ItemLists:
-        other = next((name for name in (columns.id, columns.keep_column, *columns.metadata) if name is not None), None)
+        named = (columns.id, *(column.name for column in columns.values), *columns.metadata)
+        other = next((name for name in named if name is not None), None)
         if other is not None:
             raise ColumnError(f"has no column {other!r}: each of its lines is one set and nothing else")
         if not isinstance(columns.elements, (ItemSets, ItemLists)):
@@ -103,7 +104,7 @@ class BasketReader(RowReader[Line]):
             values.append(None if items is None else [items])
         column, faults = values_and_faults(self.elements, values, self.source, first, faults)
         ids = from_bytes(names, pa.large_string()) if self.named else None
-        return Batch(first, column, ids, None, tuple(faults))
+        return Batch(first, column, ids, {}, tuple(faults))
 
     def _parse_line(self, line: Line, row: int) -> tuple[bytes | None, list[str]]:
         """Return the name of a set, if it has one, and its items."""

@@ -85,7 +85,7 @@ class Selection:
     def __init__(self, columns: Columns, id_column: str | None) -> None:
         self.columns = columns
         self.id = id_column
-        named = [*columns.text, id_column, columns.keep_column, *columns.metadata]
+        named = [*columns.text, id_column, *(column.name for column in columns.values), *columns.metadata]
         self.needed = list(dict.fromkeys(name for name in named if name is not None))
         self.paths: dict[str, tuple[str, ...]] = {name: (name,) for name in self.needed}
 
@@ -211,7 +211,7 @@ def _check_types(selection: Selection, schema: pa.Schema) -> None:
             raise ColumnError(f"{name} must be strings, got a column of {kind}{_field_proposal(name, kind)}")
     for column, accepts, rule in (
         (selection.id, _is_id_type, ID_RULE),
-        (selection.columns.keep_column, _is_keep_type, "must be numbers, strings or dates"),
+        *((column.name, _is_keep_type, "must be numbers, strings or dates") for column in selection.columns.values),
     ):
         kind = None if column is None else _type_of(selection, schema, column)
         if kind is not None and not accepts(value_type(kind)):
@@ -292,10 +292,9 @@ def _batch(rows: pa.RecordBatch, first: int, selection: Selection, source: str) 
     invalid.update(invalid_metadata)
     if invalid:
         values = _keep_valid(values, ~np.isin(np.arange(len(rows)), list(invalid)))
-    keep_column = selection.columns.keep_column
-    keep_values = None if keep_column is None else decode_dictionary(rows.column(keep_column))
+    document_values = {column.key: column.of_column(rows.column(column.name)) for column in selection.columns.values}
     faults = [Fault(source, first + row, reason) for row, reason in sorted({**invalid, **reasons}.items())]
-    return Batch(first, values, ids, keep_values, tuple(faults), metadata)
+    return Batch(first, values, ids, document_values, tuple(faults), metadata)
 
 
 def _keep_valid(values: pa.Array, valid: RowMask) -> pa.Array:

@@ -2,10 +2,10 @@
 
 The delimiter is the one that divides the first records into equally many fields, unless the user decides.
 
-All values are strings: ids are large_string, metadata strings, keep values numbers if the first one is a number. A row
-has a fault if it has not as many fields as the header, if a quotation mark is never closed, or if its id or metadata is
-not valid UTF-8. A mark that is never closed costs its line; reading goes on with the next one. The header and the kept
-records are copied byte for byte. Names in the header may be within blanks.
+All values are strings: ids are large_string, metadata strings, values that order documents numbers if the first one is
+a number. A row has a fault if it has not as many fields as the header, if a quotation mark is never closed, or if its
+id or metadata is not valid UTF-8. A mark that is never closed costs its line; reading goes on with the next one. The
+header and the kept records are copied byte for byte. Names in the header may be within blanks.
 
 Lines are decoded as Latin-1, in which every byte is one character, so that fields can be encoded to the original bytes;
 the kernel checks whether texts are UTF-8. The csv module, which takes four bytes per character, reads records of up to
@@ -32,6 +32,7 @@ from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.checks import show
 from minwise.inputs import row_reader
 from minwise.inputs.columns import SAMPLE_ROWS, Selection, select_columns, to_json
+from minwise.inputs.document_values import RowValues
 from minwise.inputs.encodings import Encoding
 from minwise.inputs.files import BOM, File, TextFileSource, read_first, strip_bom
 from minwise.inputs.row_edits import (
@@ -45,7 +46,6 @@ from minwise.inputs.row_edits import (
     row_spans,
 )
 from minwise.inputs.row_reader import (
-    KeepValueColumn,
     Line,
     OversizedLine,
     RowReader,
@@ -713,15 +713,15 @@ class DelimitedReader(RowReader[_Record]):
         self.elements = selection.columns.elements
         self.texts = [names.index(name) for name in selection.columns.text]
         self.id = None if selection.id is None else names.index(selection.id)
-        self.keep_column = None if selection.columns.keep_column is None else names.index(selection.columns.keep_column)
-        self.keep_values = KeepValueColumn(digits_are_numbers=True)
+        self.values = RowValues(selection.columns.values, digits_are_numbers=True)
+        self.value_positions = [names.index(column.name) for column in selection.columns.values]
         self.metadata = {name: names.index(name) for name in selection.columns.metadata}
         self.checked = {**({} if selection.id is None else {selection.id: names.index(selection.id)}), **self.metadata}
 
     @property
     def knows_columns(self) -> bool:
-        """Whether the kind of keep values is known."""
-        return self.keep_column is None or self.keep_values.kind is not None
+        """Whether the kinds of document values are known."""
+        return self.values.knows_kinds
 
     def size_of(self, row: _Record) -> int:
         """Return the bytes of the record."""
@@ -734,12 +734,11 @@ class DelimitedReader(RowReader[_Record]):
         faults = [Fault(self.source, row, reason) for row, reason in enumerate(reasons, first) if reason]
         values, faults = self._values(rows, reasons, first, faults)
         ids = [None if reason else value for value, reason in zip(ids, reasons, strict=True)]
-        keep_values = [(_field(record, self.keep_column) or b"").decode("utf-8", "replace") for record in rows]
         return Batch(
             first,
             values,
             None if self.id is None else from_bytes(ids, pa.large_string()),
-            None if self.keep_column is None else self.keep_values.array(keep_values),
+            self.values.arrays([self._document_values(record) for record in rows]),
             tuple(faults),
             [self._metadata(record) for record in rows] if self.metadata else None,
         )
@@ -757,6 +756,14 @@ class DelimitedReader(RowReader[_Record]):
 
     def _text(self, record: _Record) -> bytes:
         return b"\n".join([record.field(position) for position in self.texts])
+
+    def _document_values(self, record: _Record) -> list[str | None]:
+        """Return the fields of the columns whose values are kept; an empty one is no label."""
+        fields = [(_field(record, position) or b"").decode("utf-8", "replace") for position in self.value_positions]
+        return [
+            field or None if column.is_label else field
+            for column, field in zip(self.values.columns, fields, strict=True)
+        ]
 
     def _metadata(self, record: _Record) -> dict[str, Any]:
         """Return the metadata: strings, since CSV has no other types, and None where a field is empty."""

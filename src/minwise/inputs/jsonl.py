@@ -24,13 +24,13 @@ from minwise._internal.arrays import from_bytes, invalid_utf8_offset
 from minwise.inputs.column_paths import MISSING, find_value, join_values, missing_column, record_leaves
 from minwise.inputs.columns import SAMPLE_ROWS
 from minwise.inputs.content import refuse_binary
+from minwise.inputs.document_values import RowValues
 from minwise.inputs.elements import id_array
 from minwise.inputs.encodings import choose_encoding
 from minwise.inputs.files import TextFileSource, strip_bom
 from minwise.inputs.json_edits import JsonEditor
 from minwise.inputs.row_edits import RowEdits, kept_bytes
 from minwise.inputs.row_reader import (
-    KeepValueColumn,
     Line,
     OversizedLine,
     RowReader,
@@ -135,19 +135,15 @@ class JsonLinesReader(RowReader[NumberedLine]):
         self.columns = columns
         self.id = columns.id or "id"
         self.has_ids = True if columns.id else None  # None until the first object decides
-        self.keep_values = None if columns.keep_column is None else KeepValueColumn(digits_are_numbers=False)
+        self.values = RowValues(columns.values, digits_are_numbers=False)
         self.unseen = set(columns.metadata)
         self.started = False  # whether there was an object
         self.long_texts: dict[str, bytes] = {}  # of the last line, by placeholder
 
     @property
     def knows_columns(self) -> bool:
-        """Whether ids, metadata columns and the kind of keep values are known."""
-        return (
-            not self.unseen
-            and self.has_ids is not None
-            and (self.keep_values is None or self.keep_values.kind is not None)
-        )
+        """Whether ids, metadata columns and the kinds of document values are known."""
+        return not self.unseen and self.has_ids is not None and self.values.knows_kinds
 
     def size_of(self, row: NumberedLine) -> int:
         """Return the bytes of the line; 0 if it is too long to be held."""
@@ -157,7 +153,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
         """Return the batch of consecutive lines."""
         values: list[Any] = []
         ids: list[int | str | None] = []
-        keep_values: list[object] = []
+        document_values: list[list[object]] = []
         metadata: list[dict[str, Any]] = []
         faults: list[Fault] = []
         last: dict[str, Any] = {}
@@ -171,7 +167,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
                 faults.append(Fault(self.source, row, str(error)))
                 values.append(None)
                 ids.extend([None] * (len(values) - len(ids)))
-            keep_values.append(_value(record, self.columns.keep_column) if self.columns.keep_column else None)
+            document_values.append([_value(record, column.name) for column in self.columns.values])
             metadata.append({name: _value(record, name) for name in self.columns.metadata})
             self.unseen -= {name for name in self.unseen if find_value(record, name) is not MISSING}
             last = record or last
@@ -182,7 +178,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
             first,
             column,
             id_array(ids) if self.has_ids else None,
-            None if self.keep_values is None else self.keep_values.array(keep_values),
+            self.values.arrays(document_values),
             tuple(faults),
             metadata if self.columns.metadata else None,
         )
@@ -200,7 +196,7 @@ class JsonLinesReader(RowReader[NumberedLine]):
 
     def _parse_value(self, number: int, line: Line) -> Any:  # noqa: ANN401 - any JSON value
         """Return the value of a line; where only its texts are used, placeholders stand for its long strings."""
-        whole = self.columns.elements is not None or self.columns.metadata or self.columns.keep_column
+        whole = self.columns.elements is not None or self.columns.metadata or self.columns.values
         shortened = None if whole else _shorten(line)
         if shortened is None:
             self.long_texts = {}

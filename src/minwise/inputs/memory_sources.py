@@ -28,6 +28,7 @@ from minwise.inputs.columns import (
     select_columns,
     to_batches,
 )
+from minwise.inputs.document_values import slice_values
 from minwise.inputs.elements import INT64_RANGE, build_sets
 from minwise.inputs.items import ItemLists, ItemSets
 from minwise.inputs.row_edits import RowEdits
@@ -421,15 +422,16 @@ class SetsSource(Source):
     def _read(self, columns: Columns, wanted: RowMask | None, batch_bytes: int) -> Iterator[Batch]:
         sets, offsets = self._sets.to_arrow(), self._sets.offsets
         ids = self._table_column(columns.id or "id", required=columns.id is not None)
-        keep_column = self._table_column(columns.keep_column, required=True)
+        document_values = {
+            column.key: column.of_column(self._table_column(column.name, required=True)) for column in columns.values
+        }
         start = 0
         while start < len(self._sets):
             end = int(np.searchsorted(offsets, offsets[start] + batch_bytes // 8, side="right")) - 1
             end = min(max(end, start + 1), len(self._sets))
-            batch_ids, keep_values = (
-                None if column is None else column.slice(start, end - start) for column in (ids, keep_column)
-            )
-            yield Batch(start, sets.slice(start, end - start), batch_ids, keep_values)
+            rows = end - start
+            batch_ids = None if ids is None else ids.slice(start, rows)
+            yield Batch(start, sets.slice(start, rows), batch_ids, slice_values(document_values, start, rows))
             start = end
 
     def _table_column(self, name: str | None, *, required: bool) -> pa.Array | None:

@@ -9,20 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from minwise._internal.arrays import from_bytes, from_numbers
 from minwise.inputs.elements import Elements
 from minwise.inputs.source import BATCH_ROWS, Batch, Fault, RowMask, UnreadableError
 
 __all__ = [
     "MAX_RECORD_BYTES",
-    "KeepValueColumn",
     "Line",
     "OversizedLine",
     "PartialRecord",
@@ -219,40 +216,3 @@ def values_and_faults(
     for row, reason in reasons.items():
         by_row.setdefault(first + row, Fault(source, first + row, reason))
     return column, [fault for _, fault in sorted(by_row.items(), key=lambda entry: entry[0] or 0)]
-
-
-class KeepValueColumn:
-    """Values that a keep policy compares: numbers or strings, as the first one that is not null decides.
-
-    Numbers are float64, so whole numbers beyond 2**53 are rounded. A value of the other kind is null.
-    """
-
-    def __init__(self, *, digits_are_numbers: bool) -> None:
-        self.digits_are_numbers = digits_are_numbers
-        self.kind: type[float] | type[str] | None = None
-
-    def array(self, values: Sequence[object]) -> pa.Array:
-        """Return the values of some rows; of the null type until the first value that is not null."""
-        parsed = [self._parse(value) for value in values]
-        if self.kind is None:
-            self.kind = next((type(value) for value in parsed if value is not None), None)
-        if self.kind is float:
-            return from_numbers([value if isinstance(value, float) else None for value in parsed], np.float64)
-        if self.kind is str:
-            texts = [value.encode() if isinstance(value, str) else None for value in values]
-            return from_bytes(texts, pa.large_string())
-        return pa.nulls(len(values))
-
-    def _parse(self, value: object) -> float | str | None:
-        """Return a finite number or a string; with ``digits_are_numbers`` the string of a number is a number."""
-        if isinstance(value, (int, float)):
-            return float(value) if isfinite(value) else None
-        if not isinstance(value, str) or (self.digits_are_numbers and not value):
-            return None
-        if not self.digits_are_numbers or "_" in value:
-            return value
-        try:
-            number = float(value)
-        except ValueError:
-            return value
-        return number if isfinite(number) else None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from minwise._internal.arrays import from_numpy, repeat_string, valid_mask
 from minwise.checks import check_delimiter, check_encoding, show
 from minwise.errors import ConfigError, InputError
+from minwise.inputs.document_values import DocumentValues, ValueColumn, slice_values
 from minwise.inputs.elements import Elements
 from minwise.text.html import html_to_text
 
@@ -152,7 +153,7 @@ class Columns:
     Attributes:
         text: The text columns; several are joined by a line break.
         id: The id column; None selects ``id`` where a file has it.
-        keep_column: The column that a keep policy such as ``max:COL`` compares: numbers, strings or dates.
+        values: The columns whose values are kept for each document.
         metadata: Columns that are returned as JSON values.
         elements: How the columns in ``text`` become sets; None if they are texts.
         html: Whether texts are HTML pages, of which only the visible text counts.
@@ -160,7 +161,7 @@ class Columns:
 
     text: tuple[str, ...] = ("text",)
     id: str | None = None
-    keep_column: str | None = None
+    values: tuple[ValueColumn, ...] = ()
     metadata: tuple[str, ...] = ()
     elements: Elements | None = None
     html: bool = False
@@ -171,7 +172,7 @@ class Columns:
         text_column: str | Sequence[str],
         id_column: str | None,
         *,
-        keep_column: str | None = None,
+        values: tuple[ValueColumn, ...] = (),
         metadata_columns: str | Sequence[str] = (),
     ) -> "Columns":
         """Return the columns that a user named.
@@ -185,7 +186,7 @@ class Columns:
         if id_column is not None and not (isinstance(id_column, str) and id_column):
             raise ConfigError(f"id_column must be a name, got {show(id_column)}")
         metadata = _column_names("metadata_columns", metadata_columns)
-        return cls(text=text, id=id_column, keep_column=keep_column, metadata=metadata)
+        return cls(text=text, id=id_column, values=values, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,8 @@ class Batch:
             large_binary; sets are lists of hashed elements, vectors fixed-size lists of numbers.
         ids: int64 or large_string, null where a row has none; None if the source has no ids. A format without a schema
             (JSON lines) may give whole numbers in one batch and strings in the next.
-        keep_values: The values that a keep policy compares, null where a row has none; None without a keep column.
+        document_values: The values that are kept for each document, null where a row has none, by the key of their
+            column.
         faults: One for each null value. If a source cannot be read to its end, its last batch is empty and holds one
             fault whose row is None.
         metadata: A JSON object for each row with the metadata columns, None where a row has no value; None without
@@ -255,7 +257,7 @@ class Batch:
     first: int
     values: pa.Array
     ids: pa.Array | None = None
-    keep_values: pa.Array | None = None
+    document_values: DocumentValues = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
     metadata: list[dict[str, Any]] | None = None
 
@@ -267,13 +269,12 @@ class Batch:
         if (start, stop) == (0, len(self)):
             return self
         values = self.values.slice(start, stop - start)
-        ids, keep_values = (
-            None if column is None else column.slice(start, stop - start) for column in (self.ids, self.keep_values)
-        )
+        ids = None if self.ids is None else self.ids.slice(start, stop - start)
+        document_values = slice_values(self.document_values, start, stop - start)
         nulls_before = self.values.slice(0, start).null_count
         faults = self.faults[nulls_before : nulls_before + values.null_count]  # one fault per null, in their order
         metadata = None if self.metadata is None else self.metadata[start:stop]
-        return Batch(self.first + start, values, ids, keep_values, faults, metadata)
+        return Batch(self.first + start, values, ids, document_values, faults, metadata)
 
 
 def _null_values(columns: Columns, rows: int) -> pa.Array:

@@ -15,6 +15,7 @@ passages       tokens → repeated passages and their first occurrences
 units          text → lines, sentences, paragraphs → those that repeat
 cuts           text, tokens, covered tokens → pieces to cut out
 contamination  tokens → n-grams of evaluation items in documents
+endings        clusters → copies to keep, marks, votes, a threshold for a number of documents
 weighting      sets → frequencies → weights of elements → weighted slots and similarity
 vectors        vectors → slots on random lines → keys; exact distances
 matrix         sets as columns of a boolean matrix; MinHash and bins by explicit permutations

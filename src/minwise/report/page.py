@@ -13,6 +13,7 @@ from minwise.comparison.page import SIDE_BY_SIDE_STYLE
 from minwise.report.audit_section import audit_section
 from minwise.report.cluster_section import DocumentTexts, near_miss_section, removed_section
 from minwise.report.distribution import cluster_size_section, similarity_section, threshold_section
+from minwise.report.ending_section import ending_section
 from minwise.report.overview import headline, note_section, summary_sentence, warning_section
 from minwise.report.run_sections import common_phrase_section, settings_section, source_section, timing_section
 
@@ -22,6 +23,7 @@ Values = Mapping[str, Any]
 
 # Links of the navigation by section.
 CONTENTS = {
+    "endings": "clusters",
     "similarities": "similarities",
     "sizes": "cluster sizes",
     "clusters": "removed",
@@ -60,6 +62,7 @@ def report_page(
     sections = [
         warning_section(report),
         note_section(report),
+        ending_section(report),
         f'<div class="columns">{charts}</div>' if charts else "",
         removed_section(report, shown),
         near_miss_section(report, shown),

@@ -27,14 +27,16 @@ from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import RowMask
 from minwise.inputs.table_writer import write_tables
 from minwise.results.display import ResultTable, cluster_table, dedup_html, dedup_text, removed_table
+from minwise.results.endings import KEEP_ONE, VOTES, Ending
 from minwise.results.explanation import Explanation, ResultEvidence, explain_document
 from minwise.results.kept_stream import write_kept_rows
+from minwise.results.marks import ClusterFacts
 from minwise.results.output import check_output, output_of, publish
 from minwise.results.pairs import identity_columns, identity_schema, similarity_column, table_slices
 from minwise.results.removals import STEP, DedupDecision, Removals, check_similarities
 from minwise.results.report_data import DedupReport, RunRecord
 from minwise.results.report_writer import write_json, write_quarantine, write_run_files
-from minwise.results.thresholds import Thresholds, threshold_curve
+from minwise.results.thresholds import Thresholds, chosen_threshold, threshold_curve
 from minwise.search.bands import FAULTY
 from minwise.search.engine import Engine, FinishedSearch, SearchResult
 from minwise.settings import WEIGHTED
@@ -71,6 +73,7 @@ class DedupResult:
         published: bool = False,
         select: Callable[[RowMask], Any] | None = None,
         owner: "DedupResult | None" = None,
+        ending: Ending = KEEP_ONE,
     ) -> None:
         """Create a result; :func:`minwise.api.dedup` does so.
 
@@ -82,9 +85,11 @@ class DedupResult:
             published: Whether the output is already written.
             select: Selects rows of the input in its own type; None for files and Arrow data.
             owner: The result whose temporary files this one uses; it is kept alive.
+            ending: What is done with the clusters.
         """
         self._search, self._engine, self._run, self._owner = search, engine, run, owner
-        self._decision = DedupDecision(search, engine.similarities, threshold)
+        self._decision = DedupDecision(search, engine.similarities, threshold, ending)
+        self._facts = ClusterFacts(self._decision)
         self.published, self._select = published, select
         self.threshold = self._decision.threshold
 
@@ -107,7 +112,29 @@ class DedupResult:
             threshold=raised,
             select=self._select,
             owner=self,
+            ending=replace(self._decision.ending, target=None),
         )
+
+    def at_target(self) -> "DedupResult":
+        """Return the result at the threshold that leaves nearest to the wanted number of documents, if there is one."""
+        ending = self._decision.ending
+        threshold = self.threshold if ending.target is None else chosen_threshold(self._decision)
+        if threshold == self.threshold:
+            return self
+        return DedupResult(
+            self._search,
+            engine=self._engine,
+            run=self._run,
+            threshold=threshold,
+            published=self.published,
+            select=self._select,
+            owner=self,
+            ending=ending,
+        )
+
+    def check_weights(self) -> None:
+        """Raise ConfigError if a row has no valid weight."""
+        _ = self._facts.total_weight
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -192,7 +219,7 @@ class DedupResult:
         """Every document with its cluster, named after the kept document, and the cluster's size."""
         documents = readable_documents(self._search)
         table = pa.concat_tables(self._cluster_tables())
-        return cluster_table(self._search, table, documents, self._decision.removals.kept_of(documents))
+        return cluster_table(self._search, table, documents, self._decision.clusters.kept_of(documents))
 
     @cached_property
     def kept(self) -> Any:  # noqa: ANN401 - the type of the input
@@ -201,8 +228,9 @@ class DedupResult:
         A DataFrame or Series of pandas keeps its index, as ``df[result.keep]`` does. A DataFrame of polars, a Hugging
         Face dataset and a NumPy array give the same type; a list or any other iterable gives a list of the objects that
         were given. Arrow data, and anything else that only has an Arrow stream, gives a :class:`pyarrow.Table` with all
-        columns. Files give a table of id, source, row and text; sets and records in files have no text. The rows are in
-        memory; :meth:`write` needs no such memory.
+        columns. Files give a table of id, source, row and text; sets and records in files have no text. With ``mark``
+        or ``add_weight`` it is a table in any case, with the added columns. The rows are in memory; :meth:`write` needs
+        no such memory.
 
         >>> import minwise as mw
         >>> mw.dedup(["one two three four five six", "One, two, three, four, five, six.", "seven"]).kept
@@ -210,23 +238,27 @@ class DedupResult:
         """
         corpus = self._search.documents.corpus
         last = corpus.sources[-1] if len(corpus.sources) > corpus.against else None
+        if isinstance(last, TableSource) and len(self._facts.added):
+            return last.kept_table(self._facts.written, self._facts.edits_of(len(corpus.sources) - 1))
         if isinstance(last, (TableSource, SetsSource)):
             return last.kept_table(self.keep) if self._select is None else self._select(self.keep)
         text = {"text": pa.large_string()} if corpus.columns.elements is None else {}
-        schema = pa.schema({**identity_schema(self._search), **text})
+        schema = pa.schema([*pa.schema({**identity_schema(self._search), **text}), *self._facts.added])
         with corpus.unchanged():
             return pa.concat_tables([schema.empty_table(), *self._kept_tables()], promote_options="permissive")
 
     def _kept_tables(self) -> Iterator[pa.Table]:
         documents, corpus = self._search.documents, self._search.documents.corpus
         for number in range(corpus.against, len(corpus.sources)):
-            start, keep = documents.starts[number], self.keep[documents.input_slice(number)]
-            for batch in corpus.sources[number].batches(replace(corpus.columns, keep_column=None), wanted=keep):
+            start, keep = int(documents.starts[number]), self._facts.written[documents.input_slice(number)]
+            for batch in corpus.sources[number].batches(replace(corpus.columns, values=()), wanted=keep):
                 rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)])
                 columns = identity_columns(self._search, start + batch.first + rows)
                 if corpus.columns.elements is None:
                     columns["text"] = _as_strings(batch.values.take(from_numpy(rows)))
-                yield pa.table(columns)
+                yield _with_columns(
+                    pa.table(columns), self._facts.added, self._facts.columns(start + batch.first + rows)
+                )
 
     def _removed_tables(self) -> Iterator[pa.Table]:
         discounted = self._search.settings.discount == "common"
@@ -234,11 +266,12 @@ class DedupResult:
         return removed_tables(self._search, self._decision.removals, plain)
 
     def _cluster_tables(self) -> Iterator[pa.Table]:
-        return cluster_tables(self._search, self._decision.removals)
+        return cluster_tables(self._search, self._decision.clusters, self._facts.votes_of)
 
     def largest_clusters(self, count: int = 5) -> list[dict[str, Any]]:
         """Return the clusters with most removed documents: kept_id, removed (how many), and the id of one of them."""
-        removals, ids = self._decision.removals, self._search.documents.ids
+        removals, ids = self._decision.clusters, self._search.documents.ids
+        removals = removals.where(self._decision.removals.include(removals.documents))
         clusters = []
         for kept, removed in removals.largest(count):
             example = removals.documents[removals.witness == kept][:1]
@@ -256,12 +289,12 @@ class DedupResult:
 
     @cached_property
     def _counts(self) -> dict[str, int]:
-        return DedupReport(self._decision).counts()
+        return DedupReport(self._decision, self._facts).counts()
 
     @cached_property
     def report(self) -> dict[str, Any]:
         """Counts, clusters, similarities and warnings; the same for the same documents and settings."""
-        return DedupReport(self._decision).to_dict()
+        return DedupReport(self._decision, self._facts).to_dict()
 
     def write(self, output: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write kept rows, tables and reports to a directory that appears complete or not at all.
@@ -280,14 +313,13 @@ class DedupResult:
         run = self._run.resume()
         with run.watch.timed("group"):
             report = self.report
-        noted = self._decision.raised is None
+        noted = self._decision.raised is None or self._decision.ending.target is not None
         with publish(folder, self._search.work, overwrite=overwrite, noted=noted) as staging:
             with self._writing_tables(staging.folder), self._search.documents.corpus.unchanged():
-                written = self._engine.copy_kept(
-                    self._search.documents, self._search.limits, self.keep, staging, run.watch
-                )
-            if written != report["counts"]["kept"]:
-                expected = report["counts"]["kept"]
+                copied = self._search.documents, self._search.limits, self._facts.written, staging, run.watch
+                written = self._engine.copy_kept(*copied, self._facts.edits())
+            expected = int(np.count_nonzero(self._facts.written))
+            if written != expected:
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
             write_json(staging.folder / "report.json", report)
             write_run_files(staging.folder, report, self._search, run)
@@ -325,16 +357,17 @@ class DedupResult:
         """
         documents, against = self._search.documents, self._search.documents.corpus.against
         sources, rows = documents.corpus.sources[against:], documents.rows[against:]
+        edits = {number - against: one for number, one in self._facts.edits().items()}
         documents.corpus.refuse_changes()
         with self._run.watch.stage("write", None, "documents"), documents.corpus.unchanged():
-            write_kept_rows(sources, self.keep, rows, output)
+            write_kept_rows(sources, self._facts.written, rows, output, edits)
 
     def _write_tables(self, folder: Path, stopped: Event) -> None:
         def write(name: str, tables: Iterator[pa.Table], schema: pa.Schema) -> None:
             write_tables(folder / name, takewhile(lambda _: not stopped.is_set(), tables), schema)
 
         write("removed.parquet", self._removed_tables(), removed_schema(self._search))
-        write("clusters.parquet", self._cluster_tables(), cluster_schema(self._search))
+        write("clusters.parquet", self._cluster_tables(), cluster_schema(self._search, self._decision.ending.votes))
         write_quarantine(folder / "quarantine.jsonl", self._search.documents)
 
 
@@ -356,18 +389,35 @@ def removed_tables(
         yield pa.table({**removed, **_kept_names(kept), **columns, search.settings.similarity_name: similarity})
 
 
-def cluster_tables(search: SearchResult, removals: Removals) -> Iterator[pa.Table]:
-    """Yield every document with its cluster, named after the kept document, and the cluster's size."""
+def cluster_tables(
+    search: SearchResult, removals: Removals, votes_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None
+) -> Iterator[pa.Table]:
+    """Yield every document with its cluster, named after the kept document, and the cluster's size.
+
+    Args:
+        search: The result of a search.
+        removals: The removed documents.
+        votes_of: Returns the votes of clusters, given their kept documents; None if there are no votes.
+    """
     for numbers in table_slices(readable_documents(search)):
         kept = removals.kept_of(numbers)
         size = from_numpy(removals.sizes_of(kept))
-        yield pa.table({**identity_columns(search, numbers), "cluster": search.documents.ids(kept), "size": size})
+        votes = {} if votes_of is None else {VOTES: from_numpy(votes_of(kept))}
+        cluster = {"cluster": search.documents.ids(kept), "size": size}
+        yield pa.table({**identity_columns(search, numbers), **cluster, **votes})
 
 
 def readable_documents(search: FinishedSearch) -> NDArray[np.int64]:
     """Return the readable documents of the input."""
     readable = np.flatnonzero(search.documents.states != FAULTY)
     return readable[readable >= search.documents.protected]
+
+
+def _with_columns(table: pa.Table, schema: pa.Schema, columns: list[pa.Array]) -> pa.Table:
+    """Return a table with more columns."""
+    for field, column in zip(schema, columns, strict=True):
+        table = table.append_column(field, column)
+    return table
 
 
 def _as_strings(texts: pa.Array) -> pa.Array:
@@ -390,6 +440,7 @@ def removed_schema(search: SearchResult) -> pa.Schema:
     return pa.schema({**identity, **_kept_names(identity), **plain, search.settings.similarity_name: pa.float64()})
 
 
-def cluster_schema(search: SearchResult) -> pa.Schema:
-    """Return the columns of the table of clusters."""
-    return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64()})
+def cluster_schema(search: SearchResult, votes: str | None = None) -> pa.Schema:
+    """Return the columns of the table of clusters; with a column of votes if values are counted."""
+    counted = {} if votes is None else {VOTES: pa.int64()}
+    return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64(), **counted})

@@ -308,7 +308,7 @@ def _kept_line(counts: dict[str, int]) -> str:
 
 
 def _dedup_facts(decision: DedupDecision, counts: dict[str, int]) -> Iterator[tuple[str, str]]:
-    removals, settings, plan = decision.removals, decision.search.settings, decision.search.settings.plan
+    clusters, settings, plan = decision.clusters, decision.search.settings, decision.search.settings.plan
     identical = counts["removed_identical"]
     yield "removed", f"{counts['removed']:,} ({identical:,} identical, {counts['removed'] - identical:,} similar)"
     if counts["quarantined"]:
@@ -317,14 +317,15 @@ def _dedup_facts(decision: DedupDecision, counts: dict[str, int]) -> Iterator[tu
     yield "plan", "none: an exact join finds every pair" if settings.exact else found
     if decision.threshold != plan.threshold:
         yield "threshold", f"raised to {decision.threshold:g}"
-    largest = [f"{removed + 1:,}" for _, removed in removals.largest(SHOWN_CLUSTERS)]
+    largest = [f"{removed + 1:,}" for _, removed in clusters.largest(SHOWN_CLUSTERS)]
     sizes = f"; the largest: {', '.join(largest)}" if largest else ""
-    yield "clusters", f"{removals.clusters:,} of two or more documents{sizes}"
+    yield "clusters", f"{clusters.clusters:,} of two or more documents{sizes}"
 
 
 def _clusters_html(decision: DedupDecision) -> str:
     """Return the largest clusters, each with the text of the kept document."""
-    largest = decision.removals.largest(SHOWN_CLUSTERS)
+    every = decision.clusters
+    largest = every.where(decision.removals.include(every.documents)).largest(SHOWN_CLUSTERS)
     if not largest:
         return ""
     kept = [first for first, _ in largest]

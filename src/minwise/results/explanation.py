@@ -80,8 +80,10 @@ class Explanation:
             against).
         threshold: Minimum similarity of near-duplicates.
         witness: The kept document that a removed one is a near-duplicate of, with their similarity.
-        size: Number of documents in its cluster: the kept one and all that were removed for it.
-        members: The first documents that were removed for the kept one, with their similarities to it.
+        cluster: Id of the document that its cluster is named after.
+        size: Number of documents in its cluster: that document and all that are near-duplicates of it.
+        votes: Number of distinct values in its cluster, of the column ``votes``; None if they were not counted.
+        members: The first documents that were removed for that document, with their similarities to it.
         near_misses: Kept documents at most 0.05 below the threshold, the most similar first; with ``search`` those of
             at least half the threshold.
         searched: Whether near misses were searched among all kept documents.
@@ -96,7 +98,9 @@ class Explanation:
     status: Status
     threshold: float
     witness: ComparedDocument | None = None
+    cluster: str | int | None = None
     size: int = 1
+    votes: int | None = None
     members: tuple[ComparedDocument, ...] = ()
     near_misses: tuple[ComparedDocument, ...] = ()
     searched: bool = False
@@ -112,7 +116,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON, without texts."""
-        names = ("document", "status", "threshold", "reason", "witness", "size", "members", "near_misses", "searched")
+        names = ["document", "status", "threshold", "reason", "witness", "size", "members", "near_misses", "searched"]
+        names += [] if self.votes is None else ["votes"]
         comparison = None if self.comparison is None else self.comparison.to_dict()
         return {
             **{name: _plain(getattr(self, name)) for name in names},
@@ -133,6 +138,8 @@ class Explanation:
             yield self._measure_name, self._similarity(self.witness)
         if self.status != "quarantined":
             yield from self._cluster()
+        if self.votes is not None:
+            yield "votes", f"{plural(self.votes, 'distinct value')} of {self.settings['votes']} in the cluster"
         if self.status == "kept":
             yield from self._near_misses()
         yield from (("note", note) for note in self.notes)
@@ -168,12 +175,21 @@ class Explanation:
             return f"quarantined: {self.reason}"
         if self.status == "reference":
             return "only compared against; never removed and never written"
+        if self.witness is None and self._is_copy:
+            return f"kept: one of the first {self.settings['copies']} documents of the cluster of {self.cluster}"
         if self.witness is None:
             smaller = "it lies in no other kept document"
             return f"kept: {smaller if self._of_containment else 'no kept document before it reaches the threshold'}"
+        if self.settings.get("drop_all"):
+            return f"removed: a near-duplicate of {self.witness.id}; no document that has one is kept"
         if self._of_containment:
             return f"removed: it lies in {self.witness.id}, which is kept"
         return f"removed: a near-duplicate of {self.witness.id}, which is kept"
+
+    @property
+    def _is_copy(self) -> bool:
+        """Whether a kept document is not the one that its cluster is named after."""
+        return "copies" in self.settings and self.cluster != self.document.id
 
     def _similarity(self, witness: ComparedDocument) -> str:
         if self.settings.get("verify") == "none":
@@ -187,14 +203,15 @@ class Explanation:
         return f"{value}, {kind}; the threshold is {self.threshold:g}"
 
     def _cluster(self) -> Iterator[tuple[str, str]]:
-        kept = self.document.id if self.witness is None else self.witness.id
         if self.size == 1:
             yield "cluster", "no other document"
             return
-        yield "cluster", f"{plural(self.size - 1, 'document')} removed for {kept}"
+        every = "copies" not in self.settings
+        what = f"{plural(self.size - 1, 'document')} removed for" if every else f"{self.size:,} documents, that of"
+        yield "cluster", f"{what} {self.cluster}"
         for member in self.members:
             yield "", f"{_value(member)}  {member.id}"
-        if self.size - 1 > len(self.members):
+        if every and self.size - 1 > len(self.members):
             yield "", f"… and {self.size - 1 - len(self.members):,} more"
 
     def _near_misses(self) -> Iterator[tuple[str, str]]:
@@ -326,9 +343,13 @@ class _Explainer:
     def explain(self, threshold: float, settings: Mapping[str, Any]) -> Explanation:
         """Return the explanation."""
         witness = self._witness()
-        status: Status = "removed" if witness else "kept" if self._is_input() else "reference"
-        size, members = self._members(self._document if witness is None else witness)
+        entry = self._cluster_entry()
+        status: Status = "removed" if witness else "kept" if entry else "reference"
+        first = self._first_of_cluster(witness, entry)
+        size, members = self._members(first)
         near = self._near_misses(settings) if status == "kept" else []
+        if settings.get("mark"):
+            self._notes.append("the run marked its rows: all of them are in the directory kept")
         partner = witness or next(iter(near), None)
         comparison = None if partner is None else self._compare(partner, settings)
         return Explanation(
@@ -336,7 +357,9 @@ class _Explainer:
             status=status,
             threshold=threshold,
             witness=witness,
-            size=size,
+            cluster=first.id,
+            size=max(size, entry.get("size", 1)),
+            votes=entry.get("votes"),
             members=tuple(members),
             near_misses=tuple(near[:NAMED_NEAR_MISSES]),
             searched=self._search and status == "kept" and settings.get("discount") != "common",
@@ -384,8 +407,21 @@ class _Explainer:
             few = batch.filter(pc.is_in(batch.column("row"), numbers))
             yield from (document for document in _refs(few) if (document.source, document.row) in rows)
 
-    def _is_input(self) -> bool:
-        return any(True for _ in _matching(self._evidence.batches("clusters"), "", self._document))
+    def _cluster_entry(self) -> dict[str, Any]:
+        """Return the row of the document in the table of clusters; empty if it is not one of the input."""
+        for batch in _matching(self._evidence.batches("clusters"), "", self._document):
+            return dict(batch.to_pylist()[0])
+        return {}
+
+    def _first_of_cluster(self, witness: ComparedDocument | None, entry: Mapping[str, Any]) -> DocumentRef:
+        """Return the document that the cluster is named after.
+
+        It is the witness, or the document itself: of a copy that is kept only its id is known.
+        """
+        own = entry.get("cluster", self._document.id) == self._document.id
+        if witness is not None and not (own and self._evidence.report["settings"].get("drop_all")):
+            return witness
+        return self._document if own else replace(self._document, id=entry["cluster"])
 
     def _witness(self) -> ComparedDocument | None:
         """Return the kept document that this one was removed for."""
@@ -425,7 +461,7 @@ def similar_rows(
     """Yield the kept rows of each batch that are most similar to a text: similarity, file and row."""
     shingles = shingler.shingle([text])[0]
     source.refuse_changes()
-    for batch in source.batches(replace(columns, keep_column=None), wanted=keep):
+    for batch in source.batches(replace(columns, values=()), wanted=keep):
         rows = np.flatnonzero(keep[batch.first : batch.first + len(batch)] & valid_mask(batch.values))
         sets = shingler.shingle(batch.values.take(from_numpy(rows)))
         inside = np.concatenate([[0], np.cumsum(np.isin(sets.hashes, shingles, kind="sort"))])

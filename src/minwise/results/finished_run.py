@@ -189,6 +189,11 @@ class FinishedRun:
         return str(self.report.get("kind", "dedup"))
 
     @property
+    def marked(self) -> bool:
+        """Whether all rows were marked, and none was removed."""
+        return self.report["settings"].get("mark") is True
+
+    @property
     def rows_table(self) -> str:
         """Name of the table that has a row for each readable document."""
         from minwise.results.output_schema import rows_table

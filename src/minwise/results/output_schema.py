@@ -100,6 +100,13 @@ class StoredSettings(Struct):
     weights: str | UnsetType | None = UNSET
     html: bool | UnsetType = UNSET
     transpose: bool | UnsetType = UNSET
+    copies: Count | UnsetType = UNSET
+    drop_all: bool | UnsetType = UNSET
+    mark: bool | UnsetType = UNSET
+    mark_names: dict[str, str] | UnsetType = UNSET
+    add_weight: str | UnsetType = UNSET
+    votes: str | UnsetType = UNSET
+    target: Amount | UnsetType = UNSET
 
 
 class StoredPlan(Struct):
@@ -225,6 +232,24 @@ class StoredPhrase(Struct):
     weight: Share
 
 
+class StoredWeights(Struct):
+    """Weights of the kept rows."""
+
+    name: str
+    expression: str
+    total: Annotated[float, Meta(ge=0)]
+    rows: Count
+
+
+class StoredTarget(Struct):
+    """Wanted number of documents, and the threshold that was chosen for it."""
+
+    wanted: Amount
+    documents: Count
+    threshold: Share
+    kept: Count
+
+
 class StoredReport(Struct):
     """``report.json``."""
 
@@ -246,6 +271,8 @@ class StoredReport(Struct):
     notes: list[str] | UnsetType = UNSET
     inputs: StoredInputs | UnsetType = UNSET
     common_phrases: list[StoredPhrase] | UnsetType = UNSET
+    weights: StoredWeights | UnsetType = UNSET
+    target: StoredTarget | UnsetType = UNSET
 
 
 class StoredRowCounts(Struct):

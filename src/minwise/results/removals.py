@@ -5,7 +5,7 @@ verified pairs. :mod:`minwise.results.dedup` and :mod:`minwise.results.report_da
 16 bytes per removed document, plus 13 per document while clusters are formed.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from minwise.checks import show
 from minwise.errors import ConfigError
+from minwise.results.endings import KEEP_ONE, Ending
 from minwise.search.bands import FAULTY
 from minwise.search.clustering import (
     ClusteringResult,
@@ -28,12 +29,16 @@ from minwise.search.verification import NearMisses, smallest_indices
 from minwise.settings import SearchSettings
 
 __all__ = [
+    "LEAST_STEP",
     "STEP",
     "DedupDecision",
     "PairSimilarities",
     "Removals",
     "check_similarities",
+    "cluster_ranks",
     "count_by_threshold",
+    "drop_clusters",
+    "keep_copies",
     "removed_at",
     "threshold_steps",
 ]
@@ -65,6 +70,10 @@ class Removals:
     def __len__(self) -> int:
         return len(self.documents)
 
+    def where(self, mask: NDArray[np.bool_]) -> "Removals":
+        """Return the removed documents that the mask marks."""
+        return Removals(self.documents[mask], self.witness[mask], self.similarity[mask])
+
     def include(self, documents: NDArray[Any]) -> NDArray[np.bool_]:
         """Return a flag for each of the documents that is removed."""
         if not len(self):
@@ -83,6 +92,11 @@ class Removals:
         kept = np.sort(self.witness)
         firsts = np.flatnonzero(np.concatenate([[True], kept[1:] != kept[:-1]])) if len(kept) else np.empty(0, int)
         return kept[firsts], np.diff(np.append(firsts, len(kept)))
+
+    @property
+    def owners(self) -> NDArray[np.uint32]:
+        """The kept documents with removed near-duplicates, ascending."""
+        return self._clusters[0]
 
     def kept_of(self, documents: NDArray[Any]) -> NDArray[np.int64]:
         """Return the kept document of each document's cluster: its witness, or itself."""
@@ -135,6 +149,53 @@ class Removals:
         return len(self._clusters[0])
 
 
+def _by_cluster(clusters: Removals, keys: Sequence[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the order of removed documents by cluster, in each by the keys, and where each cluster starts in it."""
+    order = np.lexsort((*reversed(keys), clusters.witness))
+    starts = np.flatnonzero(np.diff(clusters.witness[order].astype(np.int64), prepend=-1))
+    return order, starts
+
+
+def cluster_ranks(clusters: Removals, rank_of: Ranks) -> NDArray[np.int64]:
+    """Return the position of each removed document in its cluster, in keep order; the kept one has position 1.
+
+    Args:
+        clusters: The removed documents, each with the kept one of its cluster.
+        rank_of: The rank of each document in keep order.
+    """
+    order, starts = _by_cluster(clusters, [rank_of[clusters.documents]])
+    sizes = np.diff(np.append(starts, len(order)))
+    positions = np.empty(len(order), dtype=np.int64)
+    positions[order] = np.arange(len(order)) - np.repeat(starts, sizes) + 2
+    return positions
+
+
+def keep_copies(clusters: Removals, copies: int, rank_of: Ranks) -> Removals:
+    """Return what is removed if the first ``copies`` documents of each cluster are kept; the arguments are as above."""
+    return clusters.where(cluster_ranks(clusters, rank_of) > copies)
+
+
+def drop_clusters(clusters: Removals, rank_of: Ranks, protected: int = 0) -> Removals:
+    """Return what is removed if no document of a cluster is kept.
+
+    The witness of a document that would be kept is the most similar one of its cluster, the first among equals.
+
+    Args:
+        clusters: The removed documents, each with the kept one of its cluster.
+        rank_of: The rank of each document in keep order.
+        protected: The first ``protected`` ranks are never removed.
+    """
+    similarity = np.nan_to_num(clusters.similarity, nan=-1.0)
+    order, starts = _by_cluster(clusters, [-similarity, rank_of[clusters.documents]])
+    nearest = order[starts]
+    nearest = nearest[rank_of[clusters.witness[nearest]] >= protected]
+    documents = np.append(clusters.documents, clusters.witness[nearest])
+    witness = np.append(clusters.witness, clusters.documents[nearest])
+    known = np.append(clusters.similarity, clusters.similarity[nearest])
+    ascending = np.argsort(documents)
+    return Removals(documents[ascending], witness[ascending], known[ascending])
+
+
 @dataclass(frozen=True)
 class DedupDecision:
     """Kept and removed documents of a search, at one threshold.
@@ -143,11 +204,13 @@ class DedupDecision:
         search: The result of the search.
         similarities: Computes similarities that the search did not need; only called for component clusters.
         raised: A threshold above that of the search; None for its own.
+        ending: What is done with the clusters.
     """
 
     search: SearchResult
     similarities: PairSimilarities
     raised: float | None = None
+    ending: Ending = KEEP_ONE
 
     @property
     def threshold(self) -> float:
@@ -164,28 +227,43 @@ class DedupDecision:
         return self.search.near_misses(self.raised)
 
     @cached_property
+    def clusters(self) -> Removals:
+        """Every document of a cluster but the one that it is named after, with that one as witness."""
+        return self._clustered(similar=True)
+
+    @cached_property
     def removals(self) -> Removals:
         """The removed documents, each with its witness."""
+        return self._ended(self.clusters)
+
+    def _ended(self, clusters: Removals) -> Removals:
+        """Return what the ending removes of clusters."""
+        rank_of = self.search.order.rank_of
+        if self.ending.drop_all:
+            return drop_clusters(clusters, rank_of, self.search.documents.protected)
+        return clusters if self.ending.copies == 1 else keep_copies(clusters, self.ending.copies, rank_of)
+
+    def _clustered(self, *, similar: bool) -> Removals:
+        """Return the clusters; with unknown similarities, which cost less, unless they must be known."""
         search = self.search
         if search.settings.group == "star":
             documents, protected = len(search.documents), search.documents.protected
             directed = search.settings.measure == "containment"
             clustering = cluster_by_star(self.blocks, search.copies, documents, protected, directed=directed)
         else:
-            clustering = self._cluster_by_components()
+            clustering = self._cluster_by_components(similar=similar)
         ranks = np.flatnonzero(clustering.removed)
         removed, witness = search.order.document_at[ranks], search.order.document_at[clustering.witness[ranks]]
         order = np.argsort(removed)
         return Removals(removed[order], witness[order], clustering.similarity[ranks][order])
 
-    def _cluster_by_components(self) -> ClusteringResult:
+    def _cluster_by_components(self, *, similar: bool) -> ClusteringResult:
         """Keep one document per connected component: the first in keep order."""
         first, removed = self._components()
         similarity = np.full(len(removed), np.nan)
-        removed_ranks = np.flatnonzero(removed)
-        similarity[removed_ranks] = self._similarities(
-            self.search, first[removed_ranks], removed_ranks.astype(np.uint32)
-        )
+        if similar:
+            ranks = np.flatnonzero(removed)
+            similarity[ranks] = self._similarities(self.search, first[ranks], ranks.astype(np.uint32))
         return ClusteringResult(removed, first, similarity)
 
     def _components(self) -> tuple[Ranks, NDArray[np.bool_]]:
@@ -196,8 +274,13 @@ class DedupDecision:
         return first, removed
 
     def count_removed(self) -> int:
-        """Return how many documents are removed: one pass over the pairs, without witnesses and similarities."""
+        """Return how many documents are removed: one pass over the pairs, without witnesses and similarities.
+
+        If not one document of each cluster is kept, the clusters are formed, which takes two passes.
+        """
         search = self.search
+        if self.ending.drop_all or self.ending.copies > 1:
+            return len(self._ended(self._clustered(similar=False)))
         if search.settings.group == "star":
             documents, protected = len(search.documents), search.documents.protected
             return int(np.count_nonzero(removed_by_star(self.blocks, search.copies, documents, protected)))

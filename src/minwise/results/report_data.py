@@ -24,6 +24,7 @@ from minwise.inputs.source import Source
 from minwise.inputs.text_files import TextFiles
 from minwise.progress import Stopwatch
 from minwise.report.cluster_section import MANY_DOCUMENTS
+from minwise.results.marks import ClusterFacts
 from minwise.results.notes import report_notes
 from minwise.results.pairs import cap_report, identities
 from minwise.results.removals import DedupDecision, count_by_threshold
@@ -186,14 +187,19 @@ def kept_near_misses(decision: DedupDecision) -> tuple[NDArray[np.int64], NDArra
 
 
 def largest_clusters(decision: DedupDecision) -> list[dict[str, Any]]:
-    """Return the largest clusters, each with its kept document and the members least similar to it."""
-    removals, clusters = decision.removals, []
-    for first, removed in removals.largest(NAMED_CLUSTERS):
+    """Return the largest clusters of which documents are removed.
+
+    Each has the document that it is named after, its size, and the removed members least similar to that document.
+    """
+    every, clusters = decision.clusters, []
+    removals = every.where(decision.removals.include(every.documents))
+    for first, _ in removals.largest(NAMED_CLUSTERS):
         indices = removals.least_similar(first, NAMED_MEMBERS)
         kept, *members = identities(decision.search, np.append([first], removals.documents[indices]))
         similarity = [None if np.isnan(value) else value for value in removals.similarity[indices].tolist()]
         with_similarity = [{**member, "similarity": value} for member, value in zip(members, similarity, strict=True)]
-        clusters.append({"kept": kept, "size": removed + 1, "members": with_similarity})
+        size = int(every.sizes_of(np.array([first]))[0])
+        clusters.append({"kept": kept, "size": size, "members": with_similarity})
     return clusters
 
 
@@ -213,14 +219,21 @@ def size_distribution(sizes: NDArray[np.int64]) -> list[dict[str, int]]:
 
 @dataclass(frozen=True)
 class DedupReport:
-    """Content of ``report.json``."""
+    """Content of ``report.json``.
+
+    Attributes:
+        decision: The kept and removed documents.
+        facts: What their clusters say of each document.
+    """
 
     decision: DedupDecision
+    facts: ClusterFacts
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, the same for the same documents and settings."""
         search = self.decision.search
-        settings = {**search.settings.to_dict(), "threshold": self.decision.threshold}
+        ending = self.decision.ending
+        settings = {**search.settings.to_dict(), "threshold": self.decision.threshold, **ending.to_dict()}
         similarities = SimilarityStats(self.decision)
         return {
             "minwise": _kernel.__version__,
@@ -242,6 +255,8 @@ class DedupReport:
             "warnings": self._warnings(),
             **report_notes(search.documents, search.copies, search.settings),
             **self._common_phrases(),
+            **self._target(),
+            **self._weights(),
         }
 
     def _common_phrases(self) -> dict[str, Any]:
@@ -249,14 +264,32 @@ class DedupReport:
         work = self.decision.search.work
         return {"common_phrases": work.read_json(COMMON)["phrases"]} if work.has(COMMON) else {}
 
+    def _weights(self) -> dict[str, Any]:
+        """Return the sum of the weights of the kept rows; nothing if they have none."""
+        weights = self.facts.total_weight
+        return {} if weights is None else {"weights": weights}
+
+    def _target(self) -> dict[str, Any]:
+        """Return the wanted number of documents with the threshold that was chosen for it; nothing if there is none."""
+        if self.decision.ending.target is None:
+            return {}
+        counts = self._counts
+        wanted = {"wanted": self.decision.ending.target, "documents": self.decision.ending.wanted(counts["read"])}
+        return {"target": {**wanted, "threshold": self.decision.threshold, "kept": counts["kept"]}}
+
     def counts(self) -> dict[str, int]:
         """Return how many documents were read, kept, removed and quarantined.
 
-        Every copy of an earlier document is removed, for that one or for the document that this one is removed for.
+        If one document of each cluster is kept, every copy of an earlier document is removed, for that one or for the
+        document that this one is removed for.
         """
+        return dict(self._counts)
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
         search, removals = self.decision.search, self.decision.removals
         kept = int(np.count_nonzero(self.decision.keep))
-        identical = search.order.document_at[search.copies.followers()[0]] >= search.documents.protected
+        identical = removals.include(search.order.document_at[search.copies.followers()[0]])
         return removal_counts(search.documents.counts, kept, len(removals), int(np.count_nonzero(identical)))
 
     def _text_bytes(self) -> dict[str, int] | None:
@@ -276,7 +309,7 @@ class DedupReport:
         return {"read": read, "kept": kept, "removed": read - kept - quarantined, "quarantined": quarantined}
 
     def _clusters(self) -> dict[str, Any]:
-        removals = self.decision.removals
+        removals = self.decision.clusters
         return {
             "of_two_or_more": removals.clusters,
             "largest": self._largest[1],
@@ -286,7 +319,7 @@ class DedupReport:
     @cached_property
     def _largest(self) -> tuple[int, int]:
         """The kept document of the largest cluster, and the cluster's size."""
-        largest = self.decision.removals.largest(1)
+        largest = self.decision.clusters.largest(1)
         return (largest[0][0], largest[0][1] + 1) if largest else (0, min(1, len(self.decision.keep)))
 
     @cached_property
@@ -295,13 +328,23 @@ class DedupReport:
 
     def _warnings(self) -> list[str]:
         documents, (kept, largest) = self.decision.search.documents, self._largest
-        return report_warnings(
+        found = report_warnings(
             chained=int(np.count_nonzero(self.decision.removals.similarity < self.decision.threshold)),
             documents=len(documents) - documents.protected,
             largest=largest,
             largest_id=lambda: documents.ids(np.array([kept]))[0].as_py(),
             losses=source_losses(self._sources),
         )
+        return [*found, *self._target_warnings()]
+
+    def _target_warnings(self) -> Iterator[str]:
+        """Yield a warning if even the lowest threshold leaves more documents than wanted."""
+        lowest, target = self.decision.search.settings.plan.threshold, self._target().get("target")
+        if target is not None and target["threshold"] == lowest and target["kept"] > target["documents"]:
+            yield (
+                f"target: {target['documents']:,} documents were wanted, and the lowest threshold {lowest:g} leaves "
+                f"{target['kept']:,}; set a lower threshold"
+            )
 
 
 def removal_counts(counts: dict[str, int], kept: int, removed: int, identical: int) -> dict[str, int]:

@@ -27,7 +27,7 @@ from minwise.inputs.memory_sources import SetsSource, TableSource
 from minwise.inputs.source import Batch, Columns, Source
 from minwise.inputs.standard_input import StandardInput
 from minwise.inputs.text_files import TextFiles
-from minwise.options import lists_faults
+from minwise.options import EndingOptions, definitions, lists_faults
 from minwise.report.cluster_section import SHOWN_CLUSTERS, SHOWN_MEMBERS, SHOWN_PAIRS
 from minwise.results.finished_run import NANOSECONDS, FinishedRun
 from minwise.results.report_data import RunRecord
@@ -56,7 +56,7 @@ READ_BYTES = 1 << 21
 # Sources of up to this size together are read once more for texts that are not cached; this takes about 0.02 s.
 SMALL_BYTES = 4 * 10**6
 # Settings that choose among the pairs that were found. An audit measures how many are found, so it has none of them.
-NOT_AUDITED = ("verify", "group", "keep")
+NOT_AUDITED = ("verify", "group", "keep", *definitions(EndingOptions))
 # Name of an earlier page that shows texts which the new page cannot show.
 WITH_TEXTS = "report-with-texts.html"
 # Element that the page has once for each two texts it shows.
@@ -138,7 +138,7 @@ def _read_rows(source: Source, columns: Columns, rows: list[int]) -> Iterator[tu
     wanted[np.array(rows)] = True
     remaining = iter(rows)
     row = next(remaining, None)
-    for batch in source.batches(replace(columns, keep_column=None), wanted=wanted, batch_bytes=READ_BYTES):
+    for batch in source.batches(replace(columns, values=()), wanted=wanted, batch_bytes=READ_BYTES):
         while row is not None and row < batch.first + len(batch):
             text = _row_text(batch, row)
             if text is not None:

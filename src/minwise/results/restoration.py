@@ -63,12 +63,15 @@ def restore(
     Raises:
         MismatchError: If an input has changed since the run.
         InputError: If an id is not among the removed documents, or is that of several of them.
+        ConfigError: If ids are given of a run that marked its rows, which removed none.
     """
     folder, receiver = check_path("output", destination), progress_of(progress)
     wanted = None if ids is None else _check_ids(ids)
     from minwise.results.output_schema import KINDS  # here: msgspec takes 10 ms
 
     run = FinishedRun.open(output, kinds=KINDS)
+    if wanted is not None and run.marked:
+        raise ConfigError(f"{run.folder}: ids must be left out: the run marked its rows and removed none")
     run.refuse_changes()
     check_destination(folder, run, overwrite=overwrite)
     task = _RestoreAll(run) if wanted is None else _RestoreSome(run, wanted, all_matches=all_matches)
@@ -129,7 +132,8 @@ class _RestoreAll:
     def counts(self) -> dict[str, int]:
         """Return the counts of :func:`restore`."""
         counts = self._run.report["counts"]
-        restored = {"restored": counts["removed"], "still_removed": 0, "quarantined": counts["quarantined"]}
+        removed = 0 if self._run.marked else counts["removed"]
+        restored = {"restored": removed, "still_removed": 0, "quarantined": counts["quarantined"]}
         if "cut" in counts:
             restored["uncut"] = counts["cut"]
         return {**restored, "rows": counts["read"]}

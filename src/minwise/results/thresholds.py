@@ -16,7 +16,7 @@ from minwise._internal.display import notebook, value_table
 from minwise._internal.formatting import format_percent
 from minwise._internal.sorted_arrays import distinct
 from minwise.results.pairs import identity_columns
-from minwise.results.removals import STEP, DedupDecision, check_similarities, removed_at, threshold_steps
+from minwise.results.removals import LEAST_STEP, STEP, DedupDecision, check_similarities, removed_at, threshold_steps
 from minwise.results.report_writer import read_whole_texts
 from minwise.search.clustering import PairBlock
 from minwise.search.engine import SearchResult
@@ -26,6 +26,7 @@ __all__ = [
     "PairExample",
     "ThresholdStep",
     "Thresholds",
+    "chosen_threshold",
     "document_refs",
     "threshold_curve",
 ]
@@ -142,6 +143,17 @@ def threshold_curve(decision: DedupDecision, step: float = STEP) -> Thresholds:
             removed_at(decision, thresholds), examples.pairs.tolist(), examples.with_texts(), strict=True
         )
     )
+
+
+def chosen_threshold(decision: DedupDecision) -> float:
+    """Return the threshold that leaves the number of documents nearest to the wanted one; the lower one of equals.
+
+    Takes one pass over the pairs for each hundredth from the threshold of the decision on.
+    """
+    counts = decision.search.documents.counts
+    wanted = decision.ending.wanted(counts["read"])
+    found = removed_at(decision, threshold_steps(decision.threshold, LEAST_STEP))
+    return min(found, key=lambda one: abs(counts["documents"] - one[1] - wanted))[0]
 
 
 class _Examples:

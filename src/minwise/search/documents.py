@@ -2,7 +2,7 @@
 
 The first pass collects rows in :class:`DocumentPart` and writes them to the work directory; all later stages read them
 back through :class:`Documents`. Nothing here holds texts: a document is a number, and its id, source and row, length,
-state and keep value are read from the files of its part when they are needed.
+state and values are read from the files of its part when they are needed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +22,7 @@ from minwise import _kernel
 from minwise._internal.array_files import ArrayFile
 from minwise._internal.arrays import from_numbers, from_numpy, from_strings, to_numpy, valid_mask
 from minwise.errors import ConfigError, InputError
+from minwise.inputs.document_values import DocumentValues, ValueColumn
 from minwise.inputs.source import Batch, Columns, Fault, Source, TextSettings, fault_error, unusable_error
 from minwise.progress import Progress
 from minwise.search.bands import EMPTY, FAULTY, FILLED
@@ -42,7 +43,7 @@ __all__ = [
     "batch_ids",
     "check_columns",
     "concat_ids",
-    "concat_keep_values",
+    "concat_values",
     "count_usable",
     "fault_table",
     "indexed_faults",
@@ -125,7 +126,9 @@ class Corpus:
 
     def columns_of(self, source: int) -> Columns:
         """Return the columns to read from a source; no keep policy reorders those that are only compared against."""
-        return self.columns if source >= self.against else replace(self.columns, keep_column=None)
+        if source >= self.against:
+            return self.columns
+        return replace(self.columns, values=tuple(column for column in self.columns.values if column.of_references))
 
     def known_rows(self) -> int | None:
         """Return the number of rows, or None if a source does not know it without reading."""
@@ -167,7 +170,7 @@ class DocumentPart:
         lengths: Bytes of each text, batch by batch.
         spans: Source, first row and number of rows of each batch.
         ids: The ids of each batch; None where the source has none.
-        keep_values: The values that the keep policy compares, batch by batch; None where there are none.
+        document_values: The values that are kept for each document, batch by batch.
         faults: Rows that cannot be used.
         ended: Sources that cannot be read further.
         tokens: Estimated documents with 0, 1, 2, … tokens; see :func:`minwise.search.first_pass.token_counts`.
@@ -178,7 +181,7 @@ class DocumentPart:
     lengths: list[NDArray[np.uint64]] = field(default_factory=list)
     spans: list[list[int]] = field(default_factory=list)
     ids: list[pa.Array | None] = field(default_factory=list)
-    keep_values: list[pa.Array | None] = field(default_factory=list)
+    document_values: list[DocumentValues] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     tokens: NDArray[np.int64] = field(default_factory=lambda: np.zeros(MOST_TOKENS + 1, dtype=np.int64))
@@ -194,14 +197,14 @@ class DocumentPart:
         first: int,
         lengths: NDArray[np.uint64],
         ids: pa.Array | None,
-        keep_values: pa.Array | None,
+        document_values: DocumentValues,
     ) -> None:
         """Add consecutive rows of a source, of which ``first`` is the row number of the first."""
         self.lengths.append(lengths)
         self.text_bytes += int(lengths.sum())
         self.spans.append([source, first, len(lengths)])
         self.ids.append(ids)
-        self.keep_values.append(keep_values)
+        self.document_values.append(document_values)
 
     def add_faults(self, faults: Iterable[tuple[int, Fault]], on_error: str) -> None:
         """Add faults, each with the index of its row in the batch that is being added.
@@ -228,18 +231,23 @@ class DocumentPart:
         work.write(f"part-{name}", {**arrays, "lengths": lengths}, **header)
 
     def _columns(self, corpus: Corpus) -> dict[str, pa.Array]:
-        """Return the columns ``id`` and ``rank`` (the keep values) of the part, as far as it has any."""
+        """Return the column ``id`` and the document values of the part, as far as it has any."""
         columns: dict[str, pa.Array] = {}
         if any(ids is not None for ids in self.ids):
             columns["id"] = concat_ids([self._span_ids(corpus, span) for span in range(len(self.ids))])
-        if any(values is not None for values in self.keep_values):
-            rows = (rows for _, _, rows in self.spans)
-            complete = [
-                pa.nulls(count) if values is None else values
-                for count, values in zip(rows, self.keep_values, strict=True)
-            ]
-            columns["rank"] = concat_keep_values(complete, corpus.columns.keep_column)
+        for column in corpus.columns.values:
+            if any(column.key in values for values in self.document_values):
+                columns[column.key] = self._values_of(column)
         return columns
+
+    def _values_of(self, column: ValueColumn) -> pa.Array:
+        """Return the values of a column; labels as a dictionary, because many documents share them."""
+        rows = (rows for _, _, rows in self.spans)
+        pieces = [
+            values.get(column.key, pa.nulls(count)) for count, values in zip(rows, self.document_values, strict=True)
+        ]
+        values = concat_values(pieces, column.name)
+        return values.dictionary_encode() if column.is_label else values
 
     def _span_ids(self, corpus: Corpus, span: int) -> pa.Array:
         """Return the ids of a span; the default ids of its source where there are none."""
@@ -475,21 +483,46 @@ class Documents:
     def keep_order(self, policy: str) -> KeepOrder:
         """Return the order in which a keep policy prefers documents."""
         lengths = self.column("lengths") if policy in ("longest", "shortest") else None
-        keep_values = self._keep_values() if ":" in policy else None
+        keep_values = self.value_column(policy.partition(":")[2]) if ":" in policy else None
         return KeepOrder.for_policy(
             policy, len(self), protected=self.protected, lengths=lengths, keep_values=keep_values
         )
 
-    def _keep_values(self) -> pa.Array:
-        name = self.corpus.columns.keep_column
-        columns = []
+    def value_column(self, name: str) -> pa.Array:
+        """Return the values of a column that orders documents, of one type, null where a document has none.
+
+        Raises:
+            ConfigError: If no document has a value, or if values of several kinds are mixed.
+        """
+        return concat_values(list(self._values_of(ValueColumn(name))), name)
+
+    def value_codes(self, name: str) -> tuple[NDArray[np.uint32], pa.Array]:
+        """Return the number of each document's label in a column, and the labels by number.
+
+        Labels are numbered by their first document; null is a label, too. See
+        :mod:`minwise.inputs.document_values`.
+
+        Raises:
+            ConfigError: If no document has a label.
+        """
+        numbers: dict[str | None, int] = {}
+        codes = [np.empty(0, dtype=np.uint32)]
+        for column in self._values_of(ValueColumn(name, is_label=True)):
+            coded = column.cast(pa.large_string()) if column.type == pa.null() else column
+            coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
+            codes.append(_shared_codes(coded, numbers))
+        return np.concatenate(codes), pa.array(list(numbers), pa.large_string())
+
+    def _values_of(self, column: ValueColumn) -> Iterator[pa.Array]:
+        """Yield the values of a column, chunk by chunk; of the null type where a part has none."""
+        pieces: list[pa.Array] = []
         for number, part in enumerate(self.parts):
             table = self._columns.get(number, pa.table({}))
-            has_values = "rank" in table.column_names
-            columns.append(table.column("rank").combine_chunks() if has_values else pa.nulls(part.length("states")))
-        if all(column.null_count == len(column) for column in columns) and len(self):
-            raise ConfigError(f"keep column {name!r} is in no file, or has no values")
-        return concat_keep_values([chunk for column in columns for chunk in _chunks(column)], name)
+            has_values = column.key in table.column_names
+            pieces += _chunks(table.column(column.key)) if has_values else [pa.nulls(part.length("states"))]
+        if all(piece.null_count == len(piece) for piece in pieces) and len(self):
+            raise ConfigError(f"column {column.name!r} is in no file, or has no values")
+        return iter(pieces)
 
     def locate(self, documents: NDArray[Any]) -> tuple[pa.Array, NDArray[np.int64]]:
         """Return source name and row of each document."""
@@ -596,8 +629,19 @@ def concat_ids(columns: list[pa.Array]) -> pa.Array:
     return pa.concat_arrays(unify_types(columns))
 
 
-def concat_keep_values(columns: list[pa.Array], name: str | None) -> pa.Array:
-    """Return columns of keep values as one, of a type that holds them all.
+def _shared_codes(coded: pa.Array, numbers: dict[str | None, int]) -> NDArray[np.uint32]:
+    """Return the codes of a dictionary array in ``numbers``, which grows by its labels as they occur."""
+    labels = [*coded.dictionary.to_pylist(), None]
+    own = np.where(valid_mask(coded), to_numpy(coded.indices).astype(np.int64), len(labels) - 1)
+    used, firsts = np.unique(own, return_index=True)
+    shared = np.zeros(len(labels), dtype=np.uint32)
+    for code in used[np.argsort(firsts)].tolist():
+        shared[code] = numbers.setdefault(labels[code], len(numbers))
+    return shared[own]
+
+
+def concat_values(columns: list[pa.Array], name: str) -> pa.Array:
+    """Return columns of document values as one, of a type that holds them all.
 
     Raises:
         ConfigError: If the columns mix texts, numbers and times.
@@ -609,7 +653,7 @@ def concat_keep_values(columns: list[pa.Array], name: str | None) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         shown = ", ".join(sorted(map(str, types)))
         raise ConfigError(
-            f"keep column {name} must have one kind of values in all files, got {shown}; cast it in one of them"
+            f"column {name} must have one kind of values in all files, got {shown}; cast it in one of them"
         ) from None
 
 

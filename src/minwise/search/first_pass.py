@@ -161,7 +161,7 @@ class DocumentReader(ResumableReader):
         if any(fault.row is None for fault in batch.faults):  # a resumed run must not read up to the fault again
             self.part.ended.append(source)
         ids = batch_ids(self.corpus.sources[source], batch)
-        self.part.add(source, batch.first, text_lengths(batch.values), ids, batch.keep_values)
+        self.part.add(source, batch.first, text_lengths(batch.values), ids, batch.document_values)
         self.rows[source] = max(self.rows[source], batch.first + len(batch))
 
     def _located(self, source: int, batch: Batch, faulty: list[tuple[int, str]]) -> Iterator[tuple[int, Fault]]:

@@ -128,7 +128,7 @@ class GroupedSource(Source):
             too_many[rows] = piece.map("too_many")[within]
         sets = from_lists(offsets, from_numpy(elements), too_many == 0)
         faults = tuple(self._fault(start + int(row), int(too_many[row])) for row in np.flatnonzero(too_many))
-        return Batch(start, sets, self._names.slice(start, stop - start), None, faults)
+        return Batch(start, sets, self._names.slice(start, stop - start), {}, faults)
 
     def _fault(self, row: int, elements: int) -> Fault:
         return Fault(self.name, row, f"group {self._names[row]} {too_many_elements(elements)}")

@@ -128,7 +128,7 @@ class CandidateVerifier(CandidateSearch):
     def texts_of(self, documents: NDArray[np.int64]) -> Iterator[pa.Array]:
         """Yield the texts of ascending documents, in batches."""
         corpus, starts = self.documents.corpus, self.documents.starts
-        columns = replace(corpus.columns, keep_column=None)
+        columns = replace(corpus.columns, values=())
         bounds = np.searchsorted(documents, starts)
         for number, source in enumerate(corpus.sources):
             rows = documents[bounds[number] : bounds[number + 1]] - starts[number]

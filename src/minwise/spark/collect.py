@@ -29,7 +29,7 @@ from minwise.search.documents import (
 )
 from minwise.search.verification import BINS, NearMisses
 from minwise.search.workdir import WorkDirectory
-from minwise.spark.read_tasks import ENDED, KEYS, unpack_keep_values
+from minwise.spark.read_tasks import ENDED, KEYS, unpack_values
 from minwise.spark.stage_store import StageFile, StageFiles
 
 __all__ = ["collect_compared", "collect_documents", "merged_pairs", "total_caps", "total_counts", "values_of_spans"]
@@ -63,7 +63,7 @@ class _DocumentCollector:
         self.corpus, self.work, self.passages = corpus, work, passages
         self.rows = [0] * len(corpus.sources)
         self.ended: set[int] = set()
-        self.keep_values: list[pa.Array] = []  # of rows that have not been added yet
+        self.document_values: list[pa.RecordBatch] = []  # of rows that have not been added yet
         self.number, self.part = 0, DocumentPart(0)
         self.states: list[NDArray[np.uint8]] = []
         self.values: list[NDArray[Any]] = []  # content hashes, or numbers of tokens
@@ -98,7 +98,7 @@ class _DocumentCollector:
             self.part.add_faults([(0, Fault(self.corpus.sources[source].name, None, reason))], self.corpus.on_error)
 
     def _add(self, number: int, first: int, rows: pa.RecordBatch) -> None:
-        keep_values = self._keep_values_of(rows)
+        document_values = self._document_values_of(rows)
         if number in self.ended:  # the local engine reads nothing after an unreadable row group either
             return
         source = self.corpus.sources[number]
@@ -114,10 +114,11 @@ class _DocumentCollector:
         lengths = to_numpy(rows.column("text_bytes")).view(np.uint64)
         ids = _ids_of(rows)
         start = 0
-        for values in keep_values or [None]:
+        for values in document_values or [None]:
             end = len(rows) if values is None else start + len(values)
+            columns = {} if values is None else dict(zip(values.schema.names, values.columns, strict=True))
             part_ids = None if ids is None else ids.slice(start, end - start)
-            self.part.add(number, first + start, lengths[start:end], part_ids, values)
+            self.part.add(number, first + start, lengths[start:end], part_ids, columns)
             start = end
         self.values.append(self._values_of(rows))
         self.states.append(to_numpy(rows.column("state")).view(np.uint8))
@@ -130,15 +131,15 @@ class _DocumentCollector:
         contents = (to_numpy(rows.column(name)).view(np.uint64) for name in ("content_high", "content_low"))
         return np.stack(list(contents), axis=1)
 
-    def _keep_values_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """Return the keep values of some rows, in arrays of one type each."""
-        packed = rows.column("ranks").drop_null()
-        self.keep_values.extend(unpack_keep_values(stream) for stream in packed)
+    def _document_values_of(self, rows: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Return the document values of some rows, in batches of columns of one type each."""
+        packed = rows.column("values").drop_null()
+        self.document_values.extend(unpack_values(stream) for stream in packed)
         missing, found = len(rows), []
-        while missing and self.keep_values:
-            found.append(self.keep_values[0].slice(0, missing))
-            rest = self.keep_values[0].slice(missing)
-            self.keep_values[:1] = [rest] if len(rest) else []
+        while missing and self.document_values:
+            found.append(self.document_values[0].slice(0, missing))
+            rest = self.document_values[0].slice(missing)
+            self.document_values[:1] = [rest] if len(rest) else []
             missing -= len(found[-1])
         return found
 

@@ -44,7 +44,7 @@ __all__ = [
     "task_bounds",
     "task_frame",
     "task_numbers",
-    "unpack_keep_values",
+    "unpack_values",
     "working_directory",
     "write_signatures",
 ]
@@ -53,8 +53,8 @@ __all__ = [
 ENDED = 3
 # Suffix of files of keys, or of entries of passages.
 KEYS = ".keys"
-# Columns of files of documents. ``id_is_number`` is null where a source has no ids. Keep values of rows that were read
-# together are with the first of them, as a block: they may have any type.
+# Columns of files of documents. ``id_is_number`` is null where a source has no ids. Document values of rows that were
+# read together are with the first of them, as a block: they may have any type.
 DOCUMENTS = pa.schema(
     [
         ("source", pa.int32()),
@@ -62,7 +62,7 @@ DOCUMENTS = pa.schema(
         *SKETCH_FIELDS,
         ("id", pa.string()),
         ("id_is_number", pa.bool_()),
-        ("ranks", pa.binary()),
+        ("values", pa.binary()),
         ("tokens", pa.int64()),
     ]
 )
@@ -114,9 +114,9 @@ def write_signatures(
 ) -> "DataFrame":
     """Return the tasks that read all sources and write two kinds of files: the documents, and their keys.
 
-    A file of documents has a row for each row of the sources: source, row, id, keep value, state, length, content hash
-    and fault. If a source cannot be read to its end, its last row has the state ``ENDED``. The file of their keys, of
-    the same name with the suffix ``.keys``, has an array with a row of keys per document, and the fact ``spans``:
+    A file of documents has a row for each row of the sources: source, row, id, document values, state, length, content
+    hash and fault. If a source cannot be read to its end, its last row has the state ``ENDED``. The file of their keys,
+    of the same name with the suffix ``.keys``, has an array with a row of keys per document, and the fact ``spans``:
     source, first row and number of rows of the documents.
     """
     directory = str(Path.cwd())
@@ -210,7 +210,7 @@ def document_rows(source: Source, number: int, batch: Batch, columns: dict[str, 
         "row": from_numpy(np.arange(batch.first, batch.first + len(batch), dtype=np.int64)),
         "id": pa.nulls(len(batch), pa.string()) if ids is None else ids.cast(pa.string()),
         "id_is_number": _constant_column(None if ids is None else pa.types.is_integer(ids.type), len(batch)),
-        "ranks": _keep_value_column(batch),
+        "values": _value_block(batch),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
 
@@ -233,15 +233,15 @@ def _constant_column(flag: bool | None, rows: int) -> pa.Array:
     return pa.nulls(rows, pa.bool_()) if flag is None else from_bools(np.full(rows, flag))
 
 
-def _keep_value_column(batch: Batch) -> pa.Array:
-    """Return a column with the keep values of all rows, of any type, as a block in the first row."""
-    packed = [] if batch.keep_values is None else [pack(pa.record_batch({"rank": batch.keep_values}))]
+def _value_block(batch: Batch) -> pa.Array:
+    """Return a column with the document values of all rows, of any type, as a block in the first row."""
+    packed = [pack(pa.record_batch(dict(batch.document_values)))] if batch.document_values else []
     return pa.concat_arrays([*packed, pa.nulls(len(batch) - len(packed), pa.binary())])
 
 
-def unpack_keep_values(packed: pa.Scalar) -> pa.Array:
-    """Return the keep values of all rows that were read together, from the column ``ranks`` of the first."""
-    return unpack(packed).column("rank")
+def unpack_values(packed: pa.Scalar) -> pa.RecordBatch:
+    """Return the document values of all rows that were read together, from the column ``values`` of the first."""
+    return unpack(packed)
 
 
 def _span_batches(source: Source, columns: Columns, span: RowSpan, wanted: Int64s | None = None) -> Iterator[Batch]:
@@ -300,7 +300,7 @@ def read_sets(
 
 def read_values(corpus: Corpus, task: ReadTask, starts: Int64s, documents: Int64s) -> Iterator[tuple[slice, pa.Array]]:
     """Read some documents of a task again and yield their texts or items: which documents, and the values."""
-    columns = replace(corpus.columns, keep_column=None)
+    columns = replace(corpus.columns, values=())
     for span in task:
         first, stop = np.searchsorted(documents, starts[span.source : span.source + 2])
         rows = documents[first:stop] - starts[span.source]

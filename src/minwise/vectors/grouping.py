@@ -19,6 +19,7 @@ from minwise.inputs.table_writer import write_tables
 from minwise.progress import Progress
 from minwise.results.dedup import cluster_schema, cluster_tables, removed_schema, removed_tables
 from minwise.results.display import ResultTable, plain_table
+from minwise.results.marks import ClusterFacts
 from minwise.results.output import Output, publish
 from minwise.results.pairs import cap_report, identity_columns
 from minwise.results.removals import DedupDecision, Removals
@@ -91,7 +92,7 @@ class VectorDedup:
             "settings": search.settings.to_dict(),
             "on_error": search.documents.corpus.on_error,
             "plan": search.settings.plan_dict(),
-            "counts": DedupReport(self.decision).counts(),
+            "counts": DedupReport(self.decision, ClusterFacts(self.decision)).counts(),
             "clusters": {
                 "of_two_or_more": removals.clusters,
                 "largest": max(removals.sizes.tolist(), default=min(1, len(self.decision.keep))),

@@ -10,6 +10,7 @@ import pytest
 import minwise as mw
 from minwise.inputs import row_reader
 from minwise.inputs.baskets import BasketFile
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.elements import Elements
 from minwise.inputs.files import File
 from minwise.inputs.items import ItemLists, ItemSets
@@ -78,7 +79,7 @@ def test_an_oversized_line_is_a_fault(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [fault.row for fault in batch.faults] == [1]
 
 
-@pytest.mark.parametrize("columns", [{"id": "key"}, {"keep_column": "score"}, {"metadata": ("m",)}])
+@pytest.mark.parametrize("columns", [{"id": "key"}, {"values": (ValueColumn("score"),)}, {"metadata": ("m",)}])
 def test_requests_for_other_columns_are_rejected(columns: dict[str, Any], tmp_path: Path) -> None:
     columns_read = Columns(elements=ItemSets(column="text"), **columns)
     (batch,) = source(tmp_path / "x.dat", b"a\n").batches(columns_read)

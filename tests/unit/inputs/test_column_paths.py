@@ -16,6 +16,7 @@ from support.source_rows import faults_of, ids_of, texts_of
 import minwise as mw
 from minwise.errors import InputError
 from minwise.inputs.column_paths import find_path, find_value, missing_column, schema_leaves
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.memory_sources import TableSource, as_table
 from minwise.inputs.source import Columns, Source
 
@@ -51,12 +52,12 @@ def open_source(folder: Path, name: str, rows: list[dict[str, Any]]) -> Source:
 
 @pytest.mark.parametrize("name", [*FORMATS, "memory"])
 def test_text_id_keep_value_and_metadata_are_found_by_path(name: str, tmp_path: Path) -> None:
-    columns = Columns(text=("doc.body",), id="meta.key", keep_column="meta.rank", metadata=("meta.lang",))
+    columns = Columns(text=("doc.body",), id="meta.key", values=(ValueColumn("meta.rank"),), metadata=("meta.lang",))
     source = open_source(tmp_path, name, ROWS)
     assert texts_of(source, columns) == [row["doc"]["body"] for row in ROWS]
     assert ids_of(source, columns) == ["k0", "k1", "k2"]
     batches = list(source.batches(columns))
-    assert [value for batch in batches for value in (batch.keep_values or pa.nulls(0)).to_pylist()] == [1, 2, 3]
+    assert [value for batch in batches for value in batch.document_values["value:meta.rank"].to_pylist()] == [1, 2, 3]
     assert [row for batch in batches for row in batch.metadata or ()] == [
         {"meta.lang": lang} for lang in ("en", "de", "fr")
     ]

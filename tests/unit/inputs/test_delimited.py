@@ -16,17 +16,18 @@ from support.source_rows import (
     delimited,
     faults_of,
     ids_of,
-    keep_values_of,
     kept,
     masks,
     plain,
     texts_of,
+    values_of,
 )
 
 from minwise import _kernel
 from minwise.inputs import delimited as delimited_files
 from minwise.inputs import files, row_reader
 from minwise.inputs.delimited import DelimitedFile
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.files import File
 from minwise.inputs.source import Columns, Fault
 
@@ -237,7 +238,7 @@ def test_an_unusable_header_is_a_fault_of_the_file(data: bytes, reason: str, tmp
 def test_keep_values_are_numbers_if_the_first_is(values: list[str], expected: list[Any], tmp_path: Path) -> None:
     """So 10 is more than 9."""
     data = "text,rank\n" + "".join(f"x,{value}\n" for value in values)
-    assert keep_values_of(source(tmp_path / "x.csv", data.encode()), "rank") == expected
+    assert values_of(source(tmp_path / "x.csv", data.encode()), "rank") == expected
 
 
 def test_columns_with_unicode_names_are_joined_by_a_line_break(tmp_path: Path) -> None:
@@ -316,5 +317,5 @@ def test_batches_without_a_wanted_row_are_left_out(tmp_path: Path) -> None:
     file = source(tmp_path / "x.csv", b"text,rank\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(50)))
     wanted = np.zeros(50, dtype=np.bool_)
     wanted[30] = True
-    (batch,) = file.batches(Columns(keep_column="rank"), wanted=wanted, batch_bytes=1)
-    assert (batch.first, plain(batch.keep_values)) == (30, [30.0])
+    (batch,) = file.batches(Columns(values=(ValueColumn("rank"),)), wanted=wanted, batch_bytes=1)
+    assert (batch.first, plain(batch.document_values["value:rank"])) == (30, [30.0])

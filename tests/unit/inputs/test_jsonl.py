@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.source_rows import COMPRESS, TEXTS, faults_of, ids_of, json_lines, keep_values_of, kept, masks, texts_of
+from support.source_rows import COMPRESS, TEXTS, faults_of, ids_of, json_lines, kept, masks, texts_of, values_of
 
 from minwise.inputs import row_reader
 from minwise.inputs.files import File
@@ -129,7 +129,7 @@ def test_the_first_object_decides_whether_there_are_ids(tmp_path: Path) -> None:
 def test_keep_values_have_the_type_of_the_first(values: list[str], expected: list[Any], tmp_path: Path) -> None:
     """Values of another type are null."""
     data = "\n".join(f'{{"text": "x", "rank": {value}}}' for value in values).encode()
-    assert keep_values_of(source(tmp_path / "x.jsonl", data), "rank") == expected
+    assert values_of(source(tmp_path / "x.jsonl", data), "rank") == expected
 
 
 def test_columns_are_joined_by_a_line_break(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.expect import error_message
-from support.source_rows import TEXTS, faults_of, ids_of, keep_values_of, masks, texts_of
+from support.source_rows import TEXTS, faults_of, ids_of, masks, texts_of, values_of
 
 from minwise.errors import InputError
 from minwise.inputs.memory_sources import SMALL_CHUNK, TableSource, as_table
@@ -154,7 +154,7 @@ def test_keys_that_some_rows_lack_are_null_there() -> None:
     assert table["x"].to_pylist() == [None, 0.5, None]
     assert table["day"].to_pylist() == [None, None, date(2024, 1, 2)]
     assert faults_of(TableSource(table)) == [Fault("", 2, "text is null")]
-    assert keep_values_of(TableSource(table), "n") == [1, None, None]
+    assert values_of(TableSource(table), "n") == [1, None, None]
 
 
 def test_a_table_without_the_column_is_a_fault_of_every_row_and_of_the_table() -> None:

@@ -154,11 +154,16 @@ def test_column_names_are_one_string_or_several() -> None:
 def test_a_slice_of_a_batch_has_its_rows_ids_values_and_faults() -> None:
     faults = (Fault("f", 11, "first"), Fault("f", 13, "second"))
     metadata = [{"a": row} for row in range(5)]
-    batch = Batch(10, pa.array(["0", None, "2", None, "4"]), pa.array([0, 1, 2, 3, 4]), None, faults, metadata)
+    values = {"value:year": pa.array([5, 6, 7, 8, 9]), "label:site": pa.array(list("abcde"))}
+    batch = Batch(10, pa.array(["0", None, "2", None, "4"]), pa.array([0, 1, 2, 3, 4]), values, faults, metadata)
     assert batch.slice(0, 5) is batch
     part = batch.slice(2, 4)
     assert (part.first, part.values.to_pylist()) == (12, ["2", None])
     assert part.ids == pa.array([2, 3])
+    assert {key: column.to_pylist() for key, column in part.document_values.items()} == {
+        "value:year": [7, 8],
+        "label:site": ["c", "d"],
+    }
     assert (part.faults, part.metadata) == (faults[1:], [{"a": 2}, {"a": 3}])
     assert batch.slice(5, 5).faults == ()
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.expect import error_message
-from support.source_rows import TEXTS, faults_of, ids_of, keep_values_of, kept, masks, plain, texts_of
+from support.source_rows import TEXTS, faults_of, ids_of, kept, masks, plain, texts_of, values_of
 
 from minwise.errors import InputError
 from minwise.inputs import parquet, row_reader, table_writer
+from minwise.inputs.document_values import ValueColumn
 from minwise.inputs.files import File
 from minwise.inputs.parquet import ParquetFile
 from minwise.inputs.parquet_pages import ColumnPages, Page, read_pages
@@ -71,7 +72,7 @@ def test_a_missing_column_is_a_fault_that_lists_the_columns(tmp_path: Path) -> N
         "has no column 'text'; its columns are: a (string), b (int64); did you mean text_column='a'?"
     )
     assert faults_of(file, Columns(text=("a",), id="c"))[0].reason.startswith("has no column 'c'")
-    assert faults_of(file, Columns(text=("a",), keep_column="c"))[0].reason.startswith("has no column 'c'")
+    assert faults_of(file, Columns(text=("a",), values=(ValueColumn("c"),)))[0].reason.startswith("has no column 'c'")
 
 
 def test_the_columns_of_a_damaged_file_are_listed_without_a_sample(tmp_path: Path) -> None:
@@ -138,8 +139,8 @@ def test_ids_of_a_wrong_type_are_a_fault_of_the_file_and_wrong_bytes_of_the_row(
 def test_keep_values_have_their_type_and_a_list_is_rejected(tmp_path: Path) -> None:
     dates = pa.array([1, None], pa.date32())
     file = source(tmp_path / "x.parquet", pa.table({"text": ["x", "y"], "when": dates, "list": [[1], [2]]}))
-    assert keep_values_of(file, "when") == dates.to_pylist()
-    assert "list" in faults_of(file, Columns(keep_column="list"))[0].reason
+    assert values_of(file, "when") == dates.to_pylist()
+    assert "list" in faults_of(file, Columns(values=(ValueColumn("list"),)))[0].reason
 
 
 def test_invalid_utf8_is_passed_on(tmp_path: Path) -> None:
