@@ -168,7 +168,7 @@ class DedupDecision:
         """The removed documents, each with its witness."""
         search = self.search
         if search.settings.group == "star":
-            documents, protected = len(search.documents), search.documents.protected
+            documents, protected = len(search.documents), search.order.protected
             directed = search.settings.measure == "containment"
             clustering = cluster_by_star(self.blocks, search.copies, documents, protected, directed=directed)
         else:
@@ -192,14 +192,14 @@ class DedupDecision:
         """Return the first rank of each rank's component, and a flag for each removed rank."""
         first = cluster_by_components(self.blocks, self.search.copies, len(self.search.documents))
         removed = first != np.arange(len(first), dtype=np.uint32)
-        removed[: self.search.documents.protected] = False
+        removed[: self.search.order.protected] = False
         return first, removed
 
     def count_removed(self) -> int:
         """Return how many documents are removed: one pass over the pairs, without witnesses and similarities."""
         search = self.search
         if search.settings.group == "star":
-            documents, protected = len(search.documents), search.documents.protected
+            documents, protected = len(search.documents), search.order.protected
             return int(np.count_nonzero(removed_by_star(self.blocks, search.copies, documents, protected)))
         return int(np.count_nonzero(self._components()[1]))
 

@@ -256,7 +256,7 @@ class DedupReport:
         """
         search, removals = self.decision.search, self.decision.removals
         kept = int(np.count_nonzero(self.decision.keep))
-        identical = search.order.document_at[search.copies.followers()[0]] >= search.documents.protected
+        identical = search.copies.followers()[0] >= search.order.protected
         return removal_counts(search.documents.counts, kept, len(removals), int(np.count_nonzero(identical)))
 
     def _text_bytes(self) -> dict[str, int] | None:

@@ -317,9 +317,7 @@ def _search(
     """Return the search of a call, whose arguments are checked; ``call`` is its option class."""
     settings = _search_settings(call, options)
     check_on_error(on_error)
-    own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).with_keep_column(
-        settings.keep.partition(":")[2] or None
-    )
+    own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).with_keep_columns(settings.keep_rule)
     others = None
     if against is not None:
         others = DocumentTable.of(against, name="against", text=text, id=ident, settings=settings)
