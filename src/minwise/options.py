@@ -40,6 +40,7 @@ __all__ = [
     "FrameOptions",
     "GroupName",
     "IndexOptions",
+    "KeepRuleOptions",
     "LinkOptions",
     "MeasureName",
     "MeasureOptions",
@@ -54,6 +55,7 @@ __all__ = [
     "Setting",
     "SnapName",
     "StoreName",
+    "ValueOptions",
     "VerifyName",
     "check_setting",
     "definitions",
@@ -133,7 +135,11 @@ DEDUP_GROUP = Setting(
     "How pairs form clusters: star removes only documents similar to the kept one, components all documents that pairs"
     " connect.",
 )
-KEEP = Setting("first", "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL.")
+KEEP = Setting(
+    "first",
+    "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as"
+    " max:quality,longest,first, decide one after the other where those before are equal.",
+)
 PROGRESS = Setting(
     None,
     "True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function is called"
@@ -368,11 +374,32 @@ class LinkOptions(TypedDict, total=False):
     ]
 
 
-class PairsOptions(SearchOptions, MeasureOptions, LinkOptions, total=False):
+class ValueOptions(TypedDict, total=False):
+    """Column whose values decide which documents are compared."""
+
+    within: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Column, such as language or dump: only rows with the same value are compared. Rows without a value are"
+            " compared with each other.",
+        ),
+    ]
+    across: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Column, such as source: only rows with different values are compared. Rows without a value are not"
+            " compared with each other.",
+        ),
+    ]
+
+
+class PairsOptions(SearchOptions, MeasureOptions, LinkOptions, ValueOptions, total=False):
     """Settings of :func:`minwise.pairs` and :func:`minwise.write_pairs`."""
 
 
-class ClustersOptions(SearchOptions, LinkOptions, total=False):
+class ClustersOptions(SearchOptions, LinkOptions, ValueOptions, total=False):
     """Settings of :func:`minwise.clusters` and :func:`minwise.write_clusters`."""
 
     group: Annotated[GroupName, CLUSTER_GROUP]
@@ -428,7 +455,29 @@ class EndingOptions(TypedDict, total=False):
     ]
 
 
-class DedupOptions(SearchOptions, MeasureOptions, EndingOptions, total=False):
+class KeepRuleOptions(TypedDict, total=False):
+    """Settings that decide, by the values of a column, which documents are kept."""
+
+    prefer: Annotated[
+        str | Mapping[str, Sequence[Any]] | None,
+        Setting(
+            None,
+            "Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values come"
+            " after them, and keep decides among equals. Numbers are named by their shortest decimal form.",
+            "A mapping of the column to its values is accepted, too.",
+        ),
+    ]
+    protect: Annotated[
+        str | Sequence[str] | Mapping[str, Any] | None,
+        Setting(
+            None,
+            "Rows that are never removed, such as source=wiki; other rows are removed for them. Several are accepted.",
+            "A mapping of columns to a value or several is accepted, too.",
+        ),
+    ]
+
+
+class DedupOptions(SearchOptions, MeasureOptions, ValueOptions, KeepRuleOptions, EndingOptions, total=False):
     """Settings of :func:`minwise.dedup`."""
 
     group: Annotated[GroupName, DEDUP_GROUP]

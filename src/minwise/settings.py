@@ -21,6 +21,7 @@ from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
+from minwise.keep_rules import KeepRule
 from minwise.options import (
     DedupOptions,
     DocumentSource,
@@ -185,7 +186,10 @@ class SearchSettings:
         verify: ``exact`` compares the shingle sets of every candidate pair, ``signature`` estimates their similarity
             from signatures, ``none`` accepts every candidate.
         group: ``star`` or ``components``.
-        keep: Document of a cluster to keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
+        keep: Document of a cluster to keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``,
+            or several of these, separated by commas.
+        prefer: Column and values that are preferred to others, in their order, as the setting gives them.
+        protect: Columns and values of documents that are never removed, as the setting gives them.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared.
         exact: Whether every pair is found, by an exact join instead of bands; always with containment.
         measure: ``jaccard``, or ``containment`` of the document with fewer elements in the other one.
@@ -194,6 +198,8 @@ class SearchSettings:
         elements: Makes sets from columns where there is no shingler; None for sets in memory.
         transpose: Whether the roles of sets and items are swapped.
         html: Whether texts are HTML pages.
+        within: Column of which only equal values are compared.
+        across: Column of which only different values are compared.
     """
 
     plan: Plan
@@ -203,6 +209,8 @@ class SearchSettings:
     verify: str = "exact"
     group: str = "star"
     keep: str = "first"
+    prefer: str | Mapping[str, Sequence[Any]] | None = None
+    protect: str | Sequence[str] | Mapping[str, Any] | None = None
     max_bucket: int = 2000
     exact: bool = False
     measure: str = "jaccard"
@@ -211,23 +219,38 @@ class SearchSettings:
     elements: Elements | None = None
     transpose: bool = False
     html: bool = False
+    within: str | None = None
+    across: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("scheme", "verify", "group"):
             check_setting(DEFINITIONS[name], getattr(self, name))
         # A bucket above the cap pairs each member with its first few: with fewer allowed the cap would add pairs.
         check_integer("max_bucket", self.max_bucket, _kernel.FIRST_MEMBERS, 10_000)
-        policy, colon, column = check_type("keep", self.keep, str).partition(":")
-        plain = policy in ("first", "last", "longest", "shortest") and not colon
-        if not plain and not (policy in ("max", "min") and column):
-            rule = "keep must be first, last, longest, shortest, max:COL or min:COL"
-            raise ConfigError(f"{rule}, got {show(self.keep)}")
+        self.keep_rule  # noqa: B018 - raises if a setting of it is wrong
 
     @property
     def value_columns(self) -> tuple[ValueColumn, ...]:
         """Columns whose values decide the result."""
-        column = self.keep.partition(":")[2]
-        return (ValueColumn(column),) if column else ()
+        label = self.label_column
+        labels = () if label is None else (ValueColumn(label, is_label=True, of_references=True),)
+        return distinct_columns((*self.keep_rule.value_columns, *labels))
+
+    @property
+    def keep_rule(self) -> KeepRule:
+        """Which document of a cluster is kept."""
+        return KeepRule.of(self.keep, self.prefer, self.protect)
+
+    @property
+    def label_column(self) -> str | None:
+        """Column whose values decide which documents are compared, if any do."""
+        return self.across if self.within is None else self.within
+
+    @property
+    def value_settings(self) -> dict[str, str]:
+        """The setting that names this column, if there is one."""
+        named = {"within": self.within, "across": self.across}
+        return {name: column for name, column in named.items() if column is not None}
 
     @property
     def similarity_name(self) -> str:
@@ -283,7 +306,8 @@ class SearchSettings:
             found = {"exact": True} if self.exact else layout
         shared = {name: getattr(self, name) for name in names if not (self.exact and name == "scheme")}
         weights = self.weight_settings
-        return {"threshold": self.plan.threshold, **found, **weights, **self.element_settings, **shared}
+        values = {**self.value_settings, **self.keep_rule.to_dict()}
+        return {"threshold": self.plan.threshold, **found, **weights, **self.element_settings, **shared, **values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +360,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     seed = check_seed("seed", options["seed"])
     elements = make_elements(options, seed)
     _check_weights(options, fractional=elements is not None and elements.factors is not None)
+    _check_values(options)
     if of_frame and options["shingle"] == "set" and options["bag"]:
         raise ConfigError("bag must be left out with sets of a DataFrame, got True")
     settings = SearchSettings(
@@ -349,10 +374,14 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         verify=options["verify"],
         group=options["group"],
         keep=options["keep"],
+        prefer=options["prefer"],
+        protect=options["protect"],
         max_bucket=options["max_bucket"],
         exact=options["exact"] or contained,
         measure=options["measure"],
         discount=options["discount"],
+        within=options["within"],
+        across=options["across"],
     )
     if options["frequencies"] is None:
         return settings
@@ -379,6 +408,21 @@ def _check_weights(options: DedupOptions, *, fractional: bool) -> None:
             raise ConfigError(f"{name} must be {DEFINITIONS[name].default} with {context}, got {show(value)}")
     if options["save_frequencies"] is not None:
         check_new_table(options["save_frequencies"])
+
+
+def _check_values(options: DedupOptions) -> None:
+    """Raise if a column whose values decide what is compared is no name, or cannot be known."""
+    for name in ("within", "across"):
+        column = _value(options, name)
+        if column is None:
+            continue
+        if not (isinstance(column, str) and column):
+            raise ConfigError(f"{name} must be the name of a column, got {show(column)}")
+        _refuse(options, f"with {name}: a group of rows has no value of its own", "group_by", "transpose")
+    if options["within"] is not None:
+        _refuse(options, "with within, which compares only equal values", "across")
+    if options["across"] is not None and cast("dict[str, Any]", options).get("among") is not None:
+        raise ConfigError(f"across must be left out with among, got {show(options['across'])}; link the tables without")
 
 
 class PassageSettings(NamedTuple):

@@ -22,6 +22,7 @@ from minwise.cli.options import (
     selection_options,
     set_options,
     settings_of,
+    value_options,
 )
 from minwise.cli.output import seconds_by_stage, show_cuts, show_dedup, watched_progress, write_kept
 from minwise.inputs import Files
@@ -47,6 +48,7 @@ __all__ = ["dedup"]
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would do and cost.")
 @search_options
 @measure_option
+@value_options
 @discount_options
 @set_options
 @engine_options
@@ -84,7 +86,8 @@ def dedup(
         minwise dedup news.csv --text-column body -o - > clean.csv
         cat pages.jsonl | minwise dedup - -o - > unique.jsonl
     """
-    settings = _of_task({**settings_of(given), "against": Files(against) or None}, passages=passages)
+    sources = {"against": Files(against) or None, "protect": given["protect"] or None}
+    settings = _of_task({**settings_of(given), **sources}, passages=passages)
     if passages and dry_run:
         raise click.UsageError("--dry-run estimates a search for near-duplicates: leave out --passages")
     if output == "-" and dry_run:

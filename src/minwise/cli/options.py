@@ -24,6 +24,7 @@ from minwise.options import (
     NormalisationOptions,
     PairsOptions,
     PassagesOptions,
+    ValueOptions,
     definitions,
 )
 from minwise.results.output import refuse_existing_file
@@ -62,6 +63,7 @@ __all__ = [
     "setting_option",
     "settings_of",
     "table_output",
+    "value_options",
     "verbosity_options",
     "with_option_names",
 ]
@@ -260,6 +262,8 @@ among_option = setting_option(
     type=click.Path(),
     help="Second table: find only pairs of a document of INPUTS and one of these files; repeatable.",
 )
+# Column whose values decide what is compared.
+value_options = add_options(*(setting_option(name, metavar="COL") for name in definitions(ValueOptions)))
 # Weights of elements.
 discount_options = add_options(
     setting_option("discount"),
@@ -295,6 +299,14 @@ selection_options = add_options(
         help="Reference corpus: also remove what is in these files; repeatable.",
     ),
     setting_option("keep"),
+    setting_option("prefer", metavar="COL=VALUES"),
+    setting_option(
+        "protect",
+        multiple=True,
+        default=(),
+        metavar="COL=VALUE",
+        help="Rows that are never removed, such as source=wiki; other rows are removed for them; repeatable.",
+    ),
     setting_option("group"),
 )
 # Settings of how many documents of a cluster are kept.

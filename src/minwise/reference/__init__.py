@@ -9,6 +9,7 @@ hashing        bytes and items → 64-bit words
 text           text → normalised text → tokens → shingles → elements
 sketch         elements → slots, packed slots
 banding        slots → band keys → candidate pairs → groups; the cost of comparing all pairs
+keeping        rows → the order in which they are kept
 containment    sets → pairs of which one lies in the other → removed sets
 nearest        sets → the most similar ones of each, mutual ones, matched ones
 passages       tokens → repeated passages and their first occurrences
@@ -16,6 +17,7 @@ units          text → lines, sentences, paragraphs → those that repeat
 cuts           text, tokens, covered tokens → pieces to cut out
 contamination  tokens → n-grams of evaluation items in documents
 endings        clusters → copies to keep, marks, votes, a threshold for a number of documents
+values         sets and values → similar pairs of one value, or of different ones
 weighting      sets → frequencies → weights of elements → weighted slots and similarity
 vectors        vectors → slots on random lines → keys; exact distances
 matrix         sets as columns of a boolean matrix; MinHash and bins by explicit permutations
@@ -58,6 +60,7 @@ from minwise.reference.hashing import (
     mix_words,
     multiply_words,
 )
+from minwise.reference.keeping import keep_order
 from minwise.reference.matrix import (
     BooleanMatrix,
     agreement,
@@ -115,6 +118,7 @@ from minwise.reference.universal import (
     rows_from_columns,
     trace_one_pass,
 )
+from minwise.reference.values import pairs_by_value
 from minwise.reference.vectors import (
     cosine_distance,
     euclidean_distance,
@@ -178,6 +182,7 @@ __all__ = [
     "hash_items",
     "is_prime",
     "item_ngrams",
+    "keep_order",
     "key",
     "line_weights",
     "low_bits_of_minimum",
@@ -199,6 +204,7 @@ __all__ = [
     "one_permutation_sketch",
     "pack_bits",
     "pair_count",
+    "pairs_by_value",
     "parse_shingle",
     "permutation_bytes",
     "permutation_signature",

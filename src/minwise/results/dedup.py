@@ -42,6 +42,7 @@ from minwise.search.engine import Engine, FinishedSearch, SearchResult
 from minwise.settings import WEIGHTED
 
 __all__ = [
+    "VALUE",
     "DedupResult",
     "cluster_schema",
     "cluster_tables",
@@ -53,6 +54,8 @@ __all__ = [
 
 # Name of the similarity without weights beside a weighted one.
 PLAIN = "similarity"
+# Name of the column of clusters for the values that decide what is compared.
+VALUE = "value"
 
 
 class DedupResult:
@@ -404,7 +407,15 @@ def cluster_tables(
         size = from_numpy(removals.sizes_of(kept))
         votes = {} if votes_of is None else {VOTES: from_numpy(votes_of(kept))}
         cluster = {"cluster": search.documents.ids(kept), "size": size}
-        yield pa.table({**identity_columns(search, numbers), **cluster, **votes})
+        yield pa.table({**identity_columns(search, numbers), **cluster, **votes, **_value_column(search, numbers)})
+
+
+def _value_column(search: SearchResult, documents: NDArray[np.int64]) -> dict[str, pa.Array]:
+    """Return the column of the values that decide what is compared; nothing if none do."""
+    if search.labels is None:
+        return {}
+    codes, labels = search.labels
+    return {VALUE: labels.take(from_numpy(codes[documents]))}
 
 
 def readable_documents(search: FinishedSearch) -> NDArray[np.int64]:
@@ -442,5 +453,7 @@ def removed_schema(search: SearchResult) -> pa.Schema:
 
 def cluster_schema(search: SearchResult, votes: str | None = None) -> pa.Schema:
     """Return the columns of the table of clusters; with a column of votes if values are counted."""
+    cluster = {"cluster": search.documents.id_type, "size": pa.int64()}
     counted = {} if votes is None else {VOTES: pa.int64()}
-    return pa.schema({**identity_schema(search), "cluster": search.documents.id_type, "size": pa.int64(), **counted})
+    value = {} if search.labels is None else {VALUE: pa.large_string()}
+    return pa.schema({**identity_schema(search), **cluster, **counted, **value})

@@ -22,6 +22,7 @@ from minwise.search.clustering import (
     PairBlock,
     cluster_by_components,
     cluster_by_star,
+    in_pairs,
     removed_by_star,
 )
 from minwise.search.engine import SearchResult
@@ -240,16 +241,19 @@ class DedupDecision:
         """Return what the ending removes of clusters."""
         rank_of = self.search.order.rank_of
         if self.ending.drop_all:
-            return drop_clusters(clusters, rank_of, self.search.documents.protected)
+            return drop_clusters(clusters, rank_of, self.search.order.protected)
         return clusters if self.ending.copies == 1 else keep_copies(clusters, self.ending.copies, rank_of)
 
     def _clustered(self, *, similar: bool) -> Removals:
         """Return the clusters; with unknown similarities, which cost less, unless they must be known."""
         search = self.search
         if search.settings.group == "star":
-            documents, protected = len(search.documents), search.documents.protected
+            documents, protected = len(search.documents), search.order.protected
             directed = search.settings.measure == "containment"
-            clustering = cluster_by_star(self.blocks, search.copies, documents, protected, directed=directed)
+            following = search.settings.across is not None
+            clustering = cluster_by_star(
+                self.blocks, search.copies, documents, protected, directed=directed, following=following
+            )
         else:
             clustering = self._cluster_by_components(similar=similar)
         ranks = np.flatnonzero(clustering.removed)
@@ -268,9 +272,12 @@ class DedupDecision:
 
     def _components(self) -> tuple[Ranks, NDArray[np.bool_]]:
         """Return the first rank of each rank's component, and a flag for each removed rank."""
-        first = cluster_by_components(self.blocks, self.search.copies, len(self.search.documents))
+        copies, documents = self.search.copies, len(self.search.documents)
+        if self.search.settings.across is not None:
+            copies = copies.led_by(in_pairs(self.blocks, documents))
+        first = cluster_by_components(self.blocks, copies, documents)
         removed = first != np.arange(len(first), dtype=np.uint32)
-        removed[: self.search.documents.protected] = False
+        removed[: self.search.order.protected] = False
         return first, removed
 
     def count_removed(self) -> int:
@@ -282,8 +289,10 @@ class DedupDecision:
         if self.ending.drop_all or self.ending.copies > 1:
             return len(self._ended(self._clustered(similar=False)))
         if search.settings.group == "star":
-            documents, protected = len(search.documents), search.documents.protected
-            return int(np.count_nonzero(removed_by_star(self.blocks, search.copies, documents, protected)))
+            documents, protected = len(search.documents), search.order.protected
+            following = search.settings.across is not None
+            removed = removed_by_star(self.blocks, search.copies, documents, protected, following=following)
+            return int(np.count_nonzero(removed))
         return int(np.count_nonzero(self._components()[1]))
 
     def _similarities(self, search: SearchResult, kept: Ranks, removed: Ranks) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ from minwise.results.marks import ClusterFacts
 from minwise.results.notes import report_notes
 from minwise.results.pairs import cap_report, identities
 from minwise.results.removals import DedupDecision, count_by_threshold
+from minwise.results.value_counts import value_counts
 from minwise.search.bands import FAULTY
 from minwise.search.common_phrases import COMMON
 from minwise.search.documents import Corpus, Documents
@@ -254,6 +255,7 @@ class DedupReport:
             "duplicate_ids": 0 if (repeated := search.documents.repeated_ids()) is None else repeated.rows,
             "warnings": self._warnings(),
             **report_notes(search.documents, search.copies, search.settings),
+            **value_counts(self.decision),
             **self._common_phrases(),
             **self._target(),
             **self._weights(),

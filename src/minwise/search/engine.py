@@ -161,6 +161,12 @@ class SearchResult:
             candidates=self.candidates, similar=self.verified, compared=self.compared, classes=self.classes
         )
 
+    @cached_property
+    def labels(self) -> tuple[NDArray[np.uint32], pa.Array] | None:
+        """The value of each document that decides with which others it is compared, as a code, and the values."""
+        column = self.settings.label_column
+        return None if column is None else self.documents.value_codes(column)
+
     def without_discount(self) -> "SearchResult":
         """Return the search with similarities in which all elements count alike."""
         return replace(self, settings=replace(self.settings, discount="none", frequencies=None))
@@ -241,7 +247,9 @@ class LocalEngine:
         read_documents(without_bands(job) if job.settings.weighted else job)
         documents = Documents(job.corpus, job.work)
         pa.default_memory_pool().release_unused()
-        verifier = CandidateVerifier(job, documents, documents.keep_order(job.settings.keep), for_report=for_report)
+        verifier = CandidateVerifier(
+            job, documents, documents.keep_order(job.settings.keep_rule), for_report=for_report
+        )
         copies = verifier.collapse_copies()
         if job.settings.measure == "containment":
             verifier.spill_sets()
@@ -271,7 +279,7 @@ class LocalEngine:
             count_frequencies(job)
         if job.settings.exact:
             verifier.spill_sets()
-            propose_similar(job, verifier.order, verifier.documents.protected, verifier.floor)
+            propose_similar(job, verifier.order, verifier.floor, verifier.pair_rule)
         else:
             if weighted:
                 band_weighted(job)
