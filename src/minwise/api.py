@@ -664,6 +664,18 @@ def dedup(
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
+        drop_all: Keep no document that has a near-duplicate, instead of one document of each cluster. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.
+            Default: False.
+        mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
+            too.
+        add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
+            rank in the cluster, and of votes, with + - * / ( ), min, max, log and sqrt.
+        votes: Column whose distinct values are counted in each cluster; clusters.parquet gets a column votes, marked
+            rows, too.
+        target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
+            from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1032,6 +1044,18 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
+        drop_all: Keep no document that has a near-duplicate, instead of one document of each cluster. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.
+            Default: False.
+        mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
+            too.
+        add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
+            rank in the cluster, and of votes, with + - * / ( ), min, max, log and sqrt.
+        votes: Column whose distinct values are counted in each cluster; clusters.parquet gets a column votes, marked
+            rows, too.
+        target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
+            from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1237,6 +1261,18 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
+        drop_all: Keep no document that has a near-duplicate, instead of one document of each cluster. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.
+            Default: False.
+        mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
+            too.
+        add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
+            rank in the cluster, and of votes, with + - * / ( ), min, max, log and sqrt.
+        votes: Column whose distinct values are counted in each cluster; clusters.parquet gets a column votes, marked
+            rows, too.
+        target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
+            from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.

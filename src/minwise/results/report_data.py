@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise._internal.formatting import plural
 from minwise._internal.system import peak_memory_bytes
 from minwise.errors import MinwiseError
 from minwise.inputs.files import File
@@ -342,7 +343,7 @@ class DedupReport:
         lowest, target = self.decision.search.settings.plan.threshold, self._target().get("target")
         if target is not None and target["threshold"] == lowest and target["kept"] > target["documents"]:
             yield (
-                f"target: {target['documents']:,} documents were wanted, and the lowest threshold {lowest:g} leaves "
+                f"target: {plural(target['documents'], 'document')} wanted, and the lowest threshold {lowest:g} leaves "
                 f"{target['kept']:,}; set a lower threshold"
             )
 
