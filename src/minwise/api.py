@@ -665,9 +665,10 @@ def dedup(
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
-        drop_all: Keep no document that has a near-duplicate, instead of one document of each cluster. Default: False.
-        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.
-            Default: False.
+        drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
+            a near-duplicate. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept; the
+            similarity has the name that it has in removed.parquet. Default: False.
         mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
             too.
         add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
@@ -1045,9 +1046,10 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
-        drop_all: Keep no document that has a near-duplicate, instead of one document of each cluster. Default: False.
-        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.
-            Default: False.
+        drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
+            a near-duplicate. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept; the
+            similarity has the name that it has in removed.parquet. Default: False.
         mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
             too.
         add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
@@ -1262,9 +1264,10 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
-        drop_all: Keep no document that has a near-duplicate, instead of one document of each cluster. Default: False.
-        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.
-            Default: False.
+        drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
+            a near-duplicate. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept; the
+            similarity has the name that it has in removed.parquet. Default: False.
         mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
             too.
         add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and

@@ -195,7 +195,7 @@ def test_explanations_know_the_ending(folder: Path) -> None:
     assert "4 documents, that of ferry" in shown["copies", "ferry-2"]
     assert "2 distinct values of site in the cluster" in shown["copies", "ferry-2"]
     assert "removed: a near-duplicate of ferry, which is kept" in shown["copies", "ferry-4"]
-    assert "removed: a near-duplicate of ferry-2; no document that has one is kept" in shown["none", "ferry"]
+    assert "removed: a near-duplicate of ferry-2; no document of their cluster is kept" in shown["none", "ferry"]
     assert "3 documents removed for ferry" in shown["none", "ferry"]
     assert "the run marked its rows: all of them are in the directory kept" in shown["marked", "ferry-2"]
     result = mw.dedup(Files([str(folder / "in.csv")]), threshold=0.6, shingle="word:2", copies=2)

@@ -27,7 +27,7 @@ def ending_sentences(report: Values) -> Iterator[str]:
     if settings.get("copies"):
         yield f"Up to {plural(settings['copies'], 'document')} of each cluster were kept, the first in keep order."
     if settings.get("drop_all"):
-        yield "No document that has a near-duplicate was kept."
+        yield "No document of a cluster of two or more was kept."
     if settings.get("mark"):
         yield "Rows were marked: all rows are in the directory kept, and the counts say what would be kept and removed."
     if settings.get("votes"):
