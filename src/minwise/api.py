@@ -667,8 +667,8 @@ def dedup(
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
         drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
             a near-duplicate. Default: False.
-        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept; the
-            similarity has the name that it has in removed.parquet. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in
+            removed.parquet) and kept. Default: False.
         mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
             too.
         add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
@@ -1048,8 +1048,8 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
         drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
             a near-duplicate. Default: False.
-        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept; the
-            similarity has the name that it has in removed.parquet. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in
+            removed.parquet) and kept. Default: False.
         mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
             too.
         add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
@@ -1266,8 +1266,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
         drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
             a near-duplicate. Default: False.
-        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept; the
-            similarity has the name that it has in removed.parquet. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in
+            removed.parquet) and kept. Default: False.
         mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
             too.
         add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and

@@ -396,8 +396,8 @@ class EndingOptions(TypedDict, total=False):
         bool,
         Setting(
             False,
-            "Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept; the similarity"
-            " has the name that it has in removed.parquet.",
+            "Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in"
+            " removed.parquet) and kept.",
         ),
     ]
     mark_names: Annotated[

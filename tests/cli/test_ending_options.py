@@ -139,6 +139,8 @@ def test_marked_rows_keep_their_order_and_columns_and_are_restored(folder: Path,
     assert clusters["votes"].to_pylist() == [votes[cluster] for cluster in clusters["cluster"].to_pylist()]
     restore(folder, "--all")
     assert contents(folder / "back" / "kept") == {name: (folder / name).read_bytes()}
+    assert "data-id=" not in (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert "data-id=" in (folder / "plain" / "report.html").read_text(encoding="utf-8")
 
 
 def test_ids_of_a_marked_run_are_refused(folder: Path) -> None:
@@ -161,6 +163,9 @@ def test_so_many_copies_of_each_cluster_are_kept(folder: Path) -> None:
     assert report["clusters"]["of_two_or_more"] == 2
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert "Up to 2 documents of each cluster were kept" in page
+    [cluster] = report["largest_clusters"]
+    assert (cluster["size"], cluster["removed"], len(cluster["members"])) == (4, 2, 2)
+    assert "in removed.parquet." not in page
     restore(folder, "--all")
     assert contents(folder / "back" / "kept") == {"in.csv": (folder / "in.csv").read_bytes()}
     restore(folder, ids=["ferry-4"])
@@ -179,6 +184,8 @@ def test_no_document_of_a_cluster_is_kept(folder: Path) -> None:
     assert counts["read"] == counts["kept"] + counts["removed"] + counts["quarantined"] == 8
     restore(folder, "--all")
     assert contents(folder / "back" / "kept") == {"in.jsonl": (folder / "in.jsonl").read_bytes()}
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert '<span class="quiet">removed, too</span>' in page
 
 
 def test_explanations_know_the_ending(folder: Path) -> None:
