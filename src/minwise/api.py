@@ -691,6 +691,19 @@ def dedup(
             of the column to its values is accepted, too.
         protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
             accepted. A mapping of columns to a value or several is accepted, too.
+        copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
+        drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
+            a near-duplicate. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in
+            removed.parquet) and kept. Default: False.
+        mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
+            too.
+        add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
+            rank in the cluster, and of votes, with + - * / ( ), min, max, log and sqrt.
+        votes: Column whose distinct values are counted in each cluster; clusters.parquet gets a column votes, marked
+            rows, too.
+        target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
+            from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -1069,6 +1082,19 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             of the column to its values is accepted, too.
         protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
             accepted. A mapping of columns to a value or several is accepted, too.
+        copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
+        drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
+            a near-duplicate. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in
+            removed.parquet) and kept. Default: False.
+        mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
+            too.
+        add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
+            rank in the cluster, and of votes, with + - * / ( ), min, max, log and sqrt.
+        votes: Column whose distinct values are counted in each cluster; clusters.parquet gets a column votes, marked
+            rows, too.
+        target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
+            from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -1284,6 +1310,19 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             of the column to its values is accepted, too.
         protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
             accepted. A mapping of columns to a value or several is accepted, too.
+        copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
+        drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
+            a near-duplicate. Default: False.
+        mark: Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in
+            removed.parquet) and kept. Default: False.
+        mark_names: With mark, other names of these columns, such as 'cluster=dup_id kept=keep'. A mapping is accepted,
+            too.
+        add_weight: Add a column of weights to the kept rows, such as 'weight=min(size, 5)': an expression of size and
+            rank in the cluster, and of votes, with + - * / ( ), min, max, log and sqrt.
+        votes: Column whose distinct values are counted in each cluster; clusters.parquet gets a column votes, marked
+            rows, too.
+        target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
+            from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as

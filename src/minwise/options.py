@@ -412,13 +412,19 @@ class EndingOptions(TypedDict, total=False):
         int, Setting(1, "Documents of each cluster to keep: up to so many, the first ones in keep order.")
     ]
     drop_all: Annotated[
-        bool, Setting(False, "Keep no document that has a near-duplicate, instead of one document of each cluster.")
+        bool,
+        Setting(
+            False,
+            "Keep no document of a cluster of two or more. With group components, these are all documents that have a"
+            " near-duplicate.",
+        ),
     ]
     mark: Annotated[
         bool,
         Setting(
             False,
-            "Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity and kept instead.",
+            "Keep every row, and add the columns cluster, cluster_size, cluster_rank, similarity (under its name in"
+            " removed.parquet) and kept.",
         ),
     ]
     mark_names: Annotated[

@@ -239,6 +239,13 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "keep": ("best", "max", "max:", "longest,best", "first,longest", None, 5),
     "prefer": ("", "source", ["source=a"], {"a": ["x"], "b": ["y"]}, 5),
     "protect": ("", "source", {"source": None}, [5], 5),
+    "copies": (0, -1, 1.5, "2", None),
+    "drop_all": ("yes", 1, None),
+    "mark": ("yes", 1, None),
+    "mark_names": ("", 5, "clusters=x", {"cluster": 5}),
+    "add_weight": ("", 5, "w", "=size"),
+    "votes": ("", 5, "nowhere"),
+    "target": (0, -1, math.nan, math.inf, "many", True),
     "max_bucket": (0, 15, 10**9, 1.5, "many", None),
     "group_by": ("", 5, ["a"]),
     "item": ("", 5, ["a"]),
@@ -264,6 +271,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
 TOGETHER: dict[str, dict[str, Any]] = {
     "bands": {"rows": 4},
     "rows": {"bands": 10},
+    "mark_names": {"mark": True},
     "frequencies": {"discount": "common"},
     "save_frequencies": {"discount": "common"},
 }

@@ -195,14 +195,15 @@ def _cluster(cluster: Values, report: Values, texts: DocumentTexts) -> str:
         if _is_large(cluster["size"], read)
         else ""
     )
-    left_out = cluster["size"] - 1 - len(members)
+    left_out = cluster.get("removed", cluster["size"] - 1) - len(members)
+    status = "removed, too" if report["settings"].get("drop_all") else "kept"
     more = f'<p class="quiet">{plural(left_out, "more", "more")} in removed.parquet.</p>' if left_out > 0 else ""
     if texts.read and len(members) > SHOWN_MEMBERS:
         more += f'<p class="quiet">Only the first {SHOWN_MEMBERS} texts are shown, to keep this page small.</p>'
     return (
         f'<details class="cluster"><summary><span class="count">{plural(cluster["size"], "document")}</span> '
         f'{texts.name(kept)} {large} <span class="quiet least">{_least(cluster, report)}</span></summary>'
-        f'<p class="kept-one"><span class="quiet">kept</span> {texts.name(kept)} {texts.location(kept)}</p>'
+        f'<p class="kept-one"><span class="quiet">{status}</span> {texts.name(kept)} {texts.location(kept)}</p>'
         f'<ol class="members">{_members(kept, members, report, texts)}</ol>{more}</details>'
     )
 
@@ -213,18 +214,24 @@ def _least(cluster: Values, report: Values) -> str:
     unknown = similarities.count(None)
     if unknown:
         # Members that were not compared come first: if all listed members are such, there may be more.
-        more = unknown == len(similarities) < cluster["size"] - 1
+        more = unknown == len(similarities) < cluster.get("removed", cluster["size"] - 1)
         return f"{'at least ' if more else ''}{unknown:,} not compared"
     return f"least similar {_number(min(similarities), report)}"
 
 
 def _members(kept: Values, members: Iterable[Values], report: Values, texts: DocumentTexts) -> str:
+    box = _no_box if report["settings"].get("mark") else keep_box
     return "".join(
         f'<li class="member"><div class="line">{_similarity(member["similarity"], report)} {texts.name(member)} '
-        f"{texts.location(member)} {keep_box(member)}</div>"
+        f"{texts.location(member)} {box(member)}</div>"
         f"{texts.differences(kept, member) if number < SHOWN_MEMBERS else ''}</li>"
         for number, member in enumerate(members)
     )
+
+
+def _no_box(document: Values) -> str:
+    """Return no checkbox: of a marked run nothing can be restored."""
+    return ""
 
 
 def _pair(pair: Values, report: Values, texts: DocumentTexts) -> str:
@@ -252,6 +259,8 @@ def _number(value: float, report: Values) -> str:
 
 
 def _how_to_select(report: Values) -> str:
+    if report["settings"].get("mark"):
+        return ""
     repeated = report.get("duplicate_ids") or 0
     note = f" {plural(repeated, 'document')} {_have(repeated)} the id of an earlier one; an id selects all of them."
     return f'<span class="live-only"> Select documents that should have been kept.</span>{note if repeated else ""}'

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minwise._internal.formatting import format_percent, plural
+from minwise._internal.formatting import plural
 from minwise._internal.html import escape, section
 
 __all__ = ["ending_section", "ending_sentences"]
@@ -27,7 +27,7 @@ def ending_sentences(report: Values) -> Iterator[str]:
     if settings.get("copies"):
         yield f"Up to {plural(settings['copies'], 'document')} of each cluster were kept, the first in keep order."
     if settings.get("drop_all"):
-        yield "No document that has a near-duplicate was kept."
+        yield "No document of a cluster of two or more was kept."
     if settings.get("mark"):
         yield "Rows were marked: all rows are in the directory kept, and the counts say what would be kept and removed."
     if settings.get("votes"):
@@ -39,8 +39,8 @@ def ending_sentences(report: Values) -> Iterator[str]:
 def _weights(report: Values) -> Iterator[str]:
     weights = report.get("weights")
     if weights:
-        share = f" ({format_percent(weights['total'], weights['rows'])} of their number)" if weights["rows"] else ""
-        total = f"{plural(weights['rows'], 'kept row')} together weigh {weights['total']:,.6g}{share}"
+        mean = f", on average {weights['total'] / weights['rows']:.4g}" if weights["rows"] else ""
+        total = f"{plural(weights['rows'], 'kept row')} together weigh {weights['total']:,.6g}{mean}"
         yield f"Column {weights['name']} = {weights['expression']}: {total}."
 
 

@@ -188,7 +188,7 @@ class Explanation:
             smaller = "it lies in no other kept document"
             return f"kept: {smaller if self._of_containment else 'no kept document before it reaches the threshold'}"
         if self.settings.get("drop_all"):
-            return f"removed: a near-duplicate of {self.witness.id}; no document that has one is kept"
+            return f"removed: a near-duplicate of {self.witness.id}; no document of their cluster is kept"
         if self._of_containment:
             return f"removed: it lies in {self.witness.id}, which is kept"
         return f"removed: a near-duplicate of {self.witness.id}, which is kept"

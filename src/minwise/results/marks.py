@@ -105,6 +105,8 @@ class ClusterFacts:
         """Function that returns the votes of clusters, given their kept documents; None if there are no votes."""
         if self._ending.votes is None:
             return None
+        if not len(self._documents):
+            return np.zeros_like
         codes, values = self._documents.value_codes(self._ending.votes)
         missing = np.flatnonzero(~valid_mask(values)).tolist()
         return cluster_votes(self._decision.clusters, codes, missing[0] if missing else None)

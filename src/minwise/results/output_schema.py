@@ -140,6 +140,7 @@ class NamedCluster(Struct):
     kept: StoredDocument
     size: Count
     members: Annotated[list[StoredMember], Meta(min_length=1)]
+    removed: Count | UnsetType = UNSET
 
 
 class SizeRange(Struct):

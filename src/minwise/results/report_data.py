@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise._internal.formatting import plural
 from minwise._internal.system import peak_memory_bytes
 from minwise.errors import MinwiseError
 from minwise.inputs.files import File
@@ -190,17 +191,19 @@ def kept_near_misses(decision: DedupDecision) -> tuple[NDArray[np.int64], NDArra
 def largest_clusters(decision: DedupDecision) -> list[dict[str, Any]]:
     """Return the largest clusters of which documents are removed.
 
-    Each has the document that it is named after, its size, and the removed members least similar to that document.
+    Each has the document that it is named after, its size, and the removed members least similar to that document; the
+    number of these, if others are kept.
     """
     every, clusters = decision.clusters, []
     removals = every.where(decision.removals.include(every.documents))
-    for first, _ in removals.largest(NAMED_CLUSTERS):
+    for first, removed in removals.largest(NAMED_CLUSTERS):
         indices = removals.least_similar(first, NAMED_MEMBERS)
         kept, *members = identities(decision.search, np.append([first], removals.documents[indices]))
         similarity = [None if np.isnan(value) else value for value in removals.similarity[indices].tolist()]
         with_similarity = [{**member, "similarity": value} for member, value in zip(members, similarity, strict=True)]
         size = int(every.sizes_of(np.array([first]))[0])
-        clusters.append({"kept": kept, "size": size, "members": with_similarity})
+        copies = {} if removed == size - 1 else {"removed": removed}
+        clusters.append({"kept": kept, "size": size, **copies, "members": with_similarity})
     return clusters
 
 
@@ -344,7 +347,7 @@ class DedupReport:
         lowest, target = self.decision.search.settings.plan.threshold, self._target().get("target")
         if target is not None and target["threshold"] == lowest and target["kept"] > target["documents"]:
             yield (
-                f"target: {target['documents']:,} documents were wanted, and the lowest threshold {lowest:g} leaves "
+                f"target: {plural(target['documents'], 'document')} wanted, and the lowest threshold {lowest:g} leaves "
                 f"{target['kept']:,}; set a lower threshold"
             )
 
