@@ -40,6 +40,7 @@ from minwise.progress import Stopwatch
 from minwise.results import CutResult, DecontaminationResult, DedupResult
 from minwise.results.contamination import MARKS
 from minwise.results.display import ResultTable, clusters_result, nearest_result, one_table, pairs_result
+from minwise.results.earlier_runs import EarlierRuns, open_earlier_runs
 from minwise.results.finished_run import FinishedRun
 from minwise.results.nearest import NearestTables
 from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
@@ -124,6 +125,7 @@ STREAM_VALUES = {
     "html": False,
     "work": None,
     "against": None,
+    "against_run": None,
     "delimiter": None,
     "encoding": None,
 }
@@ -660,6 +662,8 @@ def dedup(
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
+            and with those of the runs that it was run against.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -694,13 +698,15 @@ def dedup(
     with ExitStack() as session, ExitStack() as stack:
         settings, limits = search_settings(chosen), run_limits(chosen)
         _refuse_nesting(folder, chosen["work"])
-        corpus = _corpus(chosen, source, settings)
+        earlier = _earlier_runs(chosen, settings)
+        corpus = _corpus(chosen, source, settings, earlier=earlier)
         manifest = _manifest(chosen, corpus, settings, "dedup")
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
-        run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch)
+            earlier.refuse_output(folder)
+        run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch, against_run=earlier.to_list())
         engine = _engine(chosen, limits, manifest, session)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         select = row_selector(source) if is_in_memory(corpus.sources[-1]) else None
@@ -708,6 +714,7 @@ def dedup(
         def search() -> DedupResult:
             with corpus.unchanged():
                 found = engine.find(job, needed="star" if settings.group == "star" else "pairs", for_report=True)
+            earlier.refuse_changed_rows(found.documents)
             _save_frequencies(chosen, found.work)
             return DedupResult(
                 found,
@@ -889,7 +896,8 @@ def _search_again(
         if error is not None:
             _quarantine_damage(corpus, error)
             work.restart()
-        record = RunRecord.begin(corpus, manifest, run.record["options"], watch, run.record["directory"])
+        directory, earlier = run.record["directory"], run.record.get("against_run")
+        record = RunRecord.begin(corpus, manifest, run.record["options"], watch, directory, earlier)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         with corpus.unchanged():
             found = engine.find(job, for_report=True)
@@ -1011,6 +1019,8 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
+            and with those of the runs that it was run against.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1216,6 +1226,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
+            and with those of the runs that it was run against.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1231,7 +1243,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
     chosen = resolve_options(DedupOptions, source, options)
     _refuse_groups(chosen)
     settings = search_settings(chosen)
-    return estimate_corpus(_corpus(chosen, source, settings), settings, run_limits(chosen))
+    corpus = _corpus(chosen, source, settings, earlier=_earlier_runs(chosen, settings))
+    return estimate_corpus(corpus, settings, run_limits(chosen))
 
 
 def passages(source: DocumentSource, *, sources: bool = False, **options: "Unpack[PassagesOptions]") -> "pa.Table":
@@ -1798,10 +1811,27 @@ def _save_frequencies(options: DedupOptions, work: WorkDirectory) -> None:
         read_frequencies(work).save(options["save_frequencies"])
 
 
+def _earlier_runs(options: DedupOptions, settings: SearchSettings) -> EarlierRuns:
+    """Open the earlier runs that the settings name."""
+    return open_earlier_runs(options["against_run"], settings, columns_to_read(options, settings))
+
+
 def _corpus(
-    options: DedupOptions, source: DocumentSource, settings: SearchSettings, reference: str = "against"
+    options: DedupOptions,
+    source: DocumentSource,
+    settings: SearchSettings,
+    reference: str = "against",
+    earlier: EarlierRuns | None = None,
 ) -> Corpus:
-    """Open all sources, those of ``against`` or ``among`` first, in document order; ``reference`` names the former."""
+    """Open all sources in document order: those of earlier runs, of ``against`` or ``among``, then the others.
+
+    Args:
+        options: All settings of a call.
+        source: The input.
+        settings: The settings of the search.
+        reference: Name of a reference corpus in memory.
+        earlier: The earlier runs.
+    """
     columns = columns_to_read(options, settings)
     text_settings = TextSettings.of(options["delimiter"], options["encoding"])
     _refuse_standard_input(options, source)
@@ -1819,12 +1849,14 @@ def _corpus(
     sources = [*against.sources, *opened.sources]
     text_settings.check_used(sources)
     text_settings.apply(sources)
+    before = [] if earlier is None else earlier.sources
+    sources = [*before, *sources]
     for each in sources:
         each.limit_memory(run_limits(options).memory)
     return Corpus(
         sources=sources,
         columns=columns,
-        against=len(against.sources),
+        against=len(before) + len(against.sources),
         linked=second is not None,
         on_error=options["on_error"],
         root=opened.root,

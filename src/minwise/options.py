@@ -38,6 +38,7 @@ __all__ = [
     "FrameDedupOptions",
     "FrameOptions",
     "GroupName",
+    "GrowthOptions",
     "IndexOptions",
     "LinkOptions",
     "MeasureName",
@@ -377,7 +378,20 @@ class ClustersOptions(SearchOptions, LinkOptions, total=False):
     group: Annotated[GroupName, CLUSTER_GROUP]
 
 
-class DedupOptions(SearchOptions, MeasureOptions, total=False):
+class GrowthOptions(TypedDict, total=False):
+    """Earlier runs whose kept documents the input is compared with."""
+
+    against_run: Annotated[
+        PathOrUrl | Sequence[PathOrUrl] | None,
+        Setting(
+            None,
+            "Output directory of an earlier run with the same settings, or several: compare with its kept rows, and"
+            " with those of the runs that it was run against.",
+        ),
+    ]
+
+
+class DedupOptions(SearchOptions, MeasureOptions, GrowthOptions, total=False):
     """Settings of :func:`minwise.dedup`."""
 
     group: Annotated[GroupName, DEDUP_GROUP]

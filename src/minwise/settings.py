@@ -24,6 +24,7 @@ from minwise.options import (
     DedupOptions,
     DocumentSource,
     EngineOptions,
+    GrowthOptions,
     NearestOptions,
     PassagesOptions,
     RunOptions,
@@ -77,7 +78,13 @@ DEFINITIONS = definitions(DedupOptions)
 # Name of a similarity in which common elements count little.
 WEIGHTED = "weighted_similarity"
 # Settings of a run that ``run.json`` does not record: they do not change the result, or are sources.
-NOT_RECORDED = {*definitions(RunOptions), *definitions(EngineOptions), "against", "save_frequencies"}
+NOT_RECORDED = {
+    *definitions(RunOptions),
+    *definitions(EngineOptions),
+    *definitions(GrowthOptions),
+    "against",
+    "save_frequencies",
+}
 
 
 def resolve_options(call: type, source: object, given: Mapping[str, object]) -> DedupOptions:

@@ -21,6 +21,7 @@ TEXTS = ["one two three four five six", "One, two, three, four, five, six."]
 result: DedupResult = mw.dedup(TEXTS)
 result = mw.dedup(Path("corpus.parquet"), "clean", overwrite=True, threshold=0.7, keep="max:score", group="components")
 result = mw.dedup(Files(["crawl/", "more/*.jsonl"]), against="seen.jsonl", on_error="quarantine", memory="2GB")
+result = mw.dedup("new.jsonl", "out", against_run=["monday", Path("tuesday")])
 result = mw.dedup(TEXTS, mask_digits=True, lowercase=False)
 result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
 cut: CutResult = mw.dedup(TEXTS, passages=True, min_tokens=20, snap="line", min_left=5, keep="last")
@@ -90,6 +91,8 @@ mw.pairs(TEXTS, "pairs.parquet")  # wrong: pairs writes no file
 mw.pairs(TEXTS, keep="first")  # wrong: pairs keeps nothing
 mw.pairs(TEXTS, among=5)  # wrong: not a source
 mw.pairs(TEXTS, against=TEXTS)  # wrong: a second table is given with among
+mw.dedup(TEXTS, against_run=7)  # wrong: the directory of a run
+mw.pairs(TEXTS, against_run="out")  # wrong: pairs has no earlier run
 mw.dedup(TEXTS, among=TEXTS)  # wrong: dedup has against
 mw.pairs(TEXTS, truth="entity")  # wrong: only write_pairs has a report
 mw.clusters(TEXTS, against=TEXTS)  # wrong: clusters has no reference corpus

@@ -14,6 +14,7 @@ from minwise.cli.options import (
     cut_options,
     discount_options,
     engine_options,
+    growth_options,
     measure_option,
     overwrite_option,
     run_options,
@@ -41,6 +42,7 @@ __all__ = ["dedup"]
 )
 @overwrite_option
 @selection_options
+@growth_options
 @click.option("--passages", is_flag=True, help="Cut repeated passages out of the documents instead.")
 @cut_options
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would do and cost.")
@@ -76,6 +78,7 @@ def dedup(
         minwise dedup news.csv --text-column body -o clean
         minwise dedup 'crawl/*.parquet' --keep longest -o clean --work state
         minwise dedup new/ --against archive/ -o clean --dry-run
+        minwise dedup tuesday.jsonl --against-run clean/monday -o clean/tuesday
         minwise dedup crawl.jsonl --passages --snap line --min-left 20 -o clean
         minwise dedup news.csv --text-column body -o - > clean.csv
         cat pages.jsonl | minwise dedup - -o - > unique.jsonl

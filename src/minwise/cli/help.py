@@ -29,6 +29,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
         "action",
         "keep",
         "against",
+        "against_run",
         "min_left",
         "group",
         "unique",

@@ -40,6 +40,7 @@ __all__ = [
     "cut_options",
     "discount_options",
     "engine_options",
+    "growth_options",
     "index_options",
     "input_options",
     "layout_options",
@@ -295,6 +296,17 @@ selection_options = add_options(
     setting_option("keep"),
     setting_option("group"),
 )
+# Settings of a corpus that grows.
+growth_options = add_options(
+    setting_option(
+        "against_run",
+        multiple=True,
+        default=(),
+        type=click.Path(),
+        help="Output directory of an earlier run with the same settings: also remove what its kept rows have, and those"
+        " of the runs that it was run against; repeatable.",
+    ),
+)
 input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)
 verbosity_options = add_options(*OUTPUT_OPTIONS)
@@ -344,6 +356,8 @@ index_options = add_options(
 def settings_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings among the options of a command, as the library takes them."""
     settings = {name: value for name, value in given.items() if name not in NOT_SETTINGS}
+    if "against_run" in settings:
+        settings["against_run"] = settings["against_run"] or None
     if "spark_conf" in settings:
         settings["spark_conf"] = _spark_conf(settings["spark_conf"])
     return settings

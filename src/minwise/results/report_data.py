@@ -8,7 +8,7 @@ both files and the page.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class RunRecord:
         against: Fingerprints of the others; of text files with the path and the id of each.
         options: The settings of the call that decide the result, as plain values.
         memory_before: Peak memory of the process at the start, which is not memory of the run; None if not measured.
+        against_run: Path and digest of the earlier runs that it is compared with.
     """
 
     watch: Stopwatch
@@ -73,6 +74,7 @@ class RunRecord:
     against: list[dict[str, object]]
     options: dict[str, Any]
     memory_before: int | None
+    against_run: list[dict[str, str]] = field(default_factory=list)
 
     @classmethod
     def begin(
@@ -82,6 +84,7 @@ class RunRecord:
         options: dict[str, Any],
         watch: Stopwatch,
         directory: str | None = None,
+        against_run: list[dict[str, str]] | None = None,
     ) -> "RunRecord":
         """Return the record of a run that has read nothing yet.
 
@@ -93,6 +96,7 @@ class RunRecord:
             options: The settings of the call that decide the result, as plain values.
             watch: Start time.
             directory: The directory that relative names refer to; the working directory if not given.
+            against_run: Path and digest of the earlier runs that it is compared with.
         """
         against = [
             {**entry, "texts": [[file.name, identity] for file, identity in zip(source.files, source.ids, strict=True)]}
@@ -100,7 +104,8 @@ class RunRecord:
             else entry
             for source, entry in zip(corpus.sources, manifest["against"], strict=False)
         ]
-        return cls(watch, directory or str(Path.cwd()), manifest["inputs"], against, options, peak_memory_bytes())
+        folder, inputs, before = directory or str(Path.cwd()), manifest["inputs"], peak_memory_bytes()
+        return cls(watch, folder, inputs, against, options, before, against_run or [])
 
     def resume(self) -> "RunRecord":
         """Return the record of the same run for a further step; its stages are added to a copy of the stopwatch."""
@@ -127,6 +132,7 @@ class RunRecord:
             "options": self.options,
             "inputs": self.inputs,
             "against": self.against,
+            **({"against_run": self.against_run} if self.against_run else {}),
         }
 
 
