@@ -43,7 +43,7 @@ from minwise.results.display import ResultTable, clusters_result, nearest_result
 from minwise.results.earlier_runs import EarlierRuns, open_earlier_runs
 from minwise.results.finished_run import FinishedRun
 from minwise.results.nearest import NearestTables
-from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
+from minwise.results.output import Output, RemoteOutput, check_output, is_published, output_of, refuse_inputs
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
 from minwise.results.passages import PassageTables
 from minwise.results.preview import preview_clusters, preview_pairs
@@ -60,6 +60,8 @@ from minwise.search.line_stream import LineStream
 from minwise.search.nearest import find_nearest
 from minwise.search.needed_pairs import Needed
 from minwise.search.run_estimate import RunEstimate, estimate_corpus
+from minwise.search.state_writer import refuse_loose_files
+from minwise.search.stored_documents import without_stored
 from minwise.search.weighting import read_frequencies
 from minwise.search.workdir import WorkDirectory, choose_workdir, temporary_workdir
 from minwise.settings import (
@@ -67,6 +69,7 @@ from minwise.settings import (
     NearestSettings,
     RunLimits,
     SearchSettings,
+    check_saved_state,
     columns_to_read,
     contamination_rule,
     eval_columns,
@@ -126,6 +129,7 @@ STREAM_VALUES = {
     "work": None,
     "against": None,
     "against_run": None,
+    "save_state": False,
     "delimiter": None,
     "encoding": None,
 }
@@ -663,7 +667,9 @@ def dedup(
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
-            and with those of the runs that it was run against.
+            and with those of the runs that it was run against. Saved states are read instead of the rows.
+        save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
+            reads no text of this one. Default: False.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -700,6 +706,7 @@ def dedup(
         _refuse_nesting(folder, chosen["work"])
         earlier = _earlier_runs(chosen, settings)
         corpus = _corpus(chosen, source, settings, earlier=earlier)
+        _check_state(chosen, settings, corpus, folder)
         manifest = _manifest(chosen, corpus, settings, "dedup")
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
         published = folder is not None and is_published(work, folder)
@@ -722,6 +729,7 @@ def dedup(
                 run=run,
                 published=published,
                 select=select,
+                save_state=chosen["save_state"],
             )
 
         result = _written(search, corpus, work, None if published else output, chosen, overwrite=overwrite)
@@ -1020,7 +1028,9 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
-            and with those of the runs that it was run against.
+            and with those of the runs that it was run against. Saved states are read instead of the rows.
+        save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
+            reads no text of this one. Default: False.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1227,7 +1237,9 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
         against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
-            and with those of the runs that it was run against.
+            and with those of the runs that it was run against. Saved states are read instead of the rows.
+        save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
+            reads no text of this one. Default: False.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
@@ -1244,7 +1256,7 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
     _refuse_groups(chosen)
     settings = search_settings(chosen)
     corpus = _corpus(chosen, source, settings, earlier=_earlier_runs(chosen, settings))
-    return estimate_corpus(corpus, settings, run_limits(chosen))
+    return estimate_corpus(without_stored(corpus), settings, run_limits(chosen))
 
 
 def passages(source: DocumentSource, *, sources: bool = False, **options: "Unpack[PassagesOptions]") -> "pa.Table":
@@ -1813,7 +1825,18 @@ def _save_frequencies(options: DedupOptions, work: WorkDirectory) -> None:
 
 def _earlier_runs(options: DedupOptions, settings: SearchSettings) -> EarlierRuns:
     """Open the earlier runs that the settings name."""
-    return open_earlier_runs(options["against_run"], settings, columns_to_read(options, settings))
+    stored, columns = not runs_on_spark(options), columns_to_read(options, settings)
+    return open_earlier_runs(options["against_run"], settings, columns, stored=stored)
+
+
+def _check_state(options: DedupOptions, settings: SearchSettings, corpus: Corpus, output: Output | None) -> None:
+    """Raise ConfigError if the state of the run cannot be saved."""
+    if not check_type("save_state", options["save_state"], bool):
+        return
+    check_saved_state(options, settings)
+    refuse_loose_files(corpus.sources[corpus.against :])
+    if isinstance(output, RemoteOutput):
+        raise ConfigError(f"save_state must be left out with an output at a URL, got {output}; give a directory")
 
 
 def _corpus(

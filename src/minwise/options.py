@@ -386,7 +386,15 @@ class GrowthOptions(TypedDict, total=False):
         Setting(
             None,
             "Output directory of an earlier run with the same settings, or several: compare with its kept rows, and"
-            " with those of the runs that it was run against.",
+            " with those of the runs that it was run against. Saved states are read instead of the rows.",
+        ),
+    ]
+    save_state: Annotated[
+        bool,
+        Setting(
+            False,
+            "Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run reads no"
+            " text of this one.",
         ),
     ]
 

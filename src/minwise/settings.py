@@ -46,6 +46,7 @@ __all__ = [
     "PassageSettings",
     "RunLimits",
     "SearchSettings",
+    "check_saved_state",
     "check_separator",
     "columns_to_read",
     "contamination_rule",
@@ -572,6 +573,19 @@ def columns_to_read(options: DedupOptions, settings: SearchSettings) -> Columns:
     if settings.elements is None:
         return replace(columns, html=settings.html)
     return replace(columns, text=settings.elements.columns, elements=settings.elements)
+
+
+def check_saved_state(options: DedupOptions, settings: SearchSettings) -> None:
+    """Raise ConfigError if a search has no keys of bands, or no sets without weights, to save for later runs."""
+    if options["engine"] != "local":
+        raise ConfigError(f"save_state must be left out with engine {options['engine']}, got True")
+    for name in ("measure", "exact", "discount", "verify"):
+        value = _value(options, name)
+        if value != DEFINITIONS[name].default:
+            rule = f"{name} must be {DEFINITIONS[name].default} with save_state"
+            raise ConfigError(f"{rule}, which stores the keys of bands and sets without weights, got {show(value)}")
+    if settings.factors is not None:
+        raise ConfigError(f"weights must be whole numbers with save_state, got {show(options['weights'])}")
 
 
 def run_limits(options: DedupOptions) -> RunLimits:

@@ -50,6 +50,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
             "full",
             "plot",
             "save_frequencies",
+            "save_state",
             "json",
             "quiet",
         ),

@@ -304,8 +304,9 @@ growth_options = add_options(
         default=(),
         type=click.Path(),
         help="Output directory of an earlier run with the same settings: also remove what its kept rows have, and those"
-        " of the runs that it was run against; repeatable.",
+        " of the runs that it was run against. Saved states are read instead of the rows; repeatable.",
     ),
+    setting_option("save_state"),
 )
 input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)

@@ -37,6 +37,7 @@ from minwise.results.report_writer import write_json, write_quarantine, write_ru
 from minwise.results.thresholds import Thresholds, threshold_curve
 from minwise.search.bands import FAULTY
 from minwise.search.engine import Engine, FinishedSearch, SearchResult
+from minwise.search.state_writer import write_state
 from minwise.settings import WEIGHTED
 
 __all__ = [
@@ -71,6 +72,7 @@ class DedupResult:
         published: bool = False,
         select: Callable[[RowMask], Any] | None = None,
         owner: "DedupResult | None" = None,
+        save_state: bool = False,
     ) -> None:
         """Create a result; :func:`minwise.api.dedup` does so.
 
@@ -82,10 +84,11 @@ class DedupResult:
             published: Whether the output is already written.
             select: Selects rows of the input in its own type; None for files and Arrow data.
             owner: The result whose temporary files this one uses; it is kept alive.
+            save_state: Whether :meth:`write` saves the state for later runs.
         """
         self._search, self._engine, self._run, self._owner = search, engine, run, owner
         self._decision = DedupDecision(search, engine.similarities, threshold)
-        self.published, self._select = published, select
+        self.published, self._select, self._save_state = published, select, save_state
         self.threshold = self._decision.threshold
 
     def rethreshold(self, threshold: float) -> "DedupResult":
@@ -289,9 +292,16 @@ class DedupResult:
             if written != report["counts"]["kept"]:
                 expected = report["counts"]["kept"]
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
+            if self._save_state:
+                self._write_state(staging.folder, run)
             write_json(staging.folder / "report.json", report)
             write_run_files(staging.folder, report, self._search, run)
             self._search.documents.corpus.refuse_changes()
+
+    def _write_state(self, folder: Path, run: RunRecord) -> None:
+        documents = self._search.documents
+        with documents.corpus.unchanged():
+            write_state(folder / "state", folder / "kept", self._search.job(run.watch), documents, self.keep)
 
     @contextmanager
     def _writing_tables(self, folder: Path) -> Iterator[None]:

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from minwise.checks import check_path, show
-from minwise.errors import ConfigError, MismatchError
+from minwise.errors import ConfigError, FormatError, MismatchError
 from minwise.inputs.files import File, is_url
 from minwise.inputs.open_sources import open_files
 from minwise.inputs.source import Columns, Source, TextSettings
 from minwise.results.finished_run import FinishedRun
 from minwise.results.output import Output
 from minwise.search.documents import Documents
+from minwise.search.stored_state import STATE_KIND, StoredSource, StoredState
 from minwise.settings import SearchSettings
 
 __all__ = ["EarlierRun", "EarlierRuns", "open_earlier_runs"]
@@ -87,12 +88,29 @@ class EarlierRun:
                 "give the same settings as there"
             )
 
-    def sources(self) -> list[Source]:
-        """Open the kept rows as a reference corpus.
+    @cached_property
+    def state(self) -> StoredState | None:
+        """The saved state; None without one.
 
         Raises:
-            MismatchError: If they are missing.
+            FormatError: If it is damaged, or is that of another run.
         """
+        if not StoredState.exists(self.run.folder):
+            return None
+        state = StoredState(self.run.folder / "state")
+        if state.documents != self.kept:
+            rule = f"must be the state of {self.kept:,} kept rows, got one of {state.documents:,}"
+            raise FormatError(f"{self.run.folder / 'state'}: {rule}; {STATE_KIND.remedy}")
+        return state
+
+    def sources(self, *, stored: bool) -> list[Source]:
+        """Open the kept rows as a reference corpus; with ``stored``, the saved state instead, if there is one.
+
+        Raises:
+            MismatchError: If the rows are missing.
+        """
+        if stored and self.state is not None:
+            return [*StoredSource.all_of(self.state, Path(self.name) / "kept")] if self.kept else []
         paths = self._kept_paths() if self.kept else []
         if not paths:
             return []
@@ -141,15 +159,17 @@ class EarlierRuns:
 
     Attributes:
         given: Those that the user named.
-        all: These and all before them, the earliest first.
+        all: These and all before them: those with a saved state first, both the earliest first.
+        stored: Whether states are read instead of kept rows.
     """
 
     given: tuple[EarlierRun, ...] = ()
     all: tuple[EarlierRun, ...] = ()
+    stored: bool = True
 
     @cached_property
     def _by_run(self) -> list[list[Source]]:
-        return [run.sources() for run in self.all]
+        return [run.sources(stored=self.stored) for run in self.all]
 
     @property
     def sources(self) -> list[Source]:
@@ -161,7 +181,8 @@ class EarlierRuns:
         first = 0
         for run, sources in zip(self.all, self._by_run, strict=True):
             end = first + len(sources)
-            run.refuse_changed_rows(sum(documents.rows[first:end]))
+            if not any(isinstance(source, StoredSource) for source in sources):
+                run.refuse_changed_rows(sum(documents.rows[first:end]))
             first = end
 
     def refuse_output(self, output: Output) -> None:
@@ -178,13 +199,14 @@ class EarlierRuns:
         return [{"path": File(str(Path(run.name).absolute())).name, "digest": run.digest} for run in self.given]
 
 
-def open_earlier_runs(given: object, settings: SearchSettings, columns: Columns) -> EarlierRuns:
+def open_earlier_runs(given: object, settings: SearchSettings, columns: Columns, *, stored: bool = True) -> EarlierRuns:
     """Open the outputs of earlier runs and of all runs before them.
 
     Args:
         given: The value of the setting ``against_run``.
         settings: The settings of the new run.
         columns: The columns that it reads.
+        stored: Whether to read saved states instead of kept rows.
 
     Raises:
         ConfigError: If the value is no path.
@@ -197,7 +219,8 @@ def open_earlier_runs(given: object, settings: SearchSettings, columns: Columns)
         ordered |= {earlier.digest: earlier for earlier in _with_earlier(run, runs, ordered)}
     for run in ordered.values():
         run.check_settings(settings, columns)
-    return EarlierRuns(tuple(runs.values()), tuple(ordered.values()))
+    sorted_runs = sorted(ordered.values(), key=lambda run: not StoredState.exists(run.run.folder))
+    return EarlierRuns(tuple(runs.values()), tuple(sorted_runs), stored)
 
 
 def _with_earlier(
