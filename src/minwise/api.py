@@ -41,11 +41,12 @@ from minwise.progress import Stopwatch
 from minwise.results import CutResult, DecontaminationResult, DedupResult
 from minwise.results.contamination import MARKS
 from minwise.results.display import ResultTable, clusters_result, nearest_result, one_table, pairs_result
+from minwise.results.earlier_runs import EarlierRuns, open_earlier_runs
 from minwise.results.endings import Ending, ending_of
 from minwise.results.finished_run import FinishedRun
 from minwise.results.marks import refuse_clashes
 from minwise.results.nearest import NearestTables
-from minwise.results.output import Output, check_output, is_published, output_of, refuse_inputs
+from minwise.results.output import Output, RemoteOutput, check_output, is_published, output_of, refuse_inputs
 from minwise.results.pairs import Clustering, blocking_quality, pair_report, pair_schema, pair_tables
 from minwise.results.passages import PassageTables
 from minwise.results.preview import preview_clusters, preview_pairs
@@ -62,6 +63,8 @@ from minwise.search.line_stream import LineStream
 from minwise.search.nearest import find_nearest
 from minwise.search.needed_pairs import Needed
 from minwise.search.run_estimate import RunEstimate, estimate_corpus
+from minwise.search.state_writer import refuse_loose_files
+from minwise.search.stored_documents import without_stored
 from minwise.search.weighting import read_frequencies
 from minwise.search.workdir import WorkDirectory, choose_workdir, temporary_workdir
 from minwise.settings import (
@@ -69,6 +72,7 @@ from minwise.settings import (
     NearestSettings,
     RunLimits,
     SearchSettings,
+    check_saved_state,
     columns_to_read,
     contamination_rule,
     eval_columns,
@@ -129,6 +133,8 @@ STREAM_VALUES = {
     "against": None,
     "within": None,
     "across": None,
+    "against_run": None,
+    "save_state": False,
     "delimiter": None,
     "encoding": None,
     **{name: one.default for name, one in definitions(EndingOptions).items()},
@@ -704,6 +710,10 @@ def dedup(
             rows, too.
         target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
             from threshold to 1 in steps of 0.01, that leaves the nearest number.
+        against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
+            and with those of the runs that it was run against. Saved states are read instead of the rows.
+        save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
+            reads no text of this one. Default: False.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -740,14 +750,17 @@ def dedup(
         settings, limits = search_settings(chosen), run_limits(chosen)
         ending = ending_of(chosen, settings)
         _refuse_nesting(folder, chosen["work"])
-        corpus = _corpus(chosen, source, settings)
+        earlier = _earlier_runs(chosen, settings)
+        corpus = _corpus(chosen, source, settings, earlier=earlier)
         refuse_clashes(corpus.sources[corpus.against :], ending)
+        _check_state(chosen, settings, corpus, folder)
         manifest = _dedup_manifest(chosen, corpus, settings, ending)
         work = _work(chosen, manifest, folder if isinstance(folder, Path) else None, stack)
         published = folder is not None and is_published(work, folder)
         if folder is not None and not published:
             check_output(folder, corpus.sources, overwrite=overwrite)
-        run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch)
+            earlier.refuse_output(folder)
+        run = RunRecord.begin(corpus, manifest, recorded_options(chosen), watch, against_run=earlier.to_list())
         engine = _engine(chosen, limits, manifest, session)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         select = row_selector(source) if is_in_memory(corpus.sources[-1]) else None
@@ -755,6 +768,7 @@ def dedup(
         def search() -> DedupResult:
             with corpus.unchanged():
                 found = engine.find(job, needed=_needed(settings, ending), for_report=True)
+            earlier.refuse_changed_rows(found.documents)
             _save_frequencies(chosen, found.work)
             result = DedupResult(
                 found,
@@ -763,6 +777,7 @@ def dedup(
                 published=published,
                 select=select,
                 ending=ending,
+                save_state=chosen["save_state"],
             ).at_target()
             result.check_weights()
             return result
@@ -951,7 +966,8 @@ def _search_again(
         if error is not None:
             _quarantine_damage(corpus, error)
             work.restart()
-        record = RunRecord.begin(corpus, manifest, run.record["options"], watch, run.record["directory"])
+        directory, earlier = run.record["directory"], run.record.get("against_run")
+        record = RunRecord.begin(corpus, manifest, run.record["options"], watch, directory, earlier)
         job = SearchJob(corpus=corpus, settings=settings, limits=limits, work=work, progress=watch)
         with corpus.unchanged():
             found = engine.find(job, for_report=True)
@@ -1095,6 +1111,10 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             rows, too.
         target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
             from threshold to 1 in steps of 0.01, that leaves the nearest number.
+        against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
+            and with those of the runs that it was run against. Saved states are read instead of the rows.
+        save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
+            reads no text of this one. Default: False.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -1323,6 +1343,10 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             rows, too.
         target: Documents to keep, as a number such as 1e6 or as a share below 1 of those read: choose the threshold,
             from threshold to 1 in steps of 0.01, that leaves the nearest number.
+        against_run: Output directory of an earlier run with the same settings, or several: compare with its kept rows,
+            and with those of the runs that it was run against. Saved states are read instead of the rows.
+        save_state: Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run
+            reads no text of this one. Default: False.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
         keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
@@ -1340,7 +1364,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
     _refuse_groups(chosen)
     settings = search_settings(chosen)
     ending_of(chosen, settings)  # reports a wrong value
-    return estimate_corpus(_corpus(chosen, source, settings), settings, run_limits(chosen))
+    corpus = _corpus(chosen, source, settings, earlier=_earlier_runs(chosen, settings))
+    return estimate_corpus(without_stored(corpus), settings, run_limits(chosen))
 
 
 def passages(source: DocumentSource, *, sources: bool = False, **options: "Unpack[PassagesOptions]") -> "pa.Table":
@@ -1910,10 +1935,38 @@ def _save_frequencies(options: DedupOptions, work: WorkDirectory) -> None:
         read_frequencies(work).save(options["save_frequencies"])
 
 
+def _earlier_runs(options: DedupOptions, settings: SearchSettings) -> EarlierRuns:
+    """Open the earlier runs that the settings name."""
+    stored, columns = not runs_on_spark(options), columns_to_read(options, settings)
+    return open_earlier_runs(options["against_run"], settings, columns, stored=stored)
+
+
+def _check_state(options: DedupOptions, settings: SearchSettings, corpus: Corpus, output: Output | None) -> None:
+    """Raise ConfigError if the state of the run cannot be saved."""
+    if not check_type("save_state", options["save_state"], bool):
+        return
+    check_saved_state(options, settings)
+    refuse_loose_files(corpus.sources[corpus.against :])
+    if isinstance(output, RemoteOutput):
+        raise ConfigError(f"save_state must be left out with an output at a URL, got {output}; give a directory")
+
+
 def _corpus(
-    options: DedupOptions, source: DocumentSource, settings: SearchSettings, reference: str = "against"
+    options: DedupOptions,
+    source: DocumentSource,
+    settings: SearchSettings,
+    reference: str = "against",
+    earlier: EarlierRuns | None = None,
 ) -> Corpus:
-    """Open all sources, those of ``against`` or ``among`` first, in document order; ``reference`` names the former."""
+    """Open all sources in document order: those of earlier runs, of ``against`` or ``among``, then the others.
+
+    Args:
+        options: All settings of a call.
+        source: The input.
+        settings: The settings of the search.
+        reference: Name of a reference corpus in memory.
+        earlier: The earlier runs.
+    """
     columns = columns_to_read(options, settings)
     text_settings = TextSettings.of(options["delimiter"], options["encoding"])
     _refuse_standard_input(options, source)
@@ -1931,12 +1984,14 @@ def _corpus(
     sources = [*against.sources, *opened.sources]
     text_settings.check_used(sources)
     text_settings.apply(sources)
+    before = [] if earlier is None else earlier.sources
+    sources = [*before, *sources]
     for each in sources:
         each.limit_memory(run_limits(options).memory)
     return Corpus(
         sources=sources,
         columns=columns,
-        against=len(against.sources),
+        against=len(before) + len(against.sources),
         linked=second is not None,
         on_error=options["on_error"],
         root=opened.root,

@@ -39,6 +39,7 @@ __all__ = [
     "FrameDedupOptions",
     "FrameOptions",
     "GroupName",
+    "GrowthOptions",
     "IndexOptions",
     "KeepRuleOptions",
     "LinkOptions",
@@ -461,6 +462,27 @@ class EndingOptions(TypedDict, total=False):
     ]
 
 
+class GrowthOptions(TypedDict, total=False):
+    """Earlier runs whose kept documents the input is compared with."""
+
+    against_run: Annotated[
+        PathOrUrl | Sequence[PathOrUrl] | None,
+        Setting(
+            None,
+            "Output directory of an earlier run with the same settings, or several: compare with its kept rows, and"
+            " with those of the runs that it was run against. Saved states are read instead of the rows.",
+        ),
+    ]
+    save_state: Annotated[
+        bool,
+        Setting(
+            False,
+            "Save keys, ids and shingles of the kept rows in OUT/state, so that a later run with against_run reads no"
+            " text of this one.",
+        ),
+    ]
+
+
 class KeepRuleOptions(TypedDict, total=False):
     """Settings that decide, by the values of a column, which documents are kept."""
 
@@ -483,7 +505,9 @@ class KeepRuleOptions(TypedDict, total=False):
     ]
 
 
-class DedupOptions(SearchOptions, MeasureOptions, ValueOptions, KeepRuleOptions, EndingOptions, total=False):
+class DedupOptions(
+    SearchOptions, MeasureOptions, ValueOptions, KeepRuleOptions, EndingOptions, GrowthOptions, total=False
+):
     """Settings of :func:`minwise.dedup`."""
 
     group: Annotated[GroupName, DEDUP_GROUP]

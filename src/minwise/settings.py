@@ -26,6 +26,7 @@ from minwise.options import (
     DedupOptions,
     DocumentSource,
     EngineOptions,
+    GrowthOptions,
     NearestOptions,
     PassagesOptions,
     RunOptions,
@@ -47,6 +48,7 @@ __all__ = [
     "PassageSettings",
     "RunLimits",
     "SearchSettings",
+    "check_saved_state",
     "check_separator",
     "columns_to_read",
     "contamination_rule",
@@ -79,7 +81,13 @@ DEFINITIONS = definitions(DedupOptions)
 # Name of a similarity in which common elements count little.
 WEIGHTED = "weighted_similarity"
 # Settings of a run that ``run.json`` does not record: they do not change the result, or are sources.
-NOT_RECORDED = {*definitions(RunOptions), *definitions(EngineOptions), "against", "save_frequencies"}
+NOT_RECORDED = {
+    *definitions(RunOptions),
+    *definitions(EngineOptions),
+    *definitions(GrowthOptions),
+    "against",
+    "save_frequencies",
+}
 
 
 def resolve_options(call: type, source: object, given: Mapping[str, object]) -> DedupOptions:
@@ -611,6 +619,19 @@ def columns_to_read(options: DedupOptions, settings: SearchSettings) -> Columns:
     if settings.elements is None:
         return replace(columns, html=settings.html)
     return replace(columns, text=settings.elements.columns, elements=settings.elements)
+
+
+def check_saved_state(options: DedupOptions, settings: SearchSettings) -> None:
+    """Raise ConfigError if a search has no keys of bands, or no sets without weights, to save for later runs."""
+    if options["engine"] != "local":
+        raise ConfigError(f"save_state must be left out with engine {options['engine']}, got True")
+    for name in ("measure", "exact", "discount", "verify"):
+        value = _value(options, name)
+        if value != DEFINITIONS[name].default:
+            rule = f"{name} must be {DEFINITIONS[name].default} with save_state"
+            raise ConfigError(f"{rule}, which stores the keys of bands and sets without weights, got {show(value)}")
+    if settings.factors is not None:
+        raise ConfigError(f"weights must be whole numbers with save_state, got {show(options['weights'])}")
 
 
 def run_limits(options: DedupOptions) -> RunLimits:

@@ -21,6 +21,7 @@ TEXTS = ["one two three four five six", "One, two, three, four, five, six."]
 result: DedupResult = mw.dedup(TEXTS)
 result = mw.dedup(Path("corpus.parquet"), "clean", overwrite=True, threshold=0.7, keep="max:score", group="components")
 result = mw.dedup(Files(["crawl/", "more/*.jsonl"]), against="seen.jsonl", on_error="quarantine", memory="2GB")
+result = mw.dedup("new.jsonl", "out", against_run=["monday", Path("tuesday")], save_state=True)
 result = mw.dedup(TEXTS, mask_digits=True, lowercase=False)
 result = mw.dedup([{"id": 1, "text": "one"}], verify="signature", scheme="minhash", threads=2, work=Path("work"))
 result = mw.dedup(TEXTS, copies=3, mark=True, mark_names={"cluster": "dup_id"}, votes="dump", target=1e6)
@@ -98,6 +99,8 @@ mw.pairs(TEXTS, copies=2)  # wrong: as above
 mw.dedup(TEXTS, mark="yes")  # wrong: a truth value
 mw.pairs(TEXTS, among=5)  # wrong: not a source
 mw.pairs(TEXTS, against=TEXTS)  # wrong: a second table is given with among
+mw.dedup(TEXTS, against_run=7)  # wrong: the directory of a run
+mw.pairs(TEXTS, against_run="out")  # wrong: pairs has no earlier run
 mw.dedup(TEXTS, among=TEXTS)  # wrong: dedup has against
 mw.pairs(TEXTS, truth="entity")  # wrong: only write_pairs has a report
 mw.clusters(TEXTS, against=TEXTS)  # wrong: clusters has no reference corpus

@@ -263,6 +263,8 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "memory": ("much", "1MB", -1, 0.5, None),
     "threads": (0, -1, 1.5, "2", 10**6),
     "work": (5,),
+    "against_run": (5, "", "s3://bucket/out"),
+    "save_state": (1, "yes", None),
     "engine": ("dask", "", None, 5),
     "master": ("local[2]",),
     "spark_conf": ({"a": "b"},),

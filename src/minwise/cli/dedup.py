@@ -15,6 +15,7 @@ from minwise.cli.options import (
     discount_options,
     ending_options,
     engine_options,
+    growth_options,
     measure_option,
     overwrite_option,
     run_options,
@@ -43,6 +44,7 @@ __all__ = ["dedup"]
 @overwrite_option
 @selection_options
 @ending_options
+@growth_options
 @click.option("--passages", is_flag=True, help="Cut repeated passages out of the documents instead.")
 @cut_options
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would do and cost.")
@@ -81,6 +83,7 @@ def dedup(
         minwise dedup news.csv --text-column body -o clean
         minwise dedup 'crawl/*.parquet' --keep longest -o clean --work state
         minwise dedup new/ --against archive/ -o clean --dry-run
+        minwise dedup tuesday.jsonl --against-run clean/monday -o clean/tuesday
         minwise dedup crawl.jsonl --passages --snap line --min-left 20 -o clean
         minwise dedup crawl/ --mark --add-weight 'weight=min(size, 5)' -o marked
         minwise dedup news.csv --text-column body -o - > clean.csv

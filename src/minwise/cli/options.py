@@ -43,6 +43,7 @@ __all__ = [
     "discount_options",
     "ending_options",
     "engine_options",
+    "growth_options",
     "index_options",
     "input_options",
     "layout_options",
@@ -319,6 +320,18 @@ ending_options = add_options(
     setting_option("votes", metavar="COL"),
     setting_option("target"),
 )
+# Settings of a corpus that grows.
+growth_options = add_options(
+    setting_option(
+        "against_run",
+        multiple=True,
+        default=(),
+        type=click.Path(),
+        help="Output directory of an earlier run with the same settings: also remove what its kept rows have, and those"
+        " of the runs that it was run against. Saved states are read instead of the rows; repeatable.",
+    ),
+    setting_option("save_state"),
+)
 input_options = add_options(*INPUT_OPTIONS)
 run_options = add_options(*INPUT_OPTIONS, WORK_OPTION, *OUTPUT_OPTIONS)
 verbosity_options = add_options(*OUTPUT_OPTIONS)
@@ -368,6 +381,8 @@ index_options = add_options(
 def settings_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings among the options of a command, as the library takes them."""
     settings = {name: value for name, value in given.items() if name not in NOT_SETTINGS}
+    if "against_run" in settings:
+        settings["against_run"] = settings["against_run"] or None
     if "spark_conf" in settings:
         settings["spark_conf"] = _spark_conf(settings["spark_conf"])
     return settings

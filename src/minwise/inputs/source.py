@@ -418,6 +418,10 @@ class Source(ABC):
         """Return the file name and the row within that file for each of ``rows``."""
         return repeat_string(self.name, len(rows)), rows
 
+    def index_of(self, row: int) -> int | None:
+        """Return the number of a row of the file among those of the source; None if it has no such row."""
+        return row
+
     def paths(self) -> list[str]:
         """Return the paths of the files that are read; none for a source in memory."""
         return [file.path for file in self.stored_files()]

@@ -39,6 +39,7 @@ from minwise.results.report_writer import write_json, write_quarantine, write_ru
 from minwise.results.thresholds import Thresholds, chosen_threshold, threshold_curve
 from minwise.search.bands import FAULTY
 from minwise.search.engine import Engine, FinishedSearch, SearchResult
+from minwise.search.state_writer import write_state
 from minwise.settings import WEIGHTED
 
 __all__ = [
@@ -77,6 +78,7 @@ class DedupResult:
         select: Callable[[RowMask], Any] | None = None,
         owner: "DedupResult | None" = None,
         ending: Ending = KEEP_ONE,
+        save_state: bool = False,
     ) -> None:
         """Create a result; :func:`minwise.api.dedup` does so.
 
@@ -89,11 +91,12 @@ class DedupResult:
             select: Selects rows of the input in its own type; None for files and Arrow data.
             owner: The result whose temporary files this one uses; it is kept alive.
             ending: What is done with the clusters.
+            save_state: Whether :meth:`write` saves the state for later runs.
         """
         self._search, self._engine, self._run, self._owner = search, engine, run, owner
         self._decision = DedupDecision(search, engine.similarities, threshold, ending)
         self._facts = ClusterFacts(self._decision)
-        self.published, self._select = published, select
+        self.published, self._select, self._save_state = published, select, save_state
         self.threshold = self._decision.threshold
 
     def rethreshold(self, threshold: float) -> "DedupResult":
@@ -324,9 +327,16 @@ class DedupResult:
             expected = int(np.count_nonzero(self._facts.written))
             if written != expected:
                 raise MinwiseError(f"{expected} rows were to be kept, {written} were written: did the input change?")
+            if self._save_state:
+                self._write_state(staging.folder, run)
             write_json(staging.folder / "report.json", report)
             write_run_files(staging.folder, report, self._search, run)
             self._search.documents.corpus.refuse_changes()
+
+    def _write_state(self, folder: Path, run: RunRecord) -> None:
+        documents = self._search.documents
+        with documents.corpus.unchanged():
+            write_state(folder / "state", folder / "kept", self._search.job(run.watch), documents, self.keep)
 
     @contextmanager
     def _writing_tables(self, folder: Path) -> Iterator[None]:

@@ -359,6 +359,13 @@ class StoredInput(Struct):
             raise ValueError("Object must have both `files` and `digest`, or none")
 
 
+class StoredEarlierRun(Struct):
+    """Output that a run was run against."""
+
+    path: PathText
+    digest: str
+
+
 class StoredRun(Struct):
     """``run.json``."""
 
@@ -379,6 +386,7 @@ class StoredRun(Struct):
     encoding: str | UnsetType | None = UNSET
     options: dict[str, Any] | UnsetType = UNSET
     against: list[StoredInput] | UnsetType = UNSET
+    against_run: list[StoredEarlierRun] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_delimiter(None if self.delimiter is UNSET else self.delimiter)

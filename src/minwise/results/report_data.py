@@ -8,7 +8,7 @@ both files and the page.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from minwise.search.bands import FAULTY
 from minwise.search.common_phrases import COMMON
 from minwise.search.documents import Corpus, Documents
 from minwise.search.engine import FinishedSearch
+from minwise.search.stored_state import StoredSource
 from minwise.search.verification import BINS, count_by_bin, floor_bin
 
 __all__ = [
@@ -68,6 +69,7 @@ class RunRecord:
         against: Fingerprints of the others; of text files with the path and the id of each.
         options: The settings of the call that decide the result, as plain values.
         memory_before: Peak memory of the process at the start, which is not memory of the run; None if not measured.
+        against_run: Path and digest of the earlier runs that it is compared with.
     """
 
     watch: Stopwatch
@@ -76,6 +78,7 @@ class RunRecord:
     against: list[dict[str, object]]
     options: dict[str, Any]
     memory_before: int | None
+    against_run: list[dict[str, str]] = field(default_factory=list)
 
     @classmethod
     def begin(
@@ -85,6 +88,7 @@ class RunRecord:
         options: dict[str, Any],
         watch: Stopwatch,
         directory: str | None = None,
+        against_run: list[dict[str, str]] | None = None,
     ) -> "RunRecord":
         """Return the record of a run that has read nothing yet.
 
@@ -96,6 +100,7 @@ class RunRecord:
             options: The settings of the call that decide the result, as plain values.
             watch: Start time.
             directory: The directory that relative names refer to; the working directory if not given.
+            against_run: Path and digest of the earlier runs that it is compared with.
         """
         against = [
             {**entry, "texts": [[file.name, identity] for file, identity in zip(source.files, source.ids, strict=True)]}
@@ -103,7 +108,8 @@ class RunRecord:
             else entry
             for source, entry in zip(corpus.sources, manifest["against"], strict=False)
         ]
-        return cls(watch, directory or str(Path.cwd()), manifest["inputs"], against, options, peak_memory_bytes())
+        folder, inputs, before = directory or str(Path.cwd()), manifest["inputs"], peak_memory_bytes()
+        return cls(watch, folder, inputs, against, options, before, against_run or [])
 
     def resume(self) -> "RunRecord":
         """Return the record of the same run for a further step; its stages are added to a copy of the stopwatch."""
@@ -130,6 +136,7 @@ class RunRecord:
             "options": self.options,
             "inputs": self.inputs,
             "against": self.against,
+            **({"against_run": self.against_run} if self.against_run else {}),
         }
 
 
@@ -405,7 +412,8 @@ def source_counts(documents: Documents, keep: NDArray[np.bool_]) -> list[dict[st
     for number, source in enumerate(documents.corpus.sources):
         states = documents.states[documents.starts[number] : documents.starts[number + 1]]
         faulty = int(np.count_nonzero(states == FAULTY))
-        row = {"source": _source_name(source), "rows": len(states), "quarantined": faulty}
+        rows_read = source.total if isinstance(source, StoredSource) else len(states)
+        row = {"source": _source_name(source), "rows": rows_read, "quarantined": faulty}
         if number < documents.corpus.against:
             rows.append({**row, "against": True})
         else:

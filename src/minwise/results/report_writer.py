@@ -33,6 +33,7 @@ from minwise.results.finished_run import NANOSECONDS, FinishedRun
 from minwise.results.report_data import RunRecord
 from minwise.search.documents import Documents
 from minwise.search.engine import FinishedSearch, SearchResult
+from minwise.search.stored_state import StoredSource
 
 __all__ = [
     "excerpt",
@@ -98,11 +99,14 @@ def locate_documents(sources: Sequence[Source], names: Sequence[DocumentName]) -
             files |= {(name, 0): (number, row) for row, name in paths if name in file_names}
         else:
             tables[source.name] = number
-    return {
-        name: files[name] if name in files else (tables[name[0]], name[1])
-        for name in names
-        if name in files or name[0] in tables
-    }
+    located: dict[DocumentName, SourceRow] = {}
+    for name in names:
+        index = sources[tables[name[0]]].index_of(name[1]) if name[0] in tables else None
+        if name in files:
+            located[name] = files[name]
+        elif index is not None:
+            located[name] = (tables[name[0]], index)
+    return located
 
 
 def read_texts(sources: Sequence[Source], columns: Columns, rows: Sequence[SourceRow]) -> dict[SourceRow, str]:
@@ -257,6 +261,8 @@ def _missing_reasons(missing: Sequence[DocumentName], sources: Sequence[Source])
 
 
 def _missing_reason(source: Source | None) -> str:
+    if isinstance(source, StoredSource):
+        return "its run saved a state, which has no texts"
     if isinstance(source, StandardInput):
         return "standard input cannot be read a second time"
     if source is None or isinstance(source, TableSource):

@@ -391,6 +391,7 @@ class Documents:
         starts: The number of each source's first document, followed by the total.
         protected: Number of documents that are only compared against, or of the second of two linked tables; they come
             first.
+        stored: Number of documents of saved states, whose texts are not read; they come before all others.
         first_counted: The first document that counts are about.
         parts: The files of the first pass.
     """
@@ -399,11 +400,15 @@ class Documents:
         self.corpus = corpus
         self._work = work
         self.rows: list[int] = work.read_json("documents")["rows"]
+        stored: list[int] = work.read_json("stored")["rows"] if work.has("stored") else []
+        self.rows[: len(stored)] = stored
+        self.stored = sum(stored)
         self.starts = np.concatenate([[0], np.cumsum(self.rows)]).astype(np.int64)
         self.protected = int(self.starts[corpus.against])
         self.first_counted = int(self.starts[corpus.first_counted])
-        self.parts: list[ArrayFile] = [work.open(name) for name in work.names("part-")]
-        self._firsts = np.array([part.header["first"] for part in self.parts], dtype=np.int64)
+        self._stored_parts = work.names("kept-")
+        self.parts: list[ArrayFile] = [work.open(name) for name in [*self._stored_parts, *work.names("part-")]]
+        self._firsts = np.cumsum([0, *(part.length("states") for part in self.parts)])[:-1].astype(np.int64)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -417,6 +422,21 @@ class Documents:
         """Return an array over all documents."""
         pieces = [part.read(name) for part in self.parts]
         return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.uint8)
+
+    def take(self, name: str, documents: NDArray[np.int64]) -> NDArray[Any]:
+        """Return an array for some documents, of which one part after the other is in memory."""
+        order = np.argsort(documents, kind="stable")
+        ascending = documents[order]
+        bounds = np.searchsorted(ascending, np.append(self._firsts, len(self)))
+        pieces = [
+            part.read(name)[ascending[start:end] - first]
+            for part, first, start, end in zip(self.parts, self._firsts, bounds[:-1], bounds[1:], strict=True)
+            if start < end
+        ]
+        joined = np.concatenate(pieces)
+        taken = np.empty_like(joined)
+        taken[order] = joined
+        return taken
 
     def column_parts(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield an array over all documents part by part, so that only one part is in memory."""
@@ -568,7 +588,9 @@ class Documents:
     @cached_property
     def _columns(self) -> dict[int, pa.Table]:
         """The tables of ids and keep values, by part."""
-        return {int(name.rpartition("-")[2]): self._work.read_table(name) for name in self._work.names("columns-")}
+        stored, read = len(self._stored_parts), self._work.read_table
+        tables = {number: read(f"kept_ids-{number:06}") for number in range(stored)}
+        return tables | {stored + int(name.rpartition("-")[2]): read(name) for name in self._work.names("columns-")}
 
     @cached_property
     def id_type(self) -> pa.DataType:

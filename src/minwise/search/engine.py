@@ -29,6 +29,7 @@ from minwise.search.exact_join import find_contained, propose_similar
 from minwise.search.first_pass import read_documents
 from minwise.search.needed_pairs import Needed, PairCounts, finished_stage, verify_needed
 from minwise.search.passages import Passages, find_passages
+from minwise.search.stored_documents import select_stored
 from minwise.search.verification import BINS, CandidateVerifier, NearMisses, SpilledSets, TextCache, floor_bin
 from minwise.search.weighting import band_weighted, count_frequencies, without_bands
 from minwise.search.workdir import WorkDirectory
@@ -245,6 +246,7 @@ class LocalEngine:
     def find(self, job: SearchJob, *, needed: Needed = "pairs", for_report: bool = False) -> SearchResult:
         """Find the pairs of near-duplicates that the plan finds."""
         read_documents(without_bands(job) if job.settings.weighted else job)
+        select_stored(job)
         documents = Documents(job.corpus, job.work)
         pa.default_memory_pool().release_unused()
         verifier = CandidateVerifier(

@@ -25,6 +25,7 @@ from minwise.search.candidates import CandidateSearch, ComparedChunk
 from minwise.search.clustering import CopyGroups, KeepOrder, PairBlock
 from minwise.search.common_phrases import COMMON, DocumentSets, write_common_phrases
 from minwise.search.documents import Documents, SearchJob
+from minwise.search.stored_documents import stored_sets
 from minwise.search.weighting import key_pieces, search_weights
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
@@ -107,6 +108,10 @@ class CandidateVerifier(CandidateSearch):
             SetSpillWriter(self.work, self.settings.shingler, self.limits) as writer,
             self.progress.stage(name, len(documents), "documents", done=done) as stage,
         ):
+            for sizes, elements in self._stored_sets(documents[done:]):
+                writer.add_sets(sizes, elements)
+                done += len(sizes)
+                stage.advance(len(sizes))
             for texts in self.read_ahead(documents[done:]):
                 writer.add(texts)
                 self.text_cache.add(documents[done : done + len(texts)], texts)
@@ -120,6 +125,11 @@ class CandidateVerifier(CandidateSearch):
                 f"the input changed while it was read: {len(documents)} documents were to be read again, {done} were"
             )
         self.work.write("sets", {"documents": documents.astype(np.uint32)})
+
+    def _stored_sets(self, documents: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
+        """Yield the sets of those documents that saved states have."""
+        stored = documents[: np.searchsorted(documents, self.documents.stored)]
+        return stored_sets(self.documents.corpus, self.work, stored) if len(stored) else iter(())
 
     def read_ahead(self, documents: NDArray[np.int64]) -> Iterator[pa.Array]:
         """Yield the same as :meth:`texts_of`, read by another thread; large texts are read one by one."""
@@ -230,7 +240,7 @@ class CandidateVerifier(CandidateSearch):
         return estimate_packed_similarities(self._packed(documents.astype(np.int64)), pairs, self.settings.plan.slots)
 
     def _packed(self, documents: NDArray[np.int64]) -> NDArray[np.uint8]:
-        firsts = [part.header["first"] for part in self.documents.parts]
+        firsts = np.cumsum([0, *(part.length("states") for part in self.documents.parts)])[:-1]
         bounds = np.searchsorted(documents, [*firsts, len(self.documents)])
         pieces = [
             part.map("packed")[documents[start:end] - first]
@@ -376,7 +386,11 @@ class SetSpillWriter:
         if texts.nbytes > self.limits.ahead_bytes:
             self.finish()
         offsets, elements = element_arrays(texts, self.shingler, self.limits.threads)
-        self.sizes.append(np.diff(offsets))
+        self.add_sets(np.diff(offsets), elements)
+
+    def add_sets(self, sizes: NDArray[np.int64], elements: NDArray[np.uint64]) -> None:
+        """Add sets that are shingled; write a file when enough elements are collected."""
+        self.sizes.append(sizes)
         self.elements.append(elements)
         self.collected += len(elements)
         if self.collected >= min(SPILL_ELEMENTS, self.limits.memory // 64):

@@ -87,10 +87,13 @@ class WorkDirectory:
         durable: Whether files are synced to disk, so that a later run can resume.
         resumed: Whether the directory held an earlier run when it was opened.
         temporary: Whether the directory is deleted when it is closed.
+        kind: Kind of its files.
     """
 
-    def __init__(self, folder: Path, *, durable: bool, resumed: bool = False, temporary: bool = False) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, *, durable: bool, resumed: bool = False, temporary: bool = False, kind: FileKind = KIND
+    ) -> None:
+        self.folder, self.kind = folder, kind
         self.temporary = temporary
         self.durable = durable
         self.resumed = resumed
@@ -106,12 +109,12 @@ class WorkDirectory:
 
     def write(self, name: str, arrays: Arrays, **header: object) -> None:
         """Write a file of arrays, with ``header`` as its JSON header."""
-        write_array_file(self.folder / name, KIND, header, arrays, sync=self.durable)
+        write_array_file(self.folder / name, self.kind, header, arrays, sync=self.durable)
         self._finished(name)
 
     def open(self, name: str) -> ArrayFile:
         """Open a finished file of arrays."""
-        return ArrayFile(self.folder / name, KIND)
+        return ArrayFile(self.folder / name, self.kind)
 
     def write_table(self, name: str, table: pa.Table) -> None:
         """Write a file that is an Arrow table."""
@@ -138,7 +141,7 @@ class WorkDirectory:
             FormatError: If the file is damaged.
         """
         path = self.folder / name
-        return path, verify_seal(path, KIND)
+        return path, verify_seal(path, self.kind)
 
     def write_json(self, name: str, values: dict[str, Any]) -> None:
         """Write a file of a few JSON values."""
