@@ -1937,7 +1937,8 @@ def _save_frequencies(options: DedupOptions, work: WorkDirectory) -> None:
 
 def _earlier_runs(options: DedupOptions, settings: SearchSettings) -> EarlierRuns:
     """Open the earlier runs that the settings name."""
-    stored, columns = not runs_on_spark(options), columns_to_read(options, settings)
+    columns = columns_to_read(options, settings)
+    stored = not runs_on_spark(options) and not any(column.of_references for column in columns.values)
     return open_earlier_runs(options["against_run"], settings, columns, stored=stored)
 
 

@@ -625,6 +625,7 @@ def check_saved_state(options: DedupOptions, settings: SearchSettings) -> None:
     """Raise ConfigError if a search has no keys of bands, or no sets without weights, to save for later runs."""
     if options["engine"] != "local":
         raise ConfigError(f"save_state must be left out with engine {options['engine']}, got True")
+    _refuse(options, "with save_state, which stores no values of columns", "within", "across", "votes")
     for name in ("measure", "exact", "discount", "verify"):
         value = _value(options, name)
         if value != DEFINITIONS[name].default:

@@ -151,7 +151,7 @@ class _StateWriter:
 
     def _kept_values(self) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Yield values and ids of the kept rows, in batches; an id is null where its file has none."""
-        columns = replace(self.corpus.columns, keep_column=None)
+        columns = replace(self.corpus.columns, values=())
         for number in self.sources:
             keep = self._keep_of(number)
             source = self.corpus.sources[number]
