@@ -19,13 +19,18 @@ LARGEST = "test_documents_of_50_mb_are_compared_in_executors_of_1_gb"
 # Files that take longest, so that the two processes of `make test` end together: it passes files in this order.
 LONGEST = (
     "test_faulty_rows.py",
-    "test_same_output.py",
     "test_dataframes.py",
+    "test_same_output.py",
     "test_kill.py",
     "test_session.py",
-    "test_components.py",
-    "test_dataframe_faults.py",
     "test_object_storage.py",
+    "test_components.py",
+    "test_passages.py",
+    "test_skew.py",
+    "test_steps.py",
+    "test_stars.py",
+    "test_migrating.py",
+    "test_dataframe_faults.py",
 )
 
 

@@ -21,13 +21,14 @@ from support.spark.corpora import TABLES, write_dialects, write_tables, write_te
 import minwise as mw
 from minwise.inputs import Files
 from minwise.search import needed_pairs
+from minwise.spark.cells import CellPlan, plan_cells
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # One partition; many tasks per file, partitions and batches; some of them; and odd numbers of them.
 ONE = Arrangement(partitions=1, batch_rows=1, adaptive=True, order=1)
-MANY = Arrangement(partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, order=2, cell_bytes=1 << 12)
+MANY = Arrangement(partitions=12, task_bytes=1 << 13, split_bytes=1 << 14, batch_rows=7, order=2, cell_bytes=10_000)
 SOME = Arrangement(partitions=3, task_bytes=1 << 13, split_bytes=1 << 20, batch_rows=100, adaptive=True)
 ODD = Arrangement(partitions=7, task_bytes=5000, split_bytes=1 << 14, batch_rows=64, order=1, cell_bytes=1 << 14)
 ALL = tuple(
@@ -50,6 +51,7 @@ class Case:
         arrangement: Division of the work by Spark, unless all are tested.
         complete: Number of proposals up to which all pairs are compared; None for that of the engine, which is more
             than any case has.
+        cut: Whether the arrangement cuts a component into several intervals.
     """
 
     make: Callable[[Path], None]
@@ -57,6 +59,7 @@ class Case:
     options: dict[str, Any]
     arrangement: Arrangement = field(default_factory=Arrangement)
     complete: int | None = None
+    cut: bool = False
 
 
 def _shards(folder: Path) -> None:
@@ -105,6 +108,7 @@ CASES = {
         tuple(f"t/{name}" for name in TABLES),
         {**TABLE_SEARCH, "against": "known", "keep": "min:year", "shingle": "char:7", "max_bucket": 16},
         MANY,
+        cut=True,
     ),
     "dialects": Case(_dialects, ("d",), {"on_error": "quarantine", "shingle": "word:3", "threshold": 0.6}, MANY),
     "lines": Case(_lines, ("lines",), {"format": "lines", "on_error": "quarantine", "shingle": "word:3"}, MANY),
@@ -179,12 +183,27 @@ def test_dedup_gives_the_bytes_of_the_local_engine(
         pairs = json.loads((local / "out/report.json").read_text())["pairs"]
         assert pairs["sampled_one_in"] > 1
         assert pairs["compared"] != pairs["candidates"]
+    plans = noted_plans(monkeypatch)
     for number, arrangement in enumerate(ALL if TORTURE else [case.arrangement]):
         folder = tmp_path / f"spark{number}"
         folder.mkdir()
         with arrangement.on(spark):
             other = deduplicated(case, SPARK, arrangement.arranged(case.files), folder)
         assert differing_files(local, other) == []
+    if case.cut and not TORTURE:
+        assert max(grid.intervals for plan in plans for grid in plan.grids) > 2
+
+
+def noted_plans(monkeypatch: pytest.MonkeyPatch) -> list[CellPlan]:
+    """Return a list to which every plan of cells is added."""
+    plans: list[CellPlan] = []
+
+    def noted(*arguments: Any, **options: Any) -> CellPlan:  # noqa: ANN401 - those of plan_cells
+        plans.append(plan_cells(*arguments, **options))
+        return plans[-1]
+
+    monkeypatch.setattr("minwise.spark.engine.plan_cells", noted)
+    return plans
 
 
 def write_pairs_and_clusters(files: Files, folder: Path, options: dict[str, Any]) -> list[dict[str, Any]]:

@@ -63,8 +63,12 @@ FILES = "file string, bytes long, facts string"
 
 
 def _batch_settings(rows: int | None) -> dict[str, str]:
-    """Return the settings that limit the rows, and the bytes, that are sent to Python at once."""
-    return {} if rows is None else {ROWS_PER_BATCH: str(rows), BYTES_PER_BATCH: BLOCK_SETTINGS[BYTES_PER_BATCH]}
+    """Return the settings that limit the bytes, and the rows, that are sent to Python at once.
+
+    Spark 4.0 does not limit bytes by default, and the blocks of a hot bucket may be more than Arrow's 2 GB.
+    """
+    limit = {BYTES_PER_BATCH: BLOCK_SETTINGS[BYTES_PER_BATCH]}
+    return limit if rows is None else {ROWS_PER_BATCH: str(rows), **limit}
 
 
 class StageFile(NamedTuple):
