@@ -1,10 +1,26 @@
 """Values and limits of the operating system that Windows does not have, or has in another form."""
 
+import ctypes
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["is_read_only", "peak_memory_bytes", "raise_file_limit"]
+import pyarrow as pa
+
+__all__ = ["is_read_only", "peak_memory_bytes", "raise_file_limit", "return_freed_memory"]
+
+
+def return_freed_memory() -> None:
+    """Return memory that is freed, but held by Arrow or the C library, to the system.
+
+    The allocator of glibc keeps pages below the highest one in use: after a join of 150 MB of text, 120 MB.
+    """
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        with suppress(AttributeError, OSError):  # other C libraries have no such call
+            ctypes.CDLL(None).malloc_trim(0)
+
 
 if sys.platform == "win32":
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise._internal.array_files import ArrayFile
+from minwise._internal.system import return_freed_memory
 from minwise.inputs.row_edits import RowEdits
 from minwise.progress import Progress
 from minwise.search.bands import BucketCounts, pack_pairs
@@ -248,7 +248,7 @@ class LocalEngine:
         read_documents(without_bands(job) if job.settings.weighted else job)
         select_stored(job)
         documents = Documents(job.corpus, job.work)
-        pa.default_memory_pool().release_unused()
+        return_freed_memory()
         verifier = CandidateVerifier(
             job, documents, documents.keep_order(job.settings.keep_rule), for_report=for_report
         )
@@ -259,7 +259,10 @@ class LocalEngine:
             find_contained(job, verifier)
         else:
             self._verify(verifier, job, needed, sampled=for_report)
-        return SearchResult.of(verifier, copies, verifier.text_cache)
+        found = SearchResult.of(verifier, copies, verifier.text_cache)
+        del verifier  # and the sets that it holds
+        return_freed_memory()
+        return found
 
     def find_passages(self, job: SearchJob, wanted: PassageSettings, *, only_reference: bool) -> Passages:
         """Find every repeated passage."""

@@ -18,6 +18,7 @@ from minwise import _kernel
 from minwise._internal.array_files import ArrayFile, Arrays
 from minwise._internal.arrays import from_bools
 from minwise._internal.prefetch import prefetch
+from minwise._internal.system import return_freed_memory
 from minwise.errors import InputError
 from minwise.inputs.source import Batch
 from minwise.search.bands import NO_DOCUMENT, element_arrays, unpack_pairs
@@ -119,7 +120,7 @@ class CandidateVerifier(CandidateSearch):
                 stage.advance(len(texts))
                 del texts  # before the next ones are read
             writer.finish()
-        pa.default_memory_pool().release_unused()
+        return_freed_memory()
         if done != len(documents):
             raise InputError(
                 f"the input changed while it was read: {len(documents)} documents were to be read again, {done} were"
