@@ -664,6 +664,11 @@ def dedup(
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
         drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
             a near-duplicate. Default: False.
@@ -679,7 +684,8 @@ def dedup(
             from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
         min_tokens: Minimum number of tokens of a repeated passage, from 1 to 100,000; if not given, 50, or 1 with unit.
         unit: Find repeated whole lines, sentences or paragraphs instead of passages, and count each.
@@ -1045,6 +1051,11 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
         drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
             a near-duplicate. Default: False.
@@ -1060,7 +1071,8 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
             from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
     Returns:
@@ -1263,6 +1275,11 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         measure: Measure that the threshold applies to: jaccard is the share of the elements of both documents that they
             have in common; containment is the share of the smaller one, which lies in the larger one, found by an exact
             join. Default: jaccard.
+        prefer: Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values
+            come after them, and keep decides among equals. Numbers are named by their shortest decimal form. A mapping
+            of the column to its values is accepted, too.
+        protect: Rows that are never removed, such as source=wiki; other rows are removed for them. Several are
+            accepted. A mapping of columns to a value or several is accepted, too.
         copies: Documents of each cluster to keep: up to so many, the first ones in keep order. Default: 1.
         drop_all: Keep no document of a cluster of two or more. With group components, these are all documents that have
             a near-duplicate. Default: False.
@@ -1278,7 +1295,8 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
             from threshold to 1 in steps of 0.01, that leaves the nearest number.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
         against: Reference corpus: compared with, never removed and never written.
 
     Returns:

@@ -40,6 +40,7 @@ __all__ = [
     "FrameOptions",
     "GroupName",
     "IndexOptions",
+    "KeepRuleOptions",
     "LinkOptions",
     "MeasureName",
     "MeasureOptions",
@@ -133,7 +134,11 @@ DEDUP_GROUP = Setting(
     "How pairs form clusters: star removes only documents similar to the kept one, components all documents that pairs"
     " connect.",
 )
-KEEP = Setting("first", "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL.")
+KEEP = Setting(
+    "first",
+    "Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as"
+    " max:quality,longest,first, decide one after the other where those before are equal.",
+)
 PROGRESS = Setting(
     None,
     "True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function is called"
@@ -378,6 +383,28 @@ class ClustersOptions(SearchOptions, LinkOptions, total=False):
     group: Annotated[GroupName, CLUSTER_GROUP]
 
 
+class KeepRuleOptions(TypedDict, total=False):
+    """Settings that decide, by the values of a column, which documents are kept."""
+
+    prefer: Annotated[
+        str | Mapping[str, Sequence[Any]] | None,
+        Setting(
+            None,
+            "Values of a column to prefer, the first most, such as source=wiki,books,crawl; rows with other values come"
+            " after them, and keep decides among equals. Numbers are named by their shortest decimal form.",
+            "A mapping of the column to its values is accepted, too.",
+        ),
+    ]
+    protect: Annotated[
+        str | Sequence[str] | Mapping[str, Any] | None,
+        Setting(
+            None,
+            "Rows that are never removed, such as source=wiki; other rows are removed for them. Several are accepted.",
+            "A mapping of columns to a value or several is accepted, too.",
+        ),
+    ]
+
+
 class EndingOptions(TypedDict, total=False):
     """Settings that decide what is done with the clusters of a deduplication."""
 
@@ -434,7 +461,7 @@ class EndingOptions(TypedDict, total=False):
     ]
 
 
-class DedupOptions(SearchOptions, MeasureOptions, EndingOptions, total=False):
+class DedupOptions(SearchOptions, MeasureOptions, KeepRuleOptions, EndingOptions, total=False):
     """Settings of :func:`minwise.dedup`."""
 
     group: Annotated[GroupName, DEDUP_GROUP]

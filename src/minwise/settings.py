@@ -21,6 +21,7 @@ from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
+from minwise.keep_rules import KeepRule
 from minwise.options import (
     DedupOptions,
     DocumentSource,
@@ -185,7 +186,10 @@ class SearchSettings:
         verify: ``exact`` compares the shingle sets of every candidate pair, ``signature`` estimates their similarity
             from signatures, ``none`` accepts every candidate.
         group: ``star`` or ``components``.
-        keep: Document of a cluster to keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
+        keep: Document of a cluster to keep: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``,
+            or several of these, separated by commas.
+        prefer: Column and values that are preferred to others, in their order, as the setting gives them.
+        protect: Columns and values of documents that are never removed, as the setting gives them.
         max_bucket: Members up to which all pairs of a bucket, or of a group of identical documents, are compared.
         exact: Whether every pair is found, by an exact join instead of bands; always with containment.
         measure: ``jaccard``, or ``containment`` of the document with fewer elements in the other one.
@@ -203,6 +207,8 @@ class SearchSettings:
     verify: str = "exact"
     group: str = "star"
     keep: str = "first"
+    prefer: str | Mapping[str, Sequence[Any]] | None = None
+    protect: str | Sequence[str] | Mapping[str, Any] | None = None
     max_bucket: int = 2000
     exact: bool = False
     measure: str = "jaccard"
@@ -217,17 +223,17 @@ class SearchSettings:
             check_setting(DEFINITIONS[name], getattr(self, name))
         # A bucket above the cap pairs each member with its first few: with fewer allowed the cap would add pairs.
         check_integer("max_bucket", self.max_bucket, _kernel.FIRST_MEMBERS, 10_000)
-        policy, colon, column = check_type("keep", self.keep, str).partition(":")
-        plain = policy in ("first", "last", "longest", "shortest") and not colon
-        if not plain and not (policy in ("max", "min") and column):
-            rule = "keep must be first, last, longest, shortest, max:COL or min:COL"
-            raise ConfigError(f"{rule}, got {show(self.keep)}")
+        self.keep_rule  # noqa: B018 - raises if a setting of it is wrong
 
     @property
     def value_columns(self) -> tuple[ValueColumn, ...]:
         """Columns whose values decide the result."""
-        column = self.keep.partition(":")[2]
-        return (ValueColumn(column),) if column else ()
+        return self.keep_rule.value_columns
+
+    @property
+    def keep_rule(self) -> KeepRule:
+        """Which document of a cluster is kept."""
+        return KeepRule.of(self.keep, self.prefer, self.protect)
 
     @property
     def similarity_name(self) -> str:
@@ -283,7 +289,8 @@ class SearchSettings:
             found = {"exact": True} if self.exact else layout
         shared = {name: getattr(self, name) for name in names if not (self.exact and name == "scheme")}
         weights = self.weight_settings
-        return {"threshold": self.plan.threshold, **found, **weights, **self.element_settings, **shared}
+        rules = self.keep_rule.to_dict()
+        return {"threshold": self.plan.threshold, **found, **weights, **self.element_settings, **shared, **rules}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,6 +356,8 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         verify=options["verify"],
         group=options["group"],
         keep=options["keep"],
+        prefer=options["prefer"],
+        protect=options["protect"],
         max_bucket=options["max_bucket"],
         exact=options["exact"] or contained,
         measure=options["measure"],

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.keep_orders import order_of
 from support.strategies import effort
 
 from minwise.reference.banding import components, star
@@ -174,7 +175,7 @@ def test_plain_policies_equal_a_sort(lengths: list[int], data: st.DataObject | N
         ("longest", lambda document: -lengths[document]),
         ("shortest", lambda document: lengths[document]),
     ):
-        order = KeepOrder.for_policy(policy, count, protected=protected, lengths=array, keep_values=None)
+        order = order_of(policy, count, references=protected, lengths=array)
         assert_orders(order, expected_order(count, protected, key))
 
 
@@ -210,7 +211,5 @@ def test_policies_by_column_equal_a_sort(policy: str, column: str, data: st.Data
     documents = range(len(scores))
     keys = [(missing(document), 0 if missing(document) else sign * number[scores[document]]) for document in documents]
     expected = expected_order(len(scores), protected, keys.__getitem__)
-    order = KeepOrder.for_policy(
-        policy, len(scores), protected=protected, lengths=None, keep_values=pa.array(scores, kind)
-    )
+    order = order_of(policy, len(scores), references=protected, values={"score": pa.array(scores, kind)})
     assert_orders(order, expected)

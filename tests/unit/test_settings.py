@@ -37,6 +37,11 @@ CALLS: dict[str, Callable[..., Any]] = {"pairs": mw.pairs, "clusters": mw.cluste
 WRITERS: dict[str, Callable[..., Any]] = {"pairs": mw.write_pairs, "clusters": mw.write_clusters}
 
 
+SEVERAL = "keep must be first, last, longest, shortest, max:COL or min:COL, or several of these separated by commas"
+PREFER = "prefer must be a column and values such as source=wiki,books"
+PROTECT = "protect must be a column and a value such as source=wiki"
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -98,10 +103,54 @@ def find_settings(**changed: Any) -> SearchSettings:  # noqa: ANN401 - any setti
         ({"keep": "max"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'max'"),
         ({"keep": "max:"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'max:'"),
         ({"keep": "first:x"}, "keep must be first, last, longest, shortest, max:COL or min:COL, got 'first:x'"),
+        ({"keep": "longest,best"}, f"{SEVERAL}, got 'longest,best'"),
+        ({"keep": "longest,"}, f"{SEVERAL}, got 'longest,'"),
+        (
+            {"keep": "first,longest"},
+            "keep must have first as its last key, because it leaves no ties, got 'first,longest'",
+        ),
+        ({"prefer": "source"}, f"{PREFER}, got 'source'"),
+        ({"prefer": "source="}, f"{PREFER}, got 'source='"),
+        ({"prefer": "=wiki"}, f"{PREFER}, got '=wiki'"),
+        ({"prefer": "source=wiki,,books"}, f"{PREFER}, got 'source=wiki,,books'"),
+        ({"prefer": ["source=wiki"]}, f"{PREFER}, got ['source=wiki']"),
+        ({"prefer": {"a": ["x"], "b": ["y"]}}, f"{PREFER}, got {{'a': ['x'], 'b': ['y']}}"),
+        ({"prefer": {"source": "wiki"}}, f"{PREFER}, got {{'source': 'wiki'}}"),
+        ({"prefer": {"source": [None]}}, f"{PREFER}, got {{'source': [None]}}"),
+        ({"prefer": "source=wiki,wiki"}, "prefer must name each value once, got 'source=wiki,wiki'"),
+        ({"protect": "source"}, f"{PROTECT}, got 'source'"),
+        ({"protect": ["source=wiki", 7]}, f"{PROTECT}, got ['source=wiki', 7]"),
+        ({"protect": 7}, f"{PROTECT}, got 7"),
+        ({"protect": {"source": None}}, f"{PROTECT}, got {{'source': None}}"),
     ],
 )
 def test_error_of_a_wrong_setting_has_the_rule_and_the_value(changed: dict[str, Any], message: str) -> None:
     assert error_message(ConfigError, lambda: find_settings(**changed)) == message
+
+
+@pytest.mark.parametrize(
+    ("given", "rules"),
+    [
+        ({"prefer": "source=wiki,books"}, {"prefer": {"source": ["wiki", "books"]}}),
+        ({"prefer": {"year": [2020, 2019.5, True]}}, {"prefer": {"year": ["2020", "2019.5", "true"]}}),
+        ({"protect": "source=a=b,c"}, {"protect": {"source": ["a=b,c"]}}),
+        (
+            {"protect": ("source=wiki", "lang=de", "source=books")},
+            {"protect": {"source": ["wiki", "books"], "lang": ["de"]}},
+        ),
+        ({"protect": {"source": ["wiki", "wiki"], "good": True}}, {"protect": {"source": ["wiki"], "good": ["true"]}}),
+        ({"protect": ()}, {}),
+    ],
+)
+def test_rules_by_values_are_columns_with_labels(given: dict[str, Any], rules: dict[str, Any]) -> None:
+    settings = find_settings(**given).to_dict()
+    assert {name: settings[name] for name in ("prefer", "protect") if name in settings} == rules
+
+
+def test_columns_of_all_rules_are_read() -> None:
+    settings = find_settings(keep="max:a,min:b,longest", prefer="c=x", protect=["a=1", "c=y"])
+    labels = tuple(ValueColumn(name, is_label=True) for name in ("c", "a"))
+    assert settings.value_columns == (ValueColumn("a"), ValueColumn("b"), *labels)
 
 
 @pytest.mark.parametrize(("keep", "column"), [("first", None), ("max:score", "score"), ("min:a:b", "a:b")])
@@ -118,6 +167,8 @@ def test_every_setting_changes_the_dictionary() -> None:
         {"verify": "none"},
         {"group": "components"},
         {"keep": "last"},
+        {"prefer": "source=wiki"},
+        {"protect": "source=wiki"},
         {"max_bucket": 99},
         {"exact": True},
         {"measure": "containment"},
@@ -185,7 +236,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "save_frequencies": (3, True, ["x"], "missing/x", "."),
     "verify": ("yes", None, True),
     "group": ("stars", None),
-    "keep": ("best", "max", "max:", None, 5),
     "copies": (0, -1, 1.5, "2", None),
     "drop_all": ("yes", 1, None),
     "mark": ("yes", 1, None),
@@ -193,6 +243,9 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "add_weight": ("", 5, "w", "=size"),
     "votes": ("", 5, "nowhere"),
     "target": (0, -1, math.nan, math.inf, "many", True),
+    "keep": ("best", "max", "max:", "longest,best", "first,longest", None, 5),
+    "prefer": ("", "source", ["source=a"], {"a": ["x"], "b": ["y"]}, 5),
+    "protect": ("", "source", {"source": None}, [5], 5),
     "max_bucket": (0, 15, 10**9, 1.5, "many", None),
     "group_by": ("", 5, ["a"]),
     "item": ("", 5, ["a"]),

@@ -85,7 +85,8 @@ def dedup(
         minwise dedup news.csv --text-column body -o - > clean.csv
         cat pages.jsonl | minwise dedup - -o - > unique.jsonl
     """
-    settings = _of_task({**settings_of(given), "against": Files(against) or None}, passages=passages)
+    sources = {"against": Files(against) or None, "protect": given["protect"] or None}
+    settings = _of_task({**settings_of(given), **sources}, passages=passages)
     if passages and dry_run:
         raise click.UsageError("--dry-run estimates a search for near-duplicates: leave out --passages")
     if output == "-" and dry_run:

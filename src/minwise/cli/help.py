@@ -28,6 +28,8 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
     "What to keep": (
         "action",
         "keep",
+        "prefer",
+        "protect",
         "copies",
         "drop_all",
         "target",

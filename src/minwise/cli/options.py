@@ -295,6 +295,14 @@ selection_options = add_options(
         help="Reference corpus: also remove what is in these files; repeatable.",
     ),
     setting_option("keep"),
+    setting_option("prefer", metavar="COL=VALUES"),
+    setting_option(
+        "protect",
+        multiple=True,
+        default=(),
+        metavar="COL=VALUE",
+        help="Rows that are never removed, such as source=wiki; other rows are removed for them; repeatable.",
+    ),
     setting_option("group"),
 )
 # Settings of how many documents of a cluster are kept.

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from minwise._internal.arrays import from_bytes, from_numbers
 from minwise.inputs.elements import decode_dictionary
 
-__all__ = ["DocumentValues", "RowValues", "ValueColumn", "distinct_columns", "label_column", "slice_values"]
+__all__ = ["DocumentValues", "RowValues", "ValueColumn", "distinct_columns", "label", "label_column", "slice_values"]
 
 # Arrays of values by the key of their column.
 DocumentValues = Mapping[str, pa.Array]
@@ -97,11 +97,16 @@ def _time_labels(column: pa.Array) -> pa.Array:
 
 def _row_labels(values: Iterable[Any]) -> pa.Array:
     """Return the labels of Python or NumPy values; lists and objects have none."""
-    labels = (_label(value) for value in values)
-    return from_bytes([None if label is None else label.encode() for label in labels], pa.large_string())
+    labels = (label(value) for value in values)
+    return from_bytes([None if found is None else found.encode() for found in labels], pa.large_string())
 
 
-def _label(value: Any) -> str | None:  # noqa: ANN401 - any value of a row
+def label(value: Any) -> str | None:  # noqa: ANN401 - any value of a row
+    """Return a Python or NumPy value as a label; None if it is none.
+
+    >>> [label(value) for value in ("wiki", 7, 7.0, 0.1, True, None)]
+    ['wiki', '7', '7', '0.1', 'true', None]
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):

@@ -9,6 +9,7 @@ hashing        bytes and items → 64-bit words
 text           text → normalised text → tokens → shingles → elements
 sketch         elements → slots, packed slots
 banding        slots → band keys → candidate pairs → groups; the cost of comparing all pairs
+keeping        rows → the order in which they are kept
 containment    sets → pairs of which one lies in the other → removed sets
 nearest        sets → the most similar ones of each, mutual ones, matched ones
 passages       tokens → repeated passages and their first occurrences
@@ -67,6 +68,7 @@ from minwise.reference.hashing import (
     mix_words,
     multiply_words,
 )
+from minwise.reference.keeping import keep_order
 from minwise.reference.matrix import (
     BooleanMatrix,
     agreement,
@@ -193,6 +195,7 @@ __all__ = [
     "is_prime",
     "item_ngrams",
     "keep_copies",
+    "keep_order",
     "key",
     "line_weights",
     "low_bits_of_minimum",

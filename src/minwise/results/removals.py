@@ -240,14 +240,14 @@ class DedupDecision:
         """Return what the ending removes of clusters."""
         rank_of = self.search.order.rank_of
         if self.ending.drop_all:
-            return drop_clusters(clusters, rank_of, self.search.documents.protected)
+            return drop_clusters(clusters, rank_of, self.search.order.protected)
         return clusters if self.ending.copies == 1 else keep_copies(clusters, self.ending.copies, rank_of)
 
     def _clustered(self, *, similar: bool) -> Removals:
         """Return the clusters; with unknown similarities, which cost less, unless they must be known."""
         search = self.search
         if search.settings.group == "star":
-            documents, protected = len(search.documents), search.documents.protected
+            documents, protected = len(search.documents), search.order.protected
             directed = search.settings.measure == "containment"
             clustering = cluster_by_star(self.blocks, search.copies, documents, protected, directed=directed)
         else:
@@ -270,7 +270,7 @@ class DedupDecision:
         """Return the first rank of each rank's component, and a flag for each removed rank."""
         first = cluster_by_components(self.blocks, self.search.copies, len(self.search.documents))
         removed = first != np.arange(len(first), dtype=np.uint32)
-        removed[: self.search.documents.protected] = False
+        removed[: self.search.order.protected] = False
         return first, removed
 
     def count_removed(self) -> int:
@@ -282,7 +282,7 @@ class DedupDecision:
         if self.ending.drop_all or self.ending.copies > 1:
             return len(self._ended(self._clustered(similar=False)))
         if search.settings.group == "star":
-            documents, protected = len(search.documents), search.documents.protected
+            documents, protected = len(search.documents), search.order.protected
             return int(np.count_nonzero(removed_by_star(self.blocks, search.copies, documents, protected)))
         return int(np.count_nonzero(self._components()[1]))
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minwise import _kernel
+from minwise.keep_rules import KeepRule
 from minwise.search.bands import NO_DOCUMENT, BucketCounts, element_arrays, pack_pairs, unpack_pairs
 from minwise.search.clustering import CopyGroups, PairBlock
 from minwise.search.documents import Documents, SearchJob
@@ -69,7 +70,7 @@ def run_audit(job: SearchJob, *, sample: int, floor: float) -> AuditSample:
     """
     read_documents(job)
     documents = Documents(job.corpus, job.work)
-    verifier = CandidateVerifier(job, documents, documents.keep_order("first"))
+    verifier = CandidateVerifier(job, documents, documents.keep_order(KeepRule()))
     copies = verifier.collapse_copies()
     verifier.propose_candidates()
     distinct = np.flatnonzero(verifier.members != NO_DOCUMENT)

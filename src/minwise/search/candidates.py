@@ -118,7 +118,7 @@ class CandidateSearch(ABC):
         parts = self._key_ranges()
         by_range = [self._identical(part, parts) for part in range(parts)]
         if self.documents.corpus.linked:
-            by_range = [groups.divided(self.documents.protected) for groups in by_range]
+            by_range = [groups.divided(self.order.protected) for groups in by_range]
         return _sort_by_leader(by_range)
 
     def _identical(self, part: int, parts: int) -> CopyGroups:
@@ -146,7 +146,7 @@ class CandidateSearch(ABC):
         """Write the buckets of a band; the ``candidates-`` file comes last and marks them as finished."""
         buckets = band_buckets(*self.band_keys(band), part, parts)
         pair = buckets.shared_across if self.documents.corpus.linked else buckets.shared
-        firsts, members = pair(self.settings.max_bucket, self.documents.protected, self.limits.threads)
+        firsts, members = pair(self.settings.max_bucket, self.order.protected, self.limits.threads)
         write_proposals(self.work, f"{band:05}-{part:05}", firsts, members)
         self.work.write(f"candidates-{band:05}-{part:05}", {}, counts=buckets.counts())
 

@@ -25,6 +25,9 @@ __all__ = [
     "CopyGroups",
     "KeepOrder",
     "PairBlock",
+    "SortKey",
+    "by_number",
+    "by_value",
     "cluster_by_components",
     "cluster_by_star",
     "earlier_members",
@@ -189,53 +192,68 @@ def cluster_by_components(blocks: Blocks, copies: CopyGroups, documents: int) ->
     return parents
 
 
+# Returns the indices that sort documents; equal ones stay in their order.
+SortKey = Callable[[NDArray[np.uint32]], NDArray[np.int64]]
+
+
 class KeepOrder:
     """Ranking of documents by preference: rank 0 is kept before all others.
 
     Attributes:
         rank_of: The rank of each document.
         document_at: The document of each rank.
+        protected: The first ``protected`` ranks are never removed.
         is_document_order: Whether the rank of a document is its number.
     """
 
-    def __init__(self, document_at: NDArray[np.uint32], *, is_document_order: bool = False) -> None:
-        self.is_document_order = is_document_order
+    def __init__(self, document_at: NDArray[np.uint32], *, protected: int = 0, is_document_order: bool = False) -> None:
+        self.protected, self.is_document_order = protected, is_document_order
         self.document_at = self.rank_of = document_at
         if not is_document_order:
             self.rank_of = np.empty_like(document_at)
             self.rank_of[document_at] = np.arange(len(document_at), dtype=np.uint32)
 
     @classmethod
-    def for_policy(
+    def of(
         cls,
-        policy: str,
         documents: int,
+        keys: Sequence[SortKey] = (),
         *,
-        protected: int = 0,
-        lengths: NDArray[np.uint64] | None = None,
-        keep_values: pa.Array | None = None,
+        references: int = 0,
+        last_first: bool = False,
+        never_removed: NDArray[np.bool_] | None = None,
     ) -> "KeepOrder":
-        """Return the order of a policy; ties are broken by document order.
+        """Return the order of sort keys; ties are broken by document order.
 
         Args:
-            policy: ``first``, ``last``, ``longest``, ``shortest``, ``max:COL`` or ``min:COL``.
             documents: Number of documents.
-            protected: The first ``protected`` documents come first under every policy.
-            lengths: Bytes of each text, for ``longest`` and ``shortest``.
-            keep_values: The column's values, for ``max`` and ``min``; documents without a value come last.
+            keys: The keys in the order in which they decide.
+            references: The first ``references`` documents come first, in their order, and are never removed.
+            last_first: Whether ties are broken by reverse document order.
+            never_removed: A flag for each document that is never removed; these come before the others.
         """
-        name = policy.partition(":")[0]
-        if name == "first":
-            return cls(np.arange(documents, dtype=np.uint32), is_document_order=True)
-        free = np.arange(protected, documents, dtype=np.uint32)
-        if name == "last":
-            free = free[::-1]
-        elif name in ("longest", "shortest") and lengths is not None:
-            keys = lengths[protected:].astype(np.int64)
-            free = free[np.argsort(-keys if name == "longest" else keys, kind="stable")]
-        elif name in ("max", "min") and keep_values is not None:
-            free = free[_sort_indices(keep_values.slice(protected), descending=name == "max")]
-        return cls(np.concatenate([np.arange(protected, dtype=np.uint32), free]))
+        if not keys and not last_first and never_removed is None:
+            ranks = np.arange(documents, dtype=np.uint32)
+            return cls(ranks, protected=references, is_document_order=True)
+        free = np.arange(references, documents, dtype=np.uint32)[:: -1 if last_first else 1]
+        for key in reversed(keys):
+            free = free[key(free)]
+        protected = references
+        if never_removed is not None:
+            never = never_removed[free]
+            free = np.concatenate([free[never], free[~never]])
+            protected += int(np.count_nonzero(never))
+        return cls(np.concatenate([np.arange(references, dtype=np.uint32), free]), protected=protected)
+
+
+def by_number(numbers: NDArray[np.int64]) -> SortKey:
+    """Return the key that puts documents of smaller numbers first."""
+    return lambda documents: np.argsort(numbers[documents], kind="stable")
+
+
+def by_value(values: pa.Array, *, descending: bool) -> SortKey:
+    """Return the key that sorts documents by their values; those without a value come last."""
+    return lambda documents: _sort_indices(values.take(from_numpy(documents)), descending=descending)
 
 
 def _sort_indices(values: pa.Array, *, descending: bool) -> NDArray[np.int64]:

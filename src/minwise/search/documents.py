@@ -24,9 +24,10 @@ from minwise._internal.arrays import from_numbers, from_numpy, from_strings, to_
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.document_values import DocumentValues, ValueColumn
 from minwise.inputs.source import Batch, Columns, Fault, Source, TextSettings, fault_error, unusable_error
+from minwise.keep_rules import KeepKey, KeepRule
 from minwise.progress import Progress
 from minwise.search.bands import EMPTY, FAULTY, FILLED
-from minwise.search.clustering import KeepOrder
+from minwise.search.clustering import KeepOrder, SortKey, by_number, by_value
 from minwise.search.workdir import WorkDirectory
 from minwise.settings import RunLimits, SearchSettings
 from minwise.text.chunks import text_chunk
@@ -480,13 +481,33 @@ class Documents:
         counts = self._work.read_json("grouped")
         return {"read": counts["rows"], "quarantined": counts["unusable"]}
 
-    def keep_order(self, policy: str) -> KeepOrder:
-        """Return the order in which a keep policy prefers documents."""
-        lengths = self.column("lengths") if policy in ("longest", "shortest") else None
-        keep_values = self.value_column(policy.partition(":")[2]) if ":" in policy else None
-        return KeepOrder.for_policy(
-            policy, len(self), protected=self.protected, lengths=lengths, keep_values=keep_values
+    def keep_order(self, rule: KeepRule) -> KeepOrder:
+        """Return the order in which a keep rule prefers documents."""
+        keys = [self._sort_key(key) for key in rule.sort_keys]
+        if rule.prefer is not None:
+            places = {label: place for place, label in enumerate(rule.prefer.labels)}
+            keys.insert(0, by_number(self.label_numbers(rule.prefer.column, places)))
+        never = self.protected_rows(rule)
+        return KeepOrder.of(len(self), keys, references=self.protected, last_first=rule.last_first, never_removed=never)
+
+    def _sort_key(self, key: KeepKey) -> SortKey:
+        if key.column:
+            return by_value(self.value_column(key.column), descending=key.policy == "max")
+        lengths = self.column("lengths").astype(np.int64)
+        return by_number(-lengths if key.policy == "longest" else lengths)
+
+    def label_numbers(self, name: str, numbers: Mapping[str, int]) -> NDArray[np.int64]:
+        """Return the number of each document's label in a column; that of all other labels is ``len(numbers)``."""
+        codes, labels = self.value_codes(name)
+        found: NDArray[np.int64] = np.array(
+            [numbers.get(label, len(numbers)) for label in labels.to_pylist()], np.int64
         )
+        return found[codes]
+
+    def protected_rows(self, rule: KeepRule) -> NDArray[np.bool_] | None:
+        """Return a flag for each document that is never removed because of its labels; None if none is named."""
+        flags = [self.label_numbers(one.column, dict.fromkeys(one.labels, 0)) == 0 for one in rule.protect]
+        return np.logical_or.reduce(flags) if flags else None
 
     def value_column(self, name: str) -> pa.Array:
         """Return the values of a column that orders documents, of one type, null where a document has none.

@@ -241,7 +241,9 @@ class LocalEngine:
         read_documents(without_bands(job) if job.settings.weighted else job)
         documents = Documents(job.corpus, job.work)
         pa.default_memory_pool().release_unused()
-        verifier = CandidateVerifier(job, documents, documents.keep_order(job.settings.keep), for_report=for_report)
+        verifier = CandidateVerifier(
+            job, documents, documents.keep_order(job.settings.keep_rule), for_report=for_report
+        )
         copies = verifier.collapse_copies()
         if job.settings.measure == "containment":
             verifier.spill_sets()
@@ -271,7 +273,7 @@ class LocalEngine:
             count_frequencies(job)
         if job.settings.exact:
             verifier.spill_sets()
-            propose_similar(job, verifier.order, verifier.documents.protected, verifier.floor)
+            propose_similar(job, verifier.order, verifier.floor)
         else:
             if weighted:
                 band_weighted(job)

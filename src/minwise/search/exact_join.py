@@ -59,11 +59,11 @@ def max_index_elements(budget: int, threshold: float) -> int:
     return min(int(budget / (8 + 32 * (1 - threshold))), 2**32 - 1)
 
 
-def propose_similar(job: SearchJob, order: KeepOrder, protected: int, threshold: float) -> None:
+def propose_similar(job: SearchJob, order: KeepOrder, threshold: float) -> None:
     """Write every pair of similar sets to the work directory, in the files in which bands write candidates."""
     weights = search_weights(job.work, job.settings, job.limits)
     join = _CrossJoin if job.corpus.linked else _Join
-    _propose(job, join(job.work, order, protected, threshold, job.limits, weights))
+    _propose(job, join(job.work, order, threshold, job.limits, weights))
 
 
 def find_contained(job: SearchJob, search: CandidateVerifier) -> None:
@@ -73,9 +73,8 @@ def find_contained(job: SearchJob, search: CandidateVerifier) -> None:
     """
     if job.work.has(VERIFIED):
         return
-    protected = search.documents.protected
     join = _CrossContainmentJoin if job.corpus.linked else ContainmentJoin
-    _propose(job, join(job.work, search.order, protected, search.floor, job.limits, search.spilled))
+    _propose(job, join(job.work, search.order, search.floor, job.limits, search.spilled))
     write_contained(search)
 
 
@@ -103,7 +102,8 @@ class _Join:
 
     Attributes:
         runs: Beginning of the names of the files of pairs.
-        seconds: Number of sets of documents that are only compared against, or of the second of two linked tables.
+        protected: The first ranks, of which no two are a pair.
+        seconds: With two linked tables, the number of sets of the second one.
     """
 
     runs = "proposed-"
@@ -112,18 +112,17 @@ class _Join:
         self,
         work: WorkDirectory,
         order: KeepOrder,
-        protected: int,
         threshold: float,
         limits: RunLimits,
         weights: "_kernel.Weights | None" = None,
     ) -> None:
-        self.work, self.protected, self.threshold, self.limits = work, protected, threshold, limits
+        self.work, self.protected, self.threshold, self.limits = work, order.protected, threshold, limits
         self.weights = weights
         self.files = [work.open(name) for name in work.names("sets-")]
         self.sizes = [file.length("offsets") - 1 for file in self.files]
         documents = work.open("sets").read("documents")
         self.rank_of = order.rank_of[documents]
-        self.seconds = int(np.searchsorted(documents, protected))
+        self.seconds = int(np.searchsorted(documents, order.protected))
         self.numbers = np.split(np.arange(sum(self.sizes), dtype=np.uint32), np.cumsum(self.sizes)[:-1])
         self.cuts = self._cuts()
         if work.has("ranges") and work.read_json("ranges")["parts"] != self.cuts:  # a run with another memory limit
@@ -222,7 +221,7 @@ class _Join:
             offsets, numbers = offsets[done:], numbers[done:]
 
     def _packed(self, queries: NDArray[np.uint32], members: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        """Return packed pairs of ranks, without those of two documents that are only compared against."""
+        """Return packed pairs of ranks, without those of two documents that are never removed."""
         left, right = self.rank_of[queries], self.rank_of[members]
         high = np.maximum(left, right)
         pairs: NDArray[np.uint64] = pack_pairs(np.minimum(left, right), high)[high >= self.protected]
@@ -261,12 +260,11 @@ class ContainmentJoin(_Join):
         self,
         work: WorkDirectory,
         order: KeepOrder,
-        protected: int,
         threshold: float,
         limits: RunLimits,
         spilled: SpilledSets,
     ) -> None:
-        super().__init__(work, order, protected, threshold, limits)
+        super().__init__(work, order, threshold, limits)
         self.spilled = spilled
         self.lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(_offsets(file)) for file in self.files)])
 
@@ -300,8 +298,8 @@ class ContainmentJoin(_Join):
     def _directed(self, candidates: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return packed pairs of ranks: the set in which the other may lie, and the other one.
 
-        The first of two equally large sets in keep order is the one in which the other lies. A set that is only
-        compared against lies in no other one.
+        The first of two equally large sets in keep order is the one in which the other lies. A set that is never
+        removed lies in no other one.
         """
         larger, smaller = unpack_pairs(candidates)
         low, high = self.rank_of[larger], self.rank_of[smaller]

@@ -20,6 +20,7 @@ from minwise import _kernel
 from minwise._internal.array_files import ArrayFile, Arrays
 from minwise._internal.arrays import index_ranges
 from minwise.errors import InputError
+from minwise.keep_rules import KeepRule
 from minwise.search.bands import FILLED, NO_DOCUMENT, cut_runs, pack_pairs
 from minwise.search.clustering import CopyGroups
 from minwise.search.documents import Documents, SearchJob
@@ -134,7 +135,7 @@ def find_nearest(job: SearchJob, wanted: NearestSettings) -> Nearest:
     read_documents(job)
     documents = Documents(job.corpus, job.work)
     _refuse_empty_side(job, documents)
-    verifier = CandidateVerifier(job, documents, documents.keep_order("first"))
+    verifier = CandidateVerifier(job, documents, documents.keep_order(KeepRule()))
     copies = verifier.collapse_copies()
     verifier.spill_sets()
     count_frequencies(job)

@@ -180,7 +180,7 @@ def find_passages(job: SearchJob, wanted: PassageSettings, *, only_reference: bo
     if not job.work.has("documents"):
         _SegmentReader(job, wanted).run()
     documents = Documents(job.corpus, job.work)
-    order = documents.keep_order(job.settings.keep)
+    order = documents.keep_order(job.settings.keep_rule)
     references = documents.protected if only_reference else None
     resolver = _Resolver(job, wanted, order, references)
     if wanted.unit is not None:

@@ -197,12 +197,12 @@ class CandidateVerifier(CandidateSearch):
             copies: The groups of identical documents.
             sizes: The number of elements of each document; those of copies are needed for their leader only.
         """
-        before, protected = self.order.document_at, self.documents.protected
+        before, protected = self.order.document_at, self.order.protected
         followers, leaders = copies.followers()
         sizes[before[followers]] = sizes[before[leaders]]
         free = before[protected:]
         ordered = free[np.argsort(-sizes[free], kind="stable")]
-        self.order = KeepOrder(np.concatenate([before[:protected], ordered]))
+        self.order = KeepOrder(np.concatenate([before[:protected], ordered]), protected=protected)
         return copies.renumbered(self.order.rank_of[before])
 
     @cached_property

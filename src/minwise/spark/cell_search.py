@@ -139,7 +139,9 @@ class CellSearch(CandidateVerifier):
         self.sets = len(sets)
         members = np.concatenate([group.members for group in groups]) if groups else sets[:0]
         self.ranks = distinct(np.concatenate([members, sets.astype(members.dtype)]))
-        self.order = KeepOrder(np.arange(len(self.ranks), dtype=np.uint32), is_document_order=True)
+        protected = int(np.searchsorted(self.ranks, task.protected))
+        ranks = np.arange(len(self.ranks), dtype=np.uint32)
+        self.order = KeepOrder(ranks, protected=protected, is_document_order=True)
         self.documents = self.ranks  # type: ignore[assignment] # only their number is used
         self.sample_numbers = self.ranks.astype(np.uint64)
         self._store(groups, members, sets)
@@ -216,8 +218,7 @@ class ContainmentCell(CellSearch):
 
     def run(self) -> list[str]:
         """Write the pairs of the two intervals by rank, and first the sizes of all sets; return the names of files."""
-        protected = int(np.searchsorted(self.ranks, self._task.protected))
-        join = ContainmentJoin(self.work, self.order, protected, self.floor, self.limits, self.spilled)
+        join = ContainmentJoin(self.work, self.order, self.floor, self.limits, self.spilled)
         for _ in join.run():
             pass
         of_sets, sizes = self.work.open("sets").read("documents"), join.lengths.astype(np.uint64)

@@ -5,6 +5,7 @@ number of rows in the ranges before its own, plus those before it there. So plac
 values that the keep policy compares.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from minwise._internal.arrays import from_numpy
 from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.source import fault_error
+from minwise.keep_rules import KeepRule
 from minwise.search.bands import EMPTY, FAULTY, FILLED, NO_DOCUMENT, BucketCounts
 from minwise.search.candidates import VERIFIED
 from minwise.search.needed_pairs import Needed, PairCounts, planned_stage
@@ -29,7 +31,7 @@ from minwise.spark.blocks import Batches
 from minwise.spark.cell_search import CellTask
 from minwise.spark.cells import CELL_BYTES, MOST_CELL_BYTES, MOST_CELLS, NEEDED_SECONDS, PAIR_SECONDS
 from minwise.spark.clustering import DRIVER_EDGES, connected_components
-from minwise.spark.document_tables import DocumentTable, DocumentTables
+from minwise.spark.document_tables import DocumentTable, DocumentTables, value_name
 from minwise.spark.frame_tasks import (
     CAP_COLUMNS,
     Cells,
@@ -94,7 +96,7 @@ class DataFrameSearch:
 
     @cached_property
     def signatures(self) -> DataFrame:
-        """A row for each row of the tables: ``own``, ``id``, ``rank`` and the signature."""
+        """A row for each row of the tables: ``own``, ``id``, the keep values and the signature."""
         made = self.stages.run("signatures", lambda: self.tables.sketched(self.settings), rows_per_batch=TEXT_ROWS)
         if self._resumed:
             self._refuse_other_ids(made)
@@ -118,14 +120,13 @@ class DataFrameSearch:
 
         Raises:
             InputError: If an id is null or occurs twice, if no row can be used, or if one cannot and that is an error.
-            ConfigError: If the column of the keep policy has no values.
+            ConfigError: If a column of the keep rule has no values.
         """
-        keep_values = f.count("rank") if "rank" in self.signatures.columns else f.lit(0)
         found = self.signatures.groupBy("own", "state").agg(
             f.count("*").alias("rows"),
             f.sum("text_bytes").alias("text_bytes"),
             f.sum(f.col("id").isNull().cast("long")).alias("null_ids"),
-            keep_values.alias("ranked"),
+            *(f.count(name).alias(name) for name in self._value_names),
             f.min("id").alias("first"),
             f.min_by("fault", "id").alias("fault"),
         )
@@ -158,8 +159,14 @@ class DataFrameSearch:
                 raise fault_error(where)
             if row["rows"] == total:
                 raise InputError(f"no document can be read; {where}")
-        if table.keep_column is not None and total and not any(row["ranked"] for row in rows):
-            raise ConfigError(f"keep column {table.keep_column!r} has no values")
+        for number, column in enumerate(table.keep_columns):
+            if total and not any(row[value_name(number)] for row in rows):
+                raise ConfigError(f"keep column {column!r} has no values")
+
+    @property
+    def _value_names(self) -> list[str]:
+        """Names of the columns of keep values."""
+        return [value_name(number) for number in range(len(self.tables.own.keep_columns))]
 
     @property
     def own_counts(self) -> TableCounts:
@@ -176,7 +183,9 @@ class DataFrameSearch:
         """The documents that are not empty, each with its ``place`` among all rows, as the local engine counts them."""
         self.counts  # noqa: B018 - checks the ids before they are sorted
         rows = self.signatures.drop("fault")
-        ordered = self.stages.run("ordered", lambda: _in_keep_order(rows, self.settings, self.partitions).drop("rank"))
+        order = _sort_columns(self.settings.keep_rule, self.tables.own.keep_columns, rows)
+        make = lambda: _in_keep_order(rows, order, self.partitions).drop(*self._value_names)  # noqa: E731
+        ordered = self.stages.run("ordered", make)
         return _with_places(ordered).filter(f.col("state") == FILLED).drop("state")
 
     @cached_property
@@ -343,17 +352,16 @@ def _shown(value: object) -> str:
     return show(value.asDict() if hasattr(value, "asDict") else value)
 
 
-def _in_keep_order(documents: DataFrame, settings: SearchSettings, partitions: int) -> DataFrame:
+def _in_keep_order(documents: DataFrame, order: list[Column], partitions: int) -> DataFrame:
     """Return the documents sorted in ranges, with ``range``, the number of the range, and ``row`` in it, from 0.
 
     Rows are assigned to ranges differently in each evaluation, so the result has to be stored before it is used.
 
     Args:
-        documents: ``own``, ``id``, ``text_bytes``, under ``max:COL`` and ``min:COL`` ``rank``, and any other columns.
-        settings: Settings of the search.
+        documents: The columns of the order, and any others.
+        order: What the documents are sorted by.
         partitions: Number of ranges. The order does not depend on it.
     """
-    order = _sort_columns(settings.keep, documents)
     ranges = documents.repartitionByRange(partitions, *order).sortWithinPartitions(*order)
     numbered = ranges.withColumn("range", f.spark_partition_id())
     return numbered.mapInArrow(
@@ -361,22 +369,26 @@ def _in_keep_order(documents: DataFrame, settings: SearchSettings, partitions: i
     )
 
 
-def _sort_columns(keep: str, documents: DataFrame) -> list[Column]:
-    """Return the sort key of a keep policy. Protected documents come first, by their ids, whatever the policy."""
-    policy, own, ident = keep.partition(":")[0], f.col("own"), f.col("id")
-    length = f.when(own, f.col("text_bytes"))
-    if policy == "last":
-        return [own, f.when(~own, ident), ident.desc()]
-    if policy == "longest":
-        return [own, length.desc(), ident]
-    if policy == "shortest":
-        return [own, length, ident]
-    if policy in ("max", "min"):
-        value = f.col("rank")
-        if isinstance(documents.schema["rank"].dataType, (t.FloatType, t.DoubleType)):
+def _sort_columns(rule: KeepRule, columns: Sequence[str], documents: DataFrame) -> list[Column]:
+    """Return the sort key of a keep rule. Protected documents come first, by their ids, whatever the rule.
+
+    Args:
+        rule: The rule; it has neither preferred nor protected labels.
+        columns: The columns whose values are in ``documents``.
+        documents: ``own``, ``id``, ``text_bytes`` and the keep values.
+    """
+    own, ident = f.col("own"), f.col("id")
+    length, order = f.when(own, f.col("text_bytes")), [own]
+    for policy, column in rule.sort_keys:
+        if not column:
+            order.append(length.desc() if policy == "longest" else length)
+            continue
+        name = value_name(columns.index(column))
+        value = f.col(name)
+        if isinstance(documents.schema[name].dataType, (t.FloatType, t.DoubleType)):
             value = f.when(~f.isnan(value), value)
-        return [own, value.desc_nulls_last() if policy == "max" else value.asc_nulls_last(), ident]
-    return [own, ident]
+        order.append(value.desc_nulls_last() if policy == "max" else value.asc_nulls_last())
+    return [*order, f.when(~own, ident), ident.desc()] if rule.last_first else [*order, ident]
 
 
 def _number_rows(batches: Batches) -> Batches:

@@ -159,7 +159,8 @@ def dedup(
             accepts every candidate. Default: exact.
         group: How pairs form clusters: star removes only documents similar to the kept one, components all documents
             that pairs connect. Default: star.
-        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Default: first.
+        keep: Document of a cluster to keep: first, last, longest, shortest, max:COL or min:COL. Several, such as
+            max:quality,longest,first, decide one after the other where those before are equal. Default: first.
 
     Raises:
         ConfigError: If a setting breaks its rule.
@@ -317,9 +318,7 @@ def _search(
     """Return the search of a call, whose arguments are checked; ``call`` is its option class."""
     settings = _search_settings(call, options)
     check_on_error(on_error)
-    own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).with_keep_column(
-        settings.keep.partition(":")[2] or None
-    )
+    own = DocumentTable.of(df, name="df", text=text, id=ident, settings=settings).with_keep_columns(settings.keep_rule)
     others = None
     if against is not None:
         others = DocumentTable.of(against, name="against", text=text, id=ident, settings=settings)

@@ -18,6 +18,7 @@ from minwise.errors import ConfigError, InputError
 from minwise.inputs.columns import Selection, to_batches
 from minwise.inputs.elements import set_null
 from minwise.inputs.source import BATCH_BYTES, Columns
+from minwise.keep_rules import KeepRule
 from minwise.search.bands import element_arrays
 from minwise.settings import SearchSettings
 from minwise.spark.arrow_columns import SPARK_TYPES, elements_column, signature_columns, signature_fields
@@ -25,12 +26,17 @@ from minwise.spark.blocks import BLOCKS, Batches, collected, rows_of_blocks
 from minwise.spark.frame_tasks import set_blocks_of
 from minwise.text.shingling import ShingleSets
 
-__all__ = ["DocumentTable", "DocumentTables"]
+__all__ = ["DocumentTable", "DocumentTables", "value_name"]
 
 INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 TEXTS = (t.StringType, t.BinaryType)
 SCALARS = (*INTEGERS, *TEXTS, t.BooleanType, t.FloatType, t.DoubleType, t.DecimalType)
 TIMES = (t.DateType, t.TimestampType, t.TimestampNTZType)
+
+
+def value_name(number: int) -> str:
+    """Return the name of the values of a table's keep column."""
+    return f"value{number}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +49,7 @@ class DocumentTable:
         text: Text columns; several are joined by a line break.
         id: Id column.
         id_type: Type that ids are cast to.
-        keep_column: Column that the keep policy compares, if it compares one.
+        keep_columns: Columns that the keep rule compares.
     """
 
     frame: DataFrame
@@ -51,7 +57,7 @@ class DocumentTable:
     text: tuple[str, ...]
     id: str
     id_type: t.DataType
-    keep_column: str | None = None
+    keep_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -83,16 +89,16 @@ class DocumentTable:
             raise InputError(f"{name}: {id} must be numbers, strings, dates or a struct of these, got {shown}")
         return cls(frame=found, name=name, text=columns.text, id=id, id_type=types[id])
 
-    def with_keep_column(self, column: str | None) -> "DocumentTable":
-        """Return the table with the column that the keep policy compares."""
-        if column is None:
-            return self
-        kind = _type_of(self.frame, column, self.name)
-        if not isinstance(kind, (*SCALARS, *TIMES)):
-            raise InputError(
-                f"{self.name}: {column} must be numbers, strings or dates, got a column of {kind.simpleString()}"
-            )
-        return replace(self, keep_column=column)
+    def with_keep_columns(self, rule: KeepRule) -> "DocumentTable":
+        """Return the table with the columns that the keys of a keep rule compare."""
+        columns = tuple(dict.fromkeys(key.column for key in rule.sort_keys if key.column))
+        for column in columns:
+            kind = _type_of(self.frame, column, self.name)
+            if not isinstance(kind, (*SCALARS, *TIMES)):
+                raise InputError(
+                    f"{self.name}: {column} must be numbers, strings or dates, got a column of {kind.simpleString()}"
+                )
+        return replace(self, keep_columns=columns)
 
     @property
     def ids(self) -> Column:
@@ -104,8 +110,8 @@ class DocumentTable:
         return [_column(name).alias(alias) for name, alias in zip(self.text, _text_names(self.text), strict=True)]
 
     def sketched(self, settings: SearchSettings) -> DataFrame:
-        """Return ``id``, ``rank`` if there is one, and the columns of ``arrow_columns.signature_columns``."""
-        keep_values = [] if self.keep_column is None else [_column(self.keep_column).alias("rank")]
+        """Return ``id``, the keep values as ``value0`` and so on, and those of ``arrow_columns.signature_columns``."""
+        keep_values = [_column(name).alias(value_name(number)) for number, name in enumerate(self.keep_columns)]
         chosen = self.frame.select(self.ids, *keep_values, *self._texts)
         schema = t.StructType(chosen.schema.fields[: 1 + len(keep_values)])
         for field in signature_fields(settings):

@@ -91,7 +91,7 @@ class SparkEngine:
             make = lambda: write_signatures(self.session, stages.location, corpus, first, tasks)  # noqa: E731
             collect_documents(stages.run_tasks("signatures", make), corpus, work)
         documents = Documents(corpus, work)
-        search = CandidateVerifier(job, documents, documents.keep_order(settings.keep), for_report=for_report)
+        search = CandidateVerifier(job, documents, documents.keep_order(settings.keep_rule), for_report=for_report)
         copies = search.collapse_copies()
         if settings.measure == "containment":
             copies = _PairStages(stages, search, tasks).contained(copies, job.progress)
@@ -198,7 +198,7 @@ class _PairStages:
         members = np.sort(self.search.members[self.search.members != NO_DOCUMENT]).astype(np.int64)
         plan = plan_grid(members, self._set_bytes())
         limits = self.search.floor, self.settings.plan.threshold
-        protected = self.documents.protected
+        protected = self.order.protected
         task = CellTask(self.settings, *limits, "containment", grid=plan.grids[0], protected=protected)
         with progress.stage("join", len(members), "sets") as joining:
             compared = self.compare("sets", [], task, plan)
@@ -246,7 +246,7 @@ class _PairStages:
 
         def make() -> "DataFrame":
             self.stages.write_files("ranks", ((file.name, {"ranks": self._ranks_of(file)}) for file in self._key_files))
-            session, location, protected = self.stages.session, self.stages.location, self.documents.protected
+            session, location, protected = self.stages.session, self.stages.location, self.order.protected
             parts, stage = part_count(entries), self._key_stage
             return write_buckets(session, location, names, self.settings, parts, protected, stage)
 

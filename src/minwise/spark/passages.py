@@ -102,7 +102,7 @@ class PassageStages:
             segments = self.stages.run_tasks("segments", make)
             collect_documents(segments, corpus, self.work, passages=True)
         documents = Documents(corpus, self.work)
-        order = documents.keep_order(self.job.settings.keep)
+        order = documents.keep_order(self.job.settings.keep_rule)
         references = documents.protected if only_reference else None
         first = "segments" if self.scan.wanted.unit is None else "units"
         with progress.stage(f"group {first}", None, "ranges"):

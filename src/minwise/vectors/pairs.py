@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from minwise import _kernel
 from minwise._internal.arrays import to_matrix
 from minwise.errors import InputError
+from minwise.keep_rules import KeepRule
 from minwise.search.bands import NO_DOCUMENT, pack_pairs, unpack_pairs
 from minwise.search.candidates import CandidateSearch, ComparedChunk, complete_counts
 from minwise.search.clustering import PairBlock
@@ -42,7 +43,7 @@ def find_pairs(source: VectorSource, settings: VectorSettings, job: SearchJob) -
     """
     read_documents(job, VectorBander(settings, source.dims))
     documents = Documents(job.corpus, job.work)
-    search = _VectorSearch(job, documents, documents.keep_order("first"))
+    search = _VectorSearch(job, documents, documents.keep_order(KeepRule()))
     search.source = source
     copies = search.collapse_copies()
     if not job.work.has("verified"):
