@@ -20,6 +20,7 @@ from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
+from minwise.inputs.weights import parse_item_weights
 from minwise.options import (
     DedupOptions,
     DocumentSource,
@@ -76,6 +77,9 @@ MOST_NEAREST = 1000
 DEFINITIONS = definitions(DedupOptions)
 # Name of a similarity in which common elements count little.
 WEIGHTED = "weighted_similarity"
+# Settings that must have their defaults if elements have weights, and what such weights are called in messages.
+UNWEIGHTED = ("measure", "scheme", "verify")
+REAL_WEIGHTS = "weights that are not whole numbers"
 # Settings of a run that ``run.json`` does not record: they do not change the result, or are sources.
 NOT_RECORDED = {*definitions(RunOptions), *definitions(EngineOptions), "against", "save_frequencies"}
 
@@ -191,6 +195,7 @@ class SearchSettings:
         discount: ``common`` if elements that many documents have count little, else ``none``.
         frequencies: Frequencies to take weights from; None to count elements in the documents.
         elements: Makes sets from columns where there is no shingler; None for sets in memory.
+        holds_weights: Whether an element holds its weight, so that every set has its own.
         transpose: Whether the roles of sets and items are swapped.
         html: Whether texts are HTML pages.
     """
@@ -208,6 +213,7 @@ class SearchSettings:
     discount: str = "none"
     frequencies: FrequencyTable | None = None
     elements: Elements | None = None
+    holds_weights: bool = False
     transpose: bool = False
     html: bool = False
 
@@ -253,7 +259,16 @@ class SearchSettings:
     @property
     def weighted(self) -> bool:
         """Whether elements have weights."""
-        return self.discount == "common" or self.factors is not None
+        return self.discount == "common" or self.factors is not None or self.holds_weights
+
+    def with_held_weights(self) -> "SearchSettings":
+        """Return the settings of a search in which elements hold their weights, as real weights of a column need.
+
+        Raises:
+            ConfigError: If a setting contradicts such weights.
+        """
+        _refuse_unweighted({name: getattr(self, name) for name in UNWEIGHTED}, REAL_WEIGHTS)
+        return replace(self, holds_weights=True)
 
     @property
     def element_settings(self) -> dict[str, Any]:
@@ -333,7 +348,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     plan = _placeholder_plan(options) if options["exact"] or contained else _plan(options)
     seed = check_seed("seed", options["seed"])
     elements = make_elements(options, seed)
-    _check_weights(options, fractional=elements is not None and elements.factors is not None)
+    _check_weights(options, elements)
     if of_frame and options["shingle"] == "set" and options["bag"]:
         raise ConfigError("bag must be left out with sets of a DataFrame, got True")
     settings = SearchSettings(
@@ -341,6 +356,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         shingler=None if elements is not None else _shingler(options, seed),
         seed=seed,
         elements=elements,
+        holds_weights=elements is not None and elements.holds_weights,
         transpose=options["transpose"],
         html=options["html"],
         scheme=options["scheme"],
@@ -359,24 +375,23 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     return replace(settings, frequencies=table)
 
 
-def _check_weights(options: DedupOptions, *, fractional: bool) -> None:
-    """Raise if a setting contradicts weights of elements, or needs a discount.
-
-    Args:
-        options: All settings of a call.
-        fractional: Whether a field has a weight that is not a whole number.
-    """
+def _check_weights(options: DedupOptions, elements: Elements | None) -> None:
+    """Raise if a setting contradicts weights of elements, or needs a discount."""
     if options["discount"] == "none":
         _refuse(options, "without discount common", "frequencies", "save_frequencies")
-    context = "discount common" if options["discount"] == "common" else "weights that are not whole numbers"
-    if options["discount"] == "none" and not fractional:
-        return
-    for name in ("measure", "scheme", "verify"):
-        value = _value(options, name)
-        if value != DEFINITIONS[name].default:
-            raise ConfigError(f"{name} must be {DEFINITIONS[name].default} with {context}, got {show(value)}")
+    else:
+        _refuse_unweighted(options, "discount common")
+    if elements is not None and (elements.factors is not None or elements.holds_weights):
+        _refuse_unweighted(options, REAL_WEIGHTS)
     if options["save_frequencies"] is not None:
         check_new_table(options["save_frequencies"])
+
+
+def _refuse_unweighted(given: Mapping[str, Any], context: str) -> None:
+    """Raise for the first setting that has no meaning if elements have weights."""
+    for name in UNWEIGHTED:
+        if given[name] != DEFINITIONS[name].default:
+            raise ConfigError(f"{name} must be {DEFINITIONS[name].default} with {context}, got {show(given[name])}")
 
 
 class PassageSettings(NamedTuple):
@@ -492,12 +507,12 @@ def make_elements(options: DedupOptions, seed: int) -> Elements | None:
     check_separator(options["separator"])
     if options["fields"] is not None:
         return _record_elements(options, seed)
-    _refuse(options, "without fields", "weights")
     if options["group_by"] is not None or options["item"] is not None:
         return _group_elements(options, seed)
-    _refuse(options, "without group_by", "weight")
     if options["shingle"] == "set":
         return _set_elements(options, seed)
+    _refuse(options, "without fields or sets", "weights")
+    _refuse(options, "without group_by or sets", "weight")
     _refuse(options, "without shingle set", "transpose", "separator")
     return None
 
@@ -519,7 +534,7 @@ def _group_elements(options: DedupOptions, seed: int) -> Elements:
     for name, other in (("group_by", "item"), ("item", "group_by")):
         if _value(options, name) is None:
             raise ConfigError(f"{name} must be a column, given with {other}, got None")
-    _refuse(options, "with group_by", "separator", "html", *NORMALISATION)
+    _refuse(options, "with group_by", "separator", "weights", "html", *NORMALISATION)
     _refuse_texts(options, "group_by")
     weight, turned = options["weight"], options["transpose"]
     names = [name for name in (options["group_by"], options["item"], weight) if name is not None]
@@ -533,10 +548,16 @@ def _set_elements(options: DedupOptions, seed: int) -> Elements:
     column, *more = Columns.of(options["text_column"], None).text
     if more:
         raise ConfigError(f"text_column must be one column with shingle set, got {show(options['text_column'])}")
-    separator, bag = options["separator"], options["bag"]
+    separator, bag, weight = options["separator"], options["bag"], options["weight"]
     if options["transpose"]:
+        _refuse(options, "with transpose", "weight", "weights")
         return ItemLists(column=column, separator=separator, bag=bag)
-    return ItemSets(column=column, separator=separator, bag=bag, seed=seed)
+    if weight is not None:
+        _refuse(options, "with weight", "bag")
+        if weight == column:
+            raise ConfigError(f"text_column and weight must be columns of their own, got {show(weight)} as both")
+    weights = None if options["weights"] is None else parse_item_weights(options["weights"], seed)
+    return ItemSets(column=column, separator=separator, bag=bag, seed=seed, weight=weight, weights=weights)
 
 
 def _value(options: DedupOptions, name: str) -> Any:  # noqa: ANN401 - any setting
