@@ -101,7 +101,7 @@ def held_weight(weight: float) -> int:
     """Return a weight in 2⁻²², with its 20 leading bits.
 
     >>> [held_weight(weight) / HELD_ONE for weight in (0.5, 3, 0.1)]
-    [0.5, 3.0, 0.10000014305114746]
+    [0.5, 3.0, 0.09999990463256836]
     """
     units = round(weight * HELD_ONE)
     shift = max(0, units.bit_length() - 20)
