@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
     let offsets: Vec<i64> = (0..=sets.len()).map(|end| sets[..end].concat().len() as i64).collect();
     let numbers: Vec<u32> = (0..sets.len() as u32).collect();
     // A small table has many collisions, so rare elements look frequent.
-    let rarity = Rarity::new(elements.len(), 2 << (flags >> 4));
+    let rarity = Rarity::new(elements.len(), 2 << (flags >> 4), false);
     rarity.add(&elements);
     let lists = Sets::new(&offsets, &elements).expect("the offsets ascend");
     let index = SetIndex::new(threshold, Arc::new(rarity), flags & 1 != 0, &[lists], &numbers, Arc::new(Uniform));

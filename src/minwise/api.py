@@ -176,13 +176,14 @@ def pairs(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -286,13 +287,14 @@ def write_pairs(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -413,13 +415,14 @@ def clusters(source: DocumentSource, **options: "Unpack[ClustersOptions]") -> Re
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -513,13 +516,14 @@ def write_clusters(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -640,13 +644,14 @@ def dedup(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -1041,13 +1046,14 @@ def dedup_stream(source: BinaryIO, output: BinaryIO, **options: "Unpack[DedupOpt
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -1179,13 +1185,14 @@ def audit(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -1210,6 +1217,12 @@ def audit(
         progress: True shows a progress bar for each stage, in a terminal or a notebook; False shows nothing. A function
             is called with (stage, done, total, unit) at the start of a stage and after every step; total is None if
             unknown. A minwise.progress.Progress receives the start and the end of each stage, too.
+        discount: How much an element counts: none counts all alike; common counts an element the less, the more
+            documents have it. Similarity is then the weight of the shared elements divided by the weight of all.
+            Default: none.
+        frequencies: With discount common, a file of frequencies that an earlier run saved, instead of those of these
+            documents.
+        save_frequencies: With discount common, the file to which the frequencies of the run are saved.
 
     Returns:
         Recall, precision and the distribution of similarities, with confidence intervals.
@@ -1244,6 +1257,7 @@ def audit(
         floor = audit_floor(settings.plan.threshold)
         with corpus.unchanged():
             sampled = run_audit(_grouped(chosen, job), sample=size, floor=floor)
+        _save_frequencies(chosen, work)
         result = summarise_audit(sampled, settings, floor, recall=chosen["recall"], slots=chosen["slots"])
     if file is not None:
         result.write(file, overwrite=overwrite)
@@ -1273,13 +1287,14 @@ def estimate_run(source: DocumentSource, **options: "Unpack[DedupOptions]") -> R
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -1554,13 +1569,14 @@ def nearest(source: DocumentSource, *, sources: bool = False, **options: "Unpack
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.
@@ -1640,13 +1656,14 @@ def write_nearest(
         bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
         group_by: Column that names the set to which a row belongs.
         item: Column of the item that a row adds to its set; given with group_by.
-        weight: Column of the item's count, a whole number; sets become multisets.
+        weight: Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets
+            in lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.
         transpose: Swap the roles of sets and items, to find similar items. Default: False.
         separator: Separator of items in a string; white space on lines of items if not given.
         fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
             accepted, too.
-        weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-            index takes whole numbers. A mapping is accepted, too.
+        weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one
+            has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
         html: Texts are HTML pages: ignore markup, scripts and styles. Default: False.
         nfkc: Apply Unicode normalisation form KC: full-width letters, ligatures and composed accents become ordinary
             ones. Default: True.

@@ -118,8 +118,8 @@ FIELDS = Setting(
 )
 WEIGHTS = Setting(
     None,
-    "Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An index takes"
-    " whole numbers.",
+    "Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other one has"
+    " weight 1. An index takes whole numbers, for fields only.",
     "A mapping is accepted, too.",
 )
 VERIFY = Setting(
@@ -193,13 +193,20 @@ class ElementOptions(TypedDict, total=False):
     bag: Annotated[bool, BAG]
     group_by: Annotated[str | None, Setting(None, "Column that names the set to which a row belongs.")]
     item: Annotated[str | None, Setting(None, "Column of the item that a row adds to its set; given with group_by.")]
-    weight: Annotated[str | None, Setting(None, "Column of the item's count, a whole number; sets become multisets.")]
+    weight: Annotated[
+        str | None,
+        Setting(
+            None,
+            "Column of the item's count or weight, with group_by; of a list of weights, one for each item, with sets in"
+            " lists. Similarity is then the sum of the smaller weights divided by that of the larger ones.",
+        ),
+    ]
     transpose: Annotated[bool, Setting(False, "Swap the roles of sets and items, to find similar items.")]
     separator: Annotated[
         str | None, Setting(None, "Separator of items in a string; white space on lines of items if not given.")
     ]
     fields: Annotated[str | Mapping[str, str] | None, FIELDS]
-    weights: Annotated[str | Mapping[str, float] | None, WEIGHTS]
+    weights: Annotated[str | Mapping[str, float] | Mapping[int, float] | None, WEIGHTS]
     html: Annotated[bool, HTML]
 
 
@@ -314,12 +321,6 @@ class EngineOptions(TypedDict, total=False):
     spark_conf: Annotated[Mapping[str, str] | None, Setting(None, "Spark configuration properties by name.")]
 
 
-class AuditOptions(
-    LayoutOptions, SeedOptions, ElementOptions, NormalisationOptions, InputOptions, RunOptions, total=False
-):
-    """Settings of :func:`minwise.audit`."""
-
-
 class MeasureOptions(TypedDict, total=False):
     """Measure of two documents."""
 
@@ -359,7 +360,17 @@ class DiscountOptions(TypedDict, total=False):
     ]
 
 
-class SearchOptions(AuditOptions, VerifyOptions, DiscountOptions, EngineOptions, total=False):
+class BandOptions(
+    LayoutOptions, SeedOptions, ElementOptions, NormalisationOptions, InputOptions, RunOptions, total=False
+):
+    """Settings of a search by bands."""
+
+
+class AuditOptions(BandOptions, DiscountOptions, total=False):
+    """Settings of :func:`minwise.audit`."""
+
+
+class SearchOptions(BandOptions, VerifyOptions, DiscountOptions, EngineOptions, total=False):
     """Settings of all searches for pairs."""
 
 

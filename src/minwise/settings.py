@@ -21,6 +21,7 @@ from minwise.inputs.elements import Elements
 from minwise.inputs.items import GroupedItems, ItemLists, ItemSets
 from minwise.inputs.records import RecordFields, parse_fields
 from minwise.inputs.source import Columns
+from minwise.inputs.weights import parse_item_weights
 from minwise.keep_rules import KeepRule
 from minwise.options import (
     DedupOptions,
@@ -80,6 +81,9 @@ MOST_NEAREST = 1000
 DEFINITIONS = definitions(DedupOptions)
 # Name of a similarity in which common elements count little.
 WEIGHTED = "weighted_similarity"
+# Settings that must have their defaults if elements have weights, and what such weights are called in messages.
+UNWEIGHTED = ("measure", "scheme", "verify")
+REAL_WEIGHTS = "weights that are not whole numbers"
 # Settings of a run that ``run.json`` does not record: they do not change the result, or are sources.
 NOT_RECORDED = {
     *definitions(RunOptions),
@@ -204,6 +208,7 @@ class SearchSettings:
         discount: ``common`` if elements that many documents have count little, else ``none``.
         frequencies: Frequencies to take weights from; None to count elements in the documents.
         elements: Makes sets from columns where there is no shingler; None for sets in memory.
+        holds_weights: Whether an element holds its weight, so that every set has its own.
         transpose: Whether the roles of sets and items are swapped.
         html: Whether texts are HTML pages.
         within: Column of which only equal values are compared.
@@ -225,6 +230,7 @@ class SearchSettings:
     discount: str = "none"
     frequencies: FrequencyTable | None = None
     elements: Elements | None = None
+    holds_weights: bool = False
     transpose: bool = False
     html: bool = False
     within: str | None = None
@@ -286,7 +292,16 @@ class SearchSettings:
     @property
     def weighted(self) -> bool:
         """Whether elements have weights."""
-        return self.discount == "common" or self.factors is not None
+        return self.discount == "common" or self.factors is not None or self.holds_weights
+
+    def with_held_weights(self) -> "SearchSettings":
+        """Return the settings of a search in which elements hold their weights, as real weights of a column need.
+
+        Raises:
+            ConfigError: If a setting contradicts such weights.
+        """
+        _refuse_unweighted({name: getattr(self, name) for name in UNWEIGHTED}, REAL_WEIGHTS)
+        return replace(self, holds_weights=True)
 
     @property
     def element_settings(self) -> dict[str, Any]:
@@ -367,7 +382,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     plan = _placeholder_plan(options) if options["exact"] or contained else _plan(options)
     seed = check_seed("seed", options["seed"])
     elements = make_elements(options, seed)
-    _check_weights(options, fractional=elements is not None and elements.factors is not None)
+    _check_weights(options, elements)
     _check_values(options)
     if of_frame and options["shingle"] == "set" and options["bag"]:
         raise ConfigError("bag must be left out with sets of a DataFrame, got True")
@@ -376,6 +391,7 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
         shingler=None if elements is not None else _shingler(options, seed),
         seed=seed,
         elements=elements,
+        holds_weights=elements is not None and elements.holds_weights,
         transpose=options["transpose"],
         html=options["html"],
         scheme=options["scheme"],
@@ -398,22 +414,14 @@ def search_settings(options: DedupOptions, *, of_frame: bool = False) -> SearchS
     return replace(settings, frequencies=table)
 
 
-def _check_weights(options: DedupOptions, *, fractional: bool) -> None:
-    """Raise if a setting contradicts weights of elements, or needs a discount.
-
-    Args:
-        options: All settings of a call.
-        fractional: Whether a field has a weight that is not a whole number.
-    """
+def _check_weights(options: DedupOptions, elements: Elements | None) -> None:
+    """Raise if a setting contradicts weights of elements, or needs a discount."""
     if options["discount"] == "none":
         _refuse(options, "without discount common", "frequencies", "save_frequencies")
-    context = "discount common" if options["discount"] == "common" else "weights that are not whole numbers"
-    if options["discount"] == "none" and not fractional:
-        return
-    for name in ("measure", "scheme", "verify"):
-        value = _value(options, name)
-        if value != DEFINITIONS[name].default:
-            raise ConfigError(f"{name} must be {DEFINITIONS[name].default} with {context}, got {show(value)}")
+    else:
+        _refuse_unweighted(options, "discount common")
+    if elements is not None and (elements.factors is not None or elements.holds_weights):
+        _refuse_unweighted(options, REAL_WEIGHTS)
     if options["save_frequencies"] is not None:
         check_new_table(options["save_frequencies"])
 
@@ -431,6 +439,13 @@ def _check_values(options: DedupOptions) -> None:
         _refuse(options, "with within, which compares only equal values", "across")
     if options["across"] is not None and cast("dict[str, Any]", options).get("among") is not None:
         raise ConfigError(f"across must be left out with among, got {show(options['across'])}; link the tables without")
+
+
+def _refuse_unweighted(given: Mapping[str, Any], context: str) -> None:
+    """Raise for the first setting that has no meaning if elements have weights."""
+    for name in UNWEIGHTED:
+        if given[name] != DEFINITIONS[name].default:
+            raise ConfigError(f"{name} must be {DEFINITIONS[name].default} with {context}, got {show(given[name])}")
 
 
 class PassageSettings(NamedTuple):
@@ -544,12 +559,12 @@ def make_elements(options: DedupOptions, seed: int) -> Elements | None:
     check_separator(options["separator"])
     if options["fields"] is not None:
         return _record_elements(options, seed)
-    _refuse(options, "without fields", "weights")
     if options["group_by"] is not None or options["item"] is not None:
         return _group_elements(options, seed)
-    _refuse(options, "without group_by", "weight")
     if options["shingle"] == "set":
         return _set_elements(options, seed)
+    _refuse(options, "without fields or sets", "weights")
+    _refuse(options, "without group_by or sets", "weight")
     _refuse(options, "without shingle set", "transpose", "separator")
     return None
 
@@ -571,7 +586,7 @@ def _group_elements(options: DedupOptions, seed: int) -> Elements:
     for name, other in (("group_by", "item"), ("item", "group_by")):
         if _value(options, name) is None:
             raise ConfigError(f"{name} must be a column, given with {other}, got None")
-    _refuse(options, "with group_by", "separator", "html", *NORMALISATION)
+    _refuse(options, "with group_by", "separator", "weights", "html", *NORMALISATION)
     _refuse_texts(options, "group_by")
     weight, turned = options["weight"], options["transpose"]
     names = [name for name in (options["group_by"], options["item"], weight) if name is not None]
@@ -585,10 +600,16 @@ def _set_elements(options: DedupOptions, seed: int) -> Elements:
     column, *more = Columns.of(options["text_column"], None).text
     if more:
         raise ConfigError(f"text_column must be one column with shingle set, got {show(options['text_column'])}")
-    separator, bag = options["separator"], options["bag"]
+    separator, bag, weight = options["separator"], options["bag"], options["weight"]
     if options["transpose"]:
+        _refuse(options, "with transpose", "weight", "weights")
         return ItemLists(column=column, separator=separator, bag=bag)
-    return ItemSets(column=column, separator=separator, bag=bag, seed=seed)
+    if weight is not None:
+        _refuse(options, "with weight", "bag")
+        if weight == column:
+            raise ConfigError(f"text_column and weight must be columns of their own, got {show(weight)} as both")
+    weights = None if options["weights"] is None else parse_item_weights(options["weights"], seed)
+    return ItemSets(column=column, separator=separator, bag=bag, seed=seed, weight=weight, weights=weights)
 
 
 def _value(options: DedupOptions, name: str) -> Any:  # noqa: ANN401 - any setting
@@ -631,8 +652,9 @@ def check_saved_state(options: DedupOptions, settings: SearchSettings) -> None:
         if value != DEFINITIONS[name].default:
             rule = f"{name} must be {DEFINITIONS[name].default} with save_state"
             raise ConfigError(f"{rule}, which stores the keys of bands and sets without weights, got {show(value)}")
-    if settings.factors is not None:
-        raise ConfigError(f"weights must be whole numbers with save_state, got {show(options['weights'])}")
+    if settings.weighted:
+        given = options["weights"] if options["weight"] is None else options["weight"]
+        raise ConfigError(f"weights must be whole numbers with save_state, got {show(given)}")
 
 
 def run_limits(options: DedupOptions) -> RunLimits:

@@ -141,7 +141,8 @@ def test_records_have_one_similarity_of_all_fields(tmp_path: Path, name: str) ->
         (("long.csv", "--group-by", "user"), "item must be a column"),
         (("long.csv", "--group-by", "missing", "--item", "movie"), "has no column 'missing'"),
         (("long.csv", *GROUPED, "--weight", "nothing"), "has no column 'nothing'"),
-        (("long.csv", *GROUPED, "--weight", "half", "--on-error", "fail"), "half must be a whole number from 0 to"),
+        (("long.csv", *GROUPED, "--weight", "tiny", "--on-error", "fail"), "tiny must be a whole number from 0 to"),
+        (("long.csv", *GROUPED, "--weight", "none"), "weight must be above 0 in at least one row, got 0 in all 2 rows"),
         (("long.csv", *GROUPED, "--weight", "minus", "--on-error", "fail"), "minus must be a whole number from 0 to"),
         (("long.csv", "--fields", "user:chars"), "fields must be NAME:char:N"),
         (
@@ -158,7 +159,7 @@ def test_records_have_one_similarity_of_all_fields(tmp_path: Path, name: str) ->
     ],
 )
 def test_errors_are_one_line_and_write_no_output(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    (tmp_path / "long.csv").write_text("user,movie,half,minus\nann,a,0.5,-1\nbob,a,0.5,-1\n")
+    (tmp_path / "long.csv").write_text("user,movie,tiny,minus,none\nann,a,0.0005,-1,0\nbob,a,0.0005,-1,0\n")
     (tmp_path / "plain.txt").write_text("a b")
     (tmp_path / "texts.jsonl").write_text('{"text": "a b"}')
     pq.write_table(pa.table({"text": [[0.5], [0.25]]}), tmp_path / "lists.parquet")
@@ -169,11 +170,14 @@ def test_errors_are_one_line_and_write_no_output(tmp_path: Path, arguments: tupl
 
 
 def test_faulty_rows_are_left_out_and_reported(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("user,movie,times\nann,a,1\nann,b,-2\nann,b,1.5\n,b,1\nbob,a,1\nbob,\n")
+    (tmp_path / "x.csv").write_text("user,movie,times\nann,a,1\nann,b,-2\nann,b,nan\n,b,1\nbob,a,1\nbob,\n")
     done = run(tmp_path, "pairs", "x.csv", *GROUPED, "--weight", "times", "-o", "p.csv")
     assert done.status == OK
     assert "1 pair among 2 documents" in done.out
     assert "4 rows could not be read and are left out" in done.out
-    assert "x.csv: row 1: times must be a whole number from 0 to 16777216, got -2" in done.out
+    assert (
+        "x.csv: row 1: times must be a whole number from 0 to 16777216, or a number from 0.001 to 1000, got -2"
+        in done.out
+    )
     assert "x.csv: row 4: has 2 fields where the header has 3" not in done.out
     assert "x.csv: row 5: has 2 fields where the header has 3" in done.out

@@ -183,6 +183,7 @@ def test_every_setting_changes_the_dictionary() -> None:
     assert {name for change in changes for name in change} == {field.name for field in fields(SearchSettings)} - {
         "plan",
         "shingler",
+        "holds_weights",  # follows from elements, or from the rows of a column of weights
     }
     changed = [find_settings(**change).to_dict() for change in changes]
     changed += [SearchSettings(plan=mw.plan(0.7), shingler=mw.Shingler()).to_dict()]

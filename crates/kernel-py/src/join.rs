@@ -27,8 +27,9 @@ pub struct Rarity {
 #[pymethods]
 impl Rarity {
     #[new]
-    fn new(elements: usize, most_bytes: usize) -> Self {
-        Self { inner: Arc::new(join::Rarity::new(elements, most_bytes)) }
+    #[pyo3(signature = (elements, most_bytes, own=false))]
+    fn new(elements: usize, most_bytes: usize, own: bool) -> Self {
+        Self { inner: Arc::new(join::Rarity::new(elements, most_bytes, own)) }
     }
 
     /// Count the elements of sets.

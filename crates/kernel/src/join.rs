@@ -14,7 +14,8 @@
 //! posting. In a text corpus almost every element is unique, and most sets are finished at this point.
 //!
 //! With weights, the size of a set is the weight of its elements, and the position of an element is the weight of those
-//! before it: the filters hold for weights as they do for numbers.
+//! before it: the filters hold for weights as they do for numbers. If sets have weights of their own, an overlap counts the
+//! weights of the query, which are at least what both share.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,7 @@ use rayon::prelude::*;
 use crate::batch::Sets;
 use crate::hash::GOLDEN;
 use crate::verify::least_overlap;
-use crate::weights::{ONE, Uniform, Weigh};
+use crate::weights::{ONE, Uniform, Weigh, own_key};
 
 /// Counters stop here; the rest up to 255 leaves room for threads that increment at the same time.
 const MAX_COUNT: u8 = 100;
@@ -43,16 +44,19 @@ const TOLERANCE: f64 = 1e-12;
 pub struct Rarity {
     counts: Vec<AtomicU8>,
     shift: u32,
+    /// Whether elements hold their weights.
+    own: bool,
 }
 
 impl Rarity {
-    /// Create a table for about `elements` elements in at most `most_bytes`; a smaller table has more collisions.
+    /// Create a table for about `elements` elements in at most `most_bytes`; a smaller table has more collisions. With
+    /// `own`, elements hold their weights.
     #[must_use]
-    pub fn new(elements: usize, most_bytes: usize) -> Self {
+    pub fn new(elements: usize, most_bytes: usize, own: bool) -> Self {
         let most = (most_bytes.max(2) + 1).next_power_of_two() / 2;
         let slots = (2 * elements).next_power_of_two().clamp(2, most);
         let counts = (0..slots).map(|_| AtomicU8::new(0)).collect();
-        Self { counts, shift: 64 - slots.trailing_zeros() }
+        Self { counts, shift: 64 - slots.trailing_zeros(), own }
     }
 
     /// Count the elements of sets.
@@ -68,7 +72,8 @@ impl Rarity {
     }
 
     fn slot(&self, element: u64) -> &AtomicU8 {
-        &self.counts[(element.wrapping_mul(GOLDEN) >> self.shift) as usize]
+        let key = if self.own { own_key(element) } else { element };
+        &self.counts[(key.wrapping_mul(GOLDEN) >> self.shift) as usize]
     }
 
     pub(crate) fn of(&self, element: u64) -> u8 {
@@ -270,7 +275,7 @@ impl<W: Weigh> SetIndex<W> {
             entries.extend(prefix.iter().map(|&(_, element)| {
                 let position = u32::try_from(before >> POSITION_SHIFT).unwrap_or(u32::MAX);
                 before += u64::from(weights.weight(element));
-                Entry { element, set: rank, position }
+                Entry { element: weights.key(element), set: rank, position }
             }));
         });
         Self {
@@ -314,7 +319,7 @@ impl<W: Weigh> SetIndex<W> {
         let mut before = self.rarity.weighted_prefix((set, total), needed, self.unique_count, &*self.weights, prefix);
         for &(_, element) in prefix.iter() {
             let weight = u64::from(self.weights.weight(element));
-            let entries = self.postings.of(element);
+            let entries = self.postings.of(self.weights.key(element));
             let start = entries.partition_point(|entry| ratio(self.totals[entry.set as usize], total) < self.threshold);
             for entry in &entries[start..] {
                 let other = self.totals[entry.set as usize];
@@ -464,7 +469,7 @@ mod tests {
         let elements = sets.concat();
         let offsets: Vec<i64> = (0..=sets.len()).map(|end| sets[..end].concat().len() as i64).collect();
         let numbers: Vec<u32> = (0..sets.len() as u32).collect();
-        let frequencies = crate::weights::Frequencies::new(10);
+        let frequencies = crate::weights::Frequencies::new(10, false);
         frequencies.add(&elements);
         let weights = Arc::new(WeightTable::by_rarity(&frequencies.counts(), 150).unwrap());
         let mut found_pairs = 0;
@@ -482,7 +487,7 @@ mod tests {
                     }
                 }
             }
-            let rarity = Rarity::new(elements.len(), 1 << 20);
+            let rarity = Rarity::new(elements.len(), 1 << 20, false);
             rarity.add(&elements);
             let lists = [Sets::new(&offsets, &elements).unwrap()];
             let index = SetIndex::new(threshold, Arc::new(rarity), all_counted, &lists, &numbers, Arc::clone(&weights));
@@ -514,7 +519,7 @@ mod tests {
                 }
             }
             for (all_counted, threads) in [(true, 1), (false, 1), (true, 2)] {
-                let rarity = Rarity::new(elements.len(), most_bytes);
+                let rarity = Rarity::new(elements.len(), most_bytes, false);
                 rarity.add(&elements);
                 let lists = Sets::new(&offsets, &elements).unwrap();
                 let (head, tail) = (Sets::new(&offsets[..40], &elements), Sets::new(&offsets[39..], &elements));

@@ -201,6 +201,8 @@ pub struct NearestIndex<W> {
     /// Terms of all sets, ascending within a set, and the start of each set.
     set_terms: Vec<u32>,
     set_starts: Vec<u32>,
+    /// Weights of these terms if sets have weights of their own; otherwise empty.
+    set_weights: Vec<u32>,
     /// Lists of all terms, a long one preceded by its cuts, and the start of each term.
     lists: Vec<u32>,
     list_starts: Vec<u32>,
@@ -239,13 +241,14 @@ impl Query {
         self.total = index.weights.total(set);
         self.terms.clear();
         self.terms.extend(set.iter().filter_map(|&element| {
-            let term = index.terms.find(element)?;
+            let term = index.terms.find(index.weights.key(element))?;
             let length = index.list(term).ranks.len();
             Some(QueryTerm { term, weight: index.weights.weight(element), quanta: 0, length })
         }));
         self.terms
             .sort_unstable_by(|l, r| l.length.cmp(&r.length).then(r.weight.cmp(&l.weight)).then(l.term.cmp(&r.term)));
         self.set_quanta();
+        self.is_exact &= !index.weights.is_own(); // a counter has weights of the query, of which a set may share less
         suffix_sums(&self.terms, |term| u64::from(term.weight), &mut self.rest);
         suffix_sums(&self.terms, |term| term.length, &mut self.entries);
         self.probe.clear();
@@ -329,6 +332,12 @@ impl ProbeTable {
     fn shared(&self, terms: &[u32]) -> u64 {
         terms.iter().map(|&term| u64::from(self.slots[self.slot(term)].1)).sum()
     }
+
+    /// Return the same if the terms have weights of their own: the sum of the smaller ones.
+    fn shared_own(&self, terms: &[u32], weights: &[u32]) -> u64 {
+        let smaller = |(&term, &weight): (&u32, &u32)| u64::from(self.slots[self.slot(term)].1.min(weight));
+        terms.iter().zip(weights).map(smaller).sum()
+    }
 }
 
 /// Buffers of one worker.
@@ -354,7 +363,9 @@ impl<W: Weigh + Send> NearestIndex<W> {
         let totals: Vec<u64> = sets.par_iter().map(|set| weights.total(set)).collect();
         let mut order: Vec<usize> = (0..sets.len()).collect();
         order.par_sort_unstable_by_key(|&set| (totals[set], numbers[set]));
-        let (entries, set_starts) = sorted_entries(&sets, &order);
+        let (entries, set_starts) = sorted_entries(&sets, &order, &*weights);
+        let weighed = order.iter().filter(|_| weights.is_own()).flat_map(|&set| sets[set]);
+        let set_weights = weighed.map(|&element| weights.weight(element)).collect();
         let blocks = sets.len().div_ceil(BLOCK_SETS);
         let mut set_terms = vec![0; entries.len()];
         let (mut elements, mut lists, mut list_starts) = (Vec::new(), Vec::with_capacity(entries.len()), vec![0]);
@@ -377,6 +388,7 @@ impl<W: Weigh + Send> NearestIndex<W> {
             terms: Terms::new(elements),
             set_terms,
             set_starts,
+            set_weights,
             lists,
             list_starts,
         }
@@ -543,7 +555,7 @@ impl<W: Weigh + Send> NearestIndex<W> {
                 best.add(member, highest);
             } else {
                 query.probe.load(&query.terms);
-                best.add(member, query.similarity(query.probe.shared(self.terms_of(rank)), total));
+                best.add(member, query.similarity(self.shared(rank, &query.probe), total));
             }
         }
     }
@@ -555,8 +567,11 @@ impl<W: Weigh + Send> NearestIndex<W> {
         List { cuts, ranks }
     }
 
-    fn terms_of(&self, rank: u32) -> &[u32] {
-        &self.set_terms[self.set_starts[rank as usize] as usize..self.set_starts[rank as usize + 1] as usize]
+    /// Return the weight that a set shares with the query of a probe table.
+    fn shared(&self, rank: u32, probe: &ProbeTable) -> u64 {
+        let range = self.set_starts[rank as usize] as usize..self.set_starts[rank as usize + 1] as usize;
+        let terms = &self.set_terms[range.clone()];
+        if self.weights.is_own() { probe.shared_own(terms, &self.set_weights[range]) } else { probe.shared(terms) }
     }
 
     fn ranks_of(&self, block: usize) -> Range<usize> {
@@ -578,12 +593,12 @@ const fn long_list(blocks: usize) -> usize {
 }
 
 /// Return the entries of all sets in order of elements, and the start of the terms of each set.
-fn sorted_entries(sets: &[&[u64]], order: &[usize]) -> (Vec<Entry>, Vec<u32>) {
+fn sorted_entries<W: Weigh>(sets: &[&[u64]], order: &[usize], weights: &W) -> (Vec<Entry>, Vec<u32>) {
     let mut entries = Vec::with_capacity(sets.iter().map(|set| set.len()).sum());
     let mut starts = vec![0];
     for (rank, &set) in order.iter().enumerate() {
         for &element in sets[set] {
-            entries.push(Entry { element, rank: rank as u32, position: entries.len() as u32 });
+            entries.push(Entry { element: weights.key(element), rank: rank as u32, position: entries.len() as u32 });
         }
         starts.push(entries.len() as u32);
     }
@@ -717,7 +732,7 @@ mod tests {
     #[test]
     fn nearest_sets_are_those_of_comparing_all() {
         let sets = some_sets(400, 60);
-        let counted = Frequencies::new(12);
+        let counted = Frequencies::new(12, false);
         counted.add(&sets.concat());
         let table = Arc::new(WeightTable::by_rarity(&counted.counts(), sets.len() as u64).unwrap());
         for (top, at_least) in [(1, 0.0), (3, 0.0), (10, 0.3), (1000, 0.0), (2, 1.0)] {
@@ -732,7 +747,7 @@ mod tests {
         let sets = some_sets(3 * BLOCK_SETS as u64, 3000);
         let wanted = Wanted { top: 5, at_least: 0.0 };
         check(&Arc::new(Uniform), &sets, &sets[..60], wanted);
-        let counted = Frequencies::new(16);
+        let counted = Frequencies::new(16, false);
         counted.add(&sets.concat());
         let table = WeightTable::by_rarity(&counted.counts(), sets.len() as u64).unwrap();
         check(&Arc::new(table), &sets, &sets[..60], wanted);
@@ -753,7 +768,7 @@ mod tests {
     fn queries_with_many_elements_are_added_up_in_larger_quanta() {
         let sets: Vec<Vec<u64>> =
             (0..40_u64).map(|set| (set * 50..set * 50 + 5000).map(|at| at << 40).collect()).collect();
-        let counted = Frequencies::new(12);
+        let counted = Frequencies::new(12, false);
         counted.add(&sets.concat());
         let table = WeightTable::by_rarity(&counted.counts(), 40).unwrap();
         check(&Arc::new(table), &sets, &sets, Wanted { top: 4, at_least: 0.0 });

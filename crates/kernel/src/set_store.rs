@@ -260,12 +260,14 @@ impl SetStore {
     /// Return the similarity of two sets if it is at least `floor`, without holding either of them.
     fn similarity_in_blocks(&self, left: usize, right: usize, floor: f64) -> io::Result<Option<f64>> {
         let (mut left_blocks, mut right_blocks) = (self.blocks(left), self.blocks(right));
+        let key = |element| self.weights.as_ref().map_or(element, |weights| weights.key(element));
         let mut shared = 0;
         while let (Some(low), Some(high)) = (left_blocks.first()?, right_blocks.first()?) {
-            left_blocks.at += usize::from(low <= high);
-            right_blocks.at += usize::from(high <= low);
-            if low == high {
-                shared += self.weights.as_ref().map_or(1, |weights| weights.weight(low) as usize);
+            let order = key(low).cmp(&key(high));
+            left_blocks.at += usize::from(order.is_le());
+            right_blocks.at += usize::from(order.is_ge());
+            if order.is_eq() {
+                shared += self.weights.as_ref().map_or(1, |weights| weights.shared(low, high) as usize);
             }
         }
         let similarity = self.measure.of(shared, self.weight(left)?, self.weight(right)?);
@@ -465,7 +467,7 @@ impl SetStore {
             for &(high, set) in remaining.iter() {
                 let similarity = if probed && !self.is_read_in_blocks(set) {
                     let other_total = self.weight(set)?;
-                    probe.weighted_at_least(self.get(set, bytes, right)?, total, other_total, floor)
+                    probe.weighted_at_least((self.get(set, bytes, right)?, weights), total, other_total, floor)
                 } else {
                     self.similarity_in_blocks(first, set, floor)?
                 };

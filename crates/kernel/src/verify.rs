@@ -119,7 +119,8 @@ impl SetBitmap {
         for &element in set {
             let weight = weights.weight(element);
             bitmap.size += u64::from(weight);
-            if weight >= HEAVY {
+            // An element that both sets have differs by less than its weight if each has its own.
+            if weight >= HEAVY && !weights.is_own() {
                 bitmap.insert(element);
             }
         }
@@ -213,28 +214,47 @@ impl ProbeTable {
 
     /// Replace the set of the table by one whose elements have weights.
     pub fn load_weighted(&mut self, set: &[u64], weights: &impl Weigh) {
-        self.load(set);
+        if weights.is_own() {
+            let keys: Vec<u64> = set.iter().map(|&element| weights.key(element)).collect();
+            self.load(&keys);
+        } else {
+            self.load(set);
+        }
         self.weights.resize(self.slots.len(), 0);
+        self.overflow_weights.clear();
         for &element in set {
-            let slot = element as usize & self.mask;
-            if let Some(slot) = [slot, slot + 1].into_iter().find(|&slot| self.slots[slot] == element) {
-                self.weights[slot] = weights.weight(element);
+            let (key, weight) = (weights.key(element), weights.weight(element));
+            let slot = key as usize & self.mask;
+            match [slot, slot + 1].into_iter().find(|&slot| self.slots[slot] == key) {
+                Some(slot) => self.weights[slot] = weight,
+                None => self.overflow_weights.push(weight),
             }
         }
-        self.overflow_weights.clear();
-        self.overflow_weights.extend(self.overflow.iter().map(|&element| weights.weight(element)));
     }
 
     /// Return the weighted similarity with another set if it is at least `threshold`, given the weights of both sets.
     ///
-    /// The table must have been filled by [`Self::load_weighted`].
+    /// The table must have been filled by [`Self::load_weighted`] with the same weights.
     #[inline(always)]
     #[must_use]
-    pub fn weighted_at_least(&self, other: &[u64], total: usize, other_total: usize, threshold: f64) -> Option<f64> {
+    pub fn weighted_at_least(
+        &self,
+        (other, weights): (&[u64], &impl Weigh),
+        total: usize,
+        other_total: usize,
+        threshold: f64,
+    ) -> Option<f64> {
         let needed = needed_overlap(total + other_total, threshold);
         if needed > total.min(other_total) {
             return None;
         }
+        let shared = if weights.is_own() { self.shared_own(other, weights) } else { self.shared_weight(other) };
+        (shared >= needed).then(|| jaccard(shared, total + other_total))
+    }
+
+    /// Return the weight of the elements that another set has, too.
+    #[inline(always)]
+    fn shared_weight(&self, other: &[u64]) -> usize {
         let (slots, weights) = (&self.slots[..self.mask + 2], &self.weights[..self.mask + 2]);
         let mut shared = 0;
         for &element in other {
@@ -245,7 +265,22 @@ impl ProbeTable {
         for (element, &weight) in self.overflow.iter().zip(&self.overflow_weights) {
             shared += usize::from(other.binary_search(element).is_ok()) * weight as usize;
         }
-        (shared >= needed).then(|| jaccard(shared, total + other_total))
+        shared
+    }
+
+    /// Return the same if every set has its own weights: the sum of the smaller ones.
+    fn shared_own(&self, other: &[u64], weights: &impl Weigh) -> usize {
+        let mut shared = 0;
+        for &element in other {
+            let (key, weight) = (weights.key(element), weights.weight(element));
+            let slot = key as usize & self.mask;
+            let stored = match [slot, slot + 1].into_iter().find(|&slot| self.slots[slot] == key) {
+                Some(slot) => self.weights[slot],
+                None => self.overflow.binary_search(&key).map_or(0, |at| self.overflow_weights[at]),
+            };
+            shared += stored.min(weight) as usize;
+        }
+        shared
     }
 
     /// Return the measure with another set if it is at least `threshold`.
@@ -418,7 +453,7 @@ mod tests {
 
     #[test]
     fn weighted_similarities_equal_their_definition() {
-        let frequencies = crate::weights::Frequencies::new(14);
+        let frequencies = crate::weights::Frequencies::new(14, false);
         let shuffled = |from: u64, to: u64| (from..to).map(crate::hash::mix).collect::<BTreeSet<u64>>();
         for set in 0..200 {
             frequencies.add(&shuffled(set, 60 + set % 7).into_iter().collect::<Vec<_>>());
@@ -438,7 +473,11 @@ mod tests {
                 probe.load_weighted(&l, &weights);
                 for threshold in [0.0, 0.1, 0.5, 0.8, 1.0, similarity] {
                     let reached = (similarity >= threshold).then_some(similarity);
-                    assert_eq!(probe.weighted_at_least(&r, total, other, threshold), reached, "threshold {threshold}");
+                    assert_eq!(
+                        probe.weighted_at_least((&r, &weights), total, other, threshold),
+                        reached,
+                        "threshold {threshold}"
+                    );
                     let (left, right) = (SetBitmap::of_weighted(&l, &weights), SetBitmap::of_weighted(&r, &weights));
                     let may = left.may_reach_weighted(&right, threshold);
                     assert!(may || reached.is_none(), "threshold {threshold}");

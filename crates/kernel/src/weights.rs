@@ -6,6 +6,9 @@
 //! The weight of an element is its rarity ln(N / f) / ln N, at least 1/64, where f of N sets have the element. Elements
 //! are counted in a table of slots instead of one by one: elements that share a slot are counted together, so that a
 //! frequency is never too low, and the memory is bounded.
+//!
+//! If sets have weights of their own, an element holds its weight in its lowest 24 bits, and [`own_key`] identifies it by
+//! the other 40. The similarity is then the sum of the smaller weights divided by that of the larger ones.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,10 +27,51 @@ const MAX_COUNT: u32 = u32::MAX - 1024;
 /// Elements per task of a thread that counts.
 const TASK_ELEMENTS: usize = 1 << 16;
 
+/// The weight 1 of an element that holds its weight: weights up to 1,000 fit into 32 bits.
+pub const OWN_ONE: u32 = 1 << 22;
+/// Bits of an element that hold its weight: 4 by which the other 20 are shifted.
+const OWN_BITS: u32 = 24;
+const OWN_DIGITS: u32 = 20;
+
+/// Return what identifies an element that holds its weight: the upper bits, repeated where the weight was, so that every
+/// part of it is as random as a hash. Keys are ordered as elements are.
+#[inline(always)]
+#[must_use]
+pub const fn own_key(element: u64) -> u64 {
+    (element >> OWN_BITS) << OWN_BITS | element >> (64 - OWN_BITS)
+}
+
+/// Return the weight that an element holds, at least 1.
+#[inline(always)]
+const fn own_weight(element: u64) -> u32 {
+    let digits = element as u32 & ((1 << OWN_DIGITS) - 1);
+    let weight = digits << (element as u32 >> OWN_DIGITS & 15);
+    if weight == 0 { 1 } else { weight }
+}
+
 /// Function from elements to weights.
 pub trait Weigh: Send + Sync {
     /// Return the weight of an element.
     fn weight(&self, element: u64) -> u32;
+
+    /// Return whether an element holds its weight, so that it can differ between sets.
+    #[inline(always)]
+    fn is_own(&self) -> bool {
+        false
+    }
+
+    /// Return what identifies an element in all sets.
+    #[inline(always)]
+    fn key(&self, element: u64) -> u64 {
+        if self.is_own() { own_key(element) } else { element }
+    }
+
+    /// Return the weight that two sets share in an element that both have.
+    #[inline(always)]
+    fn shared(&self, element: u64, other: u64) -> u32 {
+        let weight = self.weight(element);
+        if self.is_own() { weight.min(self.weight(other)) } else { weight }
+    }
 
     /// Return the weight of a set.
     fn total(&self, set: &[u64]) -> u64 {
@@ -43,9 +87,10 @@ pub trait Weigh: Send + Sync {
     ) -> Option<f64> {
         let (mut rest, mut shared) = (right, 0);
         for &element in left {
-            rest = &rest[rest.iter().take_while(|&&other| other < element).count()..];
-            if rest.first() == Some(&element) {
-                shared += u64::from(self.weight(element));
+            let key = self.key(element);
+            rest = &rest[rest.iter().take_while(|&&other| self.key(other) < key).count()..];
+            if let Some(&other) = rest.first().filter(|&&other| self.key(other) == key) {
+                shared += u64::from(self.shared(element, other));
             }
         }
         let similarity = jaccard(shared as usize, (left_total + right_total) as usize);
@@ -77,20 +122,23 @@ impl Weigh for Uniform {
 pub struct Frequencies {
     counts: Vec<AtomicU32>,
     shift: u32,
+    /// Whether elements hold their weights.
+    own: bool,
 }
 
 impl Frequencies {
-    /// Create a table of 2 to the power of `bits` slots, from 1 to 32.
+    /// Create a table of 2 to the power of `bits` slots, from 1 to 32, for elements that hold their weights if `own`.
     #[must_use]
-    pub fn new(bits: u32) -> Self {
-        Self { counts: (0..1_usize << bits).map(|_| AtomicU32::new(0)).collect(), shift: 64 - bits }
+    pub fn new(bits: u32, own: bool) -> Self {
+        Self { counts: (0..1_usize << bits).map(|_| AtomicU32::new(0)).collect(), shift: 64 - bits, own }
     }
 
     /// Count the elements of sets.
     pub fn add(&self, elements: &[u64]) {
         elements.par_chunks(TASK_ELEMENTS).for_each(|part| {
             for &element in part {
-                let count = &self.counts[slot(element, self.shift)];
+                let key = if self.own { own_key(element) } else { element };
+                let count = &self.counts[slot(key, self.shift)];
                 if count.load(Ordering::Relaxed) < MAX_COUNT {
                     count.fetch_add(1, Ordering::Relaxed);
                 }
@@ -112,6 +160,8 @@ pub struct WeightTable {
     shift: u32,
     /// Factor of each class, in units of the weight 1; the lowest byte of an element is its class. Empty without classes.
     factors: Vec<u32>,
+    /// Whether elements hold a weight, by which their rarity is multiplied.
+    own: bool,
 }
 
 /// Number of classes of elements.
@@ -126,7 +176,7 @@ impl WeightTable {
             return None;
         }
         let weights = counts.par_iter().map(|&count| rarity(count, sets)).collect();
-        Some(Self { weights, shift: 64 - counts.len().trailing_zeros(), factors: Vec::new() })
+        Some(Self { weights, shift: 64 - counts.len().trailing_zeros(), factors: Vec::new(), own: false })
     }
 
     /// Multiply the weights by the factor of each class; return none if there are more classes than [`CLASSES`].
@@ -136,17 +186,30 @@ impl WeightTable {
         self.factors.resize(CLASSES, ONE);
         (factors.len() <= CLASSES).then_some(self)
     }
+
+    /// Multiply the weights by those that elements hold.
+    #[must_use]
+    pub fn with_own(mut self) -> Self {
+        self.own = true;
+        self
+    }
 }
 
 impl Weigh for WeightTable {
     #[inline(always)]
     fn weight(&self, element: u64) -> u32 {
-        let weight = self.weights[slot(element, self.shift)];
-        if self.factors.is_empty() {
-            return weight;
-        }
-        let factor = self.factors[element as usize % CLASSES];
+        let weight = self.weights[slot(self.key(element), self.shift)];
+        let factor = match self.own {
+            true => own_weight(element),
+            false if self.factors.is_empty() => return weight,
+            false => self.factors[element as usize % CLASSES],
+        };
         ((u64::from(weight) * u64::from(factor)) >> ONE.trailing_zeros()).max(1) as u32
+    }
+
+    #[inline(always)]
+    fn is_own(&self) -> bool {
+        self.own
     }
 }
 
@@ -185,7 +248,7 @@ mod tests {
     #[test]
     fn elements_are_counted_alike_by_any_number_of_threads() {
         let elements: Vec<u64> = (0..300_000_u64).map(|number| crate::hash::mix(number % 1000)).collect();
-        let frequencies = Frequencies::new(20);
+        let frequencies = Frequencies::new(20, false);
         frequencies.add(&elements);
         let counts = frequencies.counts();
         assert_eq!(counts.iter().map(|&count| u64::from(count)).sum::<u64>(), 300_000);

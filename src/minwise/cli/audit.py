@@ -11,7 +11,7 @@ from rich.table import Table
 import minwise as mw
 from minwise._internal.formatting import plural
 from minwise.cli.base import Command
-from minwise.cli.options import layout_options, output_file, run_options, set_options, settings_of
+from minwise.cli.options import discount_options, layout_options, output_file, run_options, set_options, settings_of
 from minwise.cli.output import closing_lines, console_output, skipped_lines, stage_lines, watched_progress
 from minwise.inputs import Files
 from minwise.progress import Stopwatch
@@ -25,6 +25,7 @@ __all__ = ["audit"]
 @click.option("--sample", default=20_000, show_default=True, help="Documents to compare with all others, exactly.")
 @output_file("Also write the figures to this .json file.")
 @layout_options
+@discount_options
 @set_options
 @run_options
 def audit(inputs: tuple[str, ...], sample: int, output: str | None, **given: Any) -> None:  # noqa: ANN401

@@ -163,8 +163,8 @@ class Index:
             bag: Count repeated shingles, so that similarity is that of multisets. Default: False.
             fields: Fields that records are compared by, such as 'name:char:3 phone:digits born:whole'. A mapping is
                 accepted, too.
-            weights: Weights of fields from 0.001 to 1000, such as 'name=2 city=0.5'; every other field has weight 1. An
-                index takes whole numbers. A mapping is accepted, too.
+            weights: Weights of fields, or of items of sets, from 0.001 to 1000, such as 'name=2 city=0.5'; every other
+                one has weight 1. An index takes whole numbers, for fields only. A mapping is accepted, too.
             seed: Seed of every hash; if not given, a random one that is kept secret, against crafted documents.
             max_bucket: Members of a bucket that are searched, the first in order of addition. Default: 10000.
             store_text: Store the texts too, to show passages of them. Default: False.

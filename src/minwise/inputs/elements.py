@@ -96,6 +96,11 @@ class Elements(ABC):
         return None
 
     @property
+    def holds_weights(self) -> bool:
+        """Whether every element holds its weight."""
+        return False
+
+    @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Every setting that differs from its default, under its public name."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from minwise._internal.arrays import from_bools, from_bytes, from_numbers, from_numpy, to_numpy
+from minwise.checks import show
 from minwise.errors import ConfigError, InputError
 from minwise.inputs.column_paths import find_path, missing_column, nested_value, schema_leaves
 from minwise.inputs.columns import (
@@ -29,7 +30,7 @@ from minwise.inputs.columns import (
     to_batches,
 )
 from minwise.inputs.document_values import slice_values
-from minwise.inputs.elements import INT64_RANGE, build_sets
+from minwise.inputs.elements import INT64_RANGE
 from minwise.inputs.items import ItemLists, ItemSets
 from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import BATCH_ROWS, Batch, ColumnError, Columns, Fault, RowMask, Source, UnreadableError
@@ -476,23 +477,38 @@ class SetsSource(Source):
 
 def _sets_source(source: Any, columns: Columns) -> SetsSource:  # noqa: ANN401 - as above
     """Return the source of sets given directly, or of the list column of a table."""
-    bag = isinstance(columns.elements, ItemSets) and columns.elements.bag
+    elements = columns.elements if isinstance(columns.elements, ItemSets) else ItemSets(column="text")
     if isinstance(source, ShingleSets):
-        if bag:
-            raise ConfigError("bag must be left out with ShingleSets, which have no repetitions, got True")
-        return SetsSource(source)
-    build = _build_bags if bag else ShingleSets.from_sets
-    if isinstance(source, (pa.Array, pa.ChunkedArray)):
-        return SetsSource(build(source.to_pylist()))
-    rows = _rows_of_iterable(source)
+        return SetsSource(_check_plain(source, elements))
+    rows = source.to_pylist() if isinstance(source, (pa.Array, pa.ChunkedArray)) else _rows_of_iterable(source)
     if rows is not None and not (rows and isinstance(rows[0], Mapping)):
-        return SetsSource(build(rows))
+        if elements.weight is not None:
+            raise ConfigError(
+                f"weight must be a column of a table, got {show(elements.weight)} with sets that have none"
+            )
+        return SetsSource(_build_sets(rows, None, elements))
     table = as_table(source if rows is None else rows)
-    path = find_path(table.schema, columns.text[0])
+    lists = [_lists_of(table, name) for name in elements.columns]
+    return SetsSource(_build_sets(lists[0], lists[1] if len(lists) > 1 else None, elements), table)
+
+
+def _check_plain(sets: ShingleSets, elements: ItemSets) -> ShingleSets:
+    """Return sets of hashes; raise if repetitions or weights of their items are wanted."""
+    if elements.bag:
+        raise ConfigError("bag must be left out with ShingleSets, which have no repetitions, got True")
+    for name, given in (("weight", elements.weight), ("weights", elements.weights and elements.weights.setting)):
+        if given is not None:
+            raise ConfigError(f"{name} must be left out with ShingleSets, which have only hashes, got {show(given)}")
+    return sets
+
+
+def _lists_of(table: pa.Table, name: str) -> list[Any]:
+    path = find_path(table.schema, name)
     if path is None:
-        raise InputError(f"the table of sets {missing_column(columns.text[0], schema_leaves(table.schema))}")
+        raise InputError(f"the table of sets {missing_column(name, schema_leaves(table.schema))}")
     column = table.column(path[0]).combine_chunks()
-    return SetsSource(build(nested_value(column, path[1:]).to_pylist()), table)
+    values: list[Any] = nested_value(column, path[1:]).to_pylist()
+    return values
 
 
 def _rows_of_iterable(source: Any) -> list[Any] | None:  # noqa: ANN401 - as above
@@ -500,16 +516,25 @@ def _rows_of_iterable(source: Any) -> list[Any] | None:  # noqa: ANN401 - as abo
     return list(source) if isinstance(source, Iterable) and not hasattr(source, "__arrow_c_stream__") else None
 
 
-def _build_bags(sets: Iterable[Iterable[object]]) -> ShingleSets:
-    """Return bags given directly: an item that occurs twice counts twice."""
-    bags = [list(bag) for bag in sets]
-    ShingleSets.from_sets(bags)  # raises for values that cannot be elements
-    owners = np.repeat(np.arange(len(bags)), [len(bag) for bag in bags])
-    hashes = np.array([hash_member(item, 0, 1) for bag in bags for item in bag], dtype=np.uint64)
-    built, reasons = build_sets(owners, hashes, np.ones(len(owners), dtype=np.int64), len(bags))
-    for number, reason in reasons.items():
-        raise InputError(f"set {number} {reason}")
-    return ShingleSets(to_numpy(built.offsets), to_numpy(built.values), settings={"shingle": "set", "bag": True})
+def _build_sets(sets: Iterable[Iterable[object]], lists: list[Any] | None, elements: ItemSets) -> ShingleSets:
+    """Return sets given directly; in a bag an item that occurs twice counts twice.
+
+    Args:
+        sets: The items of each set.
+        lists: The weights of the items of each set, if there is a column of them.
+        elements: Makes sets of items.
+    """
+    if not elements.bag and not elements.holds_weights:
+        return ShingleSets.from_sets(sets)
+    rows = [list(items) for items in sets]
+    ShingleSets.from_sets(rows)  # raises for values that cannot be elements
+    owners = np.repeat(np.arange(len(rows)), [len(items) for items in rows])
+    seed = elements.seed if elements.holds_weights else 1
+    hashes = np.array([hash_member(item, 0, seed) for items in rows for item in items], dtype=np.uint64)
+    built, reasons = elements.sets_of(owners, hashes, len(rows), {}, lists)
+    for number, reason in sorted(reasons.items()):
+        raise InputError(f"set {number}: {reason}" if elements.holds_weights else f"set {number} {reason}")
+    return ShingleSets(to_numpy(built.offsets), to_numpy(built.values), settings=elements.settings)
 
 
 def _table_of_lists(source: Any, columns: Columns) -> pa.Table:  # noqa: ANN401 - as above

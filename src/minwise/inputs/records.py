@@ -7,9 +7,8 @@ similarity has the same formula. A null field has no shingles; a row has a fault
 or an object.
 """
 
-import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +30,7 @@ from minwise.inputs.elements import (
     mix_hashes,
     set_null,
 )
+from minwise.inputs.weights import WEIGHTS_RULE, parse_pairs, parse_weight
 from minwise.text.shingling import MAX_SIZE, Shingler
 
 __all__ = ["Field", "RecordFields", "parse_fields"]
@@ -38,11 +38,9 @@ __all__ = ["Field", "RecordFields", "parse_fields"]
 # A shingle size longer than any field makes the whole value one shingle.
 WHOLE = f"char:{MAX_SIZE}"
 DEFAULT_DIGITS = 3
-MIN_WEIGHT, MAX_WEIGHT = 0.001, 1000
 # Fields whose elements can have weights that are not whole.
 MAX_WEIGHTED_FIELDS = 256
 FIELDS_RULE = "fields must be NAME:char:N, NAME:word:N, NAME:digits:N or NAME:whole, separated by spaces"
-WEIGHTS_RULE = "weights must be NAME=N, separated by spaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,9 @@ def parse_fields(fields: object, weights: object) -> tuple[Field, ...]:
 
 def _parse_kinds(fields: object) -> dict[str, str]:
     found: dict[str, str] = {}
-    for name, kind in _parse_pairs("fields", fields, ":", FIELDS_RULE):
+    for name, kind in parse_pairs("fields", fields, ":", FIELDS_RULE):
+        if not isinstance(name, str) or not name:
+            raise ConfigError(f"{FIELDS_RULE}, got {show(f'{name}:{kind}')}")
         if name in found:
             raise ConfigError(f"fields must be named once each, got {show(name)} twice")
         found[name] = _check_kind(name, kind)
@@ -111,37 +111,8 @@ def _check_kind(name: str, kind: object) -> str:
 
 
 def _parse_weights(weights: object) -> dict[str, float]:
-    pairs = () if weights is None else _parse_pairs("weights", weights, "=", WEIGHTS_RULE)
-    return {name: _parse_weight(name, weight) for name, weight in pairs}
-
-
-def _parse_weight(name: str, weight: object) -> float:
-    """Return a weight as a whole number where it is one."""
-    try:
-        number = float(weight) if isinstance(weight, (str, int, float)) and not isinstance(weight, bool) else math.nan
-    except ValueError:
-        number = math.nan
-    if not MIN_WEIGHT <= number <= MAX_WEIGHT:
-        rule = f"weights of {name} must be numbers from {MIN_WEIGHT} to {MAX_WEIGHT}"
-        raise ConfigError(f"{rule}, got {show(weight)}")
-    return int(number) if number == int(number) else number
-
-
-def _parse_pairs(setting: str, given: object, delimiter: str, rule: str) -> list[tuple[str, Any]]:
-    """Return name and value pairs of a mapping, or of one string, in which quotation marks enclose a name."""
-    if isinstance(given, Mapping):
-        pairs: list[Any] = list(given.items())
-    elif isinstance(given, str):
-        try:
-            pairs = [tuple(word.split(delimiter, 1)) for word in shlex.split(given)]
-        except ValueError as error:
-            raise ConfigError(f"{rule}, got {show(given)}: {error}") from None
-    else:
-        raise ConfigError(f"{setting} must be a string or a mapping, got {show(given)}")
-    for pair in pairs:
-        if len(pair) != 2 or not isinstance(pair[0], str) or not pair[0]:
-            raise ConfigError(f"{rule}, got {show(delimiter.join(map(str, pair)))}")
-    return pairs
+    pairs = () if weights is None else parse_pairs("weights", weights, "=", WEIGHTS_RULE)
+    return {name: parse_weight(name, weight) for name, weight in pairs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

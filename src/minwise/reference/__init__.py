@@ -138,6 +138,9 @@ from minwise.reference.vectors import (
     vector_slots,
 )
 from minwise.reference.weighting import (
+    held_sketch,
+    held_weight,
+    min_max_similarity,
     rarity_weight,
     table_counts,
     table_slot,
@@ -194,6 +197,8 @@ __all__ = [
     "hash_bytes",
     "hash_item",
     "hash_items",
+    "held_sketch",
+    "held_weight",
     "is_prime",
     "item_ngrams",
     "keep_copies",
@@ -203,6 +208,7 @@ __all__ = [
     "low_bits_of_minimum",
     "mark_documents",
     "merge",
+    "min_max_similarity",
     "minhash_by_order",
     "minhash_by_position",
     "minhash_sketch",

@@ -28,6 +28,8 @@ DEFAULTS = {
         "fields",
         "weights",
         "html",
+        "weight",
+        "discount",
         "scheme",
         "seed",
         "max_bucket",
@@ -46,7 +48,7 @@ def audit_command(settings: Values, run: Values) -> str:
         settings: The settings of report.json.
         run: The content of run.json, which may be incomplete.
     """
-    given = {**dict(_changed_settings(settings)), **dict(_input_settings({**run, "fields": settings.get("fields")}))}
+    given = {**dict(_changed_settings(settings)), **dict(_input_settings(run, settings))}
     shingler = [name for name in SHINGLER_SETTINGS if name in settings and settings[name] != getattr(Shingler, name)]
     if shingler:
         return _python(given, _shingler(settings, shingler))
@@ -75,11 +77,13 @@ def _default_layout(threshold: float) -> dict[str, int]:
     return {"bands": default.bands, "rows": default.rows}
 
 
-def _input_settings(run: Values) -> Iterator[tuple[str, Any]]:
-    text = (run.get("columns") or {}).get("text") or ["text"]
-    if list(text) != ["text"] and not run.get("fields"):
+def _input_settings(run: Values, settings: Values) -> Iterator[tuple[str, Any]]:
+    text = [name for name in (run.get("columns") or {}).get("text") or ["text"] if name != settings.get("weight")]
+    if list(text) != ["text"] and not settings.get("fields"):
         yield "text_column", list(text)
     yield from ((name, run[name]) for name in ("format", "delimiter", "encoding") if run.get(name))
+    if settings.get("frequencies"):
+        yield "frequencies", (run.get("options") or {}).get("frequencies") or "FILE"
 
 
 def _command(given: Values) -> str:

@@ -19,6 +19,7 @@ from minwise.search.documents import Documents, SearchJob
 from minwise.search.exact_join import max_index_elements
 from minwise.search.first_pass import read_documents
 from minwise.search.verification import CandidateVerifier
+from minwise.search.weighting import band_weighted, count_frequencies, without_bands
 
 __all__ = ["AuditSample", "run_audit"]
 
@@ -68,10 +69,15 @@ def run_audit(job: SearchJob, *, sample: int, floor: float) -> AuditSample:
         sample: Number of documents to sample.
         floor: Minimum similarity of a pair.
     """
-    read_documents(job)
+    weighted = job.settings.weighted
+    read_documents(without_bands(job) if weighted else job)
     documents = Documents(job.corpus, job.work)
     verifier = CandidateVerifier(job, documents, documents.keep_order(KeepRule()))
     copies = verifier.collapse_copies()
+    if weighted:
+        verifier.spill_sets()
+        count_frequencies(job)
+        band_weighted(job)
     verifier.propose_candidates()
     distinct = np.flatnonzero(verifier.members != NO_DOCUMENT)
     sampling = _Sampling.of(documents, distinct, sample)
@@ -150,11 +156,11 @@ def _indexes(verifier: CandidateVerifier, sampled: Numbers, floor: float) -> Ite
     start, documents, elements = 0, 0, 0
 
     def index() -> "_kernel.SetIndex":
-        rarity = _kernel.Rarity(elements, limits.memory // 16)
+        rarity = _kernel.Rarity(elements, limits.memory // 16, verifier.settings.holds_weights)
         for _, batch_elements in batches:
             rarity.add(batch_elements, limits.threads)
         numbers = sampled[start : start + documents].astype(np.uint32)
-        return _kernel.SetIndex(floor, rarity, False, batches, numbers, limits.threads)
+        return _kernel.SetIndex(floor, rarity, False, batches, numbers, limits.threads, verifier.weights)
 
     for texts in verifier.texts_of(sampled):
         batches.append(element_arrays(texts, verifier.settings.shingler, limits.threads))

@@ -64,7 +64,8 @@ def propose_similar(job: SearchJob, order: KeepOrder, threshold: float, rule: Pa
     """Write every pair of similar sets to the work directory, in the files in which bands write candidates."""
     weights = search_weights(job.work, job.settings, job.limits)
     join = _CrossJoin if job.corpus.linked else _Join
-    _propose(job, join(job.work, order, threshold, job.limits, weights, rule))
+    held = job.settings.holds_weights
+    _propose(job, join(job.work, order, threshold, job.limits, weights, rule, holds_weights=held))
 
 
 def find_contained(job: SearchJob, search: CandidateVerifier) -> None:
@@ -117,10 +118,12 @@ class _Join:
         limits: RunLimits,
         weights: "_kernel.Weights | None" = None,
         rule: PairRule | None = None,
+        *,
+        holds_weights: bool = False,
     ) -> None:
         self.work, self.protected, self.threshold, self.limits = work, order.protected, threshold, limits
         self.rule = rule
-        self.weights = weights
+        self.weights, self.holds_weights = weights, holds_weights
         self.files = [work.open(name) for name in work.names("sets-")]
         self.sizes = [file.length("offsets") - 1 for file in self.files]
         documents = work.open("sets").read("documents")
@@ -163,7 +166,7 @@ class _Join:
         """Return how often each element occurs in all sets."""
         if self._rarity is None:
             elements = sum(file.length("elements") for file in self.files)
-            self._rarity = _kernel.Rarity(elements, self.limits.memory // 8)
+            self._rarity = _kernel.Rarity(elements, self.limits.memory // 8, self.holds_weights)
             for file in self.files:
                 self._rarity.add(file.read("elements"), self.limits.threads)
         return self._rarity

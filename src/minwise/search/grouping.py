@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from minwise._internal.array_files import ArrayFile
+from minwise._internal.array_files import ArrayFile, Arrays
 from minwise._internal.arrays import from_lists, from_numpy, index_ranges, to_numpy, valid_mask
 from minwise._internal.sorted_arrays import distinct
 from minwise.errors import ConfigError, InputError
@@ -25,6 +25,7 @@ from minwise.inputs.elements import MAX_ELEMENTS, build_sets, hash_column, too_m
 from minwise.inputs.files import File
 from minwise.inputs.row_edits import RowEdits
 from minwise.inputs.source import BATCH_ROWS, Batch, Columns, Fault, Source, fault_error
+from minwise.inputs.weights import MAX_WEIGHT, MIN_WEIGHT, UNIT, build_weighted_sets
 from minwise.search.bands import cut_runs
 from minwise.search.documents import (
     SearchJob,
@@ -44,6 +45,13 @@ ROW_BYTES = 128
 NAME_BYTES = 32
 # Source numbers are multiplied by this, more than any source has rows, to number the rows of all sources.
 SOURCE_ROWS = 1 << 40
+
+# Number of elements that stands for a weight that no element can hold.
+UNFIT_WEIGHT = 2**63
+UNFIT_RULE = (
+    f"has an item whose weights add up to less than {MIN_WEIGHT} or more than {MAX_WEIGHT}; multiply all weights by the"
+    " same number"
+)
 
 Words = NDArray[np.uint64]
 
@@ -131,7 +139,8 @@ class GroupedSource(Source):
         return Batch(start, sets, self._names.slice(start, stop - start), {}, faults)
 
     def _fault(self, row: int, elements: int) -> Fault:
-        return Fault(self.name, row, f"group {self._names[row]} {too_many_elements(elements)}")
+        problem = UNFIT_RULE if elements == UNFIT_WEIGHT else too_many_elements(elements)
+        return Fault(self.name, row, f"group {self._names[row]} {problem}")
 
     def copy_kept(self, keep: NDArray[np.bool_], folder: Path, root: str, edits: RowEdits | None = None) -> int:
         """Raise ConfigError: a group is not a row of its file."""
@@ -153,7 +162,8 @@ def group_rows(job: SearchJob, *, bag: bool) -> SearchJob:
         _RowGrouper(job, bag=bag).run()
     source = GroupedSource(work, corpus.sources)
     grouped = replace(corpus, sources=[source], columns=Columns(text=corpus.columns.text, id=None), root="")
-    return replace(job, corpus=grouped)
+    settings = job.settings.with_held_weights() if work.read_json("grouped")["real"] else job.settings
+    return replace(job, corpus=grouped, settings=settings)
 
 
 @dataclass(slots=True)
@@ -162,13 +172,13 @@ class _RowRun:
 
     groups: list[Words] = field(default_factory=list)
     elements: list[Words] = field(default_factory=list)
-    counts: list[NDArray[np.int64]] = field(default_factory=list)
+    counts: list[NDArray[np.float64]] = field(default_factory=list)
     names: list[pa.Array] = field(default_factory=list)
     hashes: list[Words] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     size: int = 0
 
-    def add(self, keys: pa.Array, elements: Words, counts: NDArray[np.int64]) -> None:
+    def add(self, keys: pa.Array, elements: Words, counts: NDArray[np.float64]) -> None:
         """Add rows, and the name of each of their groups once."""
         groups = _group_hashes(keys)
         hashes, first = np.unique(groups, return_index=True)
@@ -180,12 +190,12 @@ class _RowRun:
         self.names.append(names)
         self.size += ROW_BYTES * len(groups) + NAME_BYTES * len(names) + int(names.nbytes)
 
-    def sorted_rows(self) -> tuple[Words, Words, NDArray[np.int64]]:
+    def sorted_rows(self) -> tuple[Words, Words, NDArray[np.float64]]:
         """Return groups, elements and counts in order."""
         groups, elements = (
             np.concatenate([np.empty(0, np.uint64), *column]) for column in (self.groups, self.elements)
         )
-        return _add_counts(groups, elements, np.concatenate([np.empty(0, dtype=np.int64), *self.counts]))
+        return _add_counts(groups, elements, np.concatenate([np.empty(0), *self.counts]))
 
     def sorted_names(self) -> tuple[Words, pa.Array]:
         """Return the hash and the name of each group once, in order of hashes."""
@@ -202,9 +212,11 @@ class _RowGrouper(ResumableReader):
 
     def __init__(self, job: SearchJob, *, bag: bool) -> None:
         super().__init__(job)
-        self.bag = bag
+        self.bag, self.settings = bag, job.settings
         self.run_rows = _RowRun()
         self.rows = self.unusable = 0
+        # Whether the weight of any row is not a whole number, and whether any is above 0.
+        self.real = self.weighs = False
         self.usable = [0] * len(job.corpus.sources)
         self.position = (0, 0)
 
@@ -215,8 +227,15 @@ class _RowGrouper(ResumableReader):
         if not self.rows - self.unusable and unusable:
             raise InputError(f"no row can be read; {describe_first_fault(self.work.read_table(unusable[0]))}")
         refuse_unusable_inputs(self.corpus, self.work, self.usable)
+        if self.rows > self.unusable and not self.weighs:
+            raise InputError(
+                f"weight must be above 0 in at least one row, got 0 in all {self.rows - self.unusable} rows"
+            )
+        if self.real:
+            self.settings.with_held_weights()  # refuses settings before the work
         groups = self._merge()
-        self.work.write_json("grouped", {"groups": groups, "rows": self.rows, "unusable": self.unusable})
+        counts = {"groups": groups, "rows": self.rows, "unusable": self.unusable, "real": self.real}
+        self.work.write_json("grouped", counts)
         self.work.delete("rows-")
         self.work.delete("names-")
 
@@ -229,6 +248,7 @@ class _RowGrouper(ResumableReader):
             header = self.work.open(runs[-1]).header
             self.number, self.position = len(runs), (header["source"], header["row"])
             self.rows, self.unusable, self.usable = header["rows"], header["unusable"], header["usable"]
+            self.real, self.weighs = header["real"], header["weighs"]
         return self.position
 
     def add(self, source: int, batch: Batch) -> None:
@@ -243,8 +263,12 @@ class _RowGrouper(ResumableReader):
             values = batch.values.take(from_numpy(usable)) if batch.values.null_count else batch.values
             if pa.types.is_struct(values.type):
                 key, element, count = values.flatten()
-                self.run_rows.add(key, to_numpy(element), to_numpy(count))
+                counts = to_numpy(count)
+                self.real |= bool((counts != np.floor(counts)).any())
+                self.weighs |= bool(counts.any())
+                self.run_rows.add(key, to_numpy(element), counts)
             else:
+                self.weighs = True
                 self._add_lists(source, batch.first + usable, values)
         ended = any(fault.row is None for fault in batch.faults)  # a resumed run must not read up to the fault again
         self.position = (source + 1, 0) if ended else (source, batch.first + len(batch))
@@ -255,7 +279,7 @@ class _RowGrouper(ResumableReader):
         """Transpose lists of items: every item is a group, of which the row is an element."""
         sizes = np.diff(to_numpy(lists.offsets))
         elements = hash_column(from_numpy(source * SOURCE_ROWS + rows), 1)
-        self.run_rows.add(lists.flatten(), np.repeat(elements, sizes), np.ones(int(sizes.sum()), dtype=np.int64))
+        self.run_rows.add(lists.flatten(), np.repeat(elements, sizes), np.ones(int(sizes.sum())))
 
     def _flush(self) -> None:
         """Write the collected rows as a sorted run; its ``rows-`` file comes last and marks it as finished."""
@@ -269,8 +293,8 @@ class _RowGrouper(ResumableReader):
         self.work.write_table(f"names-{self.number:06}", pa.table({"name": names}))
         source, row = self.position
         header = {"source": source, "row": row, "rows": self.rows, "unusable": self.unusable, "usable": self.usable}
-        arrays = {"groups": groups, "elements": elements, "counts": counts.astype(np.uint64), "hashes": hashes}
-        self.work.write(f"rows-{self.number:06}", arrays, **header)
+        arrays: Arrays = {"groups": groups, "elements": elements, "counts": counts, "hashes": hashes}
+        self.work.write(f"rows-{self.number:06}", arrays, **header, real=self.real, weighs=self.weighs)
         self.number += 1
 
     def _merge(self) -> int:
@@ -302,9 +326,10 @@ class _RowGrouper(ResumableReader):
             for name in ("groups", "elements", "counts")
         )
         groups, elements, counts = _add_counts(*rows)
-        times = counts.astype(np.int64) if self.bag else (counts > 0).astype(np.int64)
+        times = counts if self.bag else (counts > 0).astype(np.float64)
         starts = np.append(np.flatnonzero(np.append(True, groups[1:] != groups[:-1])), len(groups))
-        sizes = np.add.reduceat(times, starts[:-1])
+        occurrences = (times > 0) if self.real else times
+        sizes = np.add.reduceat(occurrences, starts[:-1], dtype=np.float64).astype(np.int64)
         for first, last in split_by_bytes(np.minimum(sizes, MAX_ELEMENTS), self._most):
             piece = slice(starts[first], starts[last])
             owners = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
@@ -312,13 +337,18 @@ class _RowGrouper(ResumableReader):
         return len(sizes)
 
     def _write_sets(
-        self, owners: NDArray[np.int64], elements: Words, times: NDArray[np.int64], sizes: NDArray[np.int64]
+        self, owners: NDArray[np.int64], elements: Words, times: NDArray[np.float64], sizes: NDArray[np.int64]
     ) -> None:
-        sets, _ = build_sets(owners, elements, times, len(sizes))
+        too_many = np.where(sizes > MAX_ELEMENTS, sizes, 0).astype(np.uint64)
+        if self.real:
+            sets, _ = build_weighted_sets(owners, elements, times, len(sizes))
+            too_many[~valid_mask(sets) & (too_many == 0)] = UNFIT_WEIGHT
+        else:
+            sets, _ = build_sets(owners, elements, times.astype(np.int64), len(sizes))
         arrays = {
             "offsets": to_numpy(sets.offsets).astype(np.uint64),
             "elements": to_numpy(sets.values),
-            "too_many": np.where(sizes > MAX_ELEMENTS, sizes, 0).astype(np.uint64),
+            "too_many": too_many,
         }
         self.work.write(f"groups-{len(self.work.names('groups-')):06}", arrays)
 
@@ -341,8 +371,14 @@ def _group_hashes(keys: pa.Array) -> Words:
     return hash_column(keys.cast(pa.large_string()), 0)
 
 
-def _add_counts(groups: Words, elements: Words, counts: NDArray[np.int64]) -> tuple[Words, Words, NDArray[np.int64]]:
-    """Return the rows in order, with the counts of equal group and element added."""
+def _add_counts(
+    groups: Words, elements: Words, counts: NDArray[np.float64]
+) -> tuple[Words, Words, NDArray[np.float64]]:
+    """Return the rows in order, with the counts of equal group and element added.
+
+    Counts are rounded to units of a weight, so that their sums do not depend on the order of rows.
+    """
+    counts = np.rint(counts / UNIT) * UNIT
     order = np.lexsort((elements, groups))
     groups, elements, counts = groups[order], elements[order], counts[order]
     if not len(groups):

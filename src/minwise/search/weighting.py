@@ -65,7 +65,8 @@ def write_frequencies(work: WorkDirectory, table: FrequencyTable) -> None:
 
 def _count(job: SearchJob) -> FrequencyTable:
     files = [job.work.open(name) for name in job.work.names("sets-")]
-    table = _kernel.Frequencies(table_bits(sum(file.length("elements") for file in files)))
+    bits = table_bits(sum(file.length("elements") for file in files))
+    table = _kernel.Frequencies(bits, job.settings.holds_weights)
     documents = sum(file.length("offsets") - 1 for file in files)
     with job.progress.stage("count elements", documents, "documents") as stage:
         for file in files:
@@ -85,7 +86,7 @@ def search_weights(work: WorkDirectory, settings: SearchSettings, limits: RunLim
     if not settings.weighted:
         return None
     table = EQUAL if settings.discount == "none" else read_frequencies(work)
-    return table.weights(limits.threads, settings.factors)
+    return table.weights(limits.threads, settings.factors, held=settings.holds_weights)
 
 
 def band_weighted(job: SearchJob) -> None:

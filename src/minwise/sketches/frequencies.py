@@ -93,9 +93,10 @@ class FrequencyTable:
                 rule = f"frequencies must be of documents with {name} {show(ours)}"
                 raise MismatchError(f"{rule}, got {show(theirs)}; count them again")
 
-    def weights(self, threads: int, factors: Sequence[float] | None = None) -> "_kernel.Weights":
-        """Return the weights of elements, times the factor of each class of elements."""
-        return _kernel.Weights(self.counts, self.documents, threads, None if factors is None else list(factors))
+    def weights(self, threads: int, factors: Sequence[float] | None = None, *, held: bool = False) -> "_kernel.Weights":
+        """Return the weights of elements, times the factor of each class of elements, or the weight that each holds."""
+        listed = None if factors is None else list(factors)
+        return _kernel.Weights(self.counts, self.documents, threads, listed, held)
 
     @property
     def identity(self) -> str:

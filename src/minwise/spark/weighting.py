@@ -16,6 +16,7 @@ from minwise import _kernel
 from minwise._internal.array_files import Arrays
 from minwise._internal.arrays import from_numpy
 from minwise.inputs.source import Batch, Source
+from minwise.inputs.weights import own_keys
 from minwise.search.bands import NO_DOCUMENT, Bander, KeyBlock, key_bytes
 from minwise.search.common_phrases import DocumentSets, common_slots
 from minwise.search.documents import Corpus
@@ -81,7 +82,7 @@ class WeightStages:
     @property
     def weights(self) -> "TaskWeights":
         """What tasks need to read the weights."""
-        return self.stages.location, self._table().identity, self.settings.factors
+        return self.stages.location, self._table().identity, self.settings.factors, self.settings.holds_weights
 
     def common_sets(self) -> Iterator[DocumentSets]:
         """Yield the sets that have the first occurrence of a frequent element in their task."""
@@ -129,22 +130,23 @@ class WeightStages:
         return task_frame(self.stages.session, len(tasks)).mapInArrow(write, FILES)
 
 
-TaskWeights = tuple[str, str, tuple[float, ...] | None]
+TaskWeights = tuple[str, str, tuple[float, ...] | None, bool]
 
 
 @lru_cache(maxsize=1)
-def task_weights(location: str, identity: str, factors: tuple[float, ...] | None) -> "_kernel.Weights":
+def task_weights(location: str, identity: str, factors: tuple[float, ...] | None, held: bool) -> "_kernel.Weights":
     """Return the weights of a run in a task; a process of Python runs many of its tasks.
 
     Args:
         location: Directory of the stages.
         identity: Checksum of the table, so that another run in the same directory has its own weights.
         factors: The weight of each class of elements, if they have classes.
+        held: Whether elements hold their weights.
     """
     with StageFolder(location).reading(TABLE, TABLE) as work:
         file = work.open(TABLE)
         table = FrequencyTable(file.read("counts"), int(file.read("documents")[0]), {})
-    return table.weights(1, factors)
+    return table.weights(1, factors, held=held)
 
 
 def _leaders_name(task: int) -> str:
@@ -166,7 +168,8 @@ def _count_elements(stages: StageStore, reading: Reading, settings: SearchSettin
             for number in task_numbers(numbers):
                 documents = _read_leaders(folder, number)
                 found = read_sets(corpus, settings, tasks[number], starts, documents)
-                blocks = (block for _, _, elements in found for block in _count_blocks(elements))
+                keys = (own_keys(elements) if settings.holds_weights else elements for _, _, elements in found)
+                blocks = (block for counted in keys for block in _count_blocks(counted))
                 yield from rows_of_blocks(blocks, folder.exchange(COUNTS, number))
 
     def receive(batches: Batches) -> Batches:

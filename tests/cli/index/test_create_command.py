@@ -80,7 +80,7 @@ def test_quiet_prints_nothing(tmp_path: Path) -> None:
         (["--shingle", "word:0"], "word:0"),
         (["--shingle", "set", "--store-text"], "--store-text must be left out for an index of sets or records"),
         (["--fields", "name"], "--fields must be NAME:char:N"),
-        (["--weights", "name=2"], "--weights must be left out without fields"),
+        (["--weights", "name=2"], "--weights must be left out without fields or sets"),
         (["--seed", "-1"], "seed must"),
         (["--max-bucket", "1"], "--max-bucket must"),
         (["--bands", "5"], "rows"),

@@ -165,7 +165,7 @@ def test_a_stream_is_deduplicated_line_by_line(tmp_path: Path) -> None:
     [
         ({"fields": "name:char:3", "store_text": True}, NO_TEXTS),
         ({"shingle": "set", "store_text": True}, NO_TEXTS),
-        ({"weights": "name=2"}, "weights must be left out without fields, got 'name=2'"),
+        ({"weights": "name=2"}, "weights must be left out without fields or sets, got 'name=2'"),
         ({"fields": "name:char:3", "weights": "phone=2"}, "weights must be of fields, got 'phone'; fields are: name"),
         ({"fields": "name"}, f"{FIELDS_RULE}, got 'name'"),
         ({"fields": "name:char:3", "weights": "name=.5"}, "weights must be whole numbers for an index, got 'name=.5'"),

@@ -13,6 +13,7 @@ from minwise.inputs.items import GroupedItems, ItemLists, ItemSets, SingleValue,
 from minwise.inputs.records import Field, RecordFields, parse_fields
 
 ITEMS = ItemSets(column="items")
+WEIGHT_RULE = "times must be a whole number from 0 to 16777216, or a number from 0.001 to 1000"
 GROUPED = GroupedItems(group="user", item="movie", weight="times")
 
 
@@ -93,7 +94,7 @@ def test_null_lists_and_null_items_have_a_reason() -> None:
         (ITEMS, pa.list_(pa.float64()), "items of x must be whole numbers or strings, got a column of list<"),
         (SingleValue(column="x"), pa.float64(), "x must be whole numbers or strings, got a column of double"),
         (GROUPED, pa.list_(pa.int8()), "x must be whole numbers or strings, got a column of list<"),
-        (GroupedItems(group="a", item="b", weight="x"), pa.string(), "x must be whole numbers, got a column of string"),
+        (GroupedItems(group="a", item="b", weight="x"), pa.string(), "x must be numbers, got a column of string"),
         (RecordFields(fields=(Field("x", "whole"),)), pa.list_(pa.int8()), "x must be strings, numbers or dates, got"),
     ],
 )
@@ -125,13 +126,14 @@ def test_separators_split_items_and_white_space_is_stripped(separator: str | Non
         (("ann", "", 1), "movie is empty"),
         (("ann", 1.5, 1), "movie must be whole numbers or strings, got float"),
         (("ann", 1, None), "times is null"),
-        (("ann", 1, -1), "times must be a whole number from 0 to 16777216, got -1"),
-        (("ann", 1, 0.5), "times must be a whole number from 0 to 16777216, got 0.5"),
-        (("ann", 1, float("nan")), "times must be a whole number from 0 to 16777216, got nan"),
-        (("ann", 1, float("inf")), "times must be a whole number from 0 to 16777216, got inf"),
-        (("ann", 1, 2**70), f"times must be a whole number from 0 to 16777216, got {2**70}"),
-        (("ann", 1, "many"), "times must be a whole number from 0 to 16777216, got many"),
-        (("ann", 1, True), "times must be a whole number from 0 to 16777216, got True"),
+        (("ann", 1, -1), f"{WEIGHT_RULE}, got -1"),
+        (("ann", 1, 1e-4), f"{WEIGHT_RULE}, got 0.0001"),
+        (("ann", 1, 1000.5), f"{WEIGHT_RULE}, got 1000.5"),
+        (("ann", 1, float("nan")), f"{WEIGHT_RULE}, got nan"),
+        (("ann", 1, float("inf")), f"{WEIGHT_RULE}, got inf"),
+        (("ann", 1, 2**70), f"{WEIGHT_RULE}, got {2**70}"),
+        (("ann", 1, "many"), f"{WEIGHT_RULE}, got many"),
+        (("ann", 1, True), f"{WEIGHT_RULE}, got True"),
         ((b"\xff", 1, 1), "user is not valid UTF-8 at byte 0"),
     ],
 )
@@ -145,14 +147,14 @@ def test_rows_without_a_valid_group_item_or_weight_have_a_reason(row: tuple[Any,
 def test_typed_rows_without_a_valid_group_item_or_weight_have_a_reason() -> None:
     users = pa.array(["ann", None, "", "bob", "bob", "bob"])
     movies = pa.array([1, 1, 1, None, 1, 1])
-    times = pa.array([2.0, 1, 1, 1, -1, 0.5])
+    times = pa.array([2.0, 1, 1, 1, -1, 1e-4])
     made, reasons = GROUPED.from_arrow([users, movies, times])
     assert reasons == {
         1: "user is null",
         2: "user is empty",
         3: "movie is null",
-        4: "times must be a whole number from 0 to 16777216, got -1.0",
-        5: "times must be a whole number from 0 to 16777216, got 0.5",
+        4: f"{WEIGHT_RULE}, got -1.0",
+        5: f"{WEIGHT_RULE}, got 0.0001",
     }
     assert made.is_null().to_pylist() == [False] + 5 * [True]
     assert made[0].as_py()["count"] == 2
